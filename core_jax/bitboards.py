@@ -1,0 +1,56 @@
+"""32 boards to a uint32 word.
+
+A bitboard holds one bit a cell and a board: uint32 [N], board b in bit b. Cells are numbered row by row with one more
+column that is always a hole, N = n (n + 1): so a move is a shift of the cell index by a constant, and what leaves a row
+lands in that column. Functions here take one word of 32 boards; vmap them over words.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from core_jax.types import DELTAS
+
+BOARDS_PER_WORD = 32
+
+
+def cell_count(size: int) -> int:
+    """N, the number of padded cells of an n x n board."""
+    return size * (size + 1)
+
+
+def cell_index(size: int, cells: jax.Array) -> jax.Array:
+    """The padded index of (row, column) pairs: int32 [..., 2] to int32 [...]."""
+    return cells[..., 0] * (size + 1) + cells[..., 1]
+
+
+def offsets(size: int) -> tuple[int, ...]:
+    """What each move of `MOVES` adds to a padded cell index."""
+    return tuple(row * (size + 1) + column for row, column in DELTAS)
+
+
+def pack(bits: jax.Array) -> jax.Array:
+    """bool [32, ...] to uint32 [...]."""
+    lanes = jnp.arange(BOARDS_PER_WORD, dtype=jnp.uint32).reshape(-1, *[1] * (bits.ndim - 1))
+    return jnp.sum(bits.astype(jnp.uint32) << lanes, axis=0, dtype=jnp.uint32)
+
+
+def pack_cells(grid: jax.Array) -> jax.Array:
+    """bool [32, n, n] to a bitboard uint32 [N]; the added column holds zeros."""
+    return pack(jnp.pad(grid, ((0, 0), (0, 0), (0, 1))).reshape(BOARDS_PER_WORD, -1))
+
+
+def one_hot(cells: jax.Array, count: int) -> jax.Array:
+    """Padded cell indices int32 [32] to a bitboard uint32 [count] with that one cell of each board set."""
+    return pack(cells[:, None] == jnp.arange(count))
+
+
+def bit(words: jax.Array, lane: jax.Array) -> jax.Array:
+    """The bits of board `lane` in uint32 [...]: uint32 [...] of 0 and 1."""
+    return words >> lane.astype(jnp.uint32) & 1
+
+
+def shift(words: jax.Array, by: int, axis: int) -> jax.Array:
+    """out[p] = words[p + by] along `axis`, zero where p + by is outside."""
+    config = [(0, 0, 0)] * words.ndim
+    config[axis] = (-by, by, 0)
+    return jax.lax.pad(words, jnp.uint32(0), config)

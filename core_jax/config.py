@@ -1,0 +1,84 @@
+"""What a stage's boards are drawn from."""
+
+import math
+
+import msgspec
+
+MIN_SIZE, MAX_SIZE = 3, 10
+MAX_HOLE_RATIO = 0.5
+
+
+class SizeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The boards of one map size.
+
+    data_ratio: share of all boards, 0 .. 1. hole_ratio: holes / (cells that are neither start nor goal), 0 .. 0.5.
+    wait_ratio: share of this size's boards on which every plan of optimal sum of costs waits, 0 .. 1.
+    """
+
+    data_ratio: float
+    hole_ratio: float
+    wait_ratio: float
+
+
+class EnvConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A distribution over boards: one `SizeConfig` a map size, and the number of agents.
+
+    Raises ValueError where a ratio is outside its range, the data ratios do not sum to one, or a size is too small.
+    """
+
+    sizes: dict[int, SizeConfig]
+    agents: int = 2
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.agents <= 5:
+            raise ValueError(f"agents is {self.agents}; choose 1 to 5")
+        if not self.sizes:
+            raise ValueError("sizes is empty; name at least one map size")
+        for size, cell in self.sizes.items():
+            _check_size(size, cell, self.agents)
+        total = math.fsum(cell.data_ratio for cell in self.sizes.values())
+        if abs(total - 1) > 1e-3:
+            raise ValueError(f"the data_ratio of all sizes sum to {total:.4g}, not 1; divide each by {total:.4g}")
+
+    @classmethod
+    def single(cls, size: int, agents: int, hole_ratio: float, wait_ratio: float) -> "EnvConfig":
+        """The config of one map size."""
+        return cls({size: SizeConfig(1.0, hole_ratio, wait_ratio)}, agents)
+
+    def replace(self, sizes: dict[int, SizeConfig]) -> "EnvConfig":
+        """This config with other sizes."""
+        return msgspec.structs.replace(self, sizes=sizes)
+
+
+def holes_of(size: int, agents: int, hole_ratio: float) -> int:
+    """The number of holes on a board: round(hole_ratio x (size^2 - 2 agents)), halves up."""
+    return math.floor(hole_ratio * (size * size - 2 * agents) + 0.5)
+
+
+def largest_remainder(shares: list[float], count: int) -> list[int]:
+    """Splits `count` in proportion to `shares`, exactly: floors first, then the largest remainders, earlier ones first."""
+    total = math.fsum(shares)
+    exact = [share / total * count for share in shares]
+    # A share such as 0.1 x 30 may come out just below 3; what is whole up to rounding is whole.
+    counts = [math.floor(value + 1e-9) for value in exact]
+    order = sorted(range(len(shares)), key=lambda i: (counts[i] - exact[i], i))
+    for i in order[: count - sum(counts)]:
+        counts[i] += 1
+    return counts
+
+
+def _check_size(size: int, cell: SizeConfig, agents: int) -> None:
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        raise ValueError(f"sizes.{size}: map size {size} is not supported; choose {MIN_SIZE} to {MAX_SIZE}")
+    if size * size < 2 * agents:
+        raise ValueError(
+            f"sizes.{size}: {size * size} cells cannot hold the starts and goals of {agents} agents; "
+            "use a larger size or fewer agents"
+        )
+    for name, value, top in (
+        ("data_ratio", cell.data_ratio, 1.0),
+        ("hole_ratio", cell.hole_ratio, MAX_HOLE_RATIO),
+        ("wait_ratio", cell.wait_ratio, 1.0),
+    ):
+        if not 0 <= value <= top:
+            raise ValueError(f"sizes.{size}.{name} is {value:g}; choose 0 to {top:g}")

@@ -1,0 +1,67 @@
+"""Strict decoding of what comes from outside into msgspec types, with errors that name field, value and remedy."""
+
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from core_jax.errors import InputError
+
+T = TypeVar("T")
+
+
+def read_config(path: str | Path, kind: type[T]) -> T:
+    """Reads `path` (JSON, or TOML by its ending) as `kind`. Raises InputError naming file, field, value and remedy."""
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    try:
+        raw = tomllib.loads(data.decode()) if path.suffix == ".toml" else msgspec.json.decode(data)
+    except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        form = "TOML" if path.suffix == ".toml" else "JSON"
+        raise InputError(f"{path}: not {form} ({error}); correct the file") from error
+    return convert(raw, kind, str(path))
+
+
+def convert(raw: Any, kind: type[T], where: str, path: str = "") -> T:
+    """Converts plain Python data to `kind`, a msgspec Struct or what its fields hold.
+
+    `where` names the source and `path` the field reached so far. Raises InputError on an unknown or missing field, a
+    wrong type, or a value the type itself refuses.
+    """
+    at = f"{where}: {path}: " if path else f"{where}: "
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return _convert_struct(raw, kind, where, path)
+    if get_origin(kind) is dict and isinstance(raw, dict):
+        key_kind, value_kind = get_args(kind)
+        pairs = ((_convert_leaf(k, key_kind, at), v, f"{path}.{k}".lstrip(".")) for k, v in raw.items())
+        return {k: convert(v, value_kind, where, deeper) for k, v, deeper in pairs}  # type: ignore[return-value]
+    return _convert_leaf(raw, kind, at)
+
+
+def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
+    at = f"{where}: {path}: " if path else f"{where}: "
+    if not isinstance(raw, dict):
+        raise InputError(f"{at}expected an object, got {raw!r:.60}")
+    hints = get_type_hints(kind, include_extras=True)
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    if unknown := [name for name in raw if name not in fields]:
+        raise InputError(f"{at}unknown field {unknown[0]!r} = {raw[unknown[0]]!r:.60}; choose from {', '.join(fields)}")
+    if missing := [name for name, field in fields.items() if field.required and name not in raw]:
+        raise InputError(f"{at}field {missing[0]!r} is missing; add it")
+    values = {name: convert(value, hints[name], where, f"{path}.{name}".lstrip(".")) for name, value in raw.items()}
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise InputError(f"{at}{error}") from error
+
+
+def _convert_leaf(raw: Any, kind: Any, at: str) -> Any:
+    try:
+        return msgspec.convert(raw, kind, strict=not (kind is int and isinstance(raw, str)))
+    except msgspec.ValidationError as error:
+        problem = str(error).split(" - at ")[0]
+        raise InputError(f"{at}{raw!r:.60} does not fit: {problem[0].lower()}{problem[1:]}") from error

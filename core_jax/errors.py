@@ -1,0 +1,5 @@
+"""The one exception for bad input: a single line that names the place, the value and the remedy."""
+
+
+class InputError(ValueError):
+    """Something given from outside (config, row, plan, checkpoint, folder) cannot be used; the CLI exits with 2."""

@@ -1,0 +1,45 @@
+"""What became of a batch of plans: counts of valid and optimal ones, and of each failure."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from core_jax.types import FAILURE_NAMES
+
+
+class Outcomes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Counts over some boards.
+
+    valid plans; valid plans whose makespan (sum of costs) is the board's optimum; failures by name of `Failure`; and the
+    same two counts over the boards on which every optimal plan waits.
+    """
+
+    boards: int
+    valid: int
+    optimal_makespan: int
+    optimal_sum_of_costs: int
+    failures: dict[str, int]
+    wait_boards: int
+    wait_valid: int
+
+    def rate(self, count: int) -> float:
+        """A count as a share of all boards; 0 where there are none."""
+        return count / self.boards if self.boards else 0.0
+
+
+def pool(parts: Iterable[Outcomes]) -> Outcomes:
+    """The outcomes of several batches as one."""
+    parts = list(parts)
+
+    def total(field: str) -> int:
+        return sum(getattr(part, field) for part in parts)
+
+    return Outcomes(
+        boards=total("boards"),
+        valid=total("valid"),
+        optimal_makespan=total("optimal_makespan"),
+        optimal_sum_of_costs=total("optimal_sum_of_costs"),
+        failures={name: sum(part.failures.get(name, 0) for part in parts) for name in FAILURE_NAMES[1:]},
+        wait_boards=total("wait_boards"),
+        wait_valid=total("wait_valid"),
+    )

@@ -1,0 +1,187 @@
+"""Optimal plans and certificates for two agents, on batches of one map size.
+
+Every label comes from an exhaustive flood, so none is ever undecided.
+"""
+
+import functools
+import itertools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from core_jax.bitboards import BOARDS_PER_WORD, bit, cell_index, offsets, pack_cells
+from core_jax.floods import CostTable, makespan_flood, sum_of_costs_flood
+from core_jax.types import PAD, WAIT, Board, Labels
+
+BLOCK = 512  # boards solved at once, 16 words
+
+
+def solve(boards: Board, *, block: int = BLOCK) -> Labels:
+    """Labels a batch of two-agent boards of one size, block by block.
+
+    Args: boards with leading axis B, any B >= 1; block, a multiple of 32. Returns: `Labels` of numpy arrays with leading
+    axis B. Raises ValueError on another number of agents.
+    """
+    count, agents = boards.starts.shape[:2]
+    if agents != 2:
+        raise ValueError(f"solve handles 2 agents, not {agents}")
+    parts = []
+    for begin in range(0, count, block):
+        rows = np.minimum(np.arange(begin, begin + block), count - 1)  # the last block repeats its last board
+        part = solve_block(jax.tree.map(lambda field, rows=rows: jnp.asarray(field)[rows], boards))
+        parts.append(jax.tree.map(lambda field, kept=count - begin: np.asarray(field)[:kept], part))
+    return concatenate(parts)
+
+
+def solve_block(boards: Board) -> Labels:
+    """Labels B boards at once, B a multiple of 32: one flood of all maps, read at the starts."""
+    return read_labels(flood(~boards.holes, boards.goals), boards)
+
+
+@jax.jit
+def flood(free: jax.Array, goals: jax.Array) -> CostTable:
+    """The cost tables of B maps, free bool [B, n, n], goals int32 [B, 2, 2]: B / 32 words, each flooded to its own end."""
+    size = free.shape[-1]
+    chex.assert_shape(goals, (free.shape[0], 2, 2))
+
+    def one_word(word):
+        free, goals = word
+        return sum_of_costs_flood(size, pack_cells(free), cell_index(size, goals).T)
+
+    return jax.lax.map(one_word, (_by_word(free), _by_word(goals)))
+
+
+def read_labels(tables: CostTable, boards: Board) -> Labels:
+    """The labels and plans of B boards from the cost tables of their maps and goals."""
+    size = boards.holes.shape[-1]
+    if not bool(jnp.all(tables.complete)):
+        raise RuntimeError(f"a {size}x{size} board costs more than {tables.cost.shape[1]} bits hold: raise cost_bits")
+    makespan, cost, wait = _optima(tables, boards)
+    # No plan is longer than its cost. A few horizons serve all boards, each compiled once.
+    horizon = 1 << max(4, int(jnp.max(cost)).bit_length())
+    return Labels(cost >= 0, makespan, cost, wait, _optimal_plans(horizon, tables, boards.starts))
+
+
+def concatenate(parts: list[Labels]) -> Labels:
+    """One batch of labels from several whose plans may differ in length."""
+    horizon = max(part.moves.shape[-1] for part in parts)
+    parts = [part.replace(moves=pad_moves(np.asarray(part.moves), horizon)) for part in parts]
+    return jax.tree.map(lambda *fields: np.concatenate(fields), *parts)
+
+
+def pad_moves(moves: np.ndarray, horizon: int) -> np.ndarray:
+    """Pads int8 [..., T] with PAD to `horizon` steps."""
+    width = [(0, 0)] * (moves.ndim - 1) + [(0, horizon - moves.shape[-1])]
+    return np.pad(moves, width, constant_values=PAD)
+
+
+@jax.jit
+def _optima(tables: CostTable, boards: Board) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Makespan, sum of costs (both -1 where unsolvable) and wait_required of the boards, each [B]."""
+    size = boards.holes.shape[-1]
+    starts = cell_index(size, boards.starts)
+    cost, wait = _each_board(lambda table, lane, start: _state(table, lane, (start[0], start[1])), tables, starts)
+
+    def one_word(word):
+        free, goals, starts, solvable = word
+        return makespan_flood(size, pack_cells(free), goals, starts.T, solvable)
+
+    words = (_by_word(~boards.holes), tables.goals, _by_word(starts), _by_word(cost >= 0))
+    return jax.lax.map(one_word, words).reshape(-1), cost, wait
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _optimal_plans(horizon: int, tables: CostTable, starts: jax.Array) -> jax.Array:
+    """Plans of optimal sum of costs: int8 [B, 2, horizon], all PAD where unsolvable. starts: int32 [B, 2, 2]."""
+    # cell_count(n) = n (n + 1) gives n back
+    size = int(tables.reached.shape[-1] ** 0.5)
+    plan = functools.partial(_optimal_plan, size, horizon)
+    return _each_board(plan, tables, cell_index(size, starts))
+
+
+def _optimal_plan(size: int, horizon: int, table: CostTable, lane: jax.Array, start: jax.Array) -> jax.Array:
+    """Walks down the cost table from padded cells int32 [2]: int8 [2, horizon].
+
+    From a state without forced wait only states without forced wait are entered, both agents moving: so a plan waits
+    only where every optimal plan does.
+    """
+    by = jnp.array(offsets(size), jnp.int32)
+    # A wait only where nothing else serves.
+    pairs = jnp.array(sorted(itertools.product(range(5), repeat=2), key=lambda pair: pair.count(WAIT)), jnp.int8)
+    both_move = jnp.all(pairs != WAIT, axis=1)
+    goals = table.goals[:, lane]
+
+    def joint_move(cells, cost):
+        _, must_wait = _state(table, lane, cells)
+        targets = cells[:, None] + by[pairs].T
+        swap = (targets[0] == cells[1]) & (targets[1] == cells[0])
+        next_cost, next_wait = _state(table, lane, targets)
+        optimal = ~swap & (next_cost == cost - 2) & (must_wait | (both_move & ~next_wait))
+        return pairs[jnp.argmax(optimal)]
+
+    def solo_move(agent, cell, cost):
+        closer = _solo(table, lane, agent, cell + by[:WAIT]) == cost - 1
+        return jnp.argmax(closer).astype(jnp.int8)
+
+    def advance(carry):
+        time, cells, cost, moves = carry
+        a_parked = (cells[0] == goals[0]) & (_solo(table, lane, 1, cells[1]) == cost)
+        b_parked = (cells[1] == goals[1]) & (_solo(table, lane, 0, cells[0]) == cost)
+        a_alone = jnp.array([solo_move(0, cells[0], cost), WAIT])
+        b_alone = jnp.array([WAIT, solo_move(1, cells[1], cost)])
+        move = jnp.where(a_parked, b_alone, jnp.where(b_parked, a_alone, joint_move(cells, cost)))
+        cost = cost - jnp.where(a_parked | b_parked, 1, 2)
+        return time + 1, cells + by[move], cost, moves.at[:, time].set(move)
+
+    cost, _ = _state(table, lane, start)
+    moves = jnp.full((2, horizon), PAD, jnp.int8)
+    *_, moves = jax.lax.while_loop(lambda carry: carry[2] > 0, advance, (jnp.int32(0), start, cost, moves))
+    return _without_last_waits(moves)
+
+
+def _without_last_waits(moves: jax.Array) -> jax.Array:
+    """Turns the waits after each agent's last real move into PAD: int8 [K, T]."""
+    real = (moves != PAD) & (moves != WAIT)
+    return jnp.where(jnp.flip(jnp.cumsum(jnp.flip(real, 1), axis=1), 1) > 0, moves, PAD)
+
+
+def _state(table: CostTable, lane: jax.Array, cells: tuple | jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Cost (-1 where the goals cannot be reached) and forced wait of joint states, a pair of padded cell arrays."""
+    reached, cells = _inside(table.reached[None], lane, cells)
+    cost = jnp.where(reached, _number(table.cost[:, *cells], lane), -1)
+    return cost, reached & bit(table.wait[*cells], lane).astype(bool)
+
+
+def _solo(table: CostTable, lane: jax.Array, agent: int, cell: jax.Array) -> jax.Array:
+    """Distance of one agent to its goal while the other is parked, -1 where there is no way."""
+    reached, cells = _inside(table.solo_reached[agent][None], lane, (cell,))
+    return jnp.where(reached, _number(table.solo[agent][:, *cells], lane), -1)
+
+
+def _inside(reached: jax.Array, lane: jax.Array, cells: tuple | jax.Array) -> tuple[jax.Array, tuple]:
+    """Whether cells are on the padded board and in `reached` [1, N, ...], and the cells clipped to it."""
+    count = reached.shape[-1]
+    on_board = functools.reduce(jnp.logical_and, [(cell >= 0) & (cell < count) for cell in cells])
+    clipped = tuple(jnp.clip(cell, 0, count - 1) for cell in cells)
+    return on_board & bit(reached[0][*clipped], lane).astype(bool), clipped
+
+
+def _number(digits: jax.Array, lane: jax.Array) -> jax.Array:
+    """A number of board `lane` kept bit by bit: uint32 [bits, ...] to int32 [...]."""
+    weights = jnp.uint32(1) << jnp.arange(digits.shape[0], dtype=jnp.uint32)
+    return jnp.tensordot(weights, bit(digits, lane), 1).astype(jnp.int32)
+
+
+def _each_board(function, tables: CostTable, starts: jax.Array):
+    """vmap of function(table, lane, start) over all words and their 32 lanes: results with a leading axis B."""
+    lanes = jnp.arange(BOARDS_PER_WORD)
+    of_word = jax.vmap(jax.vmap(function, in_axes=(None, 0, 0)), in_axes=(0, None, 0))
+    return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), of_word(tables, lanes, _by_word(starts)))
+
+
+def _by_word(field: jax.Array) -> jax.Array:
+    """[B, ...] to [B / 32, 32, ...]."""
+    chex.assert_is_divisible(field.shape[0], BOARDS_PER_WORD)
+    return field.reshape(-1, BOARDS_PER_WORD, *field.shape[1:])

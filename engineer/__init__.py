@@ -1,0 +1,1 @@
+"""The trainer: reads evidence about the trainee and writes a typed change of the boards to come."""

@@ -1,0 +1,1 @@
+"""The trainee: reads boards as tokens, answers with plans, and is trained on them."""

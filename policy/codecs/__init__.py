@@ -1,0 +1,1 @@
+"""How a board becomes a prompt and an answer becomes a plan."""
