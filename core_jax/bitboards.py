@@ -5,6 +5,9 @@ column that is always a hole, N = n (n + 1): so a move is a shift of the cell in
 lands in that column. Functions here take one word of 32 boards; vmap them over words.
 """
 
+import math
+
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -21,6 +24,16 @@ def cell_count(size: int) -> int:
 def cell_index(size: int, cells: jax.Array) -> jax.Array:
     """The padded index of (row, column) pairs: int32 [..., 2] to int32 [...]."""
     return cells[..., 0] * (size + 1) + cells[..., 1]
+
+
+def side(count: int) -> int:
+    """n of a board with `count` padded cells."""
+    return math.isqrt(count)
+
+
+def cell_position(size: int, index: jax.Array) -> jax.Array:
+    """The inverse of `cell_index`: int32 [...] to int32 [..., 2]."""
+    return jnp.stack([index // (size + 1), index % (size + 1)], axis=-1)
 
 
 def offsets(size: int) -> tuple[int, ...]:
@@ -54,3 +67,9 @@ def shift(words: jax.Array, by: int, axis: int) -> jax.Array:
     config = [(0, 0, 0)] * words.ndim
     config[axis] = (-by, by, 0)
     return jax.lax.pad(words, jnp.uint32(0), config)
+
+
+def by_word(field: jax.Array) -> jax.Array:
+    """[B, ...] to [B / 32, 32, ...]; B is a multiple of 32."""
+    chex.assert_is_divisible(field.shape[0], BOARDS_PER_WORD)
+    return field.reshape(-1, BOARDS_PER_WORD, *field.shape[1:])

@@ -56,7 +56,7 @@ def holes_of(size: int, agents: int, hole_ratio: float) -> int:
 
 
 def largest_remainder(shares: list[float], count: int) -> list[int]:
-    """Splits `count` in proportion to `shares`, exactly: floors first, then the largest remainders, earlier ones first."""
+    """Splits `count` in proportion to `shares`, exactly: floors first, then the largest remainders."""
     total = math.fsum(shares)
     exact = [share / total * count for share in shares]
     # A share such as 0.1 x 30 may come out just below 3; what is whole up to rounding is whole.

@@ -13,17 +13,21 @@ T = TypeVar("T")
 
 def read_config(path: str | Path, kind: type[T]) -> T:
     """Reads `path` (JSON, or TOML by its ending) as `kind`. Raises InputError naming file, field, value and remedy."""
+    return convert(read_raw(path), kind, str(path))
+
+
+def read_raw(path: str | Path) -> Any:
+    """The plain data of a JSON or TOML file. Raises InputError where it cannot be read or is not of that form."""
     path = Path(path)
     try:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     try:
-        raw = tomllib.loads(data.decode()) if path.suffix == ".toml" else msgspec.json.decode(data)
+        return tomllib.loads(data.decode()) if path.suffix == ".toml" else msgspec.json.decode(data)
     except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         form = "TOML" if path.suffix == ".toml" else "JSON"
         raise InputError(f"{path}: not {form} ({error}); correct the file") from error
-    return convert(raw, kind, str(path))
 
 
 def convert(raw: Any, kind: type[T], where: str, path: str = "") -> T:
@@ -47,9 +51,10 @@ def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
     if not isinstance(raw, dict):
         raise InputError(f"{at}expected an object, got {raw!r:.60}")
     hints = get_type_hints(kind, include_extras=True)
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}  # type: ignore[arg-type]
     if unknown := [name for name in raw if name not in fields]:
-        raise InputError(f"{at}unknown field {unknown[0]!r} = {raw[unknown[0]]!r:.60}; choose from {', '.join(fields)}")
+        name, choices = unknown[0], ", ".join(fields)
+        raise InputError(f"{at}unknown field {name!r:.60} = {raw[name]!r:.60}; choose from {choices}")
     if missing := [name for name, field in fields.items() if field.required and name not in raw]:
         raise InputError(f"{at}field {missing[0]!r} is missing; add it")
     values = {name: convert(value, hints[name], where, f"{path}.{name}".lstrip(".")) for name, value in raw.items()}
@@ -61,7 +66,7 @@ def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
 
 def _convert_leaf(raw: Any, kind: Any, at: str) -> Any:
     try:
-        return msgspec.convert(raw, kind, strict=not (kind is int and isinstance(raw, str)))
+        return msgspec.convert(raw, kind, strict=not (kind is int and isinstance(raw, str)), str_keys=True)
     except msgspec.ValidationError as error:
         problem = str(error).split(" - at ")[0]
         raise InputError(f"{at}{raw!r:.60} does not fit: {problem[0].lower()}{problem[1:]}") from error

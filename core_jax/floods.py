@@ -1,8 +1,11 @@
 """Distance floods of two agents, backward from the goals, on bitboards.
 
-One flood labels every pair of starts of a map at once, 32 maps to a word; vmap or map over words. A joint state is a pair of padded cells: uint32 [N, N], agent
-A first. All sets of states exclude holes and the diagonal (a vertex conflict).
+One flood labels every pair of starts of a map at once, 32 maps to a word; vmap or map over words. A joint state is a
+pair of padded cells: uint32 [N, N], agent A first. All sets of states exclude holes and the diagonal, where the agents
+would meet.
 """
+
+import dataclasses
 
 import chex
 import flax.struct
@@ -43,10 +46,10 @@ def sum_of_costs_flood(size: int, free: jax.Array, goals: jax.Array) -> CostTabl
 
     Args: size n; free uint32 [N]; goals int32 [2, 32], padded cells.
 
-    In layers of cost c: R_c = R_{c-1} | seeds_c | pre(R_{c-2}), since a joint step costs 2 until one agent is parked for
-    good; the seeds are the states where that has happened, (gA, b) at the cost d_B(b) with gA blocked, and the mirror.
-    The same recursion with a `pre` in which both must move gives the plans without waits; a state that it reaches later
-    than R requires a wait.
+    In layers of cost c: R_c = R_{c-1} | seeds_c | pre(R_{c-2}), since a joint step costs 2 until one agent is parked
+    for good; the seeds are the states where that has happened, (gA, b) at the cost d_B(b) with gA blocked, and the
+    mirror. The same recursion with a `pre` in which both must move gives the plans without waits; a state that it
+    reaches later than R requires a wait.
     """
     count, bits = cell_count(size), cost_bits(size)
     chex.assert_shape(free, (count,))
@@ -68,7 +71,8 @@ def sum_of_costs_flood(size: int, free: jax.Array, goals: jax.Array) -> CostTabl
         moving = moving1 | seeded | (joint_predecessors(size, moving2, waits=False) & states)
         new = reached & ~reached1
         digits = -(cost >> jnp.arange(bits, dtype=jnp.uint32) & 1)
-        table = table.replace(
+        table = dataclasses.replace(
+            table,
             cost=table.cost | (new & digits[:, None, None]),
             wait=table.wait | (new & ~moving),
             solo=table.solo | (new_solo[:, None] & digits[None, :, None]),
@@ -96,7 +100,7 @@ def sum_of_costs_flood(size: int, free: jax.Array, goals: jax.Array) -> CostTabl
     )
     carry = (jnp.uint32(1), table, (none, start), (none, start), jnp.int32(0))
     _, table, (_, reached), _, quiet = jax.lax.while_loop(going, layer, carry)
-    return table.replace(reached=reached, complete=quiet >= 2)
+    return dataclasses.replace(table, reached=reached, complete=quiet >= 2)
 
 
 def makespan_flood(size: int, free: jax.Array, goals: jax.Array, starts: jax.Array, solvable: jax.Array) -> jax.Array:
@@ -140,9 +144,9 @@ def neighbours(size: int, reached: jax.Array) -> jax.Array:
 def joint_predecessors(size: int, reached: jax.Array, *, waits: bool) -> jax.Array:
     """States from which a joint move leads into `reached`, uint32 [N, N]; swaps excluded, holes not masked.
 
-    With `waits`, agents may stay; without, both must move. The moves of the two agents are independent but for the swap,
-    so the set is a shift along A's axis, then along B's. A move a of A can be half of a swap only where it ends with B
-    on the cell that A left, a "ribbon" of states (x, x - a); those are left out of A's shift and added apart.
+    With `waits`, agents may stay; without, both must move. The moves of the two agents are independent but for the
+    swap, so the set is a shift along A's axis, then along B's. A move a of A can be half of a swap only where it ends
+    with B on the cell that A left, a "ribbon" of states (x, x - a); those are left out of A's shift and added apart.
     """
     moves = offsets(size)[:4]
     count = reached.shape[0]

@@ -10,8 +10,8 @@ from core_jax.types import FAILURE_NAMES
 class Outcomes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Counts over some boards.
 
-    valid plans; valid plans whose makespan (sum of costs) is the board's optimum; failures by name of `Failure`; and the
-    same two counts over the boards on which every optimal plan waits.
+    valid plans; valid plans whose makespan (sum of costs) is the board's optimum; failures by name of `Failure`; and
+    boards and valid plans among the boards on which every optimal plan waits.
     """
 
     boards: int

@@ -3,15 +3,17 @@
 Every label comes from an exhaustive flood, so none is ever undecided.
 """
 
+import dataclasses
 import functools
 import itertools
+from collections.abc import Sequence
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.bitboards import BOARDS_PER_WORD, bit, cell_index, offsets, pack_cells
+from core_jax.bitboards import BOARDS_PER_WORD, bit, by_word, cell_index, offsets, pack_cells, side
 from core_jax.floods import CostTable, makespan_flood, sum_of_costs_flood
 from core_jax.types import PAD, WAIT, Board, Labels
 
@@ -21,8 +23,8 @@ BLOCK = 512  # boards solved at once, 16 words
 def solve(boards: Board, *, block: int = BLOCK) -> Labels:
     """Labels a batch of two-agent boards of one size, block by block.
 
-    Args: boards with leading axis B, any B >= 1; block, a multiple of 32. Returns: `Labels` of numpy arrays with leading
-    axis B. Raises ValueError on another number of agents.
+    Args: boards with leading axis B, any B >= 1; block, a multiple of 32. Returns: `Labels` of numpy arrays with
+    leading axis B. Raises ValueError on another number of agents.
     """
     count, agents = boards.starts.shape[:2]
     if agents != 2:
@@ -42,7 +44,7 @@ def solve_block(boards: Board) -> Labels:
 
 @jax.jit
 def flood(free: jax.Array, goals: jax.Array) -> CostTable:
-    """The cost tables of B maps, free bool [B, n, n], goals int32 [B, 2, 2]: B / 32 words, each flooded to its own end."""
+    """The cost tables of B maps, free bool [B, n, n], goals int32 [B, 2, 2]; each word of 32 ends on its own."""
     size = free.shape[-1]
     chex.assert_shape(goals, (free.shape[0], 2, 2))
 
@@ -50,7 +52,7 @@ def flood(free: jax.Array, goals: jax.Array) -> CostTable:
         free, goals = word
         return sum_of_costs_flood(size, pack_cells(free), cell_index(size, goals).T)
 
-    return jax.lax.map(one_word, (_by_word(free), _by_word(goals)))
+    return jax.lax.map(one_word, (by_word(free), by_word(goals)))
 
 
 def read_labels(tables: CostTable, boards: Board) -> Labels:
@@ -64,11 +66,12 @@ def read_labels(tables: CostTable, boards: Board) -> Labels:
     return Labels(cost >= 0, makespan, cost, wait, _optimal_plans(horizon, tables, boards.starts))
 
 
-def concatenate(parts: list[Labels]) -> Labels:
+def concatenate(parts: Sequence[Labels]) -> Labels:
     """One batch of labels from several whose plans may differ in length."""
     horizon = max(part.moves.shape[-1] for part in parts)
-    parts = [part.replace(moves=pad_moves(np.asarray(part.moves), horizon)) for part in parts]
-    return jax.tree.map(lambda *fields: np.concatenate(fields), *parts)
+    moves = np.concatenate([pad_moves(np.asarray(part.moves), horizon) for part in parts])
+    unmoved = [dataclasses.replace(part, moves=None) for part in parts]  # type: ignore[arg-type]
+    return dataclasses.replace(jax.tree.map(lambda *fields: np.concatenate(fields), *unmoved), moves=moves)
 
 
 def pad_moves(moves: np.ndarray, horizon: int) -> np.ndarray:
@@ -88,15 +91,14 @@ def _optima(tables: CostTable, boards: Board) -> tuple[jax.Array, jax.Array, jax
         free, goals, starts, solvable = word
         return makespan_flood(size, pack_cells(free), goals, starts.T, solvable)
 
-    words = (_by_word(~boards.holes), tables.goals, _by_word(starts), _by_word(cost >= 0))
+    words = (by_word(~boards.holes), tables.goals, by_word(starts), by_word(cost >= 0))
     return jax.lax.map(one_word, words).reshape(-1), cost, wait
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _optimal_plans(horizon: int, tables: CostTable, starts: jax.Array) -> jax.Array:
     """Plans of optimal sum of costs: int8 [B, 2, horizon], all PAD where unsolvable. starts: int32 [B, 2, 2]."""
-    # cell_count(n) = n (n + 1) gives n back
-    size = int(tables.reached.shape[-1] ** 0.5)
+    size = side(tables.reached.shape[-1])
     plan = functools.partial(_optimal_plan, size, horizon)
     return _each_board(plan, tables, cell_index(size, starts))
 
@@ -178,10 +180,4 @@ def _each_board(function, tables: CostTable, starts: jax.Array):
     """vmap of function(table, lane, start) over all words and their 32 lanes: results with a leading axis B."""
     lanes = jnp.arange(BOARDS_PER_WORD)
     of_word = jax.vmap(jax.vmap(function, in_axes=(None, 0, 0)), in_axes=(0, None, 0))
-    return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), of_word(tables, lanes, _by_word(starts)))
-
-
-def _by_word(field: jax.Array) -> jax.Array:
-    """[B, ...] to [B / 32, 32, ...]."""
-    chex.assert_is_divisible(field.shape[0], BOARDS_PER_WORD)
-    return field.reshape(-1, BOARDS_PER_WORD, *field.shape[1:])
+    return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), of_word(tables, lanes, by_word(starts)))

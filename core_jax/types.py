@@ -11,7 +11,9 @@ import jax
 
 MOVES = "UDLRW"
 UP, DOWN, LEFT, RIGHT, WAIT = range(5)
-JUMP = 5  # what a codec answers with when it names a cell that is no neighbour: always an illegal move
+# What a codec answers with when it names a cell that is no neighbour: always an illegal move, `?` in writing.
+JUMP = 5
+LETTERS = MOVES + "?"
 PAD = -1  # after an agent's last move: it stays where it is
 DELTAS = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))
 OPPOSITE = (DOWN, UP, RIGHT, LEFT, WAIT)
@@ -36,7 +38,8 @@ FAILURE_NAMES = tuple(failure.name.lower() for failure in Failure)
 class Board:
     """One board, or a batch of them with a leading axis B.
 
-    holes: bool [n, n]. starts, goals: int32 [K, 2], (row, column) from the top left; all 2K cells are distinct and free.
+    holes: bool [n, n]. starts, goals: int32 [K, 2], (row, column) from the top left; all free; the
+    generator keeps all 2K cells distinct, the solver only needs distinct starts and distinct goals.
     """
 
     holes: jax.Array
@@ -49,9 +52,9 @@ class Verdict:
     """What became of a plan.
 
     failure: int32 [], a `Failure`. agent: int32 [], the first agent concerned, -1 if none. step: int32 [], the index of
-    the offending move (for GOAL_NOT_REACHED the plan's length), -1 if none. makespan, sum_of_costs: int32 [], of a valid
-    plan; -1 otherwise. legal_steps: int32 [], joint moves before the first failure. at_goal: bool [K], who stood on
-    their goal when the plan ended or failed.
+    the offending move (for GOAL_NOT_REACHED the plan's length), -1 if none. makespan, sum_of_costs: int32 [], of a
+    valid plan; -1 otherwise. legal_steps: int32 [], joint moves before the first failure. at_goal: bool [K], who
+    stood on their goal when the plan ended or failed.
     """
 
     failure: jax.Array

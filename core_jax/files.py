@@ -1,0 +1,40 @@
+"""Files and folders that are there whole or not at all: written beside, then renamed."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yields a path beside `path` to write to; on success it takes the place of `path`, else it is removed."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield beside
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing_folder(path: str | Path) -> Iterator[Path]:
+    """Yields a new folder beside `path`; on success it becomes `path`, which must not exist yet."""
+    path = Path(path)
+    beside = path.with_name(f".{path.name}.part")
+    shutil.rmtree(beside, ignore_errors=True)  # left by a run that was killed
+    beside.mkdir(parents=True)
+    try:
+        yield beside
+        os.rename(beside, path)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def write_atomically(path: str | Path, data: bytes) -> None:
+    """Writes `data` to `path`, whole or not at all."""
+    with replacing(path) as beside:
+        beside.write_bytes(data)

@@ -1,0 +1,118 @@
+"""The typed change of a config that the engineer answers with."""
+
+import json
+from typing import Annotated, Any
+
+import msgspec
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.decoding import convert
+from core_jax.errors import InputError
+
+FIELDS = ("data_ratio", "hole_ratio", "wait_ratio")
+MAX_ANSWER_BYTES = 32_768
+MAX_REASON = 500
+
+Change = Annotated[float, msgspec.Meta(ge=-1, le=1, description="signed change, added to the current value")]
+Reason = Annotated[str, msgspec.Meta(max_length=MAX_REASON, description="the evidence this edit answers")]
+
+
+class SizeEdit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Signed changes added to the current ratios of one map size, and why; a ratio that is not named stays."""
+
+    data_ratio: Change = 0.0
+    hole_ratio: Change = 0.0
+    wait_ratio: Change = 0.0
+    reason: Reason
+
+
+class ConfigDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Edits by map size; a size that is not named stays."""
+
+    edits: dict[int, SizeEdit]
+
+
+def delta_schema() -> dict[str, Any]:
+    """The JSON schema of an answer, for prompts and guided decoding."""
+    return msgspec.json.schema(ConfigDelta)
+
+
+def parse_delta(answer: str | bytes) -> ConfigDelta:
+    """Reads a model's answer: one JSON object of the shape of `delta_schema`, and nothing around it.
+
+    Raises InputError, and nothing else, on whatever is not exactly that: other text, unknown or repeated fields, NaN or
+    infinite numbers, changes beyond -1 .. 1, nesting too deep, or more than MAX_ANSWER_BYTES.
+    """
+    try:
+        raw = json.loads(_text(answer), object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=float)
+        delta = convert(raw, ConfigDelta, "answer")
+    except json.JSONDecodeError as error:
+        raise InputError(f"answer: not JSON ({error}); answer with one JSON object") from error
+    except RecursionError as error:
+        raise InputError("answer: nested too deeply; answer with one object of edits") from error
+    if len(delta.edits) < len(raw["edits"]):  # "5" and "5.0" are the same size
+        raise InputError("answer: edits names a map size twice; give each one edit")
+    for size, edit in delta.edits.items():
+        _check_writable(size, edit.reason)
+    return delta
+
+
+def edited(config: EnvConfig, delta: ConfigDelta) -> dict[int, SizeConfig]:
+    """The sizes of `config` plus the changes: raw sums, not yet legal.
+
+    Raises InputError on a map size that the config lacks.
+    """
+    for size in delta.edits:
+        if size not in config.sizes:
+            choices = ", ".join(map(str, config.sizes))
+            raise InputError(f"edits.{size}: map size {size} is not in the config; choose from {choices}")
+    return {size: _plus(cell, delta.edits.get(size)) for size, cell in config.sizes.items()}
+
+
+def summary(delta: ConfigDelta) -> str:
+    """The delta as one line for people, such as `5x5 data +0.05, hole -0.05 (too hard)`."""
+    return "; ".join(_spoken(size, edit) for size, edit in sorted(delta.edits.items())) or "no edits"
+
+
+def _text(answer: str | bytes) -> str:
+    try:
+        data = answer.encode() if isinstance(answer, str) else answer
+        text = data.decode()
+    except (UnicodeEncodeError, UnicodeDecodeError) as error:
+        raise InputError(f"answer: not UTF-8 text ({error.reason}); answer with JSON text") from error
+    if len(data) > MAX_ANSWER_BYTES:
+        raise InputError(f"answer: {len(data)} bytes long; answer with at most {MAX_ANSWER_BYTES}")
+    return text
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"answer: field {twice!r:.60} is given twice; give it once")
+    return fields
+
+
+def _no_constant(name: str) -> float:
+    raise InputError(f"answer: {name} is not a number; give a change between -1 and 1")
+
+
+def _check_writable(size: int, reason: str) -> None:
+    try:
+        reason.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"answer: edits.{size}.reason: holds half a surrogate pair; use plain text") from error
+
+
+def _plus(cell: SizeConfig, edit: SizeEdit | None) -> SizeConfig:
+    if edit is None:
+        return cell
+    return SizeConfig(**{field: getattr(cell, field) + getattr(edit, field) for field in FIELDS})
+
+
+def _spoken(size: int, edit: SizeEdit) -> str:
+    changes = [(field.removesuffix("_ratio"), getattr(edit, field)) for field in FIELDS]
+    named = ", ".join(f"{name} {change:+.3g}" for name, change in changes if change) or "unchanged"
+    printable = "".join(letter if letter.isprintable() else " " for letter in edit.reason)
+    return f"{size}x{size} {named} ({' '.join(printable.split())})"

@@ -1,0 +1,129 @@
+"""The guard between the engineer's answer and the next round: legal ranges, floors and a trust region."""
+
+import math
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
+from core_jax.errors import InputError
+from engineer.delta import FIELDS, ConfigDelta, edited
+
+NOISE = 1e-3  # EnvConfig's own tolerance on the sum of the data ratios
+
+
+class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The legal region, and how far one round may go. Raises InputError on a value outside its range.
+
+    floor: least data_ratio of a size. max_*_change: largest change of a ratio in a round. max_*_ratio: upper limits.
+    """
+
+    floor: float = 0.05
+    max_data_change: float = 0.15
+    max_hole_change: float = 0.1
+    max_wait_change: float = 0.25
+    max_hole_ratio: float = MAX_HOLE_RATIO
+    max_wait_ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            top = MAX_HOLE_RATIO if name == "max_hole_ratio" else 1.0
+            if not 0 <= getattr(self, name) <= top:
+                raise InputError(f"guard: {name} is {getattr(self, name):g}; choose 0 to {top:g}")
+
+
+class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What became of a proposal: `config` is what to train on next, `reasons` say where it is not what was proposed."""
+
+    status: Literal["accepted", "projected", "refused"]
+    reasons: list[str]
+    config: EnvConfig
+
+
+def judge(config: EnvConfig, delta: ConfigDelta, settings: GuardSettings) -> GuardVerdict:
+    """Applies `delta` to `config` and projects the sum onto the legal region within reach of `config`.
+
+    The legal region, for data ratios d, hole ratios h and wait ratios w of m sizes:
+        d_s >= floor,  sum_s d_s = 1,  0 <= h_s <= max_hole_ratio,  0 <= w_s <= max_wait_ratio.
+    The trust region: abs(d'_s - d_s) <= max_data_change, and likewise for h and w.
+
+    Data: with r = clip(d + change, 0, 1) and excess e_s = max(r_s - floor, 0), the goal is
+        P(r)_s = floor + (1 - m floor) e_s / sum(e)            (equal shares where no size has an excess),
+    and d' = d + t (P(r) - d), with the largest t <= 1 inside the trust region: sum and floor hold along the whole line.
+    A `config` below the floor is first moved along the line to P(d), then toward P(r), as far as the trust region of d
+    reaches; where that ends short of the floor, the next round's non-empty delta goes on.
+    Hole and wait: clip to the limits, then to the trust region around the current value.
+
+    A ratio within 0.001 of what was proposed counts as accepted. A delta without edits keeps `config` as it is. An
+    unknown size or a number that is not finite is refused, and `config` kept. Raises InputError only where `settings`
+    do not suit `config` (floor x sizes > 1).
+    """
+    _check_floor(settings.floor, len(config.sizes))
+    if not delta.edits:
+        return GuardVerdict("accepted", [], config)
+    try:
+        _check_finite(delta)
+        proposed = edited(config, delta)
+    except InputError as error:
+        return GuardVerdict("refused", [str(error)], config)
+    applied = _projected(config.sizes, proposed, settings)
+    reasons = _differences(proposed, applied)
+    return GuardVerdict("projected" if reasons else "accepted", reasons, config.replace(applied))
+
+
+def _check_floor(floor: float, sizes: int) -> None:
+    if floor * sizes > 1 + 1e-9:
+        raise InputError(f"guard: floor {floor:g} x {sizes} sizes is more than 1; choose at most {1 / sizes:.3g}")
+
+
+def _check_finite(delta: ConfigDelta) -> None:
+    for size, edit in delta.edits.items():
+        for field in FIELDS:
+            if not math.isfinite(getattr(edit, field)):
+                raise InputError(f"edits.{size}.{field}: {getattr(edit, field)} is not finite; give a number")
+
+
+def _projected(
+    current: dict[int, SizeConfig], proposed: dict[int, SizeConfig], settings: GuardSettings
+) -> dict[int, SizeConfig]:
+    (d, h, w), (raw_d, raw_h, raw_w) = _columns(current), _columns(proposed)
+    data = _data_ratios(d, raw_d, settings)
+    hole = _clipped(h, raw_h, settings.max_hole_ratio, settings.max_hole_change)
+    wait = _clipped(w, raw_w, settings.max_wait_ratio, settings.max_wait_change)
+    rows = zip(data.tolist(), hole.tolist(), wait.tolist(), strict=True)
+    return {size: SizeConfig(*row) for size, row in zip(current, rows, strict=True)}
+
+
+def _columns(sizes: dict[int, SizeConfig]) -> list[np.ndarray]:
+    return [np.array([getattr(cell, field) for cell in sizes.values()], float) for field in FIELDS]
+
+
+def _data_ratios(current: np.ndarray, raw: np.ndarray, settings: GuardSettings) -> np.ndarray:
+    legal = _walk(current, current, _floored(current, settings.floor), settings.max_data_change)
+    goal = _floored(np.clip(raw, 0, 1), settings.floor)
+    return np.clip(_walk(current, legal, goal, settings.max_data_change), 0, 1)
+
+
+def _floored(ratios: np.ndarray, floor: float) -> np.ndarray:
+    excess = np.maximum(ratios - floor, 0)
+    shares = excess / excess.sum() if excess.any() else np.full(len(ratios), 1 / len(ratios))
+    return floor + max(0.0, 1 - floor * len(ratios)) * shares
+
+
+def _walk(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach: float) -> np.ndarray:
+    """The point furthest from `start` toward `goal` that is within `reach` of `origin` in every component."""
+    way = goal - start
+    moving = np.abs(way) > 1e-12
+    room = reach - (np.sign(way) * (start - origin))[moving]
+    part = np.min(room / np.abs(way[moving]), initial=1.0)
+    return start + max(0.0, part) * way
+
+
+def _clipped(current: np.ndarray, raw: np.ndarray, top: float, reach: float) -> np.ndarray:
+    return np.clip(np.clip(raw, 0, top), current - reach, current + reach)
+
+
+def _differences(proposed: dict[int, SizeConfig], applied: dict[int, SizeConfig]) -> list[str]:
+    pairs = [(f"sizes.{s}.{f}", getattr(proposed[s], f), getattr(applied[s], f)) for s in proposed for f in FIELDS]
+    return [f"{name}: proposed {old:.3g}, applied {new:.3g}" for name, old, new in pairs if abs(old - new) > NOISE]

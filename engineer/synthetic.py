@@ -1,0 +1,75 @@
+"""Evidence made up by chance and answered by rule, to teach a tiny model the form of prompt and answer."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
+from core_jax.errors import InputError
+from core_jax.outcomes import Outcomes
+from core_jax.types import FAILURE_NAMES
+from engineer.evidence import Modules, Round, gather
+from engineer.teachers.rules import RulesTeacher
+from engineer.tokens import delta_tokens, evidence_tokens
+from engineer.vocabulary import STEPS
+
+BOARDS = 50
+
+
+def synthetic_examples(
+    count: int, config: EnvConfig, modules: Modules, rounds: int, rng: np.random.Generator
+) -> list[tuple[list[str], list[str]]]:
+    """`count` pairs (prompt tokens, answer tokens) over the sizes of `config`, at a random round of `rounds`.
+
+    Each round's config is drawn from the step grid and its outcomes at random; the answer is the threshold rule's. The
+    generator `rng` is consumed. Raises InputError where `rounds` is less than 1.
+    """
+    if rounds < 1:
+        raise InputError(f"rounds is {rounds}; choose at least 1")
+    return [_example(config, modules, rounds, rng) for _ in range(count)]
+
+
+def _example(config: EnvConfig, modules: Modules, rounds: int, rng: np.random.Generator) -> tuple[list[str], list[str]]:
+    *past, now = [_round(config, rng) for _ in range(rng.integers(1, rounds + 1))]
+    evidence = gather(now.config, now.outcomes, past, len(past), rounds, modules)
+    return evidence_tokens(evidence), delta_tokens(RulesTeacher().delta(evidence, now.config))
+
+
+def _round(config: EnvConfig, rng: np.random.Generator) -> Round:
+    sizes = sorted(config.sizes)
+    drawn = dict(zip(sizes, _cells(len(sizes), rng), strict=True))
+    return Round(config.replace(drawn), {size: _outcomes(rng) for size in sizes})
+
+
+def _cells(count: int, rng: np.random.Generator) -> Sequence[SizeConfig]:
+    data = _shares(count, rng)
+    hole = _multiples(STEPS["hole_ratio"], MAX_HOLE_RATIO, count, rng)
+    wait = _multiples(STEPS["wait_ratio"], 1.0, count, rng)
+    return [SizeConfig(*ratios) for ratios in zip(data, hole, wait, strict=True)]
+
+
+def _shares(count: int, rng: np.random.Generator) -> list[float]:
+    """At least one step of data each, the rest of the whole at random."""
+    step = STEPS["data_ratio"]
+    spare = round(1 / step) - count
+    return [float(share) for share in (1 + rng.multinomial(spare, [1 / count] * count)) * step]
+
+
+def _multiples(step: float, top: float, count: int, rng: np.random.Generator) -> list[float]:
+    return [float(multiple) * step for multiple in rng.integers(0, round(top / step) + 1, count)]
+
+
+def _outcomes(rng: np.random.Generator) -> Outcomes:
+    valid = int(rng.integers(0, BOARDS + 1))
+    kinds = FAILURE_NAMES[1:]
+    failures = rng.multinomial(BOARDS - valid, rng.dirichlet([0.5] * len(kinds)))
+    wait_boards = int(rng.integers(0, BOARDS + 1))
+    return Outcomes(
+        boards=BOARDS,
+        valid=valid,
+        optimal_makespan=int(rng.integers(0, valid + 1)),
+        optimal_sum_of_costs=int(rng.integers(0, valid + 1)),
+        failures=dict(zip(kinds, failures.tolist(), strict=True)),
+        wait_boards=wait_boards,
+        wait_valid=int(rng.hypergeometric(valid, BOARDS - valid, wait_boards)),
+    )

@@ -1,0 +1,48 @@
+"""What a teacher is."""
+
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from core_jax.config import EnvConfig
+from engineer.delta import ConfigDelta
+from engineer.evidence import Evidence
+
+
+class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a teacher was asked and answered, word for word; `delta` is None, with an `error`, if it cannot be used."""
+
+    prompt: str
+    answer: str
+    delta: ConfigDelta | None
+    error: str = ""
+
+
+class Teacher(Protocol):
+    """Maps evidence to a change of the config; never raises because of what a model answered."""
+
+    def propose(self, evidence: Evidence, config: EnvConfig, key: np.random.Generator) -> Proposal:
+        """A change of `config`, which need not be legal: the guard decides. All chance comes from `key`."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run must restore, as JSON values."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores what `state_dict` gave."""
+
+
+class Stateless:
+    """The state of a teacher that has none."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing to restore."""
+
+
+def decided(delta: ConfigDelta) -> Proposal:
+    """The proposal of a teacher that computes its delta and is not prompted."""
+    return Proposal(prompt="", answer=msgspec.json.encode(delta).decode(), delta=delta)

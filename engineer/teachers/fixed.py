@@ -1,0 +1,16 @@
+"""The baseline that never changes the config."""
+
+import numpy as np
+
+from core_jax.config import EnvConfig
+from engineer.delta import ConfigDelta
+from engineer.evidence import Evidence
+from engineer.teachers.base import Proposal, Stateless, decided
+
+
+class FixedTeacher(Stateless):
+    """Proposes no edits: the paper's fixed config."""
+
+    def propose(self, evidence: Evidence, config: EnvConfig, key: np.random.Generator) -> Proposal:
+        """A delta without edits."""
+        return decided(ConfigDelta({}))

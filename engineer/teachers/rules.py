@@ -1,0 +1,55 @@
+"""The threshold rule: harder where the policy succeeds, easier where it fails."""
+
+import numpy as np
+
+from core_jax.config import EnvConfig
+from core_jax.outcomes import Outcomes
+from core_jax.types import FAILURE_NAMES
+from engineer.delta import ConfigDelta, SizeEdit
+from engineer.evidence import Evidence
+from engineer.teachers.base import Proposal, Stateless, decided
+from engineer.teachers.steps import step_edit
+from engineer.vocabulary import FRONTIER, REASONS, TOO_EASY, TOO_HARD
+
+
+class RulesTeacher(Stateless):
+    """Per map size, by the valid rate v (reasoning-gym's coaching rule, with the paper's advice on data):
+
+    v > harder_above: more waits, more holes, a bit less data. v < easier_below: fewer holes, fewer waits, and less
+    data, as it gives no signal. Between them, at the frontier: more data. Hole and wait move two steps where v is
+    nearer to 1 (or 0) than to the threshold. A size without outcomes stays as it is.
+    """
+
+    def __init__(self, easier_below: float = 0.3, harder_above: float = 0.7) -> None:
+        self.easier_below = easier_below
+        self.harder_above = harder_above
+
+    def propose(self, evidence: Evidence, config: EnvConfig, key: np.random.Generator) -> Proposal:
+        """The delta of the rule; no chance in it."""
+        return decided(self.delta(evidence, config))
+
+    def delta(self, evidence: Evidence, config: EnvConfig) -> ConfigDelta:
+        """An edit for each size of `config` that the evidence tells about."""
+        seen = {size: evidence.outcomes[size] for size in sorted(config.sizes) if size in evidence.outcomes}
+        edits = {size: self._edit(config, size, outcomes) for size, outcomes in seen.items() if outcomes.boards}
+        return ConfigDelta({size: edit for size, edit in edits.items() if edit})
+
+    def _edit(self, config: EnvConfig, size: int, outcomes: Outcomes) -> SizeEdit | None:
+        strides, token = self._rule(outcomes)
+        return step_edit(config.sizes[size], strides, REASONS[token])
+
+    def _rule(self, outcomes: Outcomes) -> tuple[dict[str, int], str]:
+        valid = outcomes.rate(outcomes.valid)
+        if valid > self.harder_above:
+            stride = 2 if valid > (1 + self.harder_above) / 2 else 1
+            return {"data_ratio": -1, "hole_ratio": stride, "wait_ratio": stride}, TOO_EASY
+        if valid < self.easier_below:
+            stride = 2 if valid < self.easier_below / 2 else 1
+            return {"data_ratio": -1, "hole_ratio": -stride, "wait_ratio": -stride}, _dominating(outcomes)
+        return {"data_ratio": 1}, FRONTIER
+
+
+def _dominating(outcomes: Outcomes) -> str:
+    """The reason token of the most frequent failure."""
+    name = max(FAILURE_NAMES[1:], key=lambda name: outcomes.failures.get(name, 0))
+    return f"<because_{name}>" if outcomes.failures.get(name) else TOO_HARD

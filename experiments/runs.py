@@ -1,0 +1,147 @@
+"""The run folder: what a run writes where, each file whole or not there at all.
+
+    config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html
+
+A stage holds env.json, boards.parquet, checkpoint/, train.jsonl, validation.json, evidence.json, proposal.json, and
+done.json, the marker that makes it count.
+"""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from core_jax.config import EnvConfig
+from core_jax.decoding import convert, read_config, read_raw
+from core_jax.errors import InputError
+from core_jax.files import write_atomically
+from core_jax.formats import Row
+from core_jax.outcomes import Outcomes
+from engineer.guard import GuardVerdict
+from engineer.teachers.base import Proposal
+from experiments.settings import RunSettings
+
+FORMAT = 1
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """config.json."""
+
+    format: int
+    settings: RunSettings
+
+
+class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A board of the held-out set and what the policy made of it; a jump in `plan` is the letter `?`."""
+
+    row: Row
+    plan: list[str]
+    failure: str
+    agent: int
+    step: int
+
+
+class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """validation.json: the outcomes on the held-out set per map size, and some plans to look at."""
+
+    sizes: dict[int, Outcomes]
+    examples: list[Example]
+
+
+class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """proposal.json: who proposed what, what the guard made of it, and the teacher's state afterwards."""
+
+    teacher: str
+    proposal: Proposal
+    verdict: GuardVerdict
+    teacher_state: dict[str, Any]
+
+
+class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """done.json: how long the work took that led to it, and with which versions."""
+
+    seconds: float
+    versions: dict[str, str]
+
+
+class Stage:
+    """The files of one stage, or of the warm-up."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.env = folder / "env.json"
+        self.boards = folder / "boards.parquet"
+        self.checkpoint = folder / "checkpoint"
+        self.train_log = folder / "train.jsonl"
+        self.validation = folder / "validation.json"
+        self.evidence = folder / "evidence.json"
+        self.proposal = folder / "proposal.json"
+        self.done = folder / "done.json"
+
+    def config(self) -> EnvConfig:
+        """The config that the stage's boards are drawn from."""
+        return read(self.env, EnvConfig)
+
+
+class RunFolder:
+    """The files of a run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config = folder / "config.json"
+        self.validation = folder / "validation.parquet"
+        self.report = folder / "report.html"
+        self.warmup = Stage(folder / "warmup")
+
+    def stage(self, number: int) -> Stage:
+        """The files of stage `number`, from 0."""
+        return Stage(self.folder / f"stage_{number:02d}")
+
+    def finished_stages(self) -> list[Stage]:
+        """The stages that count, in order."""
+        stages = (self.stage(number) for number in range(self.settings().stages))
+        return [stage for stage in stages if stage.done.exists()]
+
+    def open(self, settings: RunSettings) -> None:
+        """Starts the run, or checks that the folder holds this very run. Raises InputError if it holds another."""
+        if self.config.exists():
+            if difference := _difference(msgspec.to_builtins(self.settings()), msgspec.to_builtins(settings)):
+                raise InputError(f"{self.config}: {difference}; give the same settings to resume, or another folder")
+        elif self.folder.exists() and any(self.folder.iterdir()):
+            raise InputError(f"{self.folder}: is not empty and holds no run; choose another folder")
+        else:
+            write(self.config, RunConfig(FORMAT, settings))
+
+    def settings(self) -> RunSettings:
+        """The settings of the run. Raises InputError where there is none, or one of another format."""
+        if not self.config.exists():
+            raise InputError(f"{self.folder}: holds no run (no config.json); give a folder made by `lakewright run`")
+        raw = read_raw(self.config)
+        found = raw.get("format") if isinstance(raw, dict) else None
+        if found != FORMAT:
+            raise InputError(
+                f"{self.config}: format is {found!r}, this version reads {FORMAT}; "
+                "use the version that wrote it, or another folder"
+            )
+        return convert(raw, RunConfig, str(self.config)).settings
+
+
+def write(path: Path, value: msgspec.Struct) -> None:
+    """Writes a record as indented JSON, whole or not at all."""
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+
+
+def read(path: Path, kind: type[T]) -> T:
+    """Reads a record. Raises InputError naming file, field, value and remedy."""
+    return read_config(path, kind)
+
+
+def _difference(there: Any, here: Any, path: str = "") -> str:
+    """The first setting that differs, or nothing."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        for name in [*there, *(name for name in here if name not in there)]:
+            if found := _difference(there.get(name), here.get(name), f"{path}.{name}".lstrip(".")):
+                return found
+        return ""
+    return "" if there == here else f"{path} is {there!r} there and {here!r} now"

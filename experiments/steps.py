@@ -1,0 +1,153 @@
+"""The steps of a run: each makes one file or folder of it."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from transformers import PreTrainedTokenizerFast
+
+from core_jax.config import EnvConfig
+from core_jax.files import replacing
+from core_jax.formats import Row, plan_of, read_all, rows_of, write_rows
+from core_jax.generator import generate
+from core_jax.types import FAILURE_NAMES, Failure, Verdict
+from engineer.synthetic import synthetic_examples
+from engineer.tokens import ENGINEER_TOKENS
+from experiments.progress import progress
+from experiments.runs import Example, Stage, Validation, write
+from experiments.settings import RunSettings, seed_for
+from policy.boards import task_of
+from policy.codecs.tokens import build_tokenizer, token_ids
+from policy.evaluation import evaluate, outcomes_by_size
+from policy.grpo import train_grpo
+from policy.models import build_model, load_checkpoint, save_checkpoint
+from policy.warmup import warm_up as learn_plans
+
+EXAMPLES = 6  # boards of a validation kept to look at, of each kind: valid plans with a wait, and failures
+SYNTHETIC = 4000  # made-up evidence with answers, to teach the form of a delta
+
+
+def held_out_set(settings: RunSettings, path: Path) -> list[Row]:
+    """The boards of every validation, made once."""
+    if not path.exists():
+        chosen = settings.validation
+        cells = [
+            (size, hole, wait)
+            for size in settings.env.sizes
+            for hole in chosen.hole_ratios
+            for wait in chosen.wait_ratios
+        ]
+        rows = []
+        with progress("held-out boards", len(cells) * chosen.boards, "boards") as bar:
+            for size, hole, wait in cells:
+                config = EnvConfig.single(size, settings.env.agents, hole, wait)
+                seed = seed_for(chosen.seed, f"held-out {size} {hole} {wait}")
+                rows += rows_of(generate(config, seed, chosen.boards, bar.update), config)
+        write_rows(path, rows)
+    return read_all(path)
+
+
+def warm_up(settings: RunSettings, warmup: Stage, held_out: list[Row]) -> None:
+    """Supervised learning of certified plans, and of the form of an engineer's answer."""
+    if not warmup.checkpoint.exists():
+        boards = settings.warmup.boards
+        with progress("warm-up boards", boards, "boards") as bar:
+            made = generate(settings.warmup_env, seed_for(settings.seed, "warm-up boards"), boards, bar.update)
+        tasks = [task_of(row) for row in rows_of(made, settings.warmup_env)]
+        tokenizer = build_tokenizer(ENGINEER_TOKENS)
+        model = build_model(settings.model, tokenizer, seed_for(settings.seed, "model"))
+        extra = _engineer_examples(settings, tokenizer)
+        with progress("warm-up", settings.warmup.steps, "steps") as bar, _log(warmup.train_log) as log:
+
+            def on_step(step: int, loss: float) -> None:
+                bar.update()
+                log({"step": step, "loss": loss})
+
+            seed = seed_for(settings.seed, "warm-up")
+            model = learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step)
+        save_checkpoint(warmup.checkpoint, model, tokenizer)
+    if not warmup.validation.exists():
+        validate(settings, warmup, held_out)
+
+
+def _engineer_examples(settings: RunSettings, tokenizer: PreTrainedTokenizerFast) -> list[tuple[list[int], list[int]]]:
+    rng = np.random.default_rng(seed_for(settings.seed, "synthetic evidence"))
+    pairs = synthetic_examples(SYNTHETIC, settings.env, settings.modules, settings.stages, rng)
+    return [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in pairs]
+
+
+def make_boards(settings: RunSettings, stage: Stage, number: int) -> None:
+    """A stage's boards: they depend on its config and seed alone."""
+    env, count = stage.config(), settings.grpo.boards
+    with progress("boards", count, "boards") as bar:
+        made = generate(env, seed_for(settings.seed, f"stage {number} boards"), count, bar.update)
+    write_rows(stage.boards, rows_of(made, env))
+
+
+def train(settings: RunSettings, stage: Stage, previous: Stage, number: int) -> None:
+    """GRPO from the previous checkpoint; interrupted, it starts over from there."""
+    model, tokenizer = load_checkpoint(previous.checkpoint)
+    tasks = [task_of(row) for row in read_all(stage.boards)]
+    scratch = stage.folder / ".scratch"
+    with progress("GRPO", settings.grpo.steps, "steps") as bar, _log(stage.train_log) as log:
+
+        def on_step(figures: dict[str, Any]) -> None:
+            bar.update()
+            bar.set_postfix(reward=f"{figures['reward']:.2f}", valid=f"{figures['valid']:.2f}")
+            log(figures)
+
+        model = train_grpo(
+            model,
+            tokenizer,
+            tasks,
+            settings.grpo,
+            settings.reward,
+            horizon=settings.horizon,
+            seed=seed_for(settings.seed, f"stage {number} GRPO"),
+            scratch=scratch,
+            on_step=on_step,
+        )
+    save_checkpoint(stage.checkpoint, model, tokenizer)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
+    """Greedy plans for the held-out set."""
+    model, tokenizer = load_checkpoint(stage.checkpoint)
+    tasks = [task_of(row) for row in held_out]
+    with progress("validation", len(tasks), "boards") as bar:
+        verdicts, plans = evaluate(model, tokenizer, tasks, horizon=settings.horizon, on_progress=bar.update)
+    shown = _examples(held_out, verdicts, plans)
+    write(stage.validation, Validation(outcomes_by_size(tasks, verdicts), shown))
+
+
+def _examples(rows: list[Row], verdicts: Verdict, plans: np.ndarray) -> list[Example]:
+    """Valid plans on boards that force a wait, and the failures, each spread over the set."""
+    failure = np.asarray(verdicts.failure)
+    forced = np.array([row.wait_required for row in rows])
+    valid = np.flatnonzero((failure == Failure.NONE) & forced)
+    failed = np.flatnonzero(failure > Failure.PARSE_ERROR)
+    return [
+        Example(rows[i], plan_of(plans[i]), FAILURE_NAMES[failure[i]], int(verdicts.agent[i]), int(verdicts.step[i]))
+        for i in [*_spread(valid), *_spread(failed)]
+    ]
+
+
+def _spread(places: np.ndarray) -> np.ndarray:
+    """At most EXAMPLES of `places`, evenly over their range."""
+    return places[np.linspace(0, len(places) - 1, min(EXAMPLES, len(places))).astype(int)]
+
+
+@contextmanager
+def _log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Yields a function that adds a line of JSON; the file takes its place once all is written."""
+    with replacing(path) as beside, open(beside, "wb") as lines:
+
+        def add(figures: dict[str, Any]) -> None:
+            lines.write(msgspec.json.encode(figures) + b"\n")
+
+        yield add

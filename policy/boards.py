@@ -1,0 +1,34 @@
+"""The task: a board with its labels, the form in which training and evaluation take boards one by one."""
+
+import dataclasses
+
+import numpy as np
+
+from core_jax.formats import Row, moves_of
+from core_jax.types import Board
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One solvable board (numpy arrays), its optima, and a plan int8 [K, T] that reaches `sum_of_costs`."""
+
+    board: Board
+    makespan: int
+    sum_of_costs: int
+    wait_required: bool
+    moves: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """The side of the board."""
+        return self.board.holes.shape[0]
+
+
+def task_of(row: Row) -> Task:
+    """The task of a labelled row. Raises ValueError on a row without labels or without a solution."""
+    if row.plan is None or row.makespan is None or row.sum_of_costs is None or row.wait_required is None:
+        raise ValueError(f"row {row.id} is {row.status or 'not solved'}: only boards with a plan can be trained on")
+    holes = np.array([[letter == "H" for letter in line] for line in row.grid])
+    board = Board(holes, np.array(row.starts, np.int32), np.array(row.goals, np.int32))  # type: ignore[arg-type]
+    moves = moves_of([row.plan], max(len(letters) for letters in row.plan))[0]
+    return Task(board, row.makespan, row.sum_of_costs, row.wait_required, moves)

@@ -1,0 +1,83 @@
+"""The `tokens` codec: one token a cell, for models trained from scratch.
+
+Prompt: `<bos> <size_n>`, every free cell, `<starts>` and a cell an agent, `<goals>` and a cell an agent, `<plan>`.
+Answer: the next cell of each agent, agents interleaved step by step, then `<eos>`. An agent that waits or is parked
+repeats its cell.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from transformers import PreTrainedTokenizerFast
+
+from core_jax.config import MAX_SIZE, MIN_SIZE
+from core_jax.types import DELTAS, JUMP, PAD, WAIT, Board
+
+PAD_TOKEN, UNKNOWN, BOS, EOS, STARTS, GOALS, PLAN = "<pad>", "<unk>", "<bos>", "<eos>", "<starts>", "<goals>", "<plan>"
+SPECIAL = (PAD_TOKEN, UNKNOWN, BOS, EOS, STARTS, GOALS, PLAN)
+SIZES = tuple(f"<size_{size}>" for size in range(MIN_SIZE, MAX_SIZE + 1))
+CELLS = tuple(f"{row},{column}" for row in range(MAX_SIZE) for column in range(MAX_SIZE))
+VOCABULARY = (*SPECIAL, *SIZES, *CELLS)
+ID = {token: number for number, token in enumerate(VOCABULARY)}
+FIRST_CELL = ID[CELLS[0]]
+
+
+def build_tokenizer(extra: tuple[str, ...] = ()) -> PreTrainedTokenizerFast:
+    """A word-level tokenizer of this codec's vocabulary and `extra` tokens (those already known count once)."""
+    words = dict.fromkeys((*VOCABULARY, *extra))
+    core = Tokenizer(WordLevel({word: number for number, word in enumerate(words)}, unk_token=UNKNOWN))
+    core.pre_tokenizer = WhitespaceSplit()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core, pad_token=PAD_TOKEN, unk_token=UNKNOWN, bos_token=BOS, eos_token=EOS, padding_side="left"
+    )
+
+
+def token_ids(tokenizer: PreTrainedTokenizerFast, tokens: Sequence[str]) -> list[int]:
+    """The ids of tokens of the vocabulary."""
+    return [tokenizer.vocab[token] for token in tokens]
+
+
+def cell_ids(cells: np.ndarray) -> np.ndarray:
+    """Token ids of (row, column) pairs: int [..., 2] to int [...]."""
+    return FIRST_CELL + cells[..., 0] * MAX_SIZE + cells[..., 1]
+
+
+def encode_prompt(board: Board) -> list[int]:
+    """The prompt of one board of numpy arrays."""
+    size = board.holes.shape[0]
+    free = cell_ids(np.argwhere(~board.holes))
+    starts, goals = cell_ids(np.asarray(board.starts)), cell_ids(np.asarray(board.goals))
+    return [ID[BOS], ID[f"<size_{size}>"], *free, ID[STARTS], *starts, ID[GOALS], *goals, ID[PLAN]]
+
+
+def encode_answer(board: Board, moves: np.ndarray) -> list[int]:
+    """The answer that plays `moves`, int8 [K, T] padded with PAD, on one board."""
+    length = int((moves != PAD).sum(axis=1).max())
+    deltas = np.array(DELTAS)[np.where(moves[:, :length] == PAD, WAIT, moves[:, :length])]
+    cells = np.asarray(board.starts)[:, None] + np.cumsum(deltas, axis=1)  # [K, T, 2]
+    return [*cell_ids(cells).T.reshape(-1), ID[EOS]]
+
+
+def decode_answer(answer: list[int], size: int, starts: np.ndarray, horizon: int) -> np.ndarray | None:
+    """The moves int8 [K, horizon] that an answer names, or None if it cannot be parsed.
+
+    It must be cells only, as many for each agent, ended by `<eos>`, and no longer than `horizon` steps. A cell
+    that is off the board or no neighbour of the one before becomes JUMP, which the simulator calls an illegal move.
+    """
+    agents = len(starts)
+    if ID[EOS] not in answer:
+        return None
+    cells = np.array(answer[: answer.index(ID[EOS])], dtype=np.int64) - FIRST_CELL
+    steps = len(cells) // agents
+    if len(cells) % agents or steps > horizon or np.any((cells < 0) | (cells >= len(CELLS))):
+        return None
+    path = np.stack([cells // MAX_SIZE, cells % MAX_SIZE], axis=-1).reshape(steps, agents, 2)
+    change = np.diff(np.concatenate([starts[None], path]), axis=0)  # [T, K, 2]
+    matches = np.all(change[..., None, :] == np.array(DELTAS), axis=-1)
+    moves = np.where(matches.any(-1) & (path < size).all(-1), matches.argmax(-1), JUMP)
+    plan = np.full((agents, horizon), PAD, np.int8)
+    plan[:, :steps] = moves.T
+    return plan

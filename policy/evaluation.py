@@ -1,0 +1,61 @@
+"""How good a model is on certified boards: valid and optimal plans, and failures by type, per map size."""
+
+from collections.abc import Callable
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from core_jax.outcomes import Outcomes
+from core_jax.types import FAILURE_NAMES, Failure, Verdict
+from policy.boards import Task
+from policy.rewards import judge
+from policy.sampling import answer_tasks
+
+
+def evaluate(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    tasks: list[Task],
+    *,
+    horizon: int,
+    temperature: float = 0.0,
+    on_progress: Callable[[int], None] = lambda boards: None,
+) -> tuple[Verdict, np.ndarray]:
+    """Lets the model answer every task (greedily at temperature 0): the verdicts [B] and plans int8 [B, K, horizon]."""
+    answers = answer_tasks(
+        model,
+        tokenizer,
+        tasks,
+        max_new_tokens=answer_length(horizon),
+        temperature=temperature,
+        on_progress=on_progress,
+    )
+    return judge(tasks, answers, horizon)
+
+
+def answer_length(horizon: int, agents: int = 2) -> int:
+    """Tokens of an answer of `horizon` steps, its end included."""
+    return agents * horizon + 1
+
+
+def outcomes_by_size(tasks: list[Task], verdicts: Verdict) -> dict[int, Outcomes]:
+    """The outcomes of verdicts [B] per map size."""
+    sizes = np.array([task.size for task in tasks])
+    return {int(size): _outcomes(tasks, verdicts, np.flatnonzero(sizes == size)) for size in np.unique(sizes)}
+
+
+def _outcomes(tasks: list[Task], verdicts: Verdict, rows: np.ndarray) -> Outcomes:
+    failure = np.asarray(verdicts.failure)[rows]
+    valid = failure == Failure.NONE
+    waits = np.array([tasks[row].wait_required for row in rows])
+    makespan = np.array([tasks[row].makespan for row in rows])
+    sum_of_costs = np.array([tasks[row].sum_of_costs for row in rows])
+    return Outcomes(
+        boards=len(rows),
+        valid=int(valid.sum()),
+        optimal_makespan=int((valid & (np.asarray(verdicts.makespan)[rows] == makespan)).sum()),
+        optimal_sum_of_costs=int((valid & (np.asarray(verdicts.sum_of_costs)[rows] == sum_of_costs)).sum()),
+        failures={name: int((failure == code).sum()) for code, name in enumerate(FAILURE_NAMES) if code},
+        wait_boards=int(waits.sum()),
+        wait_valid=int((valid & waits).sum()),
+    )

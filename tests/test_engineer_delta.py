@@ -1,0 +1,165 @@
+"""An answer is a delta or an InputError of one line, whatever its bytes."""
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.errors import InputError
+from engineer.delta import (
+    MAX_ANSWER_BYTES,
+    MAX_REASON,
+    ConfigDelta,
+    SizeEdit,
+    delta_schema,
+    edited,
+    parse_delta,
+    summary,
+)
+
+GOOD = b'{"edits": {"5": {"data_ratio": -0.05, "wait_ratio": 0.1, "reason": "most fail by swap"}, "8": {"reason": ""}}}'
+CONFIG = EnvConfig({5: SizeConfig(0.5, 0.3, 0.2), 8: SizeConfig(0.5, 0.1, 0.0)})
+
+
+def parsed_or_refused(answer: str | bytes) -> ConfigDelta | None:
+    try:
+        delta = parse_delta(answer)
+    except InputError as error:
+        problem = str(error)
+    else:
+        msgspec.json.encode(delta)
+        return delta
+    assert len(problem.splitlines()) == 1
+    return None
+
+
+def test_a_good_answer_is_read():
+    delta = parse_delta(GOOD)
+    assert delta.edits[5] == SizeEdit(data_ratio=-0.05, wait_ratio=0.1, reason="most fail by swap")
+    assert delta.edits[8] == SizeEdit(reason="")
+    assert parse_delta(GOOD.decode()) == delta
+
+
+def test_an_encoded_delta_is_read_back():
+    delta = parse_delta(GOOD)
+    assert parse_delta(msgspec.json.encode(delta)) == delta
+
+
+def test_the_schema_names_every_field_and_forbids_others():
+    edit = delta_schema()["$defs"]["SizeEdit"]
+    assert set(edit["properties"]) == {"data_ratio", "hole_ratio", "wait_ratio", "reason"}
+    assert edit["additionalProperties"] is False
+
+
+def edit_of(text: str) -> str:
+    return f'{{"edits": {{"5": {{{text}}}}}}}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ("", "not JSON"),
+        ("more holes, please", "not JSON"),
+        ("__import__('os').abort()", "not JSON"),
+        ("```json\n{}\n```", "not JSON"),
+        (GOOD.decode() + " done", "not JSON"),
+        (GOOD[:-1], "not JSON"),
+        (b"\xff\xfe", "not UTF-8"),
+        ("\ud800", "not UTF-8"),
+        ("[]", "expected an object"),
+        ("{}", "'edits' is missing"),
+        ('{"edits": []}', "does not fit"),
+        ('{"edits": {"five": {"reason": ""}}}', "'five' does not fit"),
+        ('{"edits": {"5": null}}', "expected an object"),
+        ('{"edits": {"5": {"reason": ""}, "5": {"reason": ""}}}', "'5' is given twice"),
+        ('{"edits": {"5": {"reason": ""}, "5.0": {"reason": ""}}}', "twice"),
+        ('{"edits": {}, "reward": 1}', "unknown field 'reward'"),
+        (edit_of('"data_ratio": 0.1'), "'reason' is missing"),
+        (edit_of('"data_ratio": "0.1", "reason": ""'), "data_ratio"),
+        (edit_of('"data_ratio": true, "reason": ""'), "data_ratio"),
+        (edit_of('"data_ratio": NaN, "reason": ""'), "NaN is not a number"),
+        (edit_of('"data_ratio": -Infinity, "reason": ""'), "-Infinity is not a number"),
+        (edit_of('"data_ratio": 1e999, "reason": ""'), "data_ratio"),
+        (edit_of(f'"data_ratio": {"9" * 9000}, "reason": ""'), "data_ratio"),
+        (edit_of('"hole_ratio": 1.5, "reason": ""'), "hole_ratio"),
+        (edit_of(f'"reason": "{"x" * (MAX_REASON + 1)}"'), "reason"),
+        (edit_of('"reason": "\\ud800"'), "reason"),
+        ("[" * 15_000 + "]" * 15_000, "too deep"),
+        (edit_of(f'"reason": {"[" * 900 + "]" * 900}'), "edits.5.reason"),
+        (" " * (MAX_ANSWER_BYTES + 1), "bytes long"),
+        ("[" * 50_000_000, "bytes long"),
+    ],
+    ids=lambda value: f"{value!r:.24}",
+)
+def test_anything_else_is_refused_with_its_reason(answer, problem):
+    with pytest.raises(InputError, match=problem) as caught:
+        parse_delta(answer)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@given(st.integers(1, 15_000))
+@settings(max_examples=50)
+def test_nesting_of_any_depth_is_refused(depth):
+    assert parsed_or_refused('{"edits":' * depth + "1" + "}" * depth) is None
+    assert parsed_or_refused(edit_of(f'"reason": {"[" * depth}{"]" * depth}')) is None
+
+
+@given(st.binary(max_size=200) | st.text(st.characters(), max_size=200))
+@settings(max_examples=1000)
+def test_no_bytes_do_more_than_be_refused(answer):
+    parsed_or_refused(answer)
+
+
+@given(st.data())
+@settings(max_examples=1000)
+def test_a_mutated_good_answer_is_read_or_refused(data):
+    answer = bytearray(GOOD)
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(answer)))
+        end = data.draw(st.integers(start, min(start + 8, len(answer))))
+        pieces = st.sampled_from([b"", b'"', b"{", b"}", b"-", b"e9", b"NaN", b"\\u", b"\xf0", b"5", b"null", b"1e400"])
+        answer[start:end] = data.draw(pieces | st.binary(max_size=3))
+    parsed_or_refused(bytes(answer))
+
+
+@given(st.integers(0, len(GOOD) - 1))
+def test_a_truncated_answer_is_refused(length):
+    assert parsed_or_refused(GOOD[:length]) is None
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+fields = st.sampled_from(["data_ratio", "hole_ratio", "wait_ratio", "reason", "other"])
+numbered = st.integers(-1, 12).map(str) | st.text(max_size=3)
+
+
+@given(st.dictionaries(numbered, json_values | st.dictionaries(fields, json_values, max_size=4), max_size=3))
+@example({"5": {"reason": "", "data_ratio": 0}})
+@settings(max_examples=200)
+def test_json_of_nearly_the_right_shape_is_read_or_refused(edits):
+    delta = parsed_or_refused(json.dumps({"edits": edits}))
+    assert delta is None or len(delta.edits) == len(edits)
+
+
+def test_edited_adds_changes_and_keeps_the_rest():
+    delta = ConfigDelta({5: SizeEdit(data_ratio=0.7, hole_ratio=-0.5, reason="")})
+    sizes = edited(CONFIG, delta)
+    assert sizes[5] == SizeConfig(1.2, -0.2, 0.2)
+    assert sizes[8] == CONFIG.sizes[8]
+
+
+def test_edited_refuses_a_size_that_the_config_lacks_and_names_the_choices():
+    with pytest.raises(InputError, match=r"edits\.7.*choose from 5, 8"):
+        edited(CONFIG, ConfigDelta({7: SizeEdit(reason="")}))
+
+
+def test_summary_is_one_printable_line():
+    edits = {8: SizeEdit(wait_ratio=-0.1, reason="too\nhard\x1b[2J"), 5: SizeEdit(data_ratio=0.05, reason="frontier")}
+    assert summary(ConfigDelta(edits)) == "5x5 data +0.05 (frontier); 8x8 wait -0.1 (too hard [2J)"
+    assert summary(ConfigDelta({})) == "no edits"

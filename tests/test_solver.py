@@ -1,0 +1,221 @@
+"""The solver against exhaustive search, known answers and what must hold on every board."""
+
+import functools
+
+import jax
+import numpy as np
+import oracle
+import pytest
+from boards import as_lists, as_strings, assert_every, batch, drawing, each, mixed_boards, picture
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core_jax.dynamics import verdict
+from core_jax.solver import flood, pad_moves, solve
+from core_jax.types import PAD, WAIT, Board, Failure, Labels
+
+BLOCK = 128  # one compiled shape a size
+COUNTS = {3: 2000, 4: 1200, 5: 600, 6: 200}
+SERPENTINE = [".....", "HHHH.", ".....", ".HHHH", "....."]
+SIDING_FAR_AWAY = [".....", "HHHH.", ".....", ".HHH.", "....H"]
+
+each_size = pytest.mark.parametrize("size", COUNTS)
+seeds = st.integers(0, 2**32 - 1)
+sizes = st.sampled_from([3, 4, 5])
+few = settings(max_examples=10)
+
+
+@functools.cache
+def solved(size: int) -> tuple[Board, Labels]:
+    boards = mixed_boards(size, COUNTS[size], size)
+    return boards, solve(boards, block=BLOCK)
+
+
+def optima(labels: Labels) -> np.ndarray:
+    """Makespan, sum of costs and wait_required, [B, 3]."""
+    return np.stack([labels.makespan, labels.sum_of_costs, labels.wait_required], axis=1)
+
+
+def searched(boards: Board) -> np.ndarray:
+    """What `optima` must be, by exhaustive search."""
+    return np.array([oracle.optima(*as_lists(board)) for board in each(boards)])
+
+
+def assert_same_optima(boards: Board, found: np.ndarray, expected: np.ndarray) -> None:
+    assert_every((found == expected).all(axis=1), boards, found=found, expected=expected)
+
+
+def infinite_where_unsolvable(labels: Labels) -> tuple[np.ndarray, np.ndarray]:
+    return tuple(np.where(labels.solvable, field, np.inf) for field in (labels.makespan, labels.sum_of_costs))
+
+
+@each_size
+def test_labels_agree_with_exhaustive_search(size):
+    boards, labels = solved(size)
+    assert_same_optima(boards, optima(labels), searched(boards))
+    assert_every(labels.solvable == (labels.sum_of_costs >= 0), boards, solvable=labels.solvable)
+    assert not labels.solvable.all(), "the sample should hold unsolvable boards"
+    assert labels.wait_required.any(), "the sample should hold boards on which a wait is required"
+
+
+@each_size
+def test_every_plan_replays_at_exactly_its_sum_of_costs(size):
+    boards, labels = solved(size)
+    played = jax.jit(jax.vmap(verdict))(boards, labels.moves)
+    valid = (played.failure == Failure.NONE) & (played.sum_of_costs == labels.sum_of_costs)
+    assert_every(valid | ~labels.solvable, boards, moves=labels.moves, failure=played.failure)
+    for board, moves, cost in list(zip(each(boards), labels.moves, labels.sum_of_costs, strict=True))[:200]:
+        result = oracle.play(*as_lists(board), as_strings(moves))
+        assert cost < 0 or (result.failure, result.sum_of_costs) == ("none", cost), picture(board) + f"\n{result}"
+
+
+@each_size
+def test_a_plan_waits_exactly_where_a_wait_is_required(size):
+    boards, labels = solved(size)
+    waits = (labels.moves == WAIT).any(axis=(1, 2))
+    assert_every(waits == labels.wait_required, boards, moves=labels.moves, wait_required=labels.wait_required)
+
+
+@each_size
+def test_a_plan_is_padded_at_its_end_only_and_ends_on_a_move(size):
+    boards, labels = solved(size)
+    padded = labels.moves == PAD
+    assert_every((np.diff(padded.astype(int), axis=2) >= 0).all(axis=(1, 2)), boards, moves=labels.moves)
+    last = np.take_along_axis(labels.moves, np.maximum((~padded).sum(axis=2) - 1, 0)[..., None], axis=2)
+    assert_every((last != WAIT).all(axis=(1, 2)), boards, moves=labels.moves)
+
+
+@each_size
+def test_an_unsolvable_board_has_no_plan(size):
+    boards, labels = solved(size)
+    assert_every((labels.moves == PAD).all(axis=(1, 2)) | labels.solvable, boards, moves=labels.moves)
+
+
+KNOWN = {
+    "a corridor swap is unsolvable": (["...."], [(0, 0), (0, 3)], [(0, 3), (0, 0)], (-1, -1)),
+    "a siding in the middle": (["@@.@@", "....."], [(1, 0), (1, 4)], [(1, 4), (1, 0)], (6, 11)),
+    "a siding at the end": ([".@@@@", "....."], [(1, 0), (1, 4)], [(1, 4), (1, 0)], (-1, -1)),
+    "an open crossing": (["...", "...", "..."], [(1, 0), (0, 1)], [(1, 2), (2, 1)], (3, 5)),
+    "a narrow crossing": (["@.@", "...", "@.@"], [(1, 0), (0, 1)], [(1, 2), (2, 1)], (3, 5)),
+    "diagonal swaps": (["..", ".."], [(0, 0), (0, 1)], [(1, 1), (1, 0)], (2, 4)),
+    "one stays home": (["..."], [(0, 0), (0, 1)], [(0, 0), (0, 2)], (1, 1)),
+    "one follows the other": (["...."], [(0, 0), (0, 1)], [(0, 1), (0, 2)], (1, 2)),
+    "neighbours swap on a ring": (["...", ".@.", "..."], [(0, 0), (0, 1)], [(0, 1), (0, 0)], (7, 8)),
+    "one at home blocks a corridor": (["....."], [(0, 0), (0, 2)], [(0, 4), (0, 2)], (-1, -1)),
+}
+
+
+def test_known_boards_have_their_known_optima():
+    boards = batch([drawing(rows, starts, goals, size=5) for rows, starts, goals, _ in KNOWN.values()])
+    labels = solve(boards, block=BLOCK)
+    expected = np.array([answer for *_, answer in KNOWN.values()])
+    assert_every((optima(labels)[:, :2] == expected).all(axis=1), boards, name=np.array(list(KNOWN)), expected=expected)
+    assert_same_optima(boards, optima(labels), searched(boards))
+    waiting = dict(zip(KNOWN, labels.wait_required, strict=True))
+    assert waiting["a narrow crossing"], "the narrow crossing is solved only by waiting"
+    assert not waiting["neighbours swap on a ring"], "on the ring both go around, nobody waits"
+
+
+def test_the_oracle_rotates_three_agents_at_once():
+    square = [(0, 0), (0, 1), (1, 1)]
+    assert oracle.optima(["..", ".."], square, [(0, 1), (1, 1), (1, 0)]) == (1, 3, False)
+
+
+def test_agents_may_start_at_home_or_on_the_goal_of_the_other():
+    boards = mixed_boards(7, 512, 3)
+    ends = np.concatenate([boards.starts, boards.goals], axis=1)
+    two_of_them = np.random.default_rng(7).random((512, 4)).argsort(axis=1)[:, :2]
+    boards = boards.replace(goals=np.take_along_axis(ends, two_of_them[..., None], axis=1))
+    assert_same_optima(boards, optima(solve(boards, block=BLOCK)), searched(boards))
+
+
+def test_boards_of_unequal_depth_do_not_disturb_each_other():
+    drawn = [
+        drawing(["....."] * 5, [(0, 0), (4, 4)], [(0, 1), (4, 3)]),
+        drawing(SERPENTINE, [(0, 1), (0, 0)], [(4, 4), (4, 3)]),
+        drawing(SIDING_FAR_AWAY, [(0, 0), (0, 1)], [(0, 3), (0, 2)]),
+        drawing(SERPENTINE, [(0, 0), (0, 1)], [(4, 4), (4, 3)]),
+    ]
+    boards = batch(drawn + each(mixed_boards(5, 28, 5)))
+    together = solve(boards, block=BLOCK)
+    alone = [solve(jax.tree.map(lambda field: field[None], board), block=32) for board in each(boards)]
+    assert_same_optima(boards, optima(together), np.concatenate([optima(labels) for labels in alone]))
+    moves = np.concatenate([pad_moves(labels.moves, together.moves.shape[-1]) for labels in alone])
+    assert_every((together.moves == moves).all(axis=(1, 2)), boards, together=together.moves, alone=moves)
+    assert_same_optima(batch(drawn), optima(together)[:4], searched(batch(drawn)))
+
+
+def test_a_size_is_compiled_once():
+    solve(mixed_boards(0, 20, 4), block=BLOCK)
+    compiled = flood._cache_size()
+    solve(mixed_boards(1, 300, 4), block=BLOCK)
+    assert flood._cache_size() == compiled
+
+
+def test_three_agents_are_refused():
+    with pytest.raises(ValueError, match="2 agents, not 3"):
+        solve(mixed_boards(0, 2, 4, agents=3))
+
+
+def mapped(boards: Board, turns: int, mirror: bool) -> Board:
+    """The boards turned by quarters, then mirrored."""
+    size = boards.holes.shape[1]
+    holes, cells = np.rot90(boards.holes, turns, axes=(1, 2)), np.stack([boards.starts, boards.goals])
+    for _ in range(turns):
+        cells = np.stack([size - 1 - cells[..., 1], cells[..., 0]], axis=-1)
+    if mirror:
+        holes, cells = holes[:, :, ::-1], np.stack([cells[..., 0], size - 1 - cells[..., 1]], axis=-1)
+    return Board(holes, *cells)
+
+
+@few
+@given(seeds, sizes)
+def test_labels_ignore_turns_mirrors_and_the_order_of_agents(seed, size):
+    boards = mixed_boards(seed, 256, size)
+    expected = optima(solve(boards, block=BLOCK))
+    for turns, mirror in np.ndindex(4, 2):
+        image = mapped(boards, turns, mirror)
+        assert_same_optima(boards, optima(solve(image, block=BLOCK)), expected)
+    swapped = Board(boards.holes, boards.starts[:, ::-1], boards.goals[:, ::-1])
+    assert_same_optima(boards, optima(solve(swapped, block=BLOCK)), expected)
+
+
+@few
+@given(seeds, sizes)
+def test_makespan_is_the_same_backward_in_time(seed, size):
+    boards = mixed_boards(seed, 256, size)
+    forward = solve(boards, block=BLOCK).makespan
+    backward = solve(Board(boards.holes, boards.goals, boards.starts), block=BLOCK).makespan
+    assert_every(forward == backward, boards, forward=forward, backward=backward)
+
+
+@few
+@given(seeds, sizes)
+def test_freeing_a_hole_never_raises_an_optimum(seed, size):
+    boards = mixed_boards(seed, 256, size)
+    lottery = boards.holes * np.random.default_rng(seed).random(boards.holes.shape)
+    freed = boards.holes & (lottery < lottery.max(axis=(1, 2), keepdims=True))
+    before = infinite_where_unsolvable(solve(boards, block=BLOCK))
+    after = infinite_where_unsolvable(solve(boards.replace(holes=freed), block=BLOCK))
+    for worst, best in zip(before, after, strict=True):
+        assert_every(best <= worst, boards, before=worst, after=best, freed=freed)
+
+
+@few
+@given(seeds, sizes)
+def test_sum_of_costs_lies_between_single_distances_and_twice_the_makespan(seed, size):
+    boards = mixed_boards(seed, 256, size)
+    labels = solve(boards, block=BLOCK)
+    for board, answer in zip(each(boards), optima(labels), strict=True):
+        grid, starts, goals = as_lists(board)
+        single = [oracle.distance(grid, start, goal) for start, goal in zip(starts, goals, strict=True)]
+        makespan, cost, _ = answer
+        assert cost < 0 or (sum(single) <= cost <= 2 * makespan and max(single) <= makespan), picture(board)
+
+
+@few
+@given(seeds, sizes)
+def test_two_agents_are_unsolvable_only_apart_or_out_of_order_on_a_path(seed, size):
+    boards = mixed_boards(seed, 256, size)
+    expected = np.array([oracle.solvable_in_closed_form(*as_lists(board)) for board in each(boards)])
+    assert_every(solve(boards, block=BLOCK).solvable == expected, boards, closed_form=expected)
