@@ -1,15 +1,16 @@
 PYTHON ?= python3
-VENV := .venv
-BIN := $(VENV)/bin
+BIN := .venv/bin
 RUN ?= runs/demo
 
-.PHONY: install demo test lint clean
+.PHONY: install demo lint test clean
 
-install: $(VENV)/.installed
+install: .venv/installed
 
 # torch first and by its exact version: this is the build without CUDA packages.
-$(VENV)/.installed: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+.venv/installed: pyproject.toml
+	@$(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer with venv is needed: apt-get install python3-venv"; exit 2; }
+	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch $@
@@ -22,8 +23,9 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# One thread a test process: two that share cores slow each other down.
 test: lint
-	$(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 clean:
-	rm -rf $(VENV) runs
+	rm -rf .venv runs

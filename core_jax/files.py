@@ -12,7 +12,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """Yields a path beside `path` to write to; on success it takes the place of `path`, else it is removed."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside = path.with_name(f".{path.name}.part")
     try:
         yield beside
         os.replace(beside, path)

@@ -139,7 +139,8 @@ def _optimal_plan(size: int, horizon: int, table: CostTable, lane: jax.Array, st
 
     cost, _ = _state(table, lane, start)
     moves = jnp.full((2, horizon), PAD, jnp.int8)
-    *_, moves = jax.lax.while_loop(lambda carry: carry[2] > 0, advance, (jnp.int32(0), start, cost, moves))
+    begin = (jnp.int32(0), start, cost, moves)
+    *_, moves = jax.lax.while_loop(lambda carry: (carry[2] > 0) & (carry[0] < horizon), advance, begin)
     return _without_last_waits(moves)
 
 

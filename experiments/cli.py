@@ -1,17 +1,22 @@
 """The command line: `lakewright COMMAND ...`."""
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+import jax
+
 from core_jax.errors import InputError
 from experiments import commands
 
 # grpo.steps=10, or --grpo.steps=10: a setting of a run, wherever it stands on the line
 OVERRIDE = re.compile(r"^(--[a-z_]+(\.\w+)+|[a-z_]+(\.\w+)*)=")
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "jax"  # compiled programs
 
 
 class Parser(argparse.ArgumentParser):
@@ -24,6 +29,9 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command: 0 done, 1 failed, 2 bad input."""
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        jax.config.update("jax_compilation_cache_dir", str(CACHE))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     overrides = [argument for argument in arguments if OVERRIDE.match(argument)]
     options = build_parser().parse_args([argument for argument in arguments if argument not in overrides])

@@ -5,7 +5,7 @@ import os
 import sys
 import time
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,6 +14,9 @@ from core_jax.decoding import read_config
 from core_jax.errors import InputError
 from core_jax.formats import Row, ending, row_writer, rows_of, write_rows
 from experiments.progress import progress
+
+if TYPE_CHECKING:
+    from experiments.runs import RunFolder
 
 
 def generate(options: argparse.Namespace) -> int:
@@ -86,25 +89,17 @@ def run(options: argparse.Namespace) -> int:
     from experiments.loop import run as run_loop
     from experiments.runs import RunFolder
 
-    run_loop(settings, RunFolder(options.out))
-    options.folder = options.out
-    return report(options)
+    folder = RunFolder(options.out)
+    with folder.locked():
+        run_loop(settings, folder)
+        return _show(folder, options.json)
 
 
 def report(options: argparse.Namespace) -> int:
     """Prints the table of a run and writes report.html."""
-    from experiments.report import write_report
     from experiments.runs import RunFolder
-    from experiments.table import as_json, as_table
 
-    folder = RunFolder(options.folder)
-    write_report(folder)
-    if options.json:
-        print(msgspec.json.encode(as_json(folder)).decode())
-    else:
-        print(as_table(folder))
-        print(f"report: {folder.report}")
-    return 0
+    return _show(RunFolder(options.folder), options.json)
 
 
 def bench(options: argparse.Namespace) -> int:
@@ -114,6 +109,15 @@ def bench(options: argparse.Namespace) -> int:
     with progress("bench", None, "measurements") as bar:
         results = measure(bar.update)
     print(msgspec.json.encode(results).decode() if options.json else table(results))
+    return 0
+
+
+def _show(folder: "RunFolder", json: bool) -> int:
+    from experiments.report import write_report
+    from experiments.table import as_json, as_table
+
+    write_report(folder)
+    print(msgspec.json.encode(as_json(folder)).decode() if json else f"{as_table(folder)}\nreport: {folder.report}")
     return 0
 
 

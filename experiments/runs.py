@@ -6,6 +6,9 @@ A stage holds env.json, boards.parquet, checkpoint/, train.jsonl, validation.jso
 done.json, the marker that makes it count.
 """
 
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -94,6 +97,19 @@ class RunFolder:
         self.report = folder / "report.html"
         self.warmup = Stage(folder / "warmup")
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes from running in this folder. Raises InputError where one does."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open(self.folder / ".lock", "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise InputError(
+                    f"{self.folder}: another process runs here; wait for it, or choose a folder"
+                ) from error
+            yield
+
     def stage(self, number: int) -> Stage:
         """The files of stage `number`, from 0."""
         return Stage(self.folder / f"stage_{number:02d}")
@@ -108,7 +124,7 @@ class RunFolder:
         if self.config.exists():
             if difference := _difference(msgspec.to_builtins(self.settings()), msgspec.to_builtins(settings)):
                 raise InputError(f"{self.config}: {difference}; give the same settings to resume, or another folder")
-        elif self.folder.exists() and any(self.folder.iterdir()):
+        elif self.folder.exists() and any(not file.name.startswith(".") for file in self.folder.iterdir()):
             raise InputError(f"{self.folder}: is not empty and holds no run; choose another folder")
         else:
             write(self.config, RunConfig(FORMAT, settings))

@@ -24,7 +24,7 @@ class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     hole_ratios: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4)
     wait_ratios: tuple[float, ...] = (0.25, 0.5, 0.75)
-    boards: int = 16
+    boards: int = 24
     seed: int = 20260617
 
 
@@ -40,7 +40,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int = 0
     stages: int = 3
     teacher: str = "self"
-    horizon: int = 20
+    horizon: int = 16
     model: ModelSettings = ModelSettings()
     warmup: WarmupSettings = WarmupSettings()
     grpo: GrpoSettings = GrpoSettings()

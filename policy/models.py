@@ -39,7 +39,14 @@ def build_model(settings: ModelSettings, tokenizer: PreTrainedTokenizerFast, see
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
-    return Qwen3(config)
+    return on_best_device(Qwen3(config))
+
+
+def on_best_device(model: PreTrainedModel) -> PreTrainedModel:
+    """The model on the GPU if there is one, else where it is."""
+    if torch.cuda.is_available():
+        cast(torch.nn.Module, model).cuda()
+    return model
 
 
 def save_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
@@ -60,4 +67,4 @@ def load_checkpoint(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerF
     except (OSError, ValueError, RuntimeError) as error:
         first_line = str(error).strip().splitlines()[0]
         raise InputError(f"{folder}: not a readable checkpoint ({first_line}); train it again") from error
-    return cast(PreTrainedModel, model), cast(PreTrainedTokenizerFast, tokenizer)
+    return on_best_device(cast(PreTrainedModel, model)), cast(PreTrainedTokenizerFast, tokenizer)

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from core_jax.types import PAD, Board
+from core_jax.types import PAD, Board, Labels
 
 LETTERS = "UDLRWJ"
 
@@ -76,3 +76,12 @@ def assert_every(holds: np.ndarray, boards: Board, **shown: np.ndarray) -> None:
         entries = "".join(f"\n{name}={np.asarray(values)[first].tolist()}" for name, values in shown.items())
         count = f"{len(failing)} of {len(holds)} boards fail, first number {first}:"
         raise AssertionError(count + picture(each(boards)[first]) + entries)
+
+
+def optima(labels: Labels) -> np.ndarray:
+    """Makespan, sum of costs and wait_required, [B, 3]."""
+    return np.stack([labels.makespan, labels.sum_of_costs, labels.wait_required], axis=1)
+
+
+def assert_same_optima(boards: Board, found: np.ndarray, expected: np.ndarray) -> None:
+    assert_every((found == expected).all(axis=1), boards, found=found, expected=expected)
