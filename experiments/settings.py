@@ -24,7 +24,7 @@ class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     hole_ratios: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4)
     wait_ratios: tuple[float, ...] = (0.25, 0.5, 0.75)
-    boards: int = 24
+    boards: int = 20
     seed: int = 20260617
 
 

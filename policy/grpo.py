@@ -22,7 +22,7 @@ from policy.rewards import RewardSettings, judge, rewards
 class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One stage of GRPO: `steps` updates, each on `prompts` boards with `group` completions a board."""
 
-    steps: int = 40
+    steps: int = 32
     prompts: int = 32
     group: int = 8
     learning_rate: float = 8e-5

@@ -28,7 +28,7 @@ IGNORED = -100  # the label of tokens without a loss: prompt and padding
 class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long and how fast. `extra_share` of each batch are the caller's own examples, if it has any."""
 
-    steps: int = 1000
+    steps: int = 900
     boards: int = 20000
     batch: int = 64
     matrix_rate: float = 2e-3
