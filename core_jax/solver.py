@@ -1,45 +1,84 @@
 """Optimal plans and certificates for two agents, on batches of one map size.
 
-Every label comes from an exhaustive flood, so none is ever undecided.
+A label comes from a pair of shortest paths that meets the lower bounds, or else from an exhaustive flood: none is ever
+undecided.
 """
 
 import dataclasses
-import functools
-import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.bitboards import BOARDS_PER_WORD, bit, by_word, cell_index, offsets, pack_cells, side
+from core_jax.bitboards import by_word, cell_index, pack_cells
+from core_jax.descent import each_board, joint_cost, optimal_plans
 from core_jax.floods import CostTable, makespan_flood, sum_of_costs_flood
-from core_jax.types import PAD, WAIT, Board, Labels
+from core_jax.shortest import FAR, Certified, certify, distances
+from core_jax.types import PAD, Board, Labels
 
-BLOCK = 512  # boards solved at once, 16 words
+BLOCK = 512  # boards flooded at once, 16 words
+CERTIFY_BLOCK = 1024
+T = TypeVar("T")
 
 
-def solve(boards: Board, *, block: int = BLOCK) -> Labels:
-    """Labels a batch of two-agent boards of one size, block by block.
+def solve(boards: Board) -> Labels:
+    """Labels a batch of two-agent boards of one size: by shortest paths that never meet, else by flood.
 
-    Args: boards with leading axis B, any B >= 1; block, a multiple of 32. Returns: `Labels` of numpy arrays with
-    leading axis B. Raises ValueError on another number of agents.
+    Args: boards with leading axis B, any B >= 1. Returns: `Labels` of numpy arrays with leading axis B. Raises
+    ValueError on another number of agents.
     """
-    count, agents = boards.starts.shape[:2]
+    agents = boards.starts.shape[1]
     if agents != 2:
         raise ValueError(f"solve handles 2 agents, not {agents}")
+    certified = _in_blocks(_certify_block, boards, CERTIFY_BLOCK)
+    labels = concatenate([part.labels for part in certified])
+    open_rows = np.flatnonzero(~np.concatenate([part.proven for part in certified]))
+    if not len(open_rows):
+        return labels
+    flooded = solve_by_flood(_rows(boards, open_rows))
+    return _with_rows(labels, open_rows, flooded)
+
+
+def solve_by_flood(boards: Board) -> Labels:
+    """The same labels for any two-agent boards, all from floods."""
+    return concatenate(_in_blocks(lambda block: read_labels(flood(~block.holes, block.goals), block), boards, BLOCK))
+
+
+def _certify_block(boards: Board) -> Certified:
+    distance = distances(boards)
+    furthest = int(jnp.max(jnp.where(distance < FAR, distance, 0)))
+    return certify(_horizon(furthest), boards, distance)
+
+
+def _in_blocks(function: Callable[[Board], T], boards: Board, block: int) -> list[T]:
+    """`function` of every block of boards, as numpy arrays; the last is filled up: one program serves all."""
+    count = boards.starts.shape[0]
     parts = []
     for begin in range(0, count, block):
-        rows = np.minimum(np.arange(begin, begin + block), count - 1)  # the last block repeats its last board
-        part = solve_block(jax.tree.map(lambda field, rows=rows: jnp.asarray(field)[rows], boards))
+        rows = np.minimum(np.arange(begin, begin + block), count - 1)
+        part = function(_rows(boards, rows))
         parts.append(jax.tree.map(lambda field, kept=count - begin: np.asarray(field)[:kept], part))
-    return concatenate(parts)
+    return parts
 
 
-def solve_block(boards: Board) -> Labels:
-    """Labels B boards at once, B a multiple of 32: one flood of all maps, read at the starts."""
-    return read_labels(flood(~boards.holes, boards.goals), boards)
+def _rows(boards: Board, rows: np.ndarray) -> Board:
+    return jax.tree.map(lambda field: jnp.asarray(np.asarray(field)[rows]), boards)
+
+
+def _with_rows(labels: Labels, rows: np.ndarray, replacements: Labels) -> Labels:
+    """`labels` with those of `rows` replaced."""
+    both = concatenate([labels, replacements])
+    order = np.arange(len(labels.solvable))
+    order[rows] = len(order) + np.arange(len(rows))
+    return jax.tree.map(lambda field: field[order], both)
+
+
+def _horizon(steps: int) -> int:
+    """A plan length of at least `steps`; few are ever used, each compiled once."""
+    return 1 << max(4, (steps - 1).bit_length())
 
 
 @jax.jit
@@ -61,9 +100,8 @@ def read_labels(tables: CostTable, boards: Board) -> Labels:
     if not bool(jnp.all(tables.complete)):
         raise RuntimeError(f"a {size}x{size} board costs more than {tables.cost.shape[1]} bits hold: raise cost_bits")
     makespan, cost, wait = _optima(tables, boards)
-    # No plan is longer than its cost. A few horizons serve all boards, each compiled once.
-    horizon = 1 << max(4, int(jnp.max(cost)).bit_length())
-    return Labels(cost >= 0, makespan, cost, wait, _optimal_plans(horizon, tables, boards.starts))
+    horizon = _horizon(int(jnp.max(cost)))  # no plan is longer than its cost
+    return Labels(cost >= 0, makespan, cost, wait, optimal_plans(horizon, tables, boards.starts))
 
 
 def concatenate(parts: Sequence[Labels]) -> Labels:
@@ -85,7 +123,7 @@ def _optima(tables: CostTable, boards: Board) -> tuple[jax.Array, jax.Array, jax
     """Makespan, sum of costs (both -1 where unsolvable) and wait_required of the boards, each [B]."""
     size = boards.holes.shape[-1]
     starts = cell_index(size, boards.starts)
-    cost, wait = _each_board(lambda table, lane, start: _state(table, lane, (start[0], start[1])), tables, starts)
+    cost, wait = each_board(lambda table, lane, start: joint_cost(table, lane, (start[0], start[1])), tables, starts)
 
     def one_word(word):
         free, goals, starts, solvable = word
@@ -93,92 +131,3 @@ def _optima(tables: CostTable, boards: Board) -> tuple[jax.Array, jax.Array, jax
 
     words = (by_word(~boards.holes), tables.goals, by_word(starts), by_word(cost >= 0))
     return jax.lax.map(one_word, words).reshape(-1), cost, wait
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _optimal_plans(horizon: int, tables: CostTable, starts: jax.Array) -> jax.Array:
-    """Plans of optimal sum of costs: int8 [B, 2, horizon], all PAD where unsolvable. starts: int32 [B, 2, 2]."""
-    size = side(tables.reached.shape[-1])
-    plan = functools.partial(_optimal_plan, size, horizon)
-    return _each_board(plan, tables, cell_index(size, starts))
-
-
-def _optimal_plan(size: int, horizon: int, table: CostTable, lane: jax.Array, start: jax.Array) -> jax.Array:
-    """Walks down the cost table from padded cells int32 [2]: int8 [2, horizon].
-
-    From a state without forced wait only states without forced wait are entered, both agents moving: so a plan waits
-    only where every optimal plan does.
-    """
-    by = jnp.array(offsets(size), jnp.int32)
-    # A wait only where nothing else serves.
-    pairs = jnp.array(sorted(itertools.product(range(5), repeat=2), key=lambda pair: pair.count(WAIT)), jnp.int8)
-    both_move = jnp.all(pairs != WAIT, axis=1)
-    goals = table.goals[:, lane]
-
-    def joint_move(cells, cost):
-        _, must_wait = _state(table, lane, cells)
-        targets = cells[:, None] + by[pairs].T
-        swap = (targets[0] == cells[1]) & (targets[1] == cells[0])
-        next_cost, next_wait = _state(table, lane, targets)
-        optimal = ~swap & (next_cost == cost - 2) & (must_wait | (both_move & ~next_wait))
-        return pairs[jnp.argmax(optimal)]
-
-    def solo_move(agent, cell, cost):
-        closer = _solo(table, lane, agent, cell + by[:WAIT]) == cost - 1
-        return jnp.argmax(closer).astype(jnp.int8)
-
-    def advance(carry):
-        time, cells, cost, moves = carry
-        a_parked = (cells[0] == goals[0]) & (_solo(table, lane, 1, cells[1]) == cost)
-        b_parked = (cells[1] == goals[1]) & (_solo(table, lane, 0, cells[0]) == cost)
-        a_alone = jnp.array([solo_move(0, cells[0], cost), WAIT])
-        b_alone = jnp.array([WAIT, solo_move(1, cells[1], cost)])
-        move = jnp.where(a_parked, b_alone, jnp.where(b_parked, a_alone, joint_move(cells, cost)))
-        cost = cost - jnp.where(a_parked | b_parked, 1, 2)
-        return time + 1, cells + by[move], cost, moves.at[:, time].set(move)
-
-    cost, _ = _state(table, lane, start)
-    moves = jnp.full((2, horizon), PAD, jnp.int8)
-    begin = (jnp.int32(0), start, cost, moves)
-    *_, moves = jax.lax.while_loop(lambda carry: (carry[2] > 0) & (carry[0] < horizon), advance, begin)
-    return _without_last_waits(moves)
-
-
-def _without_last_waits(moves: jax.Array) -> jax.Array:
-    """Turns the waits after each agent's last real move into PAD: int8 [K, T]."""
-    real = (moves != PAD) & (moves != WAIT)
-    return jnp.where(jnp.flip(jnp.cumsum(jnp.flip(real, 1), axis=1), 1) > 0, moves, PAD)
-
-
-def _state(table: CostTable, lane: jax.Array, cells: tuple | jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Cost (-1 where the goals cannot be reached) and forced wait of joint states, a pair of padded cell arrays."""
-    reached, cells = _inside(table.reached[None], lane, cells)
-    cost = jnp.where(reached, _number(table.cost[:, *cells], lane), -1)
-    return cost, reached & bit(table.wait[*cells], lane).astype(bool)
-
-
-def _solo(table: CostTable, lane: jax.Array, agent: int, cell: jax.Array) -> jax.Array:
-    """Distance of one agent to its goal while the other is parked, -1 where there is no way."""
-    reached, cells = _inside(table.solo_reached[agent][None], lane, (cell,))
-    return jnp.where(reached, _number(table.solo[agent][:, *cells], lane), -1)
-
-
-def _inside(reached: jax.Array, lane: jax.Array, cells: tuple | jax.Array) -> tuple[jax.Array, tuple]:
-    """Whether cells are on the padded board and in `reached` [1, N, ...], and the cells clipped to it."""
-    count = reached.shape[-1]
-    on_board = functools.reduce(jnp.logical_and, [(cell >= 0) & (cell < count) for cell in cells])
-    clipped = tuple(jnp.clip(cell, 0, count - 1) for cell in cells)
-    return on_board & bit(reached[0][*clipped], lane).astype(bool), clipped
-
-
-def _number(digits: jax.Array, lane: jax.Array) -> jax.Array:
-    """A number of board `lane` kept bit by bit: uint32 [bits, ...] to int32 [...]."""
-    weights = jnp.uint32(1) << jnp.arange(digits.shape[0], dtype=jnp.uint32)
-    return jnp.tensordot(weights, bit(digits, lane), 1).astype(jnp.int32)
-
-
-def _each_board(function, tables: CostTable, starts: jax.Array):
-    """vmap of function(table, lane, start) over all words and their 32 lanes: results with a leading axis B."""
-    lanes = jnp.arange(BOARDS_PER_WORD)
-    of_word = jax.vmap(jax.vmap(function, in_axes=(None, 0, 0)), in_axes=(0, None, 0))
-    return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), of_word(tables, lanes, by_word(starts)))

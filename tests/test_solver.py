@@ -1,6 +1,7 @@
 """The solver against exhaustive search and known answers."""
 
 import functools
+from collections.abc import Callable
 
 import jax
 import numpy as np
@@ -20,21 +21,21 @@ from boards import (
 )
 
 from core_jax.dynamics import verdict
-from core_jax.solver import flood, pad_moves, solve
+from core_jax.solver import flood, pad_moves, solve, solve_by_flood
 from core_jax.types import PAD, WAIT, Board, Failure, Labels
 
-BLOCK = 128  # one compiled shape a size
 COUNTS = {3: 2000, 4: 1200, 5: 600, 6: 200}
 SERPENTINE = [".....", "HHHH.", ".....", ".HHHH", "....."]
 SIDING_FAR_AWAY = [".....", "HHHH.", ".....", ".HHH.", "....H"]
 
 each_size = pytest.mark.parametrize("size", COUNTS)
+each_way = pytest.mark.parametrize("label", [solve, solve_by_flood])
 
 
 @functools.cache
-def solved(size: int) -> tuple[Board, Labels]:
+def solved(size: int, label: Callable[[Board], Labels]) -> tuple[Board, Labels]:
     boards = mixed_boards(size, COUNTS[size], size)
-    return boards, solve(boards, block=BLOCK)
+    return boards, label(boards)
 
 
 def searched(boards: Board) -> np.ndarray:
@@ -42,18 +43,25 @@ def searched(boards: Board) -> np.ndarray:
     return np.array([oracle.optima(*as_lists(board)) for board in each(boards)])
 
 
+@functools.cache
+def searched_at(size: int) -> np.ndarray:
+    return searched(mixed_boards(size, COUNTS[size], size))
+
+
 @each_size
-def test_labels_agree_with_exhaustive_search(size):
-    boards, labels = solved(size)
-    assert_same_optima(boards, optima(labels), searched(boards))
+@each_way
+def test_labels_agree_with_exhaustive_search(size, label):
+    boards, labels = solved(size, label)
+    assert_same_optima(boards, optima(labels), searched_at(size))
     assert_every(labels.solvable == (labels.sum_of_costs >= 0), boards, solvable=labels.solvable)
     assert not labels.solvable.all(), "the sample should hold unsolvable boards"
     assert labels.wait_required.any(), "the sample should hold boards on which a wait is required"
 
 
 @each_size
-def test_every_plan_replays_at_exactly_its_sum_of_costs(size):
-    boards, labels = solved(size)
+@each_way
+def test_every_plan_replays_at_exactly_its_sum_of_costs(size, label):
+    boards, labels = solved(size, label)
     played = jax.jit(jax.vmap(verdict))(boards, labels.moves)
     valid = (played.failure == Failure.NONE) & (played.sum_of_costs == labels.sum_of_costs)
     assert_every(valid | ~labels.solvable, boards, moves=labels.moves, failure=played.failure)
@@ -63,15 +71,17 @@ def test_every_plan_replays_at_exactly_its_sum_of_costs(size):
 
 
 @each_size
-def test_a_plan_waits_exactly_where_a_wait_is_required(size):
-    boards, labels = solved(size)
+@each_way
+def test_a_plan_waits_exactly_where_a_wait_is_required(size, label):
+    boards, labels = solved(size, label)
     waits = (labels.moves == WAIT).any(axis=(1, 2))
     assert_every(waits == labels.wait_required, boards, moves=labels.moves, wait_required=labels.wait_required)
 
 
 @each_size
-def test_a_plan_is_padded_at_its_end_only_and_ends_on_a_move(size):
-    boards, labels = solved(size)
+@each_way
+def test_a_plan_is_padded_at_its_end_only_and_ends_on_a_move(size, label):
+    boards, labels = solved(size, label)
     padded = labels.moves == PAD
     assert_every((np.diff(padded.astype(int), axis=2) >= 0).all(axis=(1, 2)), boards, moves=labels.moves)
     last = np.take_along_axis(labels.moves, np.maximum((~padded).sum(axis=2) - 1, 0)[..., None], axis=2)
@@ -79,8 +89,9 @@ def test_a_plan_is_padded_at_its_end_only_and_ends_on_a_move(size):
 
 
 @each_size
-def test_an_unsolvable_board_has_no_plan(size):
-    boards, labels = solved(size)
+@each_way
+def test_an_unsolvable_board_has_no_plan(size, label):
+    boards, labels = solved(size, label)
     assert_every((labels.moves == PAD).all(axis=(1, 2)) | labels.solvable, boards, moves=labels.moves)
 
 
@@ -100,7 +111,7 @@ KNOWN = {
 
 def test_known_boards_have_their_known_optima():
     boards = batch([drawing(rows, starts, goals, size=5) for rows, starts, goals, _ in KNOWN.values()])
-    labels = solve(boards, block=BLOCK)
+    labels = solve(boards)
     expected = np.array([answer for *_, answer in KNOWN.values()])
     assert_every((optima(labels)[:, :2] == expected).all(axis=1), boards, name=np.array(list(KNOWN)), expected=expected)
     assert_same_optima(boards, optima(labels), searched(boards))
@@ -119,7 +130,7 @@ def test_agents_may_start_at_home_or_on_the_goal_of_the_other():
     ends = np.concatenate([boards.starts, boards.goals], axis=1)
     two_of_them = np.random.default_rng(7).random((512, 4)).argsort(axis=1)[:, :2]
     boards = boards.replace(goals=np.take_along_axis(ends, two_of_them[..., None], axis=1))
-    assert_same_optima(boards, optima(solve(boards, block=BLOCK)), searched(boards))
+    assert_same_optima(boards, optima(solve(boards)), searched(boards))
 
 
 def test_boards_of_unequal_depth_do_not_disturb_each_other():
@@ -130,8 +141,8 @@ def test_boards_of_unequal_depth_do_not_disturb_each_other():
         drawing(SERPENTINE, [(0, 0), (0, 1)], [(4, 4), (4, 3)]),
     ]
     boards = batch(drawn + each(mixed_boards(5, 28, 5)))
-    together = solve(boards, block=BLOCK)
-    alone = [solve(jax.tree.map(lambda field: field[None], board), block=32) for board in each(boards)]
+    together = solve(boards)
+    alone = [solve(jax.tree.map(lambda field: field[None], board)) for board in each(boards)]
     assert_same_optima(boards, optima(together), np.concatenate([optima(labels) for labels in alone]))
     moves = np.concatenate([pad_moves(labels.moves, together.moves.shape[-1]) for labels in alone])
     assert_every((together.moves == moves).all(axis=(1, 2)), boards, together=together.moves, alone=moves)
@@ -139,9 +150,9 @@ def test_boards_of_unequal_depth_do_not_disturb_each_other():
 
 
 def test_a_size_is_compiled_once():
-    solve(mixed_boards(0, 20, 4), block=BLOCK)
+    solve(mixed_boards(0, 20, 4))
     compiled = flood._cache_size()
-    solve(mixed_boards(1, 300, 4), block=BLOCK)
+    solve(mixed_boards(1, 300, 4))
     assert flood._cache_size() == compiled
 
 

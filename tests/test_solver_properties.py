@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from core_jax.solver import solve
 from core_jax.types import Board, Labels
 
-BLOCK = 128  # as in test_solver.py: one compiled shape a size
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.sampled_from([3, 4, 5])
 few = settings(max_examples=10)
@@ -34,20 +33,20 @@ def mapped(boards: Board, turns: int, mirror: bool) -> Board:
 @given(seeds, sizes)
 def test_labels_ignore_turns_mirrors_and_the_order_of_agents(seed, size):
     boards = mixed_boards(seed, 256, size)
-    expected = optima(solve(boards, block=BLOCK))
+    expected = optima(solve(boards))
     for turns, mirror in np.ndindex(4, 2):
         image = mapped(boards, turns, mirror)
-        assert_same_optima(boards, optima(solve(image, block=BLOCK)), expected)
+        assert_same_optima(boards, optima(solve(image)), expected)
     swapped = Board(boards.holes, boards.starts[:, ::-1], boards.goals[:, ::-1])
-    assert_same_optima(boards, optima(solve(swapped, block=BLOCK)), expected)
+    assert_same_optima(boards, optima(solve(swapped)), expected)
 
 
 @few
 @given(seeds, sizes)
 def test_makespan_is_the_same_backward_in_time(seed, size):
     boards = mixed_boards(seed, 256, size)
-    forward = solve(boards, block=BLOCK).makespan
-    backward = solve(Board(boards.holes, boards.goals, boards.starts), block=BLOCK).makespan
+    forward = solve(boards).makespan
+    backward = solve(Board(boards.holes, boards.goals, boards.starts)).makespan
     assert_every(forward == backward, boards, forward=forward, backward=backward)
 
 
@@ -57,8 +56,8 @@ def test_freeing_a_hole_never_raises_an_optimum(seed, size):
     boards = mixed_boards(seed, 256, size)
     lottery = boards.holes * np.random.default_rng(seed).random(boards.holes.shape)
     freed = boards.holes & (lottery < lottery.max(axis=(1, 2), keepdims=True))
-    before = infinite_where_unsolvable(solve(boards, block=BLOCK))
-    after = infinite_where_unsolvable(solve(boards.replace(holes=freed), block=BLOCK))
+    before = infinite_where_unsolvable(solve(boards))
+    after = infinite_where_unsolvable(solve(boards.replace(holes=freed)))
     for worst, best in zip(before, after, strict=True):
         assert_every(best <= worst, boards, before=worst, after=best, freed=freed)
 
@@ -67,7 +66,7 @@ def test_freeing_a_hole_never_raises_an_optimum(seed, size):
 @given(seeds, sizes)
 def test_sum_of_costs_lies_between_single_distances_and_twice_the_makespan(seed, size):
     boards = mixed_boards(seed, 256, size)
-    labels = solve(boards, block=BLOCK)
+    labels = solve(boards)
     for board, answer in zip(each(boards), optima(labels), strict=True):
         grid, starts, goals = as_lists(board)
         single = [oracle.distance(grid, start, goal) for start, goal in zip(starts, goals, strict=True)]
@@ -80,4 +79,4 @@ def test_sum_of_costs_lies_between_single_distances_and_twice_the_makespan(seed,
 def test_two_agents_are_unsolvable_only_apart_or_out_of_order_on_a_path(seed, size):
     boards = mixed_boards(seed, 256, size)
     expected = np.array([oracle.solvable_in_closed_form(*as_lists(board)) for board in each(boards)])
-    assert_every(solve(boards, block=BLOCK).solvable == expected, boards, closed_form=expected)
+    assert_every(solve(boards).solvable == expected, boards, closed_form=expected)

@@ -1,0 +1,61 @@
+"""What a run has done so far, read once for its report."""
+
+import msgspec
+
+from core_jax.config import EnvConfig
+from core_jax.errors import InputError
+from core_jax.outcomes import Outcomes, pool
+from experiments.runs import Decision, Done, RunFolder, Stage, Validation, read
+
+
+class Chapter(msgspec.Struct, frozen=True):
+    """The warm-up, which has no config and no decision, or a finished stage. log: the figures of each training step."""
+
+    name: str
+    validation: Validation
+    log: list[dict[str, float | None]]
+    seconds: float
+    config: EnvConfig | None
+    decision: Decision | None
+
+    @property
+    def pooled(self) -> Outcomes:
+        """The outcomes on the whole held-out set."""
+        return pool(self.validation.sizes.values())
+
+    @property
+    def tick(self) -> str:
+        """The name, short."""
+        return self.name.removeprefix("stage ")
+
+
+def chapters(folder: RunFolder) -> list[Chapter]:
+    """The warm-up and every finished stage, in order; fewer where the run is not finished."""
+    warmup = [_chapter("warm-up", folder.warmup)] if folder.warmup.done.exists() else []
+    stages = enumerate(folder.finished_stages())
+    return warmup + [_chapter(f"stage {number}", stage) for number, stage in stages]
+
+
+def forced_rate(outcomes: Outcomes) -> float:
+    """The share of valid plans on the boards that force a wait; 0 where there are none."""
+    return outcomes.wait_valid / outcomes.wait_boards if outcomes.wait_boards else 0.0
+
+
+def _chapter(name: str, stage: Stage) -> Chapter:
+    return Chapter(
+        name=name,
+        validation=read(stage.validation, Validation),
+        log=_log(stage),
+        seconds=read(stage.done, Done).seconds,
+        config=stage.config() if stage.env.exists() else None,
+        decision=read(stage.proposal, Decision) if stage.proposal.exists() else None,
+    )
+
+
+def _log(stage: Stage) -> list[dict[str, float | None]]:
+    if not stage.train_log.exists():
+        return []
+    try:
+        return msgspec.json.decode(b"[%s]" % b",".join(stage.train_log.read_bytes().split(b"\n")[:-1]), type=list[dict])
+    except msgspec.DecodeError as error:
+        raise InputError(f"{stage.train_log}: not lines of JSON ({error}); correct the file") from error

@@ -1,0 +1,72 @@
+"""Generated boards that several tests share, and the command that draws them in a process of its own."""
+
+import functools
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.formats import Row, rows_of
+from core_jax.generator import generate
+
+# Chosen so that shares and forced waits leave remainders: see test_generator.
+CONFIG = EnvConfig({3: SizeConfig(0.2, 0.2, 0.3), 4: SizeConfig(0.3, 0.25, 0.5), 5: SizeConfig(0.5, 0.3, 0.75)})
+COUNT, SEED = 303, 5
+SMALL = EnvConfig.single(3, agents=2, hole_ratio=0.2, wait_ratio=0.5)
+SMALL_COUNT, SMALL_SEED = 37, 11
+
+
+@functools.cache
+def rows() -> tuple[Row, ...]:
+    """The rows of CONFIG."""
+    return tuple(rows_of(generate(CONFIG, SEED, COUNT), CONFIG))
+
+
+def small_rows(seed: int = SMALL_SEED, count: int = SMALL_COUNT) -> list[Row]:
+    """Rows of SMALL, drawn in this process."""
+    return rows_of(generate(SMALL, seed, count), SMALL)
+
+
+def unsolved(row: Row) -> Row:
+    """The row without its labels."""
+    return Row(row.id, row.size, row.agents, row.grid, row.starts, row.goals)
+
+
+def shown(row: Row) -> str:
+    """A row in a failure message."""
+    return "\n".join(["", row.id, *row.grid, f"starts={row.starts}", f"goals={row.goals}", f"plan={row.plan}"])
+
+
+@functools.cache
+def elsewhere() -> Path:
+    """A folder for what other processes write; they share compiled programs in it."""
+    return Path(tempfile.mkdtemp(prefix="lakewright-tests-"))
+
+
+def surroundings() -> dict[str, str]:
+    """The environment of another process: one core, no network, compiled programs kept."""
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(elsewhere() / "compiled"), "OMP_NUM_THREADS": "1"}
+    return {**os.environ, **cache, "JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Runs `lakewright` as a user does, in a process of its own."""
+    program = str(Path(sys.executable).with_name("lakewright"))
+    given = [program, *map(str, arguments)]
+    return subprocess.run(given, capture_output=True, text=True, env=surroundings(), check=False, timeout=300)
+
+
+@functools.cache
+def drawn_elsewhere(ending: str) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """SMALL drawn by the command in another process: the file, and what the command said."""
+    config, out = elsewhere() / "small.json", elsewhere() / f"small{ending}"
+    config.write_bytes(msgspec.json.encode(SMALL))
+    ended = command(
+        "generate", "--config", config, "--count", SMALL_COUNT, "--seed", SMALL_SEED, "--out", out, "--json"
+    )
+    assert ended.returncode == 0, ended.stderr
+    return out, ended

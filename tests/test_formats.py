@@ -1,0 +1,289 @@
+"""Rows come back as they were written; what is no row is told with its line, field, value and remedy."""
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import rows, shown, unsolved
+
+from core_jax import formats
+from core_jax.errors import InputError
+from core_jax.files import replacing, replacing_folder, write_atomically
+from core_jax.formats import (
+    MAX_BOARD_SIZE,
+    SCHEMA,
+    PlanRow,
+    Row,
+    ending,
+    moves_of,
+    plan_of,
+    read_all,
+    read_rows,
+    row_writer,
+    write_rows,
+)
+
+ENDINGS = (".jsonl", ".parquet")
+GOOD = Row("a", 3, 2, ["..H", "...", "H.."], [(0, 0), (1, 1)], [(2, 2), (0, 1)], 0.4, plan=["RD", "U"])
+
+each_ending = pytest.mark.parametrize("form", ENDINGS)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@st.composite
+def any_rows(draw) -> Row:
+    """Any row that is not refused: solved or not, of any size and one to four agents."""
+    size = draw(st.integers(1, MAX_BOARD_SIZE))
+    agents = draw(st.integers(1, min(4, size * size)))
+    cells = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1))
+    starts, goals = (draw(st.lists(cells, min_size=agents, max_size=agents, unique=True)) for _ in range(2))
+    holes = set(draw(st.lists(cells, max_size=size * size // 2))) - {*starts, *goals}
+    grid = ["".join("H" if (line, column) in holes else "." for column in range(size)) for line in range(size)]
+    numbers = st.none() | st.integers(0, 2**31 - 1)
+    plans = st.none() | st.lists(st.text("UDLRW", max_size=9), min_size=agents, max_size=agents)
+    return Row(
+        id=draw(texts),
+        size=size,
+        agents=agents,
+        grid=grid,
+        starts=starts,
+        goals=goals,
+        hole_ratio=draw(st.none() | st.floats(0, 1)),
+        status=draw(st.none() | st.sampled_from(["solvable", "unsolvable", "undecided"])),
+        makespan=draw(numbers),
+        sum_of_costs=draw(numbers),
+        wait_required=draw(st.none() | st.booleans()),
+        plan=draw(plans),
+    )
+
+
+def fields(**changes: object) -> dict:
+    """GOOD as plain data with some fields changed; None takes a field away."""
+    raw = {**msgspec.to_builtins(GOOD), **changes}
+    return {name: value for name, value in raw.items() if value is not None}
+
+
+def read_with_errors(path, kind=Row) -> tuple[list, list[str]]:
+    """What is read of a file, and what is told about the rest."""
+    told: list[InputError] = []
+    found = [row for chunk in read_rows(path, kind, told.append) for row in chunk]
+    assert all("\n" not in str(error) for error in told)
+    return found, [str(error) for error in told]
+
+
+@each_ending
+@settings(max_examples=60)
+@given(st.lists(any_rows(), max_size=5))
+def test_rows_come_back_as_they_were_written(tmp_path_factory, form, written):
+    path = tmp_path_factory.mktemp("rows") / f"rows{form}"
+    write_rows(path, written)
+    assert read_all(path) == written
+
+
+@each_ending
+def test_generated_rows_come_back_as_they_were_written(tmp_path, form):
+    for kind, written in (("solved", rows()), ("unsolved", tuple(map(unsolved, rows())))):
+        write_rows(tmp_path / f"{kind}{form}", written)
+        assert tuple(read_all(tmp_path / f"{kind}{form}")) == written
+
+
+@each_ending
+def test_rows_beyond_one_chunk_keep_their_order(tmp_path, monkeypatch, form):
+    monkeypatch.setattr(formats, "CHUNK_ROWS", 4)
+    written = [msgspec.structs.replace(GOOD, id=str(number)) for number in range(10)]
+    write_rows(tmp_path / f"rows{form}", written)
+    assert [len(chunk) for chunk in read_rows(tmp_path / f"rows{form}", Row, print)] == [4, 4, 2]
+    assert read_all(tmp_path / f"rows{form}") == written
+
+
+def test_a_line_of_jsonl_is_the_row_of_the_design(tmp_path):
+    write_rows(tmp_path / "a.jsonl", rows()[:1])
+    assert list(msgspec.json.decode((tmp_path / "a.jsonl").read_bytes())) == [
+        *("id", "size", "agents", "grid", "starts", "goals", "hole_ratio", "status", "makespan", "sum_of_costs"),
+        *("wait_required", "plan"),
+    ]
+    assert SCHEMA.names == list(Row.__struct_fields__)
+
+
+def test_moves_and_letters_say_the_same():
+    for row in rows():
+        assert plan_of(moves_of([row.plan], 32)[0]) == row.plan, shown(row)
+
+
+WRONG_ROWS = {
+    "a start in a hole": (fields(starts=[[0, 2], [1, 1]]), "starts[0] is [0, 2], a hole; choose a frozen cell"),
+    "a goal in a hole": (fields(goals=[[2, 2], [2, 0]]), "goals[1] is [2, 0], a hole; choose a frozen cell"),
+    "a start off the board": (fields(starts=[[0, 0], [3, 1]]), "starts[1] is [3, 1], off the 3x3 board; use 0-based"),
+    "a negative cell": (fields(goals=[[-1, 0], [0, 1]]), "goals[0] is [-1, 0], off the 3x3 board; use 0-based"),
+    "a start taken twice": (fields(starts=[[0, 0], [0, 0]]), "starts are [[0, 0], [0, 0]]: two agents share a cell"),
+    "a goal taken twice": (fields(goals=[[0, 0], [0, 0]]), "goals are [[0, 0], [0, 0]]: two agents share a cell"),
+    "a start too many": (fields(starts=[[0, 0], [0, 1], [1, 0]]), "starts has 3 cells for 2 agents; give one an agent"),
+    "a cell of three numbers": (fields(starts=[[0, 0, 0], [0, 1]]), "starts: [[0, 0, 0], [0, 1]] does not fit"),
+    "a grid too short": (fields(grid=["...", "..."]), "grid has 2 lines for size 3; give one line a row"),
+    "a line too long": (fields(grid=["...", "....", "..."]), "grid[1] is '....', not 3 cells long"),
+    "an unknown letter": (fields(grid=["...", ".X.", "..."]), "grid[1] holds 'X'; use '.' for frozen and 'H'"),
+    "an unknown move": (fields(plan=["RD", "UQ"]), "plan[1] has the move 'Q'; use U D L R W only"),
+    "a plan too few": (fields(plan=["RD"]), "plan has 1 strings for 2 agents; give one string an agent"),
+    "an unknown field": (fields(holes=3), "unknown field 'holes' = 3; choose from id, size,"),
+    "a missing field": (fields(goals=None), "field 'goals' is missing; add it"),
+    "a size of nothing": (fields(size=0), "size is 0; choose 1 to 16"),
+    "a size beyond all": (fields(size=10**30), f"size is {10**30}; choose 1 to 16"),
+    "no agent": (fields(agents=0), "agents is 0; there must be at least 1"),
+    "a size in words": (fields(size="three"), "size: 'three' does not fit: expected"),
+    "a makespan in parts": (fields(makespan=1.5), "makespan: 1.5 does not fit: expected"),
+    "no object": ([1, 2], "expected an object, got [1, 2]"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ROWS)
+def test_a_wrong_row_is_told_with_line_field_value_and_remedy_and_the_rest_is_read(tmp_path, name):
+    raw, problem = WRONG_ROWS[name]
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(msgspec.json.Encoder().encode_lines([GOOD, raw, GOOD, raw]))
+    found, told = read_with_errors(path)
+    assert found == [GOOD, GOOD]
+    assert len(told) == 2
+    assert told[0].startswith(f"{path}:2: {problem}"), told[0]
+    assert told[1].startswith(f"{path}:4: {problem}"), told[1]
+
+
+@pytest.mark.parametrize("line", [b"{", b"not json", b'{"id": "\xff"}', b"\x00\x01", b'{"size": NaN}', b"1e999"])
+def test_a_line_that_is_no_row_is_told_and_the_rest_is_read(tmp_path, line):
+    path = tmp_path / "rows.jsonl"
+    good = msgspec.json.encode(GOOD)
+    path.write_bytes(good + b"\n\n" + line + b"\n" + good)
+    found, told = read_with_errors(path)
+    assert found == [GOOD, GOOD]
+    assert len(told) == 1
+    assert told[0].startswith(f"{path}:3: "), "blank lines count, but are no rows"
+
+
+def test_json_nested_too_deeply_is_told_like_any_bad_line(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"[" * 100_000 + b"\n" + msgspec.json.encode(GOOD))
+    found, told = read_with_errors(path)
+    assert found == [GOOD]
+    assert told[0].startswith(f"{path}:1: ")
+
+
+def test_a_wrong_row_of_parquet_is_told_with_its_number_and_the_rest_is_read(tmp_path):
+    path = tmp_path / "rows.parquet"
+    raw = [msgspec.to_builtins(row) for row in (GOOD, GOOD, GOOD)]
+    raw[1]["starts"] = [[0, 2], [1, 1]]
+    pq.write_table(pa.Table.from_pylist(raw, SCHEMA), path)
+    found, told = read_with_errors(path)
+    assert found == [GOOD, GOOD]
+    assert told == [f"{path}: row 2: starts[0] is [0, 2], a hole; choose a frozen cell"]
+
+
+def test_a_parquet_file_of_other_columns_is_told_row_by_row(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"id": ["a"], "plan": [["U"]], "mood": [1]}), path)
+    assert read_with_errors(path) == (
+        [],
+        [f"{path}: row 1: unknown field 'mood' = 1; choose from {', '.join(SCHEMA.names)}"],
+    )
+
+
+def test_plans_are_rows_of_id_and_plan(tmp_path):
+    path = tmp_path / "plans.jsonl"
+    path.write_text('{"id": "a", "plan": ["U"]}\n{"id": "a"}\n')
+    assert read_with_errors(path, PlanRow) == ([PlanRow("a", ["U"])], [f"{path}:2: field 'plan' is missing; add it"])
+
+
+def test_a_file_without_lines_holds_no_rows(tmp_path):
+    (tmp_path / "rows.jsonl").write_bytes(b"")
+    assert read_all(tmp_path / "rows.jsonl") == []
+
+
+@pytest.mark.parametrize("kept", [0, 3, 0.5, 0.99])
+def test_a_parquet_file_cut_short_is_told(tmp_path, kept):
+    path = tmp_path / "rows.parquet"
+    write_rows(path, rows())
+    data = path.read_bytes()
+    path.write_bytes(data[: int(kept * len(data)) if kept < 1 else kept])
+    with pytest.raises(InputError, match=r"rows.parquet: not a readable Parquet file \(.*\); check it"):
+        read_all(path)
+
+
+def test_a_corrupted_parquet_file_gives_rows_or_is_told(tmp_path):
+    path, rng = tmp_path / "rows.parquet", np.random.default_rng(0)
+    write_rows(path, [msgspec.structs.replace(GOOD, id=str(number)) for number in range(50)])
+    whole = path.read_bytes()
+    for trial in range(300):
+        data = bytearray(whole)
+        for place in rng.integers(len(data), size=2):
+            data[place] = rng.integers(256)
+        path.write_bytes(data)
+        try:
+            read_with_errors(path)
+        except InputError as error:
+            assert "\n" not in str(error), f"trial {trial}"
+
+
+def test_text_of_parquet_that_is_not_utf8_is_told(tmp_path):
+    path = tmp_path / "rows.parquet"
+    table = pa.Table.from_pylist([{**msgspec.to_builtins(GOOD), "id": "BOARD"}], SCHEMA)
+    pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
+    path.write_bytes(path.read_bytes().replace(b"BOARD", b"\xff" * 5))
+    try:
+        found, told = read_with_errors(path)
+    except InputError as error:
+        found, told = [], [str(error)]
+    assert not found
+    assert str(path) in told[0]
+
+
+@each_ending
+def test_a_missing_file_is_told(tmp_path, form):
+    with pytest.raises(InputError, match=rf"none{form}: (cannot be read|not a readable).*check"):
+        read_all(tmp_path / f"none{form}")
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows", "rows.json"])
+def test_an_unknown_ending_is_told_with_the_known_ones(tmp_path, name):
+    for use in (ending, read_all, lambda path: write_rows(path, [GOOD])):
+        with pytest.raises(InputError, match=r"is no known format; use \.jsonl or \.parquet"):
+            use(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+@each_ending
+def test_a_write_that_fails_in_the_middle_leaves_the_old_file_and_no_litter(tmp_path, form):
+    path = tmp_path / f"rows{form}"
+    write_rows(path, [GOOD])
+    with pytest.raises(RuntimeError, match="middle"), row_writer(path) as write:
+        write([GOOD, GOOD])
+        raise RuntimeError("middle")
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert read_all(path) == [GOOD]
+
+
+def test_bytes_are_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "deep" / "file"
+    write_atomically(path, b"old")
+    with pytest.raises(RuntimeError), replacing(path) as beside:
+        beside.write_bytes(b"half")
+        assert path.read_bytes() == b"old"
+        raise RuntimeError
+    assert (path.read_bytes(), len(list(path.parent.iterdir()))) == (b"old", 1)
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+
+
+def test_a_folder_appears_whole_or_not_at_all_and_old_litter_is_cleared(tmp_path):
+    path = tmp_path / "checkpoint"
+    for _ in range(2):
+        with pytest.raises(RuntimeError), replacing_folder(path) as beside:
+            (beside / "half").write_text("half")
+            raise RuntimeError
+    (tmp_path / ".checkpoint.part").mkdir()
+    (tmp_path / ".checkpoint.part" / "litter").write_text("of a run that was killed")
+    with replacing_folder(path) as beside:
+        (beside / "whole").write_text("whole")
+        assert not path.exists()
+    assert [file.name for file in tmp_path.iterdir()] == ["checkpoint"]
+    assert [file.name for file in path.iterdir()] == ["whole"]

@@ -1,0 +1,263 @@
+"""Checkpoints, warm-up, sampling and GRPO, on a model of a few thousand weights."""
+
+import json
+import math
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from boards import picture
+from samples import rows
+from tiny import HORIZON, MODEL, SHORT, tasks, tiny_model, tokenizer
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.errors import InputError
+from core_jax.outcomes import pool
+from core_jax.types import FAILURE_NAMES, Failure
+from engineer.evidence import Modules
+from engineer.synthetic import synthetic_examples
+from engineer.tokens import DeltaGrammar, tokens_delta
+from policy.codecs.tokens import ID, encode_answer, encode_prompt, token_ids
+from policy.evaluation import evaluate, outcomes_by_size
+from policy.grpo import GrpoSettings, train_grpo
+from policy.models import load_checkpoint, save_checkpoint
+from policy.muon import Muon, orthogonalised
+from policy.rewards import RewardSettings, judge
+from policy.sampling import answer_tasks, answer_under_grammar
+from policy.warmup import WarmupSettings, _batches, warm_up
+
+END = ID["<eos>"]
+CHECKPOINT = ("config.json", "model.safetensors", "tokenizer.json")
+
+
+def logits(model: torch.nn.Module) -> torch.Tensor:
+    """What the model says of one prompt."""
+    model.eval()
+    with torch.inference_mode():
+        return model(input_ids=torch.tensor([encode_prompt(tasks()[0].board)])).logits
+
+
+def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
+
+
+def ended(answers: list[list[int]]) -> list[list[int]]:
+    """Answers up to their end."""
+    return [answer[: answer.index(END) + 1] if END in answer else answer for answer in answers]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "checkpoint"
+    save_checkpoint(folder, tiny_model(), tokenizer())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def warmed():
+    """A model after a short warm-up, and the losses on the way."""
+    losses: list[float] = []
+    settings = WarmupSettings(steps=60, batch=16, matrix_rate=5e-3, other_rate=5e-3, decay=0.9)
+    model = warm_up(tiny_model(), tokenizer(), tasks()[:20], [], settings, 0, lambda step, loss: losses.append(loss))
+    return model, losses
+
+
+def test_a_checkpoint_is_safetensors_and_says_what_the_model_said(checkpoint):
+    names = {file.name for file in checkpoint.iterdir()}
+    assert names >= set(CHECKPOINT)
+    assert not [name for name in names if name.endswith((".bin", ".pt", ".pth", ".pkl"))]
+    model, words = load_checkpoint(checkpoint)
+    assert torch.equal(logits(model), logits(tiny_model()))
+    assert words.get_vocab() == tokenizer().get_vocab()
+    special = (tokenizer().pad_token_id, tokenizer().bos_token_id, tokenizer().eos_token_id)
+    assert (words.pad_token_id, words.bos_token_id, words.eos_token_id) == special
+
+
+def test_a_second_save_keeps_every_bit(checkpoint, tmp_path):
+    model, words = load_checkpoint(checkpoint)
+    save_checkpoint(tmp_path / "again", model, words)
+    for name in ("model.safetensors", "tokenizer.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (checkpoint / name).read_bytes()
+
+
+@pytest.mark.parametrize("missing", CHECKPOINT)
+def test_a_checkpoint_that_lacks_a_piece_is_refused_by_its_name(tmp_path, missing):
+    save_checkpoint(tmp_path / "checkpoint", tiny_model(), tokenizer())
+    (tmp_path / "checkpoint" / missing).unlink()
+    with pytest.raises(InputError, match=f"checkpoint: no {missing}; give a checkpoint folder"):
+        load_checkpoint(tmp_path / "checkpoint")
+
+
+@pytest.mark.parametrize("broken", CHECKPOINT)
+def test_a_checkpoint_with_a_broken_piece_is_refused(tmp_path, broken):
+    save_checkpoint(tmp_path / "checkpoint", tiny_model(), tokenizer())
+    (tmp_path / "checkpoint" / broken).write_bytes(b"{ half a file")
+    with pytest.raises(InputError, match="checkpoint: not a readable checkpoint"):
+        load_checkpoint(tmp_path / "checkpoint")
+
+
+def test_a_checkpoint_of_another_shape_is_refused(tmp_path):
+    save_checkpoint(tmp_path / "checkpoint", tiny_model(), tokenizer())
+    file = tmp_path / "checkpoint" / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "hidden_size": 2 * MODEL.hidden}))
+    with pytest.raises(InputError, match="checkpoint: not a readable checkpoint"):
+        load_checkpoint(tmp_path / "checkpoint")
+
+
+def test_weights_depend_on_the_seed_alone():
+    assert torch.equal(logits(tiny_model(1)), logits(tiny_model(1)))
+    assert not torch.equal(logits(tiny_model(1)), logits(tiny_model(2)))
+
+
+def test_warm_up_lowers_the_loss(warmed):
+    _, losses = warmed
+    assert len(losses) == 60
+    assert losses[0] == pytest.approx(math.log(len(tokenizer())), rel=0.1), "a random model guesses among all words"
+    assert np.mean(losses[-5:]) < 0.7 * losses[0]
+
+
+def test_warm_up_gives_the_same_weights_again(warmed):
+    settings = WarmupSettings(steps=3, batch=8)
+    one, other = (warm_up(tiny_model(), tokenizer(), tasks(), [], settings, 4) for _ in range(2))
+    for name, weight in weights(one).items():
+        assert torch.equal(weight, weights(other)[name]), name
+
+
+def test_a_batch_of_the_warm_up_holds_its_share_of_other_examples():
+    extra = [(token_ids(tokenizer(), ["<now>"]), token_ids(tokenizer(), ["<end>"]))]
+    settings = WarmupSettings(batch=16, extra_share=0.25)
+    drawn = _batches(tasks(), extra, settings, np.random.default_rng(0))
+    pool_of_batches = [next(drawn) for _ in range(8)]
+    assert [len(batch) for batch in pool_of_batches] == [16] * 8
+    assert sum(example == extra[0] for batch in pool_of_batches for example in batch) == 8 * 4
+    longest = [max(len(prompt) for prompt, _ in batch) for batch in pool_of_batches]
+    assert longest != sorted(longest), "batches of like length come in a random order"
+
+
+def test_greedy_answers_do_not_depend_on_the_batch(warmed):
+    asked = list(tasks()[:24])
+    told: list[int] = []
+    batches = {
+        size: ended(answer_tasks(warmed[0], tokenizer(), asked, max_new_tokens=12, batch=size, on_progress=told.append))
+        for size in (1, 3, 64)
+    }
+    assert sum(told) == 3 * len(asked)
+    assert len({str(answer) for answer in batches[1]}) > 1, "a warmed model does not answer all boards alike"
+    for size in (3, 64):
+        for task, one, many in zip(asked, batches[1], batches[size], strict=True):
+            assert one == many, f"batch of {size}: {picture(task.board)}"
+
+
+def test_sampled_answers_differ_and_depend_on_the_seed_of_torch():
+    model = tiny_model()
+
+    def sample(seed: int) -> list[list[int]]:
+        torch.manual_seed(seed)
+        return answer_tasks(model, tokenizer(), list(tasks()[:4]), max_new_tokens=8, temperature=1.0)
+
+    assert sample(0) == sample(0)
+    assert sample(0) != sample(1)
+
+
+def test_a_random_model_answers_under_the_grammar_with_deltas_alone():
+    config = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 4: SizeConfig(0.5, 0.2, 0.5)})
+    grammar = DeltaGrammar(config.sizes)
+    prompts = [prompt for prompt, _ in synthetic_examples(4, config, Modules(), 3, np.random.default_rng(0))]
+    answers = []
+    for seed, prompt in enumerate(prompts):
+        answers.append(answer_under_grammar(tiny_model(seed), tokenizer(), prompt, grammar.allowed))
+        assert set(tokens_delta(answers[-1]).edits) <= {3, 4}, answers[-1]
+    assert any(len(answer) > 1 for answer in answers), "some of four random models edit something"
+
+
+def test_the_grammar_decoder_takes_the_likeliest_of_the_allowed_words():
+    prompt, allowed = ["<now>", "<size_3>"], ("<data+1>", "<hole+1>", "<wait+1>")
+    answer = answer_under_grammar(tiny_model(), tokenizer(), prompt, lambda told: () if len(told) == 3 else allowed)
+    with torch.inference_mode():
+        for length in range(3):
+            ids = torch.tensor([token_ids(tokenizer(), [*prompt, *answer[:length]])])
+            scores = tiny_model()(input_ids=ids).logits[0, -1, token_ids(tokenizer(), allowed)]
+            assert answer[length] == allowed[int(scores.argmax())]
+
+
+def test_grpo_changes_the_weights_and_logs_its_figures(tmp_path, warmed):
+    logs: list[dict] = []
+    before = weights(warmed[0])
+    settings = GrpoSettings(steps=2, prompts=4, group=4, learning_rate=1e-3)
+    trained = train_grpo(
+        *(deepcopy(warmed[0]), tokenizer(), list(tasks()[:8]), settings, RewardSettings()),
+        **{"horizon": 6, "seed": 0, "scratch": tmp_path / "scratch", "on_step": logs.append},
+    )
+    assert [log["step"] for log in logs] == [1, 2]
+    for log in logs:
+        shares = [log[f"failure/{name}"] for name in FAILURE_NAMES[1:]] + [log["valid"]]
+        assert sum(shares) == pytest.approx(1), log
+        assert 0 <= log["reward"] <= 1
+        assert 0 <= log["frac_reward_zero_std"] <= 1
+    assert any(log["reward"] > 0 for log in logs), "after the warm-up some answers can be read"
+    after = weights(trained)
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    assert all(torch.isfinite(weight).all() for weight in after.values())
+
+
+def test_too_few_boards_for_a_step_of_grpo_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"grpo: 3 boards do not fill one step of 4; lower grpo\.prompts"):
+        train_grpo(
+            *(tiny_model(), tokenizer(), list(tasks()[:3]), SHORT["grpo"], RewardSettings()),
+            **{"horizon": 6, "seed": 0, "scratch": tmp_path},
+        )
+
+
+def test_an_evaluation_counts_every_board_once(warmed):
+    asked = list(tasks()[:40])
+    verdicts, plans = evaluate(warmed[0], tokenizer(), asked, horizon=6)
+    sizes = outcomes_by_size(asked, verdicts)
+    assert plans.shape == (40, 2, 6)
+    assert {size: found.boards for size, found in sizes.items()} == {
+        size: sum(task.size == size for task in asked) for size in sorted({task.size for task in asked})
+    }
+    for found in sizes.values():
+        assert found.valid + sum(found.failures.values()) == found.boards
+        assert found.wait_valid <= found.wait_boards
+    assert pool(sizes.values()).valid == int((verdicts.failure == Failure.NONE).sum())
+
+
+def test_certified_plans_are_counted_as_valid_and_optimal():
+    asked = list(tasks())
+    verdicts, _ = judge(asked, [encode_answer(task.board, task.moves) for task in asked], HORIZON)
+    found = pool(outcomes_by_size(asked, verdicts).values())
+    assert (found.boards, found.valid, found.optimal_sum_of_costs) == (len(asked),) * 3
+    assert (found.wait_boards, found.wait_valid) == (sum(row.wait_required for row in rows()),) * 2
+    assert 0 < found.optimal_makespan <= found.boards
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 4, 32), (2, 32, 4)])
+def test_orthogonalised_matrices_are_nearly_orthogonal_and_keep_their_directions(shape):
+    generator = torch.Generator().manual_seed(0)
+    matrices = torch.randn(shape, generator=generator)
+    left, _, right = torch.linalg.svd(matrices, full_matrices=False)
+    found = orthogonalised(matrices)
+    singular = torch.linalg.svdvals(found)
+    assert found.shape == shape
+    assert ((singular > 0.5) & (singular < 1.3)).all(), singular
+    turned = left.mT @ found @ right.mT
+    aligned = torch.diag_embed(torch.diagonal(turned, dim1=1, dim2=2))
+    assert torch.allclose(turned, aligned, atol=1e-4), "the singular vectors are those of the matrix"
+    assert (torch.diagonal(aligned, dim1=1, dim2=2) > 0.5).all()
+
+
+def test_muon_goes_down_and_leaves_what_has_no_gradient():
+    torch.manual_seed(0)
+    target, matrix = torch.randn(6, 4), torch.nn.Parameter(torch.zeros(6, 4))
+    idle = torch.nn.Parameter(torch.ones(2, 2))
+    optimizer = Muon([matrix, idle], lr=0.05)
+    losses = []
+    for _ in range(150):
+        optimizer.zero_grad()
+        loss = ((matrix - target) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.2 * losses[0]
+    assert torch.equal(idle, torch.ones(2, 2))

@@ -1,0 +1,56 @@
+"""The trainee in miniature: tasks, a model of a few thousand weights, and the settings of a run of seconds."""
+
+import functools
+from typing import Any
+
+import msgspec
+import numpy as np
+from samples import SMALL, rows
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from core_jax.types import PAD
+from engineer.tokens import ENGINEER_TOKENS
+from experiments.settings import RunSettings, ValidationSettings
+from policy.boards import Task, task_of
+from policy.codecs.tokens import build_tokenizer
+from policy.grpo import GrpoSettings
+from policy.models import ModelSettings, build_model
+from policy.warmup import WarmupSettings
+
+MODEL = ModelSettings(hidden=32, layers=1, heads=2, mlp=32)
+HORIZON = 20
+SHORT = {
+    "warmup": WarmupSettings(steps=2, boards=24, batch=8),
+    "grpo": GrpoSettings(steps=1, prompts=4, group=2),
+    "validation": ValidationSettings(hole_ratios=(0.2,), wait_ratios=(0.5,), boards=4),
+}
+
+
+@functools.cache
+def tasks() -> tuple[Task, ...]:
+    """The tasks of the sample boards, 3x3 to 5x5 mixed."""
+    return tuple(task_of(row) for row in rows())
+
+
+@functools.cache
+def tokenizer() -> PreTrainedTokenizerFast:
+    """The tokenizer of boards and of the engineer."""
+    return build_tokenizer(ENGINEER_TOKENS)
+
+
+def tiny_model(seed: int = 0) -> PreTrainedModel:
+    """A model with random weights."""
+    return build_model(MODEL, tokenizer(), seed)
+
+
+def tiny_run(**changes: Any) -> RunSettings:
+    """Two stages on 3x3 boards, a second or two."""
+    settings = RunSettings(env=SMALL, warmup_env=SMALL, stages=2, horizon=8, model=MODEL, **SHORT)
+    return msgspec.structs.replace(settings, **changes)
+
+
+def padded(task: Task, horizon: int = HORIZON) -> np.ndarray:
+    """The plan of a task as int8 [K, horizon]."""
+    moves = np.full((len(task.moves), horizon), PAD, np.int8)
+    moves[:, : task.moves.shape[1]] = task.moves
+    return moves
