@@ -21,7 +21,7 @@ class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     An answer that cannot be parsed earns 0. One that breaks a rule earns `parsed` and the share of its steps before
     that of `legal`. One that breaks none but leaves agents away earns `parsed + legal` and the share of agents at home
-    of `home`. A valid plan earns `valid` and optimum / sum of costs of `cost`.
+    of `home`. A valid plan earns `valid` and `cost` / (1 + what its sum of costs is beyond the optimum).
     """
 
     parsed: float = 0.1
@@ -69,7 +69,7 @@ def rewards(tasks: list[Task], verdicts: Verdict, moves: np.ndarray, settings: R
     legal_share = np.minimum(verdicts.legal_steps / length, 1.0)
     broken = settings.parsed + settings.legal * legal_share
     unfinished = settings.parsed + settings.legal + settings.home * verdicts.at_goal.mean(axis=1)
-    valid = settings.valid + settings.cost * optimum / np.maximum(verdicts.sum_of_costs, 1)
+    valid = settings.valid + settings.cost / np.maximum(1 + verdicts.sum_of_costs - optimum, 1)
     return np.select(
         [
             verdicts.failure == Failure.PARSE_ERROR,
