@@ -123,7 +123,7 @@ def _optima(tables: CostTable, boards: Board) -> tuple[jax.Array, jax.Array, jax
     """Makespan, sum of costs (both -1 where unsolvable) and wait_required of the boards, each [B]."""
     size = boards.holes.shape[-1]
     starts = cell_index(size, boards.starts)
-    cost, wait = each_board(lambda table, lane, start: joint_cost(table, lane, (start[0], start[1])), tables, starts)
+    cost, wait = each_board(joint_cost, tables, starts)
 
     def one_word(word):
         free, goals, starts, solvable = word

@@ -1,9 +1,12 @@
 """What a run has done so far, read once for its report."""
 
+from collections import Counter
+
 import msgspec
 
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
+from core_jax.formats import Row, read_all
 from core_jax.outcomes import Outcomes, pool
 from experiments.runs import Decision, Done, RunFolder, Stage, Validation, read
 
@@ -36,6 +39,19 @@ def chapters(folder: RunFolder) -> list[Chapter]:
     return warmup + [_chapter(f"stage {number}", stage) for number, stage in stages]
 
 
+def met_in_training(folder: RunFolder) -> dict[int, int]:
+    """How many held-out boards of each size also occur among the boards of the finished stages.
+
+    There are so few boards of 3x3 that some do. The warm-up's boards, which are not kept, are left out.
+    """
+    if not folder.validation.exists():
+        return {}
+    trained = {_board(row) for stage in folder.finished_stages() for row in read_all(stage.boards)}
+    held_out = read_all(folder.validation)
+    met = Counter(row.size for row in held_out if _board(row) in trained)
+    return {size: met[size] for size in sorted({row.size for row in held_out})}
+
+
 def forced_rate(outcomes: Outcomes) -> float:
     """The share of valid plans on the boards that force a wait; 0 where there are none."""
     return outcomes.wait_valid / outcomes.wait_boards if outcomes.wait_boards else 0.0
@@ -50,6 +66,10 @@ def _chapter(name: str, stage: Stage) -> Chapter:
         config=stage.config() if stage.env.exists() else None,
         decision=read(stage.proposal, Decision) if stage.proposal.exists() else None,
     )
+
+
+def _board(row: Row) -> tuple:
+    return tuple(row.grid), tuple(row.starts), tuple(row.goals)
 
 
 def _log(stage: Stage) -> list[dict[str, float | None]]:

@@ -1,6 +1,6 @@
 """report.html: what a run was, what came of it, and what its engineer changed, in one file that needs nothing else."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -9,7 +9,7 @@ from core_jax.outcomes import Outcomes
 from engineer.delta import FIELDS, ConfigDelta
 from experiments import plots
 from experiments.drawing import caption, frames
-from experiments.history import Chapter, chapters, forced_rate
+from experiments.history import Chapter, chapters, forced_rate, met_in_training
 from experiments.page import escaped, figure, folded, grid, page, table
 from experiments.runs import Decision, Example, RunFolder
 from experiments.settings import RunSettings
@@ -31,7 +31,8 @@ def write_report(folder: RunFolder) -> None:
     settings, history = folder.settings(), chapters(folder)
     title = f"Lakewright run {folder.folder.resolve().name}"
     sections = [f"<h1>{escaped(title)}</h1>", *_headline(settings, history)]
-    for part in (_results, _training, _configs, _proposals, _boards):
+    sections += _results(history, met_in_training(folder))
+    for part in (_training, _configs, _proposals, _boards):
         sections += part(history)
     write_atomically(folder.report, page(title, sections).encode())
 
@@ -57,7 +58,7 @@ def _result(history: Sequence[Chapter]) -> str:
     return f"From {first.name} to {last.name}, valid plans go {valid}, and where the board forces a wait, {forced}."
 
 
-def _results(history: Sequence[Chapter]) -> Iterator[str]:
+def _results(history: Sequence[Chapter], met: Mapping[int, int]) -> Iterator[str]:
     if not history:
         return
     held_out = history[-1].pooled
@@ -71,6 +72,8 @@ def _results(history: Sequence[Chapter]) -> Iterator[str]:
     sizes = sorted(held_out_sizes := history[-1].validation.sizes)
     boards = [f"{size}x{size} ({held_out_sizes[size].boards})" for size in sizes]
     yield "<h3>Valid plans by map size, % (boards)</h3>"
+    seen = ", ".join(f"{size}x{size} {met[size]}" for size in sizes if met.get(size)) or "none"
+    yield f'<p class="note">Held-out boards that also occur among the boards of the stages: {seen}.</p>'
     yield table(("", *boards), ((chapter.name, *_by_size(chapter, sizes)) for chapter in history))
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from core_jax.config import EnvConfig
 from core_jax.outcomes import Outcomes
-from experiments.history import Chapter, chapters, forced_rate
+from experiments.history import Chapter, chapters, forced_rate, met_in_training
 from experiments.runs import RunFolder
 
 HEADER = ("", "valid %", "opt. makespan %", "opt. cost %", "forced wait %", "boards drawn from (size: share hole wait)")
@@ -12,7 +12,11 @@ HEADER = ("", "valid %", "opt. makespan %", "opt. cost %", "forced wait %", "boa
 
 def as_json(folder: RunFolder) -> dict[str, Any]:
     """Every finished stage, the warm-up first, with its config, its outcomes pooled and per size, and the decision."""
-    return {"folder": str(folder.folder), "stages": [_plain(chapter) for chapter in chapters(folder)]}
+    return {
+        "folder": str(folder.folder),
+        "held_out_boards_met_in_training": met_in_training(folder),
+        "stages": [_plain(chapter) for chapter in chapters(folder)],
+    }
 
 
 def as_table(folder: RunFolder) -> str:

@@ -39,7 +39,7 @@ def judge(tasks: list[Task], answers: list[list[int]], horizon: int) -> tuple[Ve
     asked = zip(tasks, answers, strict=True)
     plans = [decode_answer(answer, task.size, np.asarray(task.board.starts), horizon) for task, answer in asked]
     parsed = np.array([plan is not None for plan in plans])
-    empty = np.full((2, horizon), PAD, np.int8)
+    empty = np.full((len(tasks[0].board.starts), horizon), PAD, np.int8)
     moves = np.stack([empty if plan is None else plan for plan in plans])
     verdicts = play(tasks, moves)
     unparsed = Verdict(int(Failure.PARSE_ERROR), -1, -1, -1, -1, 0, False)  # type: ignore[arg-type]

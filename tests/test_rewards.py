@@ -83,7 +83,7 @@ def test_each_part_of_the_reward_is_what_its_documentation_says():
     assert earned["falls into a hole at its third step of three"] == pytest.approx(0.1 + 0.4 / 3)
     assert earned["never starts"] == pytest.approx(0.3)
     assert earned["brings one home"] == pytest.approx(0.3 + 0.2 / 2)
-    assert earned["comes home late"] == pytest.approx(0.7 + 0.3 * 6 / 8)
+    assert earned["comes home late"] == pytest.approx(0.7 + 0.3 / (1 + 2))
 
 
 def test_the_weights_are_settings():

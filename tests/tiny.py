@@ -5,9 +5,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from samples import SMALL, rows
+from samples import rows
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers.utils import logging
 
+from core_jax.config import EnvConfig, SizeConfig
 from core_jax.types import PAD
 from engineer.tokens import ENGINEER_TOKENS
 from experiments.settings import RunSettings, ValidationSettings
@@ -17,8 +19,11 @@ from policy.grpo import GrpoSettings
 from policy.models import ModelSettings, build_model
 from policy.warmup import WarmupSettings
 
+logging.disable_progress_bar()
+
 MODEL = ModelSettings(hidden=32, layers=1, heads=2, mlp=32)
 HORIZON = 20
+ENV = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 4: SizeConfig(0.5, 0.25, 0.5)})
 SHORT = {
     "warmup": WarmupSettings(steps=2, boards=24, batch=8),
     "grpo": GrpoSettings(steps=1, prompts=4, group=2),
@@ -43,9 +48,9 @@ def tiny_model(seed: int = 0) -> PreTrainedModel:
     return build_model(MODEL, tokenizer(), seed)
 
 
-def tiny_run(**changes: Any) -> RunSettings:
-    """Two stages on 3x3 boards, a second or two."""
-    settings = RunSettings(env=SMALL, warmup_env=SMALL, stages=2, horizon=8, model=MODEL, **SHORT)
+def tiny_run(env: EnvConfig = ENV, **changes: Any) -> RunSettings:
+    """Two stages of a second or less."""
+    settings = RunSettings(env=env, warmup_env=env, stages=2, horizon=8, model=MODEL, **SHORT)
     return msgspec.structs.replace(settings, **changes)
 
 

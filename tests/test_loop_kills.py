@@ -1,0 +1,167 @@
+"""A run that is cut off at any instant goes on where it was, and ends where it would have ended."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from killed import SETTINGS, SYNTHETIC
+from samples import surroundings
+from test_loop import FILES, files, state
+
+from core_jax.formats import read_all
+from experiments import loop, steps
+from experiments.runs import RunFolder
+
+# The file at whose sight the run is killed, a random moment later.
+SIGNS = (
+    ".",
+    "config.json",
+    "warmup/.checkpoint.part",
+    "stage_00/env.json",
+    "stage_00/.scratch",
+    "stage_00/checkpoint",
+    "stage_01/boards.parquet",
+)
+LONGEST_MOMENT = 0.4  # seconds
+PATIENCE = 120  # seconds
+
+
+class PowerCutError(BaseException):
+    """The end of a process that cleans nothing up."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """As the children of `killed` run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "SYNTHETIC", SYNTHETIC)
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The run that nobody disturbed."""
+    run = RunFolder(tmp_path_factory.mktemp("whole") / "run")
+    loop.run(SETTINGS, run)
+    return run
+
+
+@pytest.fixture
+def server():
+    """The process whose children run loops."""
+    program = [sys.executable, str(Path(__file__).with_name("killed.py"))]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(program, env=surroundings(), **pipes) as process:
+        yield process
+        process.stdin.close()
+
+
+def finished(run: RunFolder) -> dict[str, tuple[bytes, int]]:
+    """Bytes and time of the files of every part that counts."""
+    stages = [stage for stage in (run.warmup, run.stage(0), run.stage(1)) if stage.done.exists()]
+    return {f"{stage.folder.name}/{name}": told for stage in stages for name, told in state(stage.folder).items()}
+
+
+def assert_kept(before: dict, after: dict) -> None:
+    """What was finished is there as it was."""
+    for name, told in before.items():
+        assert after.get(name) == told, f"{name} of a finished stage was altered"
+
+
+def assert_same_end(run: RunFolder, whole: RunFolder) -> None:
+    """All files are there, no litter beside them, and the boards are those of the run that nobody disturbed."""
+    assert files(run.folder) - {".lock"} == FILES
+    assert not [path for path in run.folder.rglob("*") if path.name.endswith((".part", ".scratch"))]
+    assert read_all(run.validation) == read_all(whole.validation)
+    for number in (0, 1):
+        stage, expected = run.stage(number), whole.stage(number)
+        assert read_all(stage.boards) == read_all(expected.boards)
+        assert stage.env.read_bytes() == expected.env.read_bytes()
+
+
+def cut_power(patch: pytest.MonkeyPatch, before: bool) -> None:
+    """From now on the process ends just before its second renaming, or just after its first; nothing is cleaned up."""
+    done = 0
+    dead = False
+
+    def ending(real):
+        def rename(source, target):
+            nonlocal done, dead
+            if ".part/" in str(target):  # inside what is not yet in its place
+                return real(source, target)
+            done += 1
+            dead = done == 2 if before else True
+            if not (before and dead):
+                real(source, target)
+            if dead:
+                raise PowerCutError
+            return None
+
+        return rename
+
+    def unless_dead(real):
+        return lambda *given, **options: None if dead else real(*given, **options)
+
+    for owner, name in ((os, "replace"), (os, "rename")):
+        patch.setattr(owner, name, ending(getattr(owner, name)))
+    for owner, name in ((Path, "unlink"), (shutil, "rmtree"), (os, "unlink"), (os, "remove")):
+        patch.setattr(owner, name, unless_dead(getattr(owner, name)))
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_a_run_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_path, whole, before):
+    run, kept, cuts = RunFolder(tmp_path / "run"), {}, 0
+    while True:
+        with pytest.MonkeyPatch.context() as patch:
+            cut_power(patch, before)
+            try:
+                loop.run(SETTINGS, run)
+                break
+            except PowerCutError:
+                cuts += 1
+        assert_kept(kept, finished(run))
+        kept = finished(run)
+        assert cuts < 100, "the run does not get on"
+    assert cuts >= 20
+    assert_kept(kept, finished(run))
+    assert_same_end(run, whole)
+    weights = [stage.checkpoint / "model.safetensors" for stage in (run.stage(1), whole.stage(1))]
+    assert weights[0].read_bytes() == weights[1].read_bytes(), "a stage that is begun again ends the same"
+
+
+def test_a_run_that_is_killed_at_random_instants_ends_as_if_it_had_not_been(tmp_path, whole, server):
+    run, kept, moments = RunFolder(tmp_path / "run"), {}, np.random.default_rng(0).uniform(0, LONGEST_MOMENT, len(SIGNS))
+    for sign, moment in zip(SIGNS, moments, strict=True):
+        child = begin(server, run)
+        wait_for(run.folder / sign)
+        time.sleep(moment)
+        os.killpg(child, signal.SIGKILL)
+        assert int(server.stdout.readline()) == -signal.SIGKILL, f"the run ended before {sign} was seen"
+        assert_kept(kept, finished(run))
+        kept = finished(run)
+    begin(server, run)
+    assert int(server.stdout.readline()) == 0
+    assert_kept(kept, finished(run))
+    assert_same_end(run, whole)
+    assert_kept(kept, finished(run))
+
+
+def begin(server: subprocess.Popen, run: RunFolder) -> int:
+    """Starts a child on the run: its process id."""
+    server.stdin.write(f"{run.folder}\n")
+    server.stdin.flush()
+    return int(server.stdout.readline())
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} does not appear"
+        time.sleep(0.002)
