@@ -22,7 +22,6 @@ from experiments import steps
 from experiments.progress import say
 from experiments.runs import Decision, Done, RunFolder, Stage, Validation, read, write
 from experiments.settings import RunSettings, seed_for
-from experiments.threads import use_free_cores
 from policy.models import load_checkpoint
 from policy.sampling import answer_under_grammar
 
@@ -34,7 +33,6 @@ def run(settings: RunSettings, folder: RunFolder) -> None:
     folder.open(settings)
     held_out = steps.held_out_set(settings, folder.validation)
     if not folder.warmup.done.exists():
-        use_free_cores()
         say(f"warm-up: {settings.warmup.steps} steps on certified plans")
         begun = time.monotonic()
         steps.warm_up(settings, folder.warmup, held_out)
@@ -42,7 +40,6 @@ def run(settings: RunSettings, folder: RunFolder) -> None:
     for number in range(settings.stages):
         stage = folder.stage(number)
         if not stage.done.exists():
-            use_free_cores()
             say(f"stage {number + 1} of {settings.stages}, teacher {settings.teacher}")
             begun = time.monotonic()
             _run_stage(settings, folder, number, held_out)

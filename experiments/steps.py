@@ -20,6 +20,7 @@ from engineer.tokens import ENGINEER_TOKENS
 from experiments.progress import progress
 from experiments.runs import Example, Stage, Validation, write
 from experiments.settings import RunSettings, seed_for
+from experiments.threads import FreeCores
 from policy.boards import task_of
 from policy.codecs.tokens import build_tokenizer, token_ids
 from policy.evaluation import evaluate, outcomes_by_size
@@ -61,11 +62,13 @@ def warm_up(settings: RunSettings, warmup: Stage, held_out: list[Row]) -> None:
         tokenizer = build_tokenizer(ENGINEER_TOKENS)
         model = build_model(settings.model, tokenizer, seed_for(settings.seed, "model"))
         extra = _engineer_examples(settings, tokenizer)
+        cores = FreeCores()
         with progress("warm-up", settings.warmup.steps, "steps") as bar, _log(warmup.train_log) as log:
 
             def on_step(step: int, loss: float) -> None:
                 bar.update()
                 log({"step": step, "loss": loss})
+                cores.adapt()
 
             seed = seed_for(settings.seed, "warm-up")
             model = learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step)
@@ -93,12 +96,14 @@ def train(settings: RunSettings, stage: Stage, previous: Stage, number: int) -> 
     model, tokenizer = load_checkpoint(previous.checkpoint)
     tasks = [task_of(row) for row in read_all(stage.boards)]
     scratch = stage.folder / ".scratch"
+    cores = FreeCores()
     with progress("GRPO", settings.grpo.steps, "steps") as bar, _log(stage.train_log) as log:
 
         def on_step(figures: dict[str, Any]) -> None:
             bar.update()
             bar.set_postfix(reward=f"{figures['reward']:.2f}", valid=f"{figures['valid']:.2f}")
             log(figures)
+            cores.adapt()
 
         model = train_grpo(
             model,

@@ -1,19 +1,43 @@
-"""How many threads torch may use."""
+"""How many threads torch may use: as many as cores are free of other work, measured again while it trains.
+
+Threads that share a core with other work wait for each other at every operation: with one of two cores busy, a GRPO
+step took twice as long on two threads as on one.
+"""
 
 import os
+import time
 
 import psutil
 import torch
 
+INTERVAL = 2.0  # seconds between two measurements
 
-def use_free_cores() -> None:
-    """Gives torch as many threads as cores are idle now, at least one; OMP_NUM_THREADS, where set, is left in charge.
 
-    Threads that share a core with other work wait for each other at every operation: with one busy core of two, a GRPO
-    step took 2 times as long on two threads as on one.
-    """
-    if "OMP_NUM_THREADS" in os.environ:
-        return
-    cores = len(os.sched_getaffinity(0))
-    idle = 1 - psutil.cpu_percent(interval=1.0) / 100
-    torch.set_num_threads(max(1, round(cores * idle)))
+class FreeCores:
+    """Follows what other processes leave free; OMP_NUM_THREADS, where set, is left in charge."""
+
+    def __init__(self) -> None:
+        self._fixed = "OMP_NUM_THREADS" in os.environ
+        self._cores = len(os.sched_getaffinity(0))
+        self._process = psutil.Process()
+        self._last = self._measured()
+
+    def adapt(self) -> None:
+        """Sets torch's threads by the load since the last time; call it between steps."""
+        now = self._measured()
+        elapsed, others = now[0] - self._last[0], now[1] - self._last[1]
+        if self._fixed or elapsed < INTERVAL:
+            return
+        self._last = now
+        torch.set_num_threads(free_cores(self._cores, others / elapsed))
+
+    def _measured(self) -> tuple[float, float]:
+        """The time, and the processor seconds that others have used so far."""
+        system, own = psutil.cpu_times(), self._process.cpu_times()
+        idle = system.idle + getattr(system, "iowait", 0.0)
+        return time.monotonic(), sum(system[:8]) - idle - own.user - own.system
+
+
+def free_cores(cores: int, others: float) -> int:
+    """Whole cores left by other work that keeps `others` cores busy, at least one."""
+    return max(1, min(cores, round(cores - others)))
