@@ -8,15 +8,13 @@ import sys
 import traceback
 from pathlib import Path
 
+from loops import run_loop
 from samples import SMALL
 from tiny import tiny_run
 
-from experiments import steps
-from experiments.loop import run
 from experiments.runs import RunFolder
 
 SETTINGS = tiny_run(SMALL, teacher="rules")
-SYNTHETIC = 50
 
 
 def child(folder: RunFolder) -> None:
@@ -24,7 +22,7 @@ def child(folder: RunFolder) -> None:
     os.setsid()
     try:
         with folder.locked():
-            run(SETTINGS, folder)
+            run_loop(SETTINGS, folder)
         os._exit(0)
     except BaseException:
         traceback.print_exc()
@@ -33,7 +31,6 @@ def child(folder: RunFolder) -> None:
 
 def serve() -> None:
     """A child for each line of standard input."""
-    steps.SYNTHETIC = SYNTHETIC
     for line in sys.stdin:
         process = os.fork()
         if not process:

@@ -1,7 +1,9 @@
 """Generated boards that several tests share, and the command that draws them in a process of its own."""
 
+import atexit
 import functools
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,8 +16,8 @@ from core_jax.formats import Row, rows_of
 from core_jax.generator import generate
 
 # Chosen so that shares and forced waits leave remainders: see test_generator.
-CONFIG = EnvConfig({3: SizeConfig(0.2, 0.2, 0.3), 4: SizeConfig(0.3, 0.25, 0.5), 5: SizeConfig(0.5, 0.3, 0.75)})
-COUNT, SEED = 303, 5
+CONFIG = EnvConfig({3: SizeConfig(0.35, 0.2, 0.5), 5: SizeConfig(0.65, 0.3, 0.3)})
+COUNT, SEED = 301, 5
 SMALL = EnvConfig.single(3, agents=2, hole_ratio=0.2, wait_ratio=0.5)
 SMALL_COUNT, SMALL_SEED = 37, 11
 
@@ -43,8 +45,10 @@ def shown(row: Row) -> str:
 
 @functools.cache
 def elsewhere() -> Path:
-    """A folder for what other processes write; they share compiled programs in it."""
-    return Path(tempfile.mkdtemp(prefix="lakewright-tests-"))
+    """A folder until the tests end; what other processes compile is kept in it."""
+    folder = Path(tempfile.mkdtemp(prefix="lakewright-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def surroundings() -> dict[str, str]:

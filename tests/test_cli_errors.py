@@ -122,6 +122,7 @@ WRONG_RUNS = {
     "a ratio outside its range": (["env.sizes.3.wait_ratio=2"], ["sizes.3.wait_ratio is 2", "choose 0 to 1"]),
     "no stage": (["stages=0"], ["stages is 0", "at least 1"]),
     "a guard outside its range": (["guard.floor=2"], ["floor is 2", "choose 0 to 1"]),
+    "a floor that four sizes cannot all have": (["guard.floor=0.3"], ["floor", "0.3"]),
     "a stray word": (["faster"], ["faster", "--help"]),
     "one completion a board": (["grpo.group=1"], ["group", "1"]),
     "no step of GRPO": (["grpo.steps=0"], ["steps", "0"]),

@@ -79,9 +79,9 @@ def test_a_board_has_exactly_its_holes_and_all_its_cells_are_distinct_and_frozen
 
 
 def test_sizes_and_forced_waits_have_their_exact_shares_by_largest_remainder():
-    # Of 303 boards 60.6, 90.9 and 151.5; of those 61, 91 and 151 then 18.3, 45.5 (a tie: waits first) and 113.25 wait.
-    assert Counter(row.size for row in rows()) == {3: 61, 4: 91, 5: 151}
-    assert Counter(row.size for row in rows() if row.wait_required) == {3: 18, 4: 46, 5: 113}
+    # Of 301 boards 105.35 and 195.65; of those 105 and 196 then 52.5 (a tie: waits first) and 58.8 wait.
+    assert Counter(row.size for row in rows()) == {3: 105, 5: 196}
+    assert Counter(row.size for row in rows() if row.wait_required) == {3: 53, 5: 59}
 
 
 def test_a_share_of_nothing_gets_no_board():
@@ -103,8 +103,8 @@ def test_every_place_of_the_set_is_taken_once_and_sizes_are_mixed():
 
 def test_the_same_seed_draws_the_same_boards_and_another_seed_others():
     assert small_rows(seed=1) == small_rows(seed=1)
-    same = [one.grid == other.grid for one, other in zip(small_rows(seed=1), small_rows(seed=2), strict=True)]
-    assert sum(same) < len(same) / 2
+    one, other = ({str((row.grid, row.starts, row.goals)) for row in small_rows(seed)} for seed in (1, 2))
+    assert len(one & other) < len(one) / 2, "not the same boards in another order"
 
 
 def test_other_processes_draw_the_same_boards():

@@ -1,6 +1,5 @@
-"""Checkpoints, warm-up, sampling and GRPO, on a model of a few thousand weights."""
+"""Warm-up, sampling, evaluation and GRPO, on a model of a few thousand weights."""
 
-import json
 import math
 from copy import deepcopy
 
@@ -9,7 +8,7 @@ import pytest
 import torch
 from boards import picture
 from samples import rows
-from tiny import HORIZON, MODEL, SHORT, tasks, tiny_model, tokenizer
+from tiny import HORIZON, SHORT, tasks, tiny_model, tokenizer
 
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
@@ -18,24 +17,14 @@ from core_jax.types import FAILURE_NAMES, Failure
 from engineer.evidence import Modules
 from engineer.synthetic import synthetic_examples
 from engineer.tokens import DeltaGrammar, tokens_delta
-from policy.codecs.tokens import ID, encode_answer, encode_prompt, token_ids
+from policy.codecs.tokens import ID, encode_answer, token_ids
 from policy.evaluation import evaluate, outcomes_by_size
 from policy.grpo import GrpoSettings, train_grpo
-from policy.models import load_checkpoint, save_checkpoint
-from policy.muon import Muon, orthogonalised
 from policy.rewards import RewardSettings, judge
 from policy.sampling import answer_tasks, answer_under_grammar
 from policy.warmup import WarmupSettings, _batches, warm_up
 
 END = ID["<eos>"]
-CHECKPOINT = ("config.json", "model.safetensors", "tokenizer.json")
-
-
-def logits(model: torch.nn.Module) -> torch.Tensor:
-    """What the model says of one prompt."""
-    model.eval()
-    with torch.inference_mode():
-        return model(input_ids=torch.tensor([encode_prompt(tasks()[0].board)])).logits
 
 
 def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -48,66 +37,12 @@ def ended(answers: list[list[int]]) -> list[list[int]]:
 
 
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model") / "checkpoint"
-    save_checkpoint(folder, tiny_model(), tokenizer())
-    return folder
-
-
-@pytest.fixture(scope="module")
 def warmed():
     """A model after a short warm-up, and the losses on the way."""
     losses: list[float] = []
     settings = WarmupSettings(steps=60, batch=16, matrix_rate=5e-3, other_rate=5e-3, decay=0.9)
     model = warm_up(tiny_model(), tokenizer(), tasks()[:20], [], settings, 0, lambda step, loss: losses.append(loss))
     return model, losses
-
-
-def test_a_checkpoint_is_safetensors_and_says_what_the_model_said(checkpoint):
-    names = {file.name for file in checkpoint.iterdir()}
-    assert names >= set(CHECKPOINT)
-    assert not [name for name in names if name.endswith((".bin", ".pt", ".pth", ".pkl"))]
-    model, words = load_checkpoint(checkpoint)
-    assert torch.equal(logits(model), logits(tiny_model()))
-    assert words.get_vocab() == tokenizer().get_vocab()
-    special = (tokenizer().pad_token_id, tokenizer().bos_token_id, tokenizer().eos_token_id)
-    assert (words.pad_token_id, words.bos_token_id, words.eos_token_id) == special
-
-
-def test_a_second_save_keeps_every_bit(checkpoint, tmp_path):
-    model, words = load_checkpoint(checkpoint)
-    save_checkpoint(tmp_path / "again", model, words)
-    for name in ("model.safetensors", "tokenizer.json"):
-        assert (tmp_path / "again" / name).read_bytes() == (checkpoint / name).read_bytes()
-
-
-@pytest.mark.parametrize("missing", CHECKPOINT)
-def test_a_checkpoint_that_lacks_a_piece_is_refused_by_its_name(tmp_path, missing):
-    save_checkpoint(tmp_path / "checkpoint", tiny_model(), tokenizer())
-    (tmp_path / "checkpoint" / missing).unlink()
-    with pytest.raises(InputError, match=f"checkpoint: no {missing}; give a checkpoint folder"):
-        load_checkpoint(tmp_path / "checkpoint")
-
-
-@pytest.mark.parametrize("broken", CHECKPOINT)
-def test_a_checkpoint_with_a_broken_piece_is_refused(tmp_path, broken):
-    save_checkpoint(tmp_path / "checkpoint", tiny_model(), tokenizer())
-    (tmp_path / "checkpoint" / broken).write_bytes(b"{ half a file")
-    with pytest.raises(InputError, match="checkpoint: not a readable checkpoint"):
-        load_checkpoint(tmp_path / "checkpoint")
-
-
-def test_a_checkpoint_of_another_shape_is_refused(tmp_path):
-    save_checkpoint(tmp_path / "checkpoint", tiny_model(), tokenizer())
-    file = tmp_path / "checkpoint" / "config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "hidden_size": 2 * MODEL.hidden}))
-    with pytest.raises(InputError, match="checkpoint: not a readable checkpoint"):
-        load_checkpoint(tmp_path / "checkpoint")
-
-
-def test_weights_depend_on_the_seed_alone():
-    assert torch.equal(logits(tiny_model(1)), logits(tiny_model(1)))
-    assert not torch.equal(logits(tiny_model(1)), logits(tiny_model(2)))
 
 
 def test_warm_up_lowers_the_loss(warmed):
@@ -187,7 +122,10 @@ def test_grpo_changes_the_weights_and_logs_its_figures(tmp_path, warmed):
     settings = GrpoSettings(steps=2, prompts=4, group=4, learning_rate=1e-3)
     trained = train_grpo(
         *(deepcopy(warmed[0]), tokenizer(), list(tasks()[:8]), settings, RewardSettings()),
-        **{"horizon": 6, "seed": 0, "scratch": tmp_path / "scratch", "on_step": logs.append},
+        horizon=6,
+        seed=0,
+        scratch=tmp_path / "scratch",
+        on_step=logs.append,
     )
     assert [log["step"] for log in logs] == [1, 2]
     for log in logs:
@@ -205,7 +143,9 @@ def test_too_few_boards_for_a_step_of_grpo_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"grpo: 3 boards do not fill one step of 4; lower grpo\.prompts"):
         train_grpo(
             *(tiny_model(), tokenizer(), list(tasks()[:3]), SHORT["grpo"], RewardSettings()),
-            **{"horizon": 6, "seed": 0, "scratch": tmp_path},
+            horizon=6,
+            seed=0,
+            scratch=tmp_path,
         )
 
 
@@ -230,34 +170,3 @@ def test_certified_plans_are_counted_as_valid_and_optimal():
     assert (found.boards, found.valid, found.optimal_sum_of_costs) == (len(asked),) * 3
     assert (found.wait_boards, found.wait_valid) == (sum(row.wait_required for row in rows()),) * 2
     assert 0 < found.optimal_makespan <= found.boards
-
-
-@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 4, 32), (2, 32, 4)])
-def test_orthogonalised_matrices_are_nearly_orthogonal_and_keep_their_directions(shape):
-    generator = torch.Generator().manual_seed(0)
-    matrices = torch.randn(shape, generator=generator)
-    left, _, right = torch.linalg.svd(matrices, full_matrices=False)
-    found = orthogonalised(matrices)
-    singular = torch.linalg.svdvals(found)
-    assert found.shape == shape
-    assert ((singular > 0.5) & (singular < 1.3)).all(), singular
-    turned = left.mT @ found @ right.mT
-    aligned = torch.diag_embed(torch.diagonal(turned, dim1=1, dim2=2))
-    assert torch.allclose(turned, aligned, atol=1e-4), "the singular vectors are those of the matrix"
-    assert (torch.diagonal(aligned, dim1=1, dim2=2) > 0.5).all()
-
-
-def test_muon_goes_down_and_leaves_what_has_no_gradient():
-    torch.manual_seed(0)
-    target, matrix = torch.randn(6, 4), torch.nn.Parameter(torch.zeros(6, 4))
-    idle = torch.nn.Parameter(torch.ones(2, 2))
-    optimizer = Muon([matrix, idle], lr=0.05)
-    losses = []
-    for _ in range(150):
-        optimizer.zero_grad()
-        loss = ((matrix - target) ** 2).mean()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.2 * losses[0]
-    assert torch.equal(idle, torch.ones(2, 2))

@@ -23,7 +23,7 @@ logging.disable_progress_bar()
 
 MODEL = ModelSettings(hidden=32, layers=1, heads=2, mlp=32)
 HORIZON = 20
-ENV = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 4: SizeConfig(0.5, 0.25, 0.5)})
+ENV = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5)})
 SHORT = {
     "warmup": WarmupSettings(steps=2, boards=24, batch=8),
     "grpo": GrpoSettings(steps=1, prompts=4, group=2),
@@ -33,7 +33,7 @@ SHORT = {
 
 @functools.cache
 def tasks() -> tuple[Task, ...]:
-    """The tasks of the sample boards, 3x3 to 5x5 mixed."""
+    """The tasks of the sample boards, 3x3 and 5x5 mixed."""
     return tuple(task_of(row) for row in rows())
 
 
