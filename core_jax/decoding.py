@@ -1,5 +1,6 @@
 """Strict decoding of what comes from outside into msgspec types, with errors that name field, value and remedy."""
 
+import math
 import tomllib
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -25,7 +26,7 @@ def read_raw(path: str | Path) -> Any:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     try:
         return tomllib.loads(data.decode()) if path.suffix == ".toml" else msgspec.json.decode(data)
-    except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         form = "TOML" if path.suffix == ".toml" else "JSON"
         raise InputError(f"{path}: not {form} ({error}); correct the file") from error
 
@@ -65,6 +66,8 @@ def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
 
 
 def _convert_leaf(raw: Any, kind: Any, at: str) -> Any:
+    if isinstance(raw, float) and not math.isfinite(raw):
+        raise InputError(f"{at}{raw} is no number to calculate with; give a finite one")
     try:
         return msgspec.convert(raw, kind, strict=not (kind is int and isinstance(raw, str)), str_keys=True)
     except msgspec.ValidationError as error:

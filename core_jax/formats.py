@@ -229,7 +229,7 @@ def _raw_jsonl(path: Path, on_error: Callable[[InputError], None]) -> Iterator[t
                 if line.strip():
                     try:
                         yield f"{path}:{number}", msgspec.json.decode(line)
-                    except msgspec.DecodeError as error:
+                    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                         on_error(InputError(f"{path}:{number}: not JSON ({error}); one object a line"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
@@ -241,7 +241,7 @@ def _raw_parquet(path: Path) -> Iterator[tuple[str, Any]]:
             number = itertools.count(1)
             for batch in parquet.iter_batches(CHUNK_ROWS):
                 yield from ((f"{path}: row {next(number)}", fields) for fields in batch.to_pylist())
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]}); check it") from error
 
 

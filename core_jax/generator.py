@@ -61,6 +61,8 @@ def generate(
         raise InputError(f"agents is {config.agents}: the generator draws boards for 2 agents; set agents to 2")
     if count < 1:
         raise InputError(f"count is {count}: ask for at least one board")
+    if not 0 <= seed < 1 << 32:
+        raise InputError(f"seed is {seed}: choose 0 to {(1 << 32) - 1}")
     shares = [cell.data_ratio for cell in config.sizes.values()]
     counts = dict(zip(config.sizes, largest_remainder(shares, count), strict=True))
     order = np.random.default_rng(seed).permutation(count)  # where each board stands in the whole set

@@ -45,7 +45,8 @@ VERDICT_SCHEMA = pa.schema(
         ("optimal_sum_of_costs", pa.bool_()),
     ]
 )
-VERDICT_BLOCK = 4096
+# Plans judged at once: at most so many, and fewer where they are very long.
+BLOCK_ROWS, BLOCK_STEPS = 4096, 1 << 20
 
 
 def check_solvable_here(row: Row) -> None:
@@ -71,15 +72,15 @@ def verify_rows(rows: list[Row], plans: list[list[str]]) -> list[VerdictRow]:
     done: list[VerdictRow | None] = [None] * len(rows)
     longest = max((len(letters) for plan in plans for letters in plan), default=0)
     horizon = 1 << max(4, longest.bit_length())  # few lengths, each compiled once
+    block = max(1, min(BLOCK_ROWS, BLOCK_STEPS // horizon))
     for places in _alike(rows):
-        group = [rows[place] for place in places]
-        boards = boards_of(group)
-        moves = moves_of([plans[place] for place in places], horizon)
-        for begin in range(0, len(group), VERDICT_BLOCK):
-            some = np.minimum(np.arange(begin, begin + VERDICT_BLOCK), len(group) - 1)
-            block = jax.tree.map(lambda field, some=some: jnp.asarray(field[some]), boards)
-            found = jax.tree.map(np.asarray, _verdicts(block, jnp.asarray(moves[some])))
-            for i, place in enumerate(places[begin : begin + VERDICT_BLOCK]):
+        for begin in range(0, len(places), block):
+            some = places[begin : begin + block]
+            filled = some + some[-1:] * (block - len(some))
+            boards = jax.tree.map(jnp.asarray, boards_of([rows[place] for place in filled]))
+            moves = moves_of([plans[place] for place in filled], horizon)
+            found = jax.tree.map(np.asarray, _verdicts(boards, jnp.asarray(moves)))
+            for i, place in enumerate(some):
                 done[place] = _verdict_row(rows[place], jax.tree.map(lambda field, i=i: field[i], found))
     return [row for row in done if row is not None]
 

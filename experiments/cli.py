@@ -19,6 +19,9 @@ OVERRIDE = re.compile(r"^(--[a-z_]+(\.\w+)+|[a-z_]+(\.\w+)*)=")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "jax"  # compiled programs
 
 
+WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line that says what to do."""
 
@@ -46,6 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has seen enough
         sys.stderr.close()
         return 1
+    except OSError as error:
+        print(f"lakewright: {error.filename}: {error.strerror}; check the path and the disk", file=sys.stderr)
+        return 2 if isinstance(error, WRONG_PATH) else 1
     except KeyboardInterrupt:
         print("lakewright: interrupted; what was finished is kept", file=sys.stderr)
         return 1

@@ -5,6 +5,7 @@ finished stage is never touched again, and an interrupted one repeats at most th
 """
 
 import importlib.metadata
+import shutil
 import time
 
 import numpy as np
@@ -102,5 +103,6 @@ def _judged(settings: RunSettings, config: EnvConfig, proposal: Proposal) -> Gua
 
 
 def _mark_done(stage: Stage, begun: float) -> None:
+    shutil.rmtree(stage.scratch, ignore_errors=True)
     versions = {name: importlib.metadata.version(name) for name in RECORDED_VERSIONS}
     write(stage.done, Done(time.monotonic() - begun, versions))

@@ -81,6 +81,7 @@ class Stage:
         self.evidence = folder / "evidence.json"
         self.proposal = folder / "proposal.json"
         self.done = folder / "done.json"
+        self.scratch = folder / ".scratch"  # what TRL writes; gone once the stage is done
 
     def config(self) -> EnvConfig:
         """The config that the stage's boards are drawn from."""

@@ -3,13 +3,14 @@
 import hashlib
 import tomllib
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from core_jax.config import EnvConfig
 from core_jax.decoding import convert
 from core_jax.errors import InputError
+from core_jax.ranges import Count, HoleRatio, Natural, Share
 from engineer.evidence import Modules
 from engineer.guard import GuardSettings
 from engineer.teachers.registry import TEACHERS
@@ -22,10 +23,10 @@ from policy.warmup import WarmupSettings
 class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The held-out set: `boards` for each size x hole ratio x wait ratio; the same for every seed of a run."""
 
-    hole_ratios: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4)
-    wait_ratios: tuple[float, ...] = (0.25, 0.5, 0.75)
-    boards: int = 20
-    seed: int = 20260617
+    hole_ratios: Annotated[tuple[HoleRatio, ...], msgspec.Meta(min_length=1)] = (0.1, 0.2, 0.3, 0.4)
+    wait_ratios: Annotated[tuple[Share, ...], msgspec.Meta(min_length=1)] = (0.25, 0.5, 0.75)
+    boards: Count = 20
+    seed: Natural = 20260617
 
 
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,10 +38,10 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     env: EnvConfig
     warmup_env: EnvConfig
-    seed: int = 0
-    stages: int = 3
+    seed: Natural = 0
+    stages: Count = 3
     teacher: str = "self"
-    horizon: int = 16
+    horizon: Count = 16
     model: ModelSettings = ModelSettings()
     warmup: WarmupSettings = WarmupSettings()
     grpo: GrpoSettings = GrpoSettings()
@@ -50,12 +51,15 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     guard: GuardSettings = GuardSettings()
 
     def __post_init__(self) -> None:
-        if self.stages < 1:
-            raise ValueError(f"stages is {self.stages}; there must be at least 1")
         if self.teacher not in TEACHERS:
             raise ValueError(f"teacher is {self.teacher!r}; choose from {', '.join(TEACHERS)}")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:
             raise ValueError(f"warmup_env.sizes lacks {missing[0]}, which env.sizes has; add it")
+        if self.guard.floor * len(self.env.sizes) > 1:
+            raise ValueError(
+                f"guard.floor is {self.guard.floor:g}, too much for {len(self.env.sizes)} sizes; "
+                f"choose at most {1 / len(self.env.sizes):.3g}"
+            )
 
 
 def presets() -> list[str]:

@@ -1,6 +1,5 @@
 """The steps of a run: each makes one file or folder of it."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,7 +94,6 @@ def train(settings: RunSettings, stage: Stage, previous: Stage, number: int) -> 
     """GRPO from the previous checkpoint; interrupted, it starts over from there."""
     model, tokenizer = load_checkpoint(previous.checkpoint)
     tasks = [task_of(row) for row in read_all(stage.boards)]
-    scratch = stage.folder / ".scratch"
     cores = FreeCores()
     with progress("GRPO", settings.grpo.steps, "steps") as bar, _log(stage.train_log) as log:
 
@@ -113,11 +111,10 @@ def train(settings: RunSettings, stage: Stage, previous: Stage, number: int) -> 
             settings.reward,
             horizon=settings.horizon,
             seed=seed_for(settings.seed, f"stage {number} GRPO"),
-            scratch=scratch,
+            scratch=stage.scratch,
             on_step=on_step,
         )
     save_checkpoint(stage.checkpoint, model, tokenizer)
-    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -12,6 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast, PrinterCallba
 from trl import GRPOConfig, GRPOTrainer
 
 from core_jax.errors import InputError
+from core_jax.ranges import Count, Positive, Weight
 from core_jax.types import FAILURE_NAMES, Failure
 from policy.boards import Task
 from policy.codecs.tokens import encode_prompt
@@ -22,13 +23,13 @@ from policy.rewards import RewardSettings, judge, rewards
 class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One stage of GRPO: `steps` updates, each on `prompts` boards with `group` completions a board."""
 
-    steps: int = 32
-    prompts: int = 32
-    group: int = 8
-    learning_rate: float = 8e-5
-    temperature: float = 1.0
-    beta: float = 0.0
-    loss_type: str = "dapo"
+    steps: Count = 32
+    prompts: Count = 32
+    group: Annotated[int, msgspec.Meta(ge=2)] = 8
+    learning_rate: Positive = 8e-5
+    temperature: Positive = 1.0
+    beta: Weight = 0.0
+    loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo"] = "dapo"
 
     @property
     def boards(self) -> int:

@@ -5,21 +5,27 @@ from typing import cast
 
 import msgspec
 import torch
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast, Qwen3Config
 from transformers import Qwen3ForCausalLM as Qwen3
 
 from core_jax.errors import InputError
 from core_jax.files import replacing_folder
+from core_jax.ranges import Count
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The shape of the from-scratch model; the default has 0.6 million parameters."""
 
-    hidden: int = 128
-    layers: int = 4
-    heads: int = 4
-    mlp: int = 192
-    positions: int = 512
+    hidden: Count = 128
+    layers: Count = 4
+    heads: Count = 4
+    mlp: Count = 192
+    positions: Count = 512
+
+    def __post_init__(self) -> None:
+        if self.hidden % (2 * self.heads):
+            raise ValueError(f"hidden is {self.hidden}, no multiple of 2 x {self.heads} heads; make it one")
 
 
 def build_model(settings: ModelSettings, tokenizer: PreTrainedTokenizerFast, seed: int) -> PreTrainedModel:
@@ -64,7 +70,7 @@ def load_checkpoint(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerF
     try:
         model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, local_files_only=True)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         first_line = str(error).strip().splitlines()[0]
         raise InputError(f"{folder}: not a readable checkpoint ({first_line}); train it again") from error
     return on_best_device(cast(PreTrainedModel, model)), cast(PreTrainedTokenizerFast, tokenizer)

@@ -9,6 +9,7 @@ import numpy as np
 
 from core_jax.config import MAX_SIZE
 from core_jax.dynamics import verdict
+from core_jax.ranges import Weight
 from core_jax.types import PAD, Board, Failure, Verdict
 from policy.boards import Task
 from policy.codecs.tokens import decode_answer
@@ -24,11 +25,11 @@ class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     of `home`. A valid plan earns `valid` and `cost` / (1 + what its sum of costs is beyond the optimum).
     """
 
-    parsed: float = 0.1
-    legal: float = 0.2
-    home: float = 0.2
-    valid: float = 0.7
-    cost: float = 0.3
+    parsed: Weight = 0.1
+    legal: Weight = 0.2
+    home: Weight = 0.2
+    valid: Weight = 0.7
+    cost: Weight = 0.3
 
 
 def judge(tasks: list[Task], answers: list[list[int]], horizon: int) -> tuple[Verdict, np.ndarray]:

@@ -16,6 +16,7 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from core_jax.ranges import Count, Positive, Share
 from core_jax.types import DELTAS, PAD, Board
 from policy.boards import Task
 from policy.codecs.tokens import encode_answer, encode_prompt
@@ -28,13 +29,13 @@ IGNORED = -100  # the label of tokens without a loss: prompt and padding
 class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long and how fast. `extra_share` of each batch are the caller's own examples, if it has any."""
 
-    steps: int = 900
-    boards: int = 20000
-    batch: int = 64
-    matrix_rate: float = 2e-3
-    other_rate: float = 2e-3
-    decay: float = 0.99
-    extra_share: float = 0.125
+    steps: Count = 900
+    boards: Count = 20000
+    batch: Count = 64
+    matrix_rate: Positive = 2e-3
+    other_rate: Positive = 2e-3
+    decay: Share = 0.99
+    extra_share: Share = 0.125
 
 
 Example = tuple[list[int], list[int]]  # prompt and answer, token ids

@@ -24,7 +24,8 @@ class SelfTeacher(Stateless):
         """The checkpoint's delta; whatever tokens come back, a proposal, with an error where they make no delta."""
         prompt = evidence_tokens(evidence)
         answer = self.decode(prompt, DeltaGrammar(config.sizes).allowed)
-        told = " ".join(prompt), " ".join(map(str, answer))
+        # Whatever came back must go into a file: what is no text is spelled out.
+        told = " ".join(prompt), " ".join(map(str, answer)).encode(errors="backslashreplace").decode()
         try:
             return Proposal(*told, delta=tokens_delta(answer))
         except InputError as error:

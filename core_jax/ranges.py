@@ -1,0 +1,14 @@
+"""Numbers with a range, for fields of msgspec types that come from outside."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from core_jax.config import MAX_HOLE_RATIO
+
+Count = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+Weight = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+HoleRatio = Annotated[float, Meta(ge=0, le=MAX_HOLE_RATIO)]
