@@ -18,6 +18,7 @@ from core_jax.bitboards import BOARDS_PER_WORD, bit, by_word, cell_position, one
 from core_jax.config import EnvConfig, holes_of, largest_remainder
 from core_jax.errors import InputError
 from core_jax.floods import CostTable
+from core_jax.parallel import cores, on_all_cores
 from core_jax.solver import BLOCK, concatenate, flood, read_labels
 from core_jax.types import Board, Labels
 
@@ -115,12 +116,15 @@ def draw_stratum(
                 f"{found} of {count} {stratum} found on {maps} random maps: too rare to go on; "
                 f"change wait_ratio or hole_ratio of size {stratum.size}"
             )
-        boards, labels, met = _draw_block(stratum, key, maps)
-        rows = np.flatnonzero(met)[: count - found]
-        pieces.append(jax.tree.map(lambda field, rows=rows: np.asarray(field)[rows], (boards, labels)))
-        found += len(rows)
-        maps += BLOCK
-        on_progress(len(rows))
+        # The first block alone, as it may compile; then as many at once as are needed, and cores there are.
+        blocks = min(cores(), -(-(count - found) // BLOCK)) if maps else 1
+        starts = range(maps, maps + blocks * BLOCK, BLOCK)
+        for boards, labels, met in on_all_cores(lambda first: _draw_block(stratum, key, first), starts):
+            rows = np.flatnonzero(met)[: count - found]
+            pieces.append(jax.tree.map(lambda field, rows=rows: np.asarray(field)[rows], (boards, labels)))
+            found += len(rows)
+            on_progress(len(rows))
+        maps += blocks * BLOCK
     return pieces
 
 

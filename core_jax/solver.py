@@ -16,6 +16,7 @@ import numpy as np
 from core_jax.bitboards import by_word, cell_index, pack_cells
 from core_jax.descent import each_board, joint_cost, optimal_plans
 from core_jax.floods import CostTable, makespan_flood, sum_of_costs_flood
+from core_jax.parallel import on_all_cores
 from core_jax.shortest import FAR, Certified, certify, distances
 from core_jax.types import PAD, Board, Labels
 
@@ -56,12 +57,13 @@ def _certify_block(boards: Board) -> Certified:
 def _in_blocks(function: Callable[[Board], T], boards: Board, block: int) -> list[T]:
     """`function` of every block of boards, as numpy arrays; the last is filled up: one program serves all."""
     count = boards.starts.shape[0]
-    parts = []
-    for begin in range(0, count, block):
-        rows = np.minimum(np.arange(begin, begin + block), count - 1)
-        part = function(_rows(boards, rows))
-        parts.append(jax.tree.map(lambda field, kept=count - begin: np.asarray(field)[:kept], part))
-    return parts
+
+    def of_block(begin: int) -> T:
+        part = function(_rows(boards, np.minimum(np.arange(begin, begin + block), count - 1)))
+        return jax.tree.map(lambda field: np.asarray(field)[: count - begin], part)
+
+    begins = range(0, count, block)  # the first alone, as it may compile
+    return [of_block(begins[0]), *on_all_cores(of_block, begins[1:])]
 
 
 def _rows(boards: Board, rows: np.ndarray) -> Board:
