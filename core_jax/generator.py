@@ -80,9 +80,9 @@ def check_reachable(config: EnvConfig, seed: int) -> None:
     """Raises InputError, saying which, where boards that `config` asks for are too rare to be found."""
     for size, cell in config.sizes.items():
         holes = holes_of(size, config.agents, cell.hole_ratio)
-        wanted = {True: cell.wait_ratio > 0, False: cell.wait_ratio < 1}
-        for wait in (wait for wait in wanted if wanted[wait] and cell.data_ratio > 0):
-            draw_stratum(Stratum(size, holes, wait), jax.random.key(seed), 1)
+        for wait, share in ((True, cell.wait_ratio), (False, 1 - cell.wait_ratio)):
+            if share * cell.data_ratio > 0:
+                draw_stratum(Stratum(size, holes, wait), jax.random.key(seed), 1)
 
 
 def _of_size(
