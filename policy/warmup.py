@@ -1,8 +1,7 @@
 """Warm-up: supervised learning of certified plans.
 
 Boards are turned and mirrored and agents exchanged at random, so that each certified plan serves sixteen boards. Muon
-on the matrices and AdamW on embeddings and head learn several times faster here than AdamW alone; the averaged weights
-are kept.
+trains the matrices and AdamW embeddings and head; the averaged weights are kept.
 """
 
 import dataclasses
