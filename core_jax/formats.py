@@ -17,7 +17,7 @@ from core_jax.decoding import convert
 from core_jax.errors import InputError
 from core_jax.files import replacing
 from core_jax.generator import Batch
-from core_jax.types import LETTERS, MOVES, PAD, WAIT, Board, Labels
+from core_jax.types import LETTERS, MOVES, PAD, STATUS_NAMES, WAIT, Board, Labels
 
 MAX_BOARD_SIZE = 16
 CHUNK_ROWS = 8192
@@ -195,7 +195,7 @@ def labelled(row: Row, labels: Labels, i: int) -> Row:
     return msgspec.structs.replace(
         row,
         hole_ratio=row.hole_ratio if row.hole_ratio is not None else round(holes / max(free_cells, 1), 4),
-        status="solvable" if solvable else "unsolvable",
+        status=STATUS_NAMES[int(labels.status[i])],
         makespan=int(labels.makespan[i]) if solvable else None,
         sum_of_costs=int(labels.sum_of_costs[i]) if solvable else None,
         wait_required=bool(labels.wait_required[i]) if solvable else None,

@@ -11,7 +11,7 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 
-from core_jax.types import DELTAS, DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Labels
+from core_jax.types import DELTAS, DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Certificate, Labels, Status
 
 FAR = 1 << 14  # the distance from where there is no way
 # Which of several shortest moves to take: a path for each order, every pair of paths is tried.
@@ -92,7 +92,8 @@ def _certify(horizon: int, board: Board, distance: jax.Array) -> Certified:
     return Certified(
         proven=proven,
         labels=Labels(
-            solvable=solvable,
+            status=jnp.where(solvable, Status.SOLVABLE, Status.UNSOLVABLE),
+            certificate=jnp.array(Certificate.BOUND, jnp.int32),
             makespan=jnp.where(solvable, jnp.max(away), -1),
             sum_of_costs=jnp.where(solvable, jnp.sum(away), -1),
             wait_required=jnp.array(False),

@@ -18,7 +18,7 @@ from core_jax.descent import each_board, joint_cost, optimal_plans
 from core_jax.floods import CostTable, makespan_flood, sum_of_costs_flood
 from core_jax.parallel import on_all_cores
 from core_jax.shortest import FAR, Certified, certify, distances
-from core_jax.types import PAD, Board, Labels
+from core_jax.types import PAD, Board, Certificate, Labels, Status
 
 BLOCK = 512  # boards flooded at once, 16 words
 CERTIFY_BLOCK = 1024
@@ -73,7 +73,7 @@ def _rows(boards: Board, rows: np.ndarray) -> Board:
 def _with_rows(labels: Labels, rows: np.ndarray, replacements: Labels) -> Labels:
     """`labels` with those of `rows` replaced."""
     both = concatenate([labels, replacements])
-    order = np.arange(len(labels.solvable))
+    order = np.arange(len(labels.status))
     order[rows] = len(order) + np.arange(len(rows))
     return jax.tree.map(lambda field: field[order], both)
 
@@ -103,7 +103,14 @@ def read_labels(tables: CostTable, boards: Board) -> Labels:
         raise RuntimeError(f"a {size}x{size} board costs more than {tables.cost.shape[1]} bits hold: raise cost_bits")
     makespan, cost, wait = _optima(tables, boards)
     horizon = _horizon(int(jnp.max(cost)))  # no plan is longer than its cost
-    return Labels(cost >= 0, makespan, cost, wait, optimal_plans(horizon, tables, boards.starts))
+    return Labels(
+        status=jnp.where(cost >= 0, Status.SOLVABLE, Status.UNSOLVABLE),
+        certificate=jnp.full_like(cost, Certificate.FLOOD),
+        makespan=makespan,
+        sum_of_costs=cost,
+        wait_required=wait,
+        moves=optimal_plans(horizon, tables, boards.starts),
+    )
 
 
 def concatenate(parts: Sequence[Labels]) -> Labels:

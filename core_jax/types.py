@@ -34,6 +34,33 @@ class Failure(enum.IntEnum):
 FAILURE_NAMES = tuple(failure.name.lower() for failure in Failure)
 
 
+class Status(enum.IntEnum):
+    """What is known of a board. UNDECIDED: a search ended unfinished, so it has no labels."""
+
+    SOLVABLE = 0
+    UNSOLVABLE = 1
+    UNDECIDED = 2
+
+
+STATUS_NAMES = tuple(status.name.lower() for status in Status)
+
+
+class Certificate(enum.IntEnum):
+    """Why a label is certain.
+
+    BOUND: a plan meets a lower bound (or an agent has no way at all). FLOOD: exhaustive, over all joint states. SEARCH:
+    a completed search of the joint states that the bounds leave. NONE: undecided.
+    """
+
+    NONE = 0
+    BOUND = 1
+    FLOOD = 2
+    SEARCH = 3
+
+
+CERTIFICATE_NAMES = tuple(certificate.name.lower() for certificate in Certificate)
+
+
 @flax.struct.dataclass
 class Board:
     """One board, or a batch of them with a leading axis B.
@@ -70,13 +97,21 @@ class Verdict:
 class Labels:
     """Certified labels of one board, or of a batch.
 
-    solvable: bool []. makespan, sum_of_costs: int32 [], each the optimum of its own objective, -1 if unsolvable.
-    wait_required: bool []. moves: int8 [K, T], a plan that reaches sum_of_costs, padded with PAD; it is free of waits
-    before final arrivals unless wait_required.
+    status: int32 [], a `Status`. certificate: int32 [], a `Certificate`. makespan, sum_of_costs: int32 [], each the
+    optimum of its own objective, -1 unless solvable. wait_required: bool []. moves: int8 [K, T], a plan that reaches
+    sum_of_costs, padded with PAD; it is free of waits before final arrivals unless wait_required. makespan_moves: int8
+    [K, T'], a plan that reaches makespan, where it was asked for, else None.
     """
 
-    solvable: jax.Array
+    status: jax.Array
+    certificate: jax.Array
     makespan: jax.Array
     sum_of_costs: jax.Array
     wait_required: jax.Array
     moves: jax.Array
+    makespan_moves: jax.Array | None = None
+
+    @property
+    def solvable(self) -> jax.Array:
+        """bool [], whether a plan is known."""
+        return self.status == Status.SOLVABLE
