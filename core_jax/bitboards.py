@@ -43,8 +43,11 @@ def offsets(size: int) -> tuple[int, ...]:
 
 def pack(bits: jax.Array) -> jax.Array:
     """bool [32, ...] to uint32 [...]."""
-    lanes = jnp.arange(BOARDS_PER_WORD, dtype=jnp.uint32).reshape(-1, *[1] * (bits.ndim - 1))
-    return jnp.sum(bits.astype(jnp.uint32) << lanes, axis=0, dtype=jnp.uint32)
+    words, lanes = bits.astype(jnp.uint32), BOARDS_PER_WORD
+    while lanes > 1:  # halves side by side, which vectorizes
+        lanes //= 2
+        words = words[:lanes] | words[lanes:] << lanes
+    return words[0]
 
 
 def pack_cells(grid: jax.Array) -> jax.Array:

@@ -45,7 +45,39 @@ def joint_cost(table: CostTable, lane: jax.Array, cells: jax.Array) -> tuple[jax
     return cost, reached & bit(table.wait[*cells], lane).astype(bool)
 
 
-def each_board(function: Callable, tables: CostTable, *fields: jax.Array):
+def state_number(digits: jax.Array, lane: jax.Array, cells: jax.Array) -> jax.Array:
+    """The number of a joint state int32 [2] of board `lane`, from uint32 [bits, N, N]: int32 []."""
+    return _number(digits[:, *cells], lane)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def shortest_plans(
+    horizon: int, arrival: jax.Array, free: jax.Array, starts: jax.Array, makespan: jax.Array
+) -> jax.Array:
+    """Plans of optimal makespan: int8 [B, 2, horizon], all PAD where `makespan` int32 [B] is -1.
+
+    Args: arrival uint32 [W, bits, N, N], the makespans of all joint states; free bool [B, n, n]; starts int32
+    [B, 2, 2].
+    """
+    size = free.shape[-1]
+    by = jnp.array(offsets(size), jnp.int32)
+    is_free = jnp.pad(free, ((0, 0), (0, 0), (0, 1))).reshape(free.shape[0], -1)
+
+    def advance(carry):
+        time, cells, moves = carry
+        left = makespan - time
+        move = each_board(functools.partial(_quicker_move, size), arrival, is_free, cells, left)
+        going = left > 0
+        moves = moves.at[time].set(jnp.where(going[:, None], move, PAD))
+        return time + 1, jnp.where(going[:, None], cells + by[move], cells), moves
+
+    cells = cell_index(size, starts)
+    begin = (jnp.int32(0), cells, jnp.full((horizon, *cells.shape), PAD, jnp.int8))
+    *_, moves = jax.lax.while_loop(lambda carry: carry[0] < jnp.minimum(jnp.max(makespan), horizon), advance, begin)
+    return _without_last_waits(jnp.moveaxis(moves, 0, -1))
+
+
+def each_board(function: Callable, tables: CostTable | jax.Array, *fields: jax.Array):
     """vmap of function(table, lane, *fields) over all words and their 32 lanes: results with a leading axis B."""
     over_lanes = jax.vmap(function, in_axes=(None, 0, *(0 for _ in fields)))
     over_words = jax.vmap(over_lanes, in_axes=(0, None, *(0 for _ in fields)))
@@ -71,17 +103,34 @@ def _joint_move(size: int, table: CostTable, lane: jax.Array, cells: jax.Array, 
 
     Moves can be taken back, so the costs of neighbouring states differ by at most 2: three binary digits tell which.
     """
-    # A wait only where nothing else serves.
-    pairs = jnp.array(sorted(itertools.product(range(5), repeat=2), key=lambda pair: pair.count(WAIT)), jnp.int8)
-    targets = cells[:, None] + jnp.array(offsets(size), jnp.int32)[pairs].T
-    swap = (targets[0] == cells[1]) & (targets[1] == cells[0])
-    on_board = jnp.all((targets >= 0) & (targets < table.reached.shape[-1]), axis=0)
-    places = tuple(jnp.clip(targets, 0, table.reached.shape[-1] - 1))
-    reached = on_board & bit(table.reached[*places], lane).astype(bool)
+    pairs, places, possible = _around(size, table.reached.shape[-1], cells)
+    reached = possible & bit(table.reached[*places], lane).astype(bool)
     cheaper = _number(table.cost[:3, *places], lane) == (cost - 2) % 8
     must_wait = bit(table.wait[*cells], lane).astype(bool)
     unforced = jnp.all(pairs != WAIT, axis=1) & ~bit(table.wait[*places], lane).astype(bool)
-    return pairs[jnp.argmax(reached & cheaper & ~swap & (must_wait | unforced))]
+    return pairs[jnp.argmax(reached & cheaper & (must_wait | unforced))]
+
+
+def _quicker_move(
+    size: int, arrival: jax.Array, lane: jax.Array, is_free: jax.Array, cells: jax.Array, left: jax.Array
+) -> jax.Array:
+    """A joint move int8 [2] into a state one step nearer to the goals; neighbours differ by at most 1."""
+    pairs, places, possible = _around(size, arrival.shape[-1], cells)
+    possible &= is_free[places[0]] & is_free[places[1]] & (places[0] != places[1])
+    nearer = _number(arrival[:2, *places], lane) == (left - 1) % 4
+    return pairs[jnp.argmax(possible & nearer)]
+
+
+def _around(size: int, count: int, cells: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array], jax.Array]:
+    """All 25 joint moves int8 [25, 2], waits last; the cells they lead to, clipped to the board; which stay on the
+    board and are no swap, bool [25].
+    """
+    pairs = jnp.array(sorted(itertools.product(range(5), repeat=2), key=lambda pair: pair.count(WAIT)), jnp.int8)
+    targets = cells[:, None] + jnp.array(offsets(size), jnp.int32)[pairs].T
+    swap = (targets[0] == cells[1]) & (targets[1] == cells[0])
+    on_board = jnp.all((targets >= 0) & (targets < count), axis=0)
+    places = jnp.clip(targets, 0, count - 1)
+    return pairs, (places[0], places[1]), on_board & ~swap
 
 
 def _solo_move(size: int, table: CostTable, lane: jax.Array, agent: int, cell: jax.Array) -> jax.Array:

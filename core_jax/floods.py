@@ -1,30 +1,108 @@
-"""Distance floods of two agents, backward from the goals, on bitboards.
+"""Distance floods of one and of two agents, backward from the goals, on bitboards.
 
-One flood labels every pair of starts of a map at once, 32 maps to a word; vmap or map over words. A joint state is a
-pair of padded cells: uint32 [N, N], agent A first. All sets of states exclude holes and the diagonal, where the agents
-would meet.
+One flood labels every pair of starts of a map at once, 32 maps to a word, W words at once. A joint state is a pair of
+padded cells, agent A first. All sets of states exclude holes and the diagonal, where the agents would meet.
+
+The loops are written for XLA on a CPU, where a layer takes about as long as its memory traffic: buffers are changed in
+place and never change roles, moves are slices of flat buffers, and what one step prepares for the next is carried
+through the loop, since a broadcast or a padding fused into a big kernel would be computed anew for each word.
 """
 
 import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import TypeVar
 
 import chex
 import flax.struct
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from core_jax.bitboards import BOARDS_PER_WORD, bit, cell_count, offsets, one_hot, shift
+from core_jax.bitboards import BOARDS_PER_WORD, bit, cell_count, offsets, one_hot, pack, shift
+
+F = TypeVar("F", bound="Layers")
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Where the joint states of an n x n board lie in a buffer uint32 [W, length].
+
+    A state (a, b) is word head + a * row + b. Rows are longer than the N cells of B by one row of the board, and zeros
+    stand before and behind: so any move of either agent is a constant offset, and what leaves the board reads a zero.
+    Seen as lines of row + 1 words, each diagonal b - a = constant is a column.
+    """
+
+    size: int
+
+    @property
+    def cells(self) -> int:
+        return cell_count(self.size)
+
+    @property
+    def row(self) -> int:
+        return self.cells + self.size + 1
+
+    @property
+    def head(self) -> int:
+        return (self.size + 1) * (self.row + 1)
+
+    @property
+    def length(self) -> int:
+        lines = -(-(2 * self.head + self.cells * self.row) // (self.row + 1))
+        return lines * (self.row + 1)
+
+    @property
+    def moves(self) -> tuple[int, ...]:
+        return offsets(self.size)[:4]
+
+    def empty(self, words: int) -> "Front":
+        """The front of no states."""
+        zeros = jnp.zeros((words, self.length), jnp.uint32)
+        return Front(zeros, zeros.reshape(words, -1, self.row + 1), zeros)
+
+    def read(self, buffer: jax.Array, by: int = 0) -> jax.Array:
+        """The states `by` words further: uint32 [W, N * row]."""
+        begin = self.head + by
+        return jax.lax.slice_in_dim(buffer, begin, begin + self.cells * self.row, axis=1)
+
+    def write(self, buffer: jax.Array, states: jax.Array) -> jax.Array:
+        return jax.lax.dynamic_update_slice(buffer, states.reshape(buffer.shape[0], -1), (0, self.head))
+
+    def of_a(self, cells: jax.Array) -> jax.Array:
+        """The states with A in `cells`, uint32 [W, N]: uint32 [W, N, row]."""
+        return jnp.broadcast_to(cells[:, :, None], (cells.shape[0], self.cells, self.row))
+
+    def of_b(self, cells: jax.Array) -> jax.Array:
+        """The states with B in `cells`, uint32 [W, N]: uint32 [W, N, row]."""
+        longer = jnp.pad(cells, ((0, 0), (0, self.row - self.cells)))
+        return jnp.broadcast_to(longer[:, None], (cells.shape[0], self.cells, self.row))
+
+    def diagonal(self, buffer: jax.Array, begin: int) -> jax.Array:
+        """Every (row + 1)-th word from head + begin on: uint32 [W, N, 1]."""
+        line, column = divmod(self.head + begin, self.row + 1)
+        lines = buffer.reshape(buffer.shape[0], -1, self.row + 1)
+        return lines[:, line : line + self.cells, column : column + 1]
+
+    def write_diagonal(self, lines: jax.Array, begin: int, words: jax.Array) -> jax.Array:
+        return jax.lax.dynamic_update_slice(lines, words, (0, *divmod(self.head + begin, self.row + 1)))
+
+    def square(self, states: jax.Array) -> jax.Array:
+        """uint32 [..., N * row] to [..., N, N]."""
+        return states.reshape(*states.shape[:-1], self.cells, self.row)[..., : self.cells]
 
 
 @flax.struct.dataclass
 class CostTable:
-    """The optimal sum of costs from every joint state of 32 maps with fixed goals.
+    """The optima from every joint state of 32 maps with fixed goals.
 
-    cost: uint32 [bits, N, N], the optimum in binary, bit by bit; meaningful where `reached`.
+    cost: uint32 [bits, N, N], the optimal sum of costs in binary, bit by bit; meaningful where `reached`.
     reached: uint32 [N, N], from where the goals can be reached. wait: uint32 [N, N], where reached, whether every
     optimal plan waits before its final arrivals. solo: uint32 [2, bits, N], the distance of A (B) to its goal while
     the other is parked on its own; solo_reached: uint32 [2, N]. goals: int32 [2, 32]. complete: bool [], False if
-    the flood ran into the largest cost that `bits` can hold.
+    the flood ended before its fixed point: then only what was asked for is `reached`. arrival: uint32 [bits, N, N],
+    the optimal makespan in binary where `reached`, or None.
     """
 
     cost: jax.Array
@@ -34,6 +112,44 @@ class CostTable:
     solo_reached: jax.Array
     goals: jax.Array
     complete: jax.Array
+    arrival: jax.Array | None = None
+
+
+@flax.struct.dataclass
+class Front:
+    """A set of joint states in a `Layout`, and what finding its predecessors takes.
+
+    states: uint32 [W, length]. followed: uint32 [W, lines, row + 1], the predecessors in which B enters the cell that
+    A leaves. after_a: uint32 [W, length], scratch for the states in which A has yet to move.
+    """
+
+    states: jax.Array
+    followed: jax.Array
+    after_a: jax.Array
+
+
+@flax.struct.dataclass
+class Layers:
+    """The two last layers of a flood: `late` follows on `early`. Floods that need more extend it."""
+
+    early: Front
+    late: Front
+
+
+@flax.struct.dataclass
+class CostLayers(Layers):
+    """Layers of the flood of sums of costs.
+
+    unwaiting: the states of the last two layers from which an optimal plan never waits; unforced: uint32 [W, N * row],
+    all such states so far. parked: the states from which one agent walks while the other is parked for good, in the
+    next three layers: uint32 [3, W, N, row], less what is reached. solo: uint32 [2, W, 2, N], the cells from which
+    A (B) gets home alone, two layers further still.
+    """
+
+    unwaiting: Front
+    unforced: jax.Array
+    parked: tuple[jax.Array, jax.Array, jax.Array]
+    solo: tuple[jax.Array, jax.Array]
 
 
 def cost_bits(size: int) -> int:
@@ -42,97 +158,203 @@ def cost_bits(size: int) -> int:
 
 
 def sum_of_costs_flood(size: int, free: jax.Array, goals: jax.Array) -> CostTable:
+    """The full `CostTable`, without `arrival`, of one word: free uint32 [N]; goals int32 [2, 32], padded cells."""
+    return jax.tree.map(lambda field: field[0], cost_floods(size, free[None], goals[None]))
+
+
+def pair_flood(size: int, free: jax.Array, goals: jax.Array) -> CostTable:
+    """The full `CostTable` with `arrival` of one word."""
+    arrival, *_ = makespan_floods(size, free[None], goals[None])
+    return dataclasses.replace(sum_of_costs_flood(size, free, goals), arrival=arrival[0])
+
+
+def words_at_once() -> int:
+    """How many words are flooded side by side: a CPU is busy with one, an accelerator wants many."""
+    return 1 if jax.default_backend() == "cpu" else 16
+
+
+def cost_floods(size: int, free: jax.Array, goals: jax.Array, starts: jax.Array | None = None) -> CostTable:
     """Labels every pair of starts with its optimal sum of costs and whether an optimal plan must wait.
 
-    Args: size n; free uint32 [N]; goals int32 [2, 32], padded cells.
+    Args: size n; free uint32 [W, N]; goals int32 [W, 2, 32], padded cells; starts like goals, or None: with starts, it
+    ends as soon as all of them are reached. Returns: tables with a leading axis W.
 
-    In layers of cost c: R_c = R_{c-1} | seeds_c | pre(R_{c-2}), since a joint step costs 2 until one agent is parked
-    for good; the seeds are the states where that has happened, (gA, b) at the cost d_B(b) with gA blocked, and the
-    mirror. The same recursion with a `pre` in which both must move gives the plans without waits; a state that it
-    reaches later than R requires a wait.
+    In layers of cost c: R_c = R_{c-1} | parked_c | pre(R_{c-2}), since a joint step costs 2 until one agent is parked
+    for good; parked_c are the states where that has happened, (gA, b) at the cost d_B(b) with gA blocked, and the
+    mirror. A plan without waits comes from a `pre` in which both must move. Then both change the colour of their
+    cells, as on a chess board, so such states of an odd cost and of an even cost never mix: one step serves two layers.
     """
-    count, bits = cell_count(size), cost_bits(size)
-    chex.assert_shape(free, (count,))
-    chex.assert_shape(goals, (2, BOARDS_PER_WORD))
-    states = joint_states(free)
-    parked = jnp.stack([one_hot(goals[0], count), one_hot(goals[1], count)])
+    words, count = free.shape
+    chex.assert_shape(goals, (words, 2, BOARDS_PER_WORD))
+    home = _one_hot(goals, count)
     # A walks while B is parked, and the other way round.
-    solo_free = free & ~parked[::-1]
-
-    def seeds(solo):
-        return (parked[0][:, None] & solo[1][None]) | (solo[0][:, None] & parked[1][None])
-
-    def layer(carry):
-        cost, table, (reached2, reached1), (moving2, moving1), quiet = carry
-        solo = table.solo_reached | (neighbours(size, table.solo_reached) & solo_free)
-        new_solo = solo & ~table.solo_reached
-        seeded = seeds(solo) & states
-        reached = reached1 | seeded | (joint_predecessors(size, reached2, waits=True) & states)
-        moving = moving1 | seeded | (joint_predecessors(size, moving2, waits=False) & states)
-        new = reached & ~reached1
-        digits = -(cost >> jnp.arange(bits, dtype=jnp.uint32) & 1)
-        table = dataclasses.replace(
-            table,
-            cost=table.cost | (new & digits[:, None, None]),
-            wait=table.wait | (new & ~moving),
-            solo=table.solo | (new_solo[:, None] & digits[None, :, None]),
-            solo_reached=solo,
-        )
-        # A layer depends on the two before it: after two without news nothing can follow.
-        grew = jnp.any(new != 0) | jnp.any(new_solo != 0)
-        return cost + 1, table, (reached1, reached), (moving1, moving), jnp.where(grew, 0, quiet + 1)
-
-    def going(carry):
-        cost, *_, quiet = carry
-        return (quiet < 2) & (cost < (1 << bits))
-
-    solo = parked & solo_free
-    start = seeds(solo) & states
-    none = jnp.zeros_like(start)
-    table = CostTable(
-        cost=jnp.zeros((bits, *start.shape), jnp.uint32),
-        reached=start,
-        wait=none,
-        solo=jnp.zeros((2, bits, *free.shape), jnp.uint32),
-        solo_reached=solo,
+    solo_free = free[:, None] & ~home[:, ::-1]
+    solo, solo_reached = single_floods(size, solo_free.reshape(-1, count), home.reshape(-1, count), cost_bits(size))
+    joint = _in_groups(functools.partial(_cost_floods, Layout(size)), free, goals, home, solo_free, starts)
+    return CostTable(
+        cost=joint[0],
+        reached=joint[1],
+        wait=joint[2],
+        solo=jnp.moveaxis(solo.reshape(-1, words, 2, count), 0, 2),
+        solo_reached=solo_reached.reshape(words, 2, count),
         goals=goals,
-        complete=jnp.array(False),
+        complete=joint[3],
     )
-    carry = (jnp.uint32(1), table, (none, start), (none, start), jnp.int32(0))
-    _, table, (_, reached), _, quiet = jax.lax.while_loop(going, layer, carry)
-    return dataclasses.replace(table, reached=reached, complete=quiet >= 2)
 
 
-def makespan_flood(size: int, free: jax.Array, goals: jax.Array, starts: jax.Array, solvable: jax.Array) -> jax.Array:
-    """The optimal makespan of each board: int32 [32], -1 where not `solvable`.
+def _cost_floods(
+    layout: Layout, free: jax.Array, goals: jax.Array, home: jax.Array, solo_free: jax.Array, starts: jax.Array | None
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """`cost`, `reached`, `wait` and `complete` of W words flooded side by side.
 
-    Args: free uint32 [N]; goals, starts int32 [2, 32], padded cells; solvable bool [32]. Waiting is legal, so the set
-    R_t = pre(R_{t-1}) only grows, and t counts the layers that miss the starts.
+    Args besides: home uint32 [W, 2, N], the goals; solo_free alike, where each agent may walk while the other is home.
     """
-    count = cell_count(size)
-    states = joint_states(free)
-    lanes = jnp.arange(BOARDS_PER_WORD)
+    words = free.shape[0]
+    home_a, home_b = layout.of_a(home[:, 0]), layout.of_b(home[:, 1])
+    legal, odd = _legal(layout, free), _odd(layout, goals)
 
-    def missing(reached):
-        return solvable & (bit(reached[starts[0], starts[1]], lanes) == 0)
+    def grown(solo: jax.Array) -> jax.Array:
+        return solo | (neighbours(layout.size, solo) & solo_free)
 
-    def layer(carry):
-        reached, makespan = carry
-        makespan = makespan + missing(reached)
-        return joint_predecessors(size, reached, waits=True) & states, makespan
+    def parked(solo: jax.Array, beyond: Front) -> jax.Array:
+        reached = layout.read(beyond.states).reshape(home_a.shape)
+        return ((home_a & layout.of_b(solo[:, 1])) | (layout.of_a(solo[:, 0]) & home_b)) & ~reached
 
-    def going(carry):
-        return jnp.any(missing(carry[0]))
+    def two_layers(flood: CostLayers) -> CostLayers:
+        first, second, third = (states.reshape(words, -1) for states in flood.parked)
+        before, early = predecessors(layout, flood.early, legal, waits=True)
+        early = _advanced(layout, early, (before | layout.read(flood.late.states) | first) & legal)
+        before, late = predecessors(layout, flood.late, legal, waits=True)
+        late = _advanced(layout, late, (before | layout.read(early.states) | second) & legal)
+        # The states of even cost in the layer of `late`, those of odd cost in the next.
+        known = layout.read(early.states) | (layout.read(late.states) & odd)
+        before, moving = predecessors(layout, flood.unwaiting, legal, waits=False)
+        moving = _advanced(layout, moving, (before | third) & legal & ~known)
+        solo = grown(flood.solo[1])
+        return CostLayers(
+            early=early,
+            late=late,
+            unwaiting=moving,
+            unforced=flood.unforced | layout.read(moving.states),
+            parked=(parked(flood.solo[0], early), parked(flood.solo[1], late), parked(solo, moving)),
+            solo=(solo, grown(solo)),
+        )
 
-    start = one_hot(goals[0], count)[:, None] & one_hot(goals[1], count)[None] & states
-    _, makespan = jax.lax.while_loop(going, layer, (start, jnp.zeros(BOARDS_PER_WORD, jnp.int32)))
-    return jnp.where(solvable, makespan, -1)
+    none = layout.empty(words)
+    # A scan, so that each is computed once.
+    at_home = home & solo_free
+    _, later = jax.lax.scan(lambda solo, _: (grown(solo),) * 2, at_home, length=4)
+    begin = _advanced(layout, none, parked(at_home, none).reshape(words, -1) & legal)
+    unwaiting = _advanced(layout, none, parked(later[0], none).reshape(words, -1) & legal)
+    flood = CostLayers(
+        early=none,
+        late=begin,
+        unwaiting=unwaiting,
+        unforced=layout.read(unwaiting.states),
+        parked=(parked(later[0], begin), parked(later[1], begin), parked(later[2], begin)),
+        solo=(later[2], later[3]),
+    )
+    flood, cost, complete = _numbered(layout, two_layers, flood, cost_bits(layout.size), starts)
+    reached = layout.read(flood.early.states)
+    wait = layout.square(reached & ~flood.unforced)
+    return cost, layout.square(reached), wait, jnp.broadcast_to(complete, (words,))
 
 
-def joint_states(free: jax.Array) -> jax.Array:
-    """Every joint state of two agents: uint32 [N, N], both cells free and different."""
-    different = jnp.where(jnp.eye(free.shape[0], dtype=bool), jnp.uint32(0), jnp.uint32(0xFFFFFFFF))
-    return free[:, None] & free[None] & different
+def makespan_floods(
+    size: int, free: jax.Array, goals: jax.Array, starts: jax.Array | None = None
+) -> tuple[jax.Array, jax.Array]:
+    """The optimal makespan of every joint state in binary, uint32 [W, bits, N, N], and the states reached [W, N, N].
+
+    Args as for `cost_floods`. Waiting is legal, so the layers R_t = pre(R_{t-1}) only grow.
+    """
+    return _in_groups(functools.partial(_makespan_floods, Layout(size)), free, _one_hot(goals, free.shape[1]), starts)
+
+
+def _makespan_floods(
+    layout: Layout, free: jax.Array, home: jax.Array, starts: jax.Array | None
+) -> tuple[jax.Array, jax.Array]:
+    """`makespan_floods` of W words flooded side by side; home uint32 [W, 2, N], the goals."""
+    legal = _legal(layout, free)
+
+    def two_layers(flood: Layers) -> Layers:
+        before, late = predecessors(layout, flood.late, legal, waits=True)
+        early = _advanced(layout, flood.early, before & legal)
+        before, early = predecessors(layout, early, legal, waits=True)
+        return Layers(early, _advanced(layout, late, before & legal))
+
+    none = layout.empty(free.shape[0])
+    begin = (layout.of_a(home[:, 0]) & layout.of_b(home[:, 1])).reshape(free.shape[0], -1) & legal
+    flood = Layers(none, _advanced(layout, none, begin))
+    flood, arrival, _ = _numbered(layout, two_layers, flood, cost_bits(layout.size), starts)
+    return arrival, layout.square(layout.read(flood.early.states))
+
+
+def single_floods(size: int, free: jax.Array, goals: jax.Array, bits: int) -> tuple[jax.Array, jax.Array]:
+    """The distance of every cell to a goal for single agents, in binary.
+
+    Args: free, goals uint32 [P, N]; goals not in `free` are dropped. Returns: uint32 [bits, P, N], and the cells with
+    a way, uint32 [P, N].
+    """
+    # One buffer for all, boards apart by a row of zeros: a move is a shift of the whole.
+    count, gap = free.shape[1], size + 1
+    spread = jnp.pad(free, ((0, 0), (0, gap))).reshape(-1)
+
+    def moved(buffer: jax.Array, by: int) -> jax.Array:
+        return jax.lax.slice_in_dim(buffer, gap + by, gap + by + spread.shape[0])
+
+    def grown(buffer: jax.Array, into: jax.Array) -> jax.Array:
+        near = functools.reduce(jnp.bitwise_or, [moved(buffer, by) for by in (0, *offsets(size)[:4])])
+        return jax.lax.dynamic_update_slice(into, near & spread, (gap,))
+
+    def two_layers(carry):
+        distance, early, late, digits, _ = carry
+        odd, even = grown(late, early), moved(late, 0)
+        new = moved(odd, 0) & ~even
+        digits = digits | (new & -(distance >> jnp.arange(bits, dtype=jnp.uint32) & 1)[:, None])
+        after = grown(odd, late)
+        newer = moved(after, 0) & ~moved(odd, 0)
+        digits = digits | (newer & -(distance + 1 >> jnp.arange(bits, dtype=jnp.uint32) & 1)[:, None])
+        return distance + 2, odd, after, digits, jnp.any(newer != 0)
+
+    none = jnp.zeros(spread.shape[0] + 2 * gap, jnp.uint32)
+    begin = jax.lax.dynamic_update_slice(none, jnp.pad(goals, ((0, 0), (0, gap))).reshape(-1) & spread, (gap,))
+    digits = jnp.zeros((bits, spread.shape[0]), jnp.uint32)
+    carry = (jnp.uint32(1), none, begin, digits, jnp.array(True))
+    _, _, reached, digits, _ = jax.lax.while_loop(lambda carry: carry[4], two_layers, carry)
+    apart = [field.reshape(*field.shape[:-1], -1, count + gap)[..., :count] for field in (digits, moved(reached, 0))]
+    return apart[0], apart[1]
+
+
+def _in_groups(function: Callable[..., T], *words: jax.Array | None) -> T:
+    """`function` of W words, `words_at_once` of them at a time."""
+    given = [word for word in words if word is not None]
+    together = math.gcd(given[0].shape[0], words_at_once())
+    groups = [word.reshape(-1, together, *word.shape[1:]) for word in given]
+
+    def of_group(group: list[jax.Array]) -> T:
+        return function(*group, *[None] * (len(words) - len(given)))
+
+    found = jax.lax.map(of_group, groups)
+    return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), found)
+
+
+def _one_hot(goals: jax.Array, count: int) -> jax.Array:
+    """Padded cells int32 [W, 2, 32] as bitboards uint32 [W, 2, count]."""
+    return jax.vmap(jax.vmap(one_hot, (0, None)), (0, None))(goals, count)
+
+
+def predecessors(layout: Layout, front: Front, legal: jax.Array, *, waits: bool) -> tuple[jax.Array, Front]:
+    """States from which a joint move leads into `front`, uint32 [W, N * row], holes not masked; and the front again.
+
+    With `waits`, agents may stay; without, both must move. The moves of the two agents are independent but for the
+    swap, so the set is a shift of A, then one of B. Half of a swap is a move of B into the cell that A leaves: those
+    moves are left out of the second shift, as `legal` excludes a shared cell, and added from `front.followed`.
+    """
+    steps = (0, *layout.moves) if waits else layout.moves
+    after_a = functools.reduce(jnp.bitwise_or, [layout.read(front.states, by * layout.row) for by in steps])
+    front = dataclasses.replace(front, after_a=layout.write(front.after_a, after_a & legal))
+    before = functools.reduce(jnp.bitwise_or, [layout.read(front.after_a, by) for by in steps])
+    return before | layout.read(front.followed.reshape(front.states.shape)), front
 
 
 def neighbours(size: int, reached: jax.Array) -> jax.Array:
@@ -141,38 +363,83 @@ def neighbours(size: int, reached: jax.Array) -> jax.Array:
     return up | down | left | right
 
 
-def joint_predecessors(size: int, reached: jax.Array, *, waits: bool) -> jax.Array:
-    """States from which a joint move leads into `reached`, uint32 [N, N]; swaps excluded, holes not masked.
+def _advanced(layout: Layout, front: Front, states: jax.Array) -> Front:
+    """`front` with other states, in its buffers."""
+    buffer = layout.write(front.states, states)
+    # A goes from x to x + by; B, coming from x + from_b, follows into x unless that is a swap.
+    left = {by: layout.diagonal(buffer, by * layout.row) for by in layout.moves}
+    followed = front.followed
+    for from_b in layout.moves:
+        others = [left[by] for by in layout.moves if by != from_b]
+        followed = layout.write_diagonal(followed, from_b, functools.reduce(jnp.bitwise_or, others))
+    return Front(buffer, followed, front.after_a)
 
-    With `waits`, agents may stay; without, both must move. The moves of the two agents are independent but for the
-    swap, so the set is a shift along A's axis, then along B's. A move a of A can be half of a swap only where it ends
-    with B on the cell that A left, a "ribbon" of states (x, x - a); those are left out of A's shift and added apart.
+
+def _numbered(
+    layout: Layout, two_layers: Callable[[F], F], flood: F, bits: int, starts: jax.Array | None
+) -> tuple[F, jax.Array, jax.Array]:
+    """Floods from layer 0, in `flood.late`, to the fixed point, or until all `starts` are reached.
+
+    Returns: the flood, whose `early` is the last layer numbered; the layer in which each state was reached, in binary,
+    uint32 [W, bits, N, N]; and whether the fixed point was met, bool [].
+
+    Layers only grow. Two without news are the last, even of costs: where A is parked and B comes to a cell that is
+    first reached so, B's cell before was reached at most two layers earlier, as A may wait while B moves.
+    Of a state first in layer a, bit i is the parity of a >> i, and that is, but for a constant, the parity of how
+    many of the layers 2**i - 1, 2 * 2**i - 1, 3 * 2**i - 1, .. hold the state.
     """
-    moves = offsets(size)[:4]
-    count = reached.shape[0]
-    ribbon = {by: jnp.asarray(_ribbon_mask(count, by)) for by in moves}
-    after_a = reached if waits else jnp.zeros_like(reached)
-    for by in moves:
-        after_a = after_a | shift(reached & ~ribbon[-by], by, 0)
-    before = after_a if waits else jnp.zeros_like(reached)
-    for by in moves:
-        before = before | shift(after_a, by, 1)
-    # A leaves x for x + a and B, coming from x + d, d != a, follows into x.
-    left_by_a = {by: shift(_diagonal(reached, -by), by, 0) for by in moves}
-    for from_b in moves:
-        followed = jnp.zeros_like(left_by_a[from_b])
-        for by in moves:
-            followed = followed | (left_by_a[by] if by != from_b else 0)
-        before = before | (followed[:, None] & ribbon[from_b])
-    return before
+
+    def toggled(digits: jax.Array, i: int | jax.Array, states: jax.Array) -> jax.Array:
+        held = jax.lax.dynamic_index_in_dim(digits, i, keepdims=False)
+        return jax.lax.dynamic_update_index_in_dim(digits, held ^ states, i, 0)
+
+    def two_numbered(_, carry):
+        layer, flood, digits = carry
+        flood, layer = two_layers(flood), layer + 2
+        early = layout.read(flood.early.states)
+        digits = toggled(digits, 0, early ^ layout.read(flood.late.states))
+        # `early` is layer - 1: it counts for the bits 1 .. (zeros at the end of layer).
+        last = jnp.minimum(jax.lax.population_count((layer & -layer) - 1), bits - 1).astype(jnp.int32)
+        return layer, flood, jax.lax.fori_loop(1, last + 1, lambda i, digits: toggled(digits, i, early), digits)
+
+    def four_numbered(carry):
+        numbered, _ = carry
+        before = layout.read(numbered[1].early.states)
+        numbered = jax.lax.fori_loop(0, 2, two_numbered, numbered)
+        return numbered, jnp.any(layout.read(numbered[1].early.states) != before)
+
+    def going(carry):
+        (layer, flood, _), grew = carry
+        return grew & (layer < 1 << bits) & _missing(layout, flood.early, starts)
+
+    first = layout.read(flood.late.states)
+    digits = jnp.zeros((bits, *first.shape), jnp.uint32).at[0].set(first)
+    begin = (jnp.uint32(0), flood, digits)
+    (layer, flood, digits), grew = jax.lax.while_loop(going, four_numbered, (begin, jnp.array(True)))
+    counted = -((layer | 1) >> jnp.arange(bits, dtype=jnp.uint32) & 1)
+    return flood, jnp.moveaxis(layout.square(digits) ^ counted[:, None, None, None], 0, 1), ~grew
 
 
-def _ribbon_mask(count: int, by: int) -> np.ndarray:
-    """uint32 [N, N]: all ones on the states (x, x + by)."""
-    return np.where(np.eye(count, k=by, dtype=bool), np.uint32(0xFFFFFFFF), np.uint32(0))
+def _missing(layout: Layout, front: Front, starts: jax.Array | None) -> jax.Array:
+    """Whether any of the starts int32 [W, 2, 32] is not yet in the front; True if there are none to look for."""
+    if starts is None:
+        return jnp.array(True)
+    places = layout.head + starts[:, 0] * layout.row + starts[:, 1]
+    found = bit(jnp.take_along_axis(front.states, places, axis=1), jnp.arange(BOARDS_PER_WORD))
+    return jnp.any(found == 0)
 
 
-def _diagonal(reached: jax.Array, by: int) -> jax.Array:
-    """The states (x, x + by) of a set, by x: uint32 [N]."""
-    diagonal = jnp.diagonal(reached, by)
-    return jnp.pad(diagonal, (max(0, -by), max(0, by)))
+def _legal(layout: Layout, free: jax.Array) -> jax.Array:
+    """Every joint state of two agents, both cells free and different: uint32 [W, N * row]."""
+    different = ~jnp.eye(layout.cells, layout.row, dtype=bool)
+    legal = jnp.where(different, layout.of_a(free) & layout.of_b(free), jnp.uint32(0))
+    return legal.reshape(free.shape[0], -1)
+
+
+def _odd(layout: Layout, goals: jax.Array) -> jax.Array:
+    """The states of which a plan without waits has an odd sum of costs: uint32 [W, N * row]."""
+    cells = jnp.arange(layout.row)
+    colour = (cells // (layout.size + 1) + cells % (layout.size + 1)) % 2
+    at_goals = jnp.moveaxis(colour[goals[:, 0]] ^ colour[goals[:, 1]], 1, 0)
+    at_states = -(colour[: layout.cells, None] ^ colour).astype(jnp.uint32).reshape(-1)
+    return pack(at_goals.astype(bool))[:, None] ^ at_states

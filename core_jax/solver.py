@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.bitboards import by_word, cell_index, pack_cells
-from core_jax.descent import each_board, joint_cost, optimal_plans
-from core_jax.floods import CostTable, makespan_flood, sum_of_costs_flood
+from core_jax.bitboards import BOARDS_PER_WORD, by_word, cell_index, pack_cells
+from core_jax.descent import each_board, joint_cost, optimal_plans, shortest_plans, state_number
+from core_jax.floods import CostTable, cost_floods, makespan_floods
 from core_jax.parallel import on_all_cores
 from core_jax.shortest import FAR, Certified, certify, distances
 from core_jax.types import PAD, Board, Certificate, Labels, Status
@@ -25,27 +25,33 @@ CERTIFY_BLOCK = 1024
 T = TypeVar("T")
 
 
-def solve(boards: Board) -> Labels:
+def solve(boards: Board, makespan_plans: bool = False) -> Labels:
     """Labels a batch of two-agent boards of one size: by shortest paths that never meet, else by flood.
 
-    Args: boards with leading axis B, any B >= 1. Returns: `Labels` of numpy arrays with leading axis B. Raises
-    ValueError on another number of agents.
+    Args: boards with leading axis B, any B >= 1; whether to give `makespan_moves`, too. Returns: `Labels` of numpy
+    arrays with leading axis B. Raises ValueError on another number of agents.
     """
     agents = boards.starts.shape[1]
     if agents != 2:
         raise ValueError(f"solve handles 2 agents, not {agents}")
     certified = _in_blocks(_certify_block, boards, CERTIFY_BLOCK)
     labels = concatenate([part.labels for part in certified])
+    if makespan_plans:  # shortest paths are optimal for both objectives
+        labels = dataclasses.replace(labels, makespan_moves=labels.moves)
     open_rows = np.flatnonzero(~np.concatenate([part.proven for part in certified]))
     if not len(open_rows):
         return labels
-    flooded = solve_by_flood(_rows(boards, open_rows))
+    flooded = solve_by_flood(_rows(boards, open_rows), makespan_plans)
     return _with_rows(labels, open_rows, flooded)
 
 
-def solve_by_flood(boards: Board) -> Labels:
+def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:
     """The same labels for any two-agent boards, all from floods."""
-    return concatenate(_in_blocks(lambda block: read_labels(flood(~block.holes, block.goals), block), boards, BLOCK))
+
+    def of_block(block: Board) -> Labels:
+        return read_labels(flood(~block.holes, block.goals, block.starts), block, makespan_plans)
+
+    return concatenate(_in_blocks(of_block, boards, BLOCK))
 
 
 def _certify_block(boards: Board) -> Certified:
@@ -84,26 +90,25 @@ def _horizon(steps: int) -> int:
 
 
 @jax.jit
-def flood(free: jax.Array, goals: jax.Array) -> CostTable:
-    """The cost tables of B maps, free bool [B, n, n], goals int32 [B, 2, 2]; each word of 32 ends on its own."""
+def flood(free: jax.Array, goals: jax.Array, starts: jax.Array | None = None) -> CostTable:
+    """The cost tables of B maps, free bool [B, n, n], goals int32 [B, 2, 2].
+
+    Each word of 32 ends on its own: at the fixed point or, given starts like goals, as soon as they are reached.
+    """
     size = free.shape[-1]
     chex.assert_shape(goals, (free.shape[0], 2, 2))
-
-    def one_word(word):
-        free, goals = word
-        return sum_of_costs_flood(size, pack_cells(free), cell_index(size, goals).T)
-
-    return jax.lax.map(one_word, (by_word(free), by_word(goals)))
+    ends = [_cells_by_word(size, cells) for cells in (goals, starts) if cells is not None]
+    return cost_floods(size, _packed(free), *ends)
 
 
-def read_labels(tables: CostTable, boards: Board) -> Labels:
+def read_labels(tables: CostTable, boards: Board, makespan_plans: bool = False) -> Labels:
     """The labels and plans of B boards from the cost tables of their maps and goals."""
     size = boards.holes.shape[-1]
-    if not bool(jnp.all(tables.complete)):
+    cost, wait, makespan, arrival, certain = _optima(tables, boards)
+    if not bool(certain):
         raise RuntimeError(f"a {size}x{size} board costs more than {tables.cost.shape[1]} bits hold: raise cost_bits")
-    makespan, cost, wait = _optima(tables, boards)
     horizon = _horizon(int(jnp.max(cost)))  # no plan is longer than its cost
-    return Labels(
+    labels = Labels(
         status=jnp.where(cost >= 0, Status.SOLVABLE, Status.UNSOLVABLE),
         certificate=jnp.full_like(cost, Certificate.FLOOD),
         makespan=makespan,
@@ -111,14 +116,24 @@ def read_labels(tables: CostTable, boards: Board) -> Labels:
         wait_required=wait,
         moves=optimal_plans(horizon, tables, boards.starts),
     )
+    if not makespan_plans:
+        return labels
+    moves = shortest_plans(horizon, arrival, ~boards.holes, boards.starts, makespan)
+    return dataclasses.replace(labels, makespan_moves=moves)
 
 
 def concatenate(parts: Sequence[Labels]) -> Labels:
     """One batch of labels from several whose plans may differ in length."""
-    horizon = max(part.moves.shape[-1] for part in parts)
-    moves = np.concatenate([pad_moves(np.asarray(part.moves), horizon) for part in parts])
-    unmoved = [dataclasses.replace(part, moves=None) for part in parts]  # type: ignore[arg-type]
-    return dataclasses.replace(jax.tree.map(lambda *fields: np.concatenate(fields), *unmoved), moves=moves)
+    plans = {name: _joined([getattr(part, name) for part in parts]) for name in ("moves", "makespan_moves")}
+    unmoved = [dataclasses.replace(part, moves=None, makespan_moves=None) for part in parts]  # type: ignore[arg-type]
+    return dataclasses.replace(jax.tree.map(lambda *fields: np.concatenate(fields), *unmoved), **plans)
+
+
+def _joined(plans: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    """Plans of several batches as one; None where they were not asked for."""
+    given = [np.asarray(plan) for plan in plans if plan is not None]
+    horizon = max((plan.shape[-1] for plan in given), default=0)
+    return np.concatenate([pad_moves(plan, horizon) for plan in given]) if given else None
 
 
 def pad_moves(moves: np.ndarray, horizon: int) -> np.ndarray:
@@ -128,15 +143,27 @@ def pad_moves(moves: np.ndarray, horizon: int) -> np.ndarray:
 
 
 @jax.jit
-def _optima(tables: CostTable, boards: Board) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Makespan, sum of costs (both -1 where unsolvable) and wait_required of the boards, each [B]."""
+def _optima(tables: CostTable, boards: Board) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Sum of costs (-1 where unsolvable), wait_required and makespan of the boards, each [B]; the makespans of all
+    joint states in binary uint32 [W, bits, N, N]; and whether no flood ended too early, bool [].
+    """
     size = boards.holes.shape[-1]
     starts = cell_index(size, boards.starts)
     cost, wait = each_board(joint_cost, tables, starts)
+    certain = jnp.all((cost >= 0) | jnp.repeat(tables.complete, BOARDS_PER_WORD))
+    # A board without a plan is to end at once: its goals are reached in layer 0.
+    sought = jnp.where((cost >= 0)[:, None, None], boards.starts, boards.goals)
+    free, goals, sought = _packed(~boards.holes), tables.goals, _cells_by_word(size, sought)
+    arrival, _ = makespan_floods(size, free, goals, sought)
+    makespan = each_board(state_number, arrival, starts)
+    return cost, wait, jnp.where(cost >= 0, makespan, -1), arrival, certain
 
-    def one_word(word):
-        free, goals, starts, solvable = word
-        return makespan_flood(size, pack_cells(free), goals, starts.T, solvable)
 
-    words = (by_word(~boards.holes), tables.goals, by_word(starts), by_word(cost >= 0))
-    return jax.lax.map(one_word, words).reshape(-1), cost, wait
+def _packed(free: jax.Array) -> jax.Array:
+    """bool [B, n, n] to bitboards uint32 [W, N]."""
+    return jax.vmap(pack_cells)(by_word(free))
+
+
+def _cells_by_word(size: int, cells: jax.Array) -> jax.Array:
+    """Cells of two agents, int32 [B, 2, 2], as padded indices int32 [W, 2, 32]."""
+    return jnp.swapaxes(by_word(cell_index(size, cells)), 1, 2)
