@@ -67,13 +67,17 @@ def certify(horizon: int, boards: Board, distance: jax.Array) -> Certified:
         jnp.arange(count)[:, None], jnp.arange(agents), boards.starts[..., 0], boards.starts[..., 1]
     ].astype(jnp.int32)
     solvable = jnp.all(away < FAR, axis=1)
-    filled, distance = _filled((boards, distance), BOARDS_PER_WORD * WORDS)
+    # Boards of like distances side by side, as each group walks as far as its furthest.
+    furthest = jnp.where(solvable, jnp.max(away, axis=1), 0)
+    order = jnp.argsort(furthest)
+    in_order = jax.tree.map(lambda field: field[order], (boards.starts, boards.goals, distance, furthest))
     groups = jax.tree.map(
         lambda field: field.reshape(-1, WORDS, BOARDS_PER_WORD, *field.shape[1:]),
-        (filled.starts, filled.goals, distance),
+        _filled(in_order, BOARDS_PER_WORD * WORDS),
     )
     found, moves = jax.lax.map(lambda group: _apart(horizon, *group), groups)
-    found, moves = (field.reshape(-1, *field.shape[3:])[:count] for field in (found, moves))
+    back = jnp.argsort(order)
+    found, moves = (field.reshape(-1, *field.shape[3:])[back] for field in (found, moves))
     proven = solvable & found
     return Certified(
         proven=proven | ~solvable,
@@ -88,93 +92,133 @@ def certify(horizon: int, boards: Board, distance: jax.Array) -> Certified:
     )
 
 
-def _apart(horizon: int, starts: jax.Array, goals: jax.Array, distance: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _apart(
+    horizon: int, starts: jax.Array, goals: jax.Array, distance: jax.Array, away: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Shortest paths that never meet: whether they were found, bool [W, 32], and moves int8 [W, 32, K, horizon].
 
-    Args: starts, goals int32 [W, 32, K, 2]; distance int16 [W, 32, K, n, n].
+    Args: starts, goals int32 [W, 32, K, 2]; distance int16 [W, 32, K, n, n]; away int32 [W, 32], the largest distance
+    on a board, at most `horizon`.
     """
     agents, size = distance.shape[2], distance.shape[-1]
-    closer = _closer(distance)
-    begin, end = (_flat(size, _one_hot(size, cells)) for cells in (starts, goals))
-    found, moves = [], []
+    closer, steps = _closer(distance), jnp.max(away)
+    begin, end = _one_hot(size, starts), _one_hot(size, goals)
+    found, paths = [], []
     for agents_in_order in dict.fromkeys([tuple(range(agents)), tuple(reversed(range(agents)))]):
-        occupied = jnp.zeros((horizon + 1, len(ORDERS), begin.shape[-1] + 2 * (size + 1)), jnp.uint32)
-        all_found, by_agent = ~jnp.uint32(0), {}
+        occupied = jnp.zeros((horizon + 1, *_spaced(size, begin[0]).shape), jnp.uint32)
+        by_agent = {}
         for agent in agents_in_order:
-            planned, taken, occupied = _plan(size, begin[agent], end[agent], closer[agent], occupied)
-            all_found, by_agent[agent] = all_found & planned, taken
-        found.append(all_found)
-        moves.append(jnp.stack([by_agent[agent] for agent in range(agents)]))
-    return _first(jnp.concatenate(found), jnp.concatenate(moves, axis=-2))
+            by_agent[agent] = _plan(size, steps, begin[agent], end[agent], closer[agent], occupied)
+            occupied = occupied | by_agent[agent]
+        path = jnp.stack([by_agent[agent] for agent in range(agents)])
+        paths.append(path)
+        found.append(functools.reduce(jnp.bitwise_and, _any_cell(path[:, 0])))
+    return _first(size, jnp.stack(found), jnp.stack(paths))
 
 
 def _plan(
-    size: int, begin: jax.Array, end: jax.Array, closer: jax.Array, occupied: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """A shortest path of one agent that meets nobody, for each of V = len(ORDERS) ways to choose among several.
+    size: int, steps: jax.Array, begin: jax.Array, end: jax.Array, closer: jax.Array, occupied: jax.Array
+) -> jax.Array:
+    """A shortest path of one agent that meets nobody, for each of the ORDERS: its cells by time, like `occupied`.
 
-    Args: begin, end uint32 [L], one cell each; closer uint32 [4, L], where each move is a step nearer; occupied uint32
-    [T + 1, V, L + 2 (n + 1)], the cells of others by time. L holds W flat boards. Returns: who has such a path, uint32
-    [V, W]; who moves where, uint32 [T, 4, V, W]; occupied together with the path.
+    Args: steps, after which all are home; begin, end uint32 [C, U], one cell each; closer uint32 [4, C, U], where each
+    move is a step nearer; occupied uint32 [T + 1, C', U], the `_spaced` cells of others by time. A path that does not
+    exist has no cells.
 
     Also left out is a move into a cell that someone leaves while someone comes into one's own: for two agents just
     the swap, for more sometimes too strict.
     """
-    gap, length, moves = size + 1, begin.shape[0], offsets(size)[:4]
+    cells, unit = begin.shape
+    # Flat, so that a move is a shift of the whole.
+    begin, end, closer, flat = (
+        begin.reshape(-1),
+        end.reshape(-1),
+        closer.reshape(4, -1),
+        occupied.reshape(-1, occupied[0].size),
+    )
+    moves, margin = [by * unit for by in offsets(size)[:4]], (size + 1) * unit
 
     def read(buffer: jax.Array, by: int = 0) -> jax.Array:
-        return jax.lax.slice_in_dim(buffer, gap + by, gap + by + length, axis=-1)
+        return jax.lax.slice_in_dim(buffer, margin + by, margin + by + cells * unit, axis=-1)
 
-    def spaced(cells: jax.Array) -> jax.Array:
-        zeros = jnp.zeros((*cells.shape[:-1], length + 2 * gap), jnp.uint32)
-        return jax.lax.dynamic_update_slice(zeros, cells, (*[0] * (cells.ndim - 1), gap))
+    def written(buffer: jax.Array, states: jax.Array) -> jax.Array:
+        return jax.lax.dynamic_update_slice(buffer, states, (margin,))
 
-    def choices(good: jax.Array, now: jax.Array, soon: jax.Array) -> list[jax.Array]:
-        """From where each move leads to `good`, the others being `now`, and `soon` a step later."""
-        swaps = (read(now, by) & read(soon) for by in moves)
-        return [closer[d] & read(good, by) & ~swap for d, (by, swap) in enumerate(zip(moves, swaps, strict=True))]
+    def at_time(stack: jax.Array, time: jax.Array) -> jax.Array:
+        return jax.lax.dynamic_index_in_dim(stack, time, keepdims=False)
 
-    def backward(good, others):
-        now, soon = others
-        good = spaced((end & read(good) | functools.reduce(jnp.bitwise_or, choices(good, now, soon))) & ~read(now))
-        return good, good
+    def backward(i, carry):
+        good, scratch, open_moves = carry
+        time = steps - 1 - i
+        now, soon = at_time(flat, time), read(at_time(flat, time + 1))
+        moved = [closer[d] & read(good, by) & ~(read(now, by) & soon) for d, by in enumerate(moves)]
+        reached = (functools.reduce(jnp.bitwise_or, moved) | (end & read(good))) & ~read(now)
+        for d, move in enumerate(moved):
+            open_moves = jax.lax.dynamic_update_slice(open_moves, move[None, None], (time, d, margin))
+        # Written into the buffer that was read a step ago: so none is read and written at once.
+        return written(scratch, reached), good, open_moves
 
-    def forward(at, others):
-        now, soon, good = others
-        open_moves = [read(at) & choice for choice in choices(good, now, soon)]
-        taken = [
-            move & ~functools.reduce(jnp.bitwise_or, [other & _preferred(e, d) for e, other in enumerate(open_moves)])
-            for d, move in enumerate(open_moves)
-        ]
-        arrived = [read(spaced(move), -by) for move, by in zip(taken, moves, strict=True)]
-        at = spaced(functools.reduce(jnp.bitwise_or, arrived, read(at) & end & read(good)))
-        return at, (at, _any_cell(size, jnp.stack(taken)))
+    nowhere = jnp.zeros_like(flat[0])
+    last = written(nowhere, end & ~read(at_time(flat, steps)))
+    open_moves = jnp.zeros((flat.shape[0] - 1, 4, *nowhere.shape), jnp.uint32)
+    good, _, open_moves = jax.lax.fori_loop(0, steps, backward, (last, nowhere, open_moves))
+    taken = _preferred(open_moves.reshape(*open_moves.shape[:2], -1, unit)).reshape(open_moves.shape)
 
-    now, soon = occupied[:-1], occupied[1:]
-    home = spaced(jnp.broadcast_to(end, (len(ORDERS), length)) & ~read(occupied[-1]))
-    _, good = jax.lax.scan(backward, home, (now, soon), reverse=True)
-    first = spaced(begin & read(good[0]))
-    good_soon = jnp.concatenate([good[1:], home[None]])
-    _, (path, taken) = jax.lax.scan(forward, first, (now, soon, good_soon))
-    return _any_cell(size, read(first)), taken, occupied | jnp.concatenate([first[None], path])
+    def forward(time, path):
+        at, leaving = at_time(path, time), at_time(taken, time)
+        arrived = [read(at, -by) & read(leaving[d], -by) for d, by in enumerate(moves)]
+        soon = functools.reduce(jnp.bitwise_or, arrived, read(at) & end)
+        return jax.lax.dynamic_update_slice(path, soon[None], (time + 1, margin))
 
-
-def _preferred(move: int, other: int) -> jax.Array:
-    """All ones for the ORDERS in which `move` stands before `other`: uint32 [V, 1]."""
-    return jnp.array([[0xFFFFFFFF if order.index(move) < order.index(other) else 0] for order in ORDERS], jnp.uint32)
+    path = jax.lax.dynamic_update_slice(jnp.zeros_like(flat), (begin & read(good))[None], (0, margin))
+    return jax.lax.fori_loop(0, steps, forward, path).reshape(occupied.shape)
 
 
-def _first(found: jax.Array, moves: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Of several attempts the first found: uint32 [V, W] and [K, T, 4, V, W] to bool [W, 32] and int8 [W, 32, K, T]."""
-    chosen, done = jnp.zeros(moves.shape[:3] + found.shape[1:], jnp.uint32), jnp.zeros_like(found[0])
-    for attempt in range(found.shape[0]):
-        chosen = chosen | (moves[..., attempt, :] & found[attempt] & ~done)
-        done = done | found[attempt]
+def _preferred(moves: jax.Array) -> jax.Array:
+    """Of several open moves from a cell only the first of each of the ORDERS: uint32 [T, 4, C', U], from the same."""
+    kept = []
+    for d in range(4):
+        ahead = [moves[:, e] & _before(e, d) for e in range(4) if e != d]
+        kept.append(moves[:, d] & ~functools.reduce(jnp.bitwise_or, ahead))
+    return jnp.stack(kept, axis=1)
+
+
+def _first(size: int, found: jax.Array, paths: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Of several attempts the first found: uint32 [P, U] and [P, K, T + 1, C', U] to bool [W, 32], int8 [W, 32, K, T].
+
+    The attempts are P orders of the agents, and in each unit of U the ORDERS.
+    """
+    by_order = found.reshape(found.shape[0] * len(ORDERS), -1)
+    done, chosen = jnp.zeros_like(by_order[0]), []
+    for attempt in by_order:
+        chosen.append(attempt & ~done)
+        done = done | attempt
+    mask = jnp.stack(chosen).reshape(found.shape)
+    picked = functools.reduce(jnp.bitwise_or, [path & keep for path, keep in zip(paths, mask, strict=True)])
+    by_word = functools.reduce(jnp.bitwise_or, jnp.split(picked, len(ORDERS), axis=-1))  # [K, T + 1, C', W]
+    now, soon = by_word[:, :-1], by_word[:, 1:]
+    taken = jnp.stack([_any_cell(_read(size, now) & _read(size, soon, by)) for by in offsets(size)[:4]])  # [4, K, T, W]
     lanes = jnp.arange(BOARDS_PER_WORD)
-    by_board = bit(jnp.moveaxis(chosen, 3, 0)[:, None], lanes.reshape(-1, 1, 1, 1))  # [W, 32, K, T, 4]
-    return bit(done[:, None], lanes) == 1, (by_board @ jnp.arange(1, 5, dtype=jnp.uint32)).astype(jnp.int8) + jnp.int8(
-        PAD
-    )
+    by_board = bit(jnp.moveaxis(taken, 3, 1)[:, :, None], lanes.reshape(-1, 1, 1)).astype(jnp.int8)  # [4, W, 32, K, T]
+    moves = functools.reduce(jnp.add, [by_board[move] * jnp.int8(move - PAD) for move in range(4)])
+    return bit(done[:, None], lanes) == 1, moves + jnp.int8(PAD)
+
+
+def _before(move: int, other: int) -> jax.Array:
+    """All ones for the ORDERS in which `move` stands before `other`: uint32 [U]."""
+    ones = [0xFFFFFFFF if order.index(move) < order.index(other) else 0 for order in ORDERS]
+    return jnp.repeat(jnp.array(ones, jnp.uint32), WORDS)
+
+
+def _spaced(size: int, cells: jax.Array) -> jax.Array:
+    """uint32 [C, U] with a row of the board in zeros before and behind, [C', U], so that a move is a slice."""
+    return jnp.pad(cells, ((size + 1, size + 1), (0, 0)))
+
+
+def _read(size: int, spaced: jax.Array, by: int = 0) -> jax.Array:
+    """The cells `by` further: uint32 [..., C', U] to [..., C, U]."""
+    begin = size + 1 + by
+    return jax.lax.slice_in_dim(spaced, begin, begin + cell_count(size), axis=-2)
 
 
 def _closer(distance: jax.Array) -> jax.Array:
@@ -185,26 +229,24 @@ def _closer(distance: jax.Array) -> jax.Array:
         around[..., 1 + row : 1 + row + size, 1 + column : 1 + column + size] == distance - 1
         for row, column in DELTAS[:WAIT]
     ]
-    packed = jax.vmap(pack)(jnp.stack(nearer, axis=3))
-    return _flat(size, jnp.pad(packed, ((0, 0), (0, 0), (0, 0), (0, 1), (0, 1))).reshape(*packed.shape[:3], -1))
+    packed = jnp.pad(jax.vmap(pack)(jnp.stack(nearer, axis=3)), ((0, 0), (0, 0), (0, 0), (0, 0), (0, 1)))
+    return _by_unit(packed.reshape(*packed.shape[:3], -1))
 
 
 def _one_hot(size: int, cells: jax.Array) -> jax.Array:
-    """int32 [W, 32, K, 2] to bitboards uint32 [W, K, (n + 1)**2]."""
+    """int32 [W, 32, K, 2] to uint32 [K, C, U]."""
     index = jnp.moveaxis(cell_index(size, cells), 2, 1)
-    return jax.vmap(jax.vmap(one_hot, (0, None)), (0, None))(index, (size + 1) ** 2)
+    return _by_unit(jax.vmap(jax.vmap(one_hot, (0, None)), (0, None))(index, cell_count(size)))
 
 
-def _flat(size: int, boards: jax.Array) -> jax.Array:
-    """Bitboards with a row of zeros, uint32 [W, ..., (n + 1)**2], one behind the other: uint32 [..., L]."""
-    moved = jnp.moveaxis(boards, 0, -2)
-    return moved.reshape(*moved.shape[:-2], -1)
+def _by_unit(words: jax.Array) -> jax.Array:
+    """uint32 [W, ..., C] to [..., C, U], the words once for each of the ORDERS."""
+    return jnp.concatenate([jnp.moveaxis(words, 0, -1)] * len(ORDERS), axis=-1)
 
 
-def _any_cell(size: int, flat: jax.Array) -> jax.Array:
-    """Whether any cell of a board is set: uint32 [..., L] to [..., W]."""
-    boards = flat.reshape(*flat.shape[:-1], -1, (size + 1) ** 2)
-    return jax.lax.reduce(boards, jnp.uint32(0), jax.lax.bitwise_or, (boards.ndim - 1,))
+def _any_cell(cells: jax.Array) -> jax.Array:
+    """Whether any cell is set: uint32 [..., C, U] to [..., U]."""
+    return jax.lax.reduce(cells, jnp.uint32(0), jax.lax.bitwise_or, (cells.ndim - 2,))
 
 
 def _filled(boards: T, multiple: int) -> T:
