@@ -8,6 +8,7 @@ The agents are planned one after another, each along any of its shortest paths t
 """
 
 import functools
+import itertools
 from typing import TypeVar
 
 import chex
@@ -162,25 +163,19 @@ def _plan(
     last = written(nowhere, end & ~read(at_time(flat, steps)))
     open_moves = jnp.zeros((flat.shape[0] - 1, 4, *nowhere.shape), jnp.uint32)
     good, _, open_moves = jax.lax.fori_loop(0, steps, backward, (last, nowhere, open_moves))
-    taken = _preferred(open_moves.reshape(*open_moves.shape[:2], -1, unit)).reshape(open_moves.shape)
+    before = {pair: jnp.tile(_before(*pair), nowhere.shape[0] // unit) for pair in itertools.permutations(range(4), 2)}
 
     def forward(time, path):
-        at, leaving = at_time(path, time), at_time(taken, time)
-        arrived = [read(at, -by) & read(leaving[d], -by) for d, by in enumerate(moves)]
+        at, leaving = at_time(path, time), at_time(open_moves, time)
+        arrived = []
+        for d, by in enumerate(moves):
+            ahead = functools.reduce(jnp.bitwise_or, [leaving[e] & before[e, d] for e in range(4) if e != d])
+            arrived.append(read(at & leaving[d] & ~ahead, -by))
         soon = functools.reduce(jnp.bitwise_or, arrived, read(at) & end)
         return jax.lax.dynamic_update_slice(path, soon[None], (time + 1, margin))
 
     path = jax.lax.dynamic_update_slice(jnp.zeros_like(flat), (begin & read(good))[None], (0, margin))
     return jax.lax.fori_loop(0, steps, forward, path).reshape(occupied.shape)
-
-
-def _preferred(moves: jax.Array) -> jax.Array:
-    """Of several open moves from a cell only the first of each of the ORDERS: uint32 [T, 4, C', U], from the same."""
-    kept = []
-    for d in range(4):
-        ahead = [moves[:, e] & _before(e, d) for e in range(4) if e != d]
-        kept.append(moves[:, d] & ~functools.reduce(jnp.bitwise_or, ahead))
-    return jnp.stack(kept, axis=1)
 
 
 def _first(size: int, found: jax.Array, paths: jax.Array) -> tuple[jax.Array, jax.Array]:
