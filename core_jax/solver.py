@@ -22,6 +22,7 @@ from core_jax.types import PAD, Board, Certificate, Labels, Status
 
 BLOCK = 512  # boards flooded at once, 16 words
 CERTIFY_BLOCK = 1024
+OPEN_BLOCK = 128  # boards left open by the certificate: few, so a block is not to be mostly filling
 T = TypeVar("T")
 
 
@@ -51,7 +52,7 @@ def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:
     def of_block(block: Board) -> Labels:
         return read_labels(flood(~block.holes, block.goals, block.starts), block, makespan_plans)
 
-    return concatenate(_in_blocks(of_block, boards, BLOCK))
+    return concatenate(_in_blocks(of_block, boards, OPEN_BLOCK))
 
 
 def _certify_block(boards: Board) -> Certified:
