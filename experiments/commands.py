@@ -104,9 +104,10 @@ def report(options: argparse.Namespace) -> int:
 
 def bench(options: argparse.Namespace) -> int:
     """Measures the lake on this machine."""
-    from experiments.bench.lake import measure, table
+    from experiments.bench.lake import measure
+    from experiments.bench.measurement import table
 
-    with progress("bench", None, "measurements") as bar:
+    with progress("bench", None, "cases") as bar:
         results = measure(bar.update)
     print(msgspec.json.encode(results).decode() if options.json else table(results))
     return 0
