@@ -17,8 +17,8 @@ MOVE_WORDS = {LEFT: "LEFT", DOWN: "DOWN", RIGHT: "RIGHT", UP: "UP", WAIT: "WAIT"
 PROMPT = """\
 Agents cross a frozen lake, all moving at the same time. Plan every agent's whole way to its own goal.
 
-Number of agents: {agents}. The lake has {size} rows and {size} columns. A cell is written (row, column); both count from 0, and (0, 0) is the top \
-left corner.
+Number of agents: {agents}. The lake has {size} rows and {size} columns. A cell is written (row, column); both count \
+from 0, and (0, 0) is the top left corner.
 
 {lake}
 
