@@ -1,10 +1,13 @@
 """Files and folders that are there whole or not at all: written beside, then renamed."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+from core_jax.errors import InputError
 
 
 @contextlib.contextmanager
@@ -38,3 +41,16 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     """Writes `data` to `path`, whole or not at all."""
     with replacing(path) as beside:
         beside.write_bytes(data)
+
+
+@contextlib.contextmanager
+def locked(folder: str | Path) -> Iterator[None]:
+    """Makes `folder` and keeps other processes from working in it. Raises InputError where one does."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(f"{folder}: another process runs here; wait for it, or choose a folder") from error
+        yield

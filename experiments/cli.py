@@ -67,6 +67,7 @@ def build_parser() -> Parser:
     _run(add)
     _report(add)
     _bench(add)
+    _benchmark(add)
     return parser
 
 
@@ -143,6 +144,18 @@ def _report(add: argparse._SubParsersAction) -> None:
 def _bench(add: argparse._SubParsersAction) -> None:
     command = _command(add, "bench", commands.bench, "measure the lake on this machine", "lakewright bench --json")
     _json(command)
+
+
+def _benchmark(add: argparse._SubParsersAction) -> None:
+    example = "lakewright benchmark build --out benchmark --tier paper"
+    function = commands.benchmark_build
+    benchmark = _command(add, "benchmark", function, "work with the fixed evaluation set", example)
+    steps = benchmark.add_subparsers(title="steps", required=True, metavar="STEP")
+    build = _command(steps, "build", function, "build the evaluation set, or go on with it", example)
+    build.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of the benchmark")
+    build.add_argument("--tier", choices=("paper", "hard"), default="paper", help="the paper's cells, or harder ones")
+    build.add_argument("--seed", type=int, default=0, help="same seed, same boards (default 0)")
+    _json(build)
 
 
 def _command(add: argparse._SubParsersAction, name: str, function, what: str, example: str) -> argparse.ArgumentParser:

@@ -113,6 +113,16 @@ def bench(options: argparse.Namespace) -> int:
     return 0
 
 
+def benchmark_build(options: argparse.Namespace) -> int:
+    """Builds the evaluation set in a folder, or goes on with it."""
+    from experiments.benchmark import TIERS, build
+
+    with progress("benchmark", TIERS[options.tier].count, "boards") as bar:
+        manifest = build(options.out, options.tier, options.seed, bar.update)
+    _tell(options, {"boards": manifest.boards, "moved": len(manifest.moved), "out": str(options.out)})
+    return 0
+
+
 def _show(folder: "RunFolder", json: bool) -> int:
     from experiments.report import write_report
     from experiments.table import as_json, as_table
