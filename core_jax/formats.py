@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -233,6 +234,20 @@ def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
         iterator = iter(rows)
         while chunk := list(itertools.islice(iterator, CHUNK_ROWS)):
             write(chunk)
+
+
+def join_files(paths: Iterable[Path], path: Path, schema: pa.Schema = SCHEMA) -> None:
+    """Writes the rows of some files, all of the ending of `path`, into one, whole or not at all; each file in turn."""
+    with replacing(path) as beside:
+        if ending(path) == ".parquet":
+            with pq.ParquetWriter(beside, schema) as parquet:
+                for part in paths:
+                    parquet.write_table(pq.read_table(part, schema=schema))
+        else:
+            with open(beside, "wb") as whole:
+                for part in paths:
+                    with open(part, "rb") as lines:
+                        shutil.copyfileobj(lines, whole, 1 << 20)
 
 
 def ending(path: str | Path) -> str:
