@@ -12,13 +12,19 @@ from core_jax.errors import InputError
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yields a path beside `path` to write to; on success it takes the place of `path`, else it is removed."""
+    """Yields a path beside `path` to write to; on success it takes the place of `path`, else it is removed.
+
+    An OSError that knows no file, such as that of a full disk, is given the name of this one.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.part")
     try:
         yield beside
         os.replace(beside, path)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
     finally:
         beside.unlink(missing_ok=True)
 
@@ -44,13 +50,33 @@ def write_atomically(path: str | Path, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: str | Path) -> Iterator[None]:
-    """Makes `folder` and keeps other processes from working in it. Raises InputError where one does."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise InputError(f"{folder}: another process runs here; wait for it, or choose a folder") from error
+def locked(folder: str | Path, told: str = "") -> Iterator[None]:
+    """Makes `folder` and keeps other processes from working in it; it may be removed meanwhile.
+
+    Raises InputError, of the text `told`, where another process does.
+    """
+    descriptor = _lock(Path(folder), told or f"{folder}: another process runs here; wait for it, or choose a folder")
+    try:
         yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(folder: Path, told: str) -> int:
+    """A descriptor of `folder` that holds its lock."""
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:  # removed by a process that has just finished
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
+                return descriptor
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise InputError(told) from error
+        except FileNotFoundError:
+            pass
+        os.close(descriptor)

@@ -10,7 +10,6 @@ import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,12 @@ from core_jax.errors import InputError
 from core_jax.files import locked, write_atomically
 from core_jax.formats import SCHEMA, Row, boards_of, read_rows, row_writer, rows_of, write_rows
 from core_jax.generator import generate
+from core_jax.manifest import content_hash, prng, versions
 from policy.codecs.text import encode_prompt
 
 FORMAT = 1
 NAME = "benchmark"
 MANIFEST = "manifest.json"
-RECORDED_VERSIONS = ("lakewright", "jax", "jaxlib", "numpy")
 DRAWS = 16  # of as many boards as are wanted, before a stratum counts as too small for so many different ones
 
 
@@ -120,9 +119,7 @@ class Request(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, name: str, tier: Tier, seed: int) -> "Request":
         """The request for a tier, on this machine's versions."""
-        config_hash = hashlib.sha256(msgspec.json.encode(tier)).hexdigest()
-        versions = {package: metadata.version(package) for package in RECORDED_VERSIONS}
-        return cls(FORMAT, name, seed, config_hash, versions, jax.config.values["jax_default_prng_impl"])
+        return cls(FORMAT, name, seed, content_hash(tier), versions(), prng())
 
 
 class Moved(msgspec.Struct, frozen=True):

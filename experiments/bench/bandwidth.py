@@ -40,7 +40,10 @@ def flood_layers(sums_of_costs: np.ndarray) -> float:
 
 
 def _copy_rate(size: int, times: int) -> float:
-    """Bytes read and written a second by copying `size` bytes `times` over, a block of its own for every core."""
+    """Bytes read and written a second by copying `size` bytes `times` over.
+
+    Every core has a block of its own; of accelerators the first is measured.
+    """
     workers = cores() if jax.default_backend() == "cpu" else 1
     blocks = [jnp.arange(size // workers // 4, dtype=jnp.uint32) for _ in range(workers)]
     rates = []
