@@ -1,7 +1,7 @@
 """The simulator: one joint step, and the verdict on a whole plan.
 
 Agents are few and their number is known when a program is traced, so they are unrolled: all below is written on single
-numbers. Under vmap each becomes one vector over boards, with the batch innermost, which is what vector units are fast at.
+numbers. Under vmap each becomes a vector over boards, the batch innermost, which is what vector units are fast at.
 """
 
 import functools
