@@ -20,11 +20,11 @@ import msgspec
 import numpy as np
 
 from core_jax.config import EnvConfig, holes_of
-from core_jax.dynamics import verdict
 from core_jax.generator import generate
 from core_jax.parallel import cores
 from core_jax.solver import solve, solve_by_flood
 from core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
+from core_jax.verification import verify
 from experiments.bench.bandwidth import copies, flood_bytes, flood_layers
 from experiments.bench.measurement import Bench, FloodLimit, Measurement
 from experiments.bench.peers import PEERS, Answers, Crew, Peer, PlainBoard, crew, version
@@ -103,10 +103,9 @@ def _generate(size: int) -> Iterator[Measurement]:
 
 
 def _verify(case: Case) -> Measurement:
-    play = jax.jit(jax.vmap(verdict))
     places = np.arange(PLANS) % len(case.boards.starts)
-    given = jax.tree.map(lambda field: jnp.asarray(np.asarray(field)[places]), (case.boards, case.labels.moves))
-    measured, _ = _timed("verify", case.size, case.agents, PLANS, lambda seed: jax.block_until_ready(play(*given)))
+    boards, moves = jax.tree.map(lambda field: np.asarray(field)[places], (case.boards, case.labels.moves))
+    measured, _ = _timed("verify", case.size, case.agents, PLANS, lambda seed: verify(boards, moves))
     return msgspec.structs.replace(measured, what="plans")
 
 
