@@ -17,18 +17,20 @@ ALIGNMENT = 64  # bytes; XLA reads arrays so aligned where they lie, others it c
 def verify(boards: Board, moves: np.ndarray) -> Verdict:
     """The verdict on a plan for each board, as numpy arrays with leading axis B.
 
-    Args: boards of one size with leading axis B, any B >= 0; moves int8 [B, K, T]. Plans are cut or padded to a power of
-    two steps and the last block is filled up, so one program serves a size, a number of agents and such a horizon.
+    Args: boards of one size with leading axis B, any B >= 0; moves int8 [B, K, T]. Plans are cut or padded to a power
+    of two steps and the last block is filled up: one program serves a size, a number of agents and such a horizon.
     """
     chex.assert_rank([boards.holes, boards.starts, boards.goals, moves], [3, 3, 3, 3])
     chex.assert_equal_shape_prefix([boards.starts, boards.goals, moves], 2)
     chex.assert_equal_shape_prefix([boards.holes, moves], 1)
+    chex.assert_type(moves, np.int8)
     boards, moves = jax.tree.map(np.asarray, (boards, moves))
     count, agents, steps = moves.shape
     longest = _longest(moves)
     horizon = _horizon(longest) if steps else 0
     block = max(1, min(BLOCK_PLANS, BLOCK_STEPS // max(horizon, 1)))
-    found = Verdict(*(np.empty(count, np.int32) for _ in range(6)), np.empty((count, agents), bool))  # type: ignore[arg-type]
+    shapes = jax.eval_shape(jax.vmap(verdict), boards, moves)
+    found = jax.tree.map(lambda field: np.empty(field.shape, field.dtype), shapes)
 
     def judge(begins: range) -> None:
         # One worker's buffers, filled for each of its blocks: fresh memory would cost as much as the verdicts.

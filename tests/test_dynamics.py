@@ -186,7 +186,8 @@ def test_padding_changes_no_verdict(seed):
 
 def folded(boards: Board, moves: np.ndarray) -> Verdict:
     """The verdicts that `step`, called once for each joint move, adds up to."""
-    (count, agents, horizon), cells, goals = moves.shape, boards.starts, boards.goals
+    count, _, horizon = moves.shape
+    cells, goals = boards.starts, boards.goals
     failure, agent, legal = np.zeros(count, int), np.full(count, -1), np.zeros(count, int)
     arrivals = (cells != goals).any(axis=-1).astype(int)
     for time in range(horizon):
