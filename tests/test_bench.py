@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from core_jax.config import holes_of
-from experiments.bench import bandwidth, lake, peers
+from experiments.bench import bandwidth, lake, peers, simulator, timing
 from experiments.bench.measurement import Bench
 from experiments.cli import main
 
@@ -18,11 +18,14 @@ each_peer = pytest.mark.parametrize("peer", peers.PEERS, ids=lambda peer: peer.n
 
 def measured(**settings) -> Bench:
     """The whole benchmark, with hardly any boards."""
-    few = {"SIZES": (3,), "BOARDS": {2: 64}, "DRAWN": 32, "PLANS": 128, "REPEATS": 2, "PEER_SECONDS": 0.02}
+    few = {"SIZES": (3,), "BOARDS": {2: 64}, "DRAWN": 32, "PEER_SECONDS": 0.02, **settings}
+    few_steps = {"PLANS": 128, "ENVIRONMENTS": 16, "STEPS": 4}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bandwidth, "MEMORY_BYTES", 1 << 18)
-        for name, value in {**few, **settings}.items():
-            patch.setattr(lake, name, value)
+        patch.setattr(timing, "REPEATS", 2)
+        for module, values in ((lake, few), (simulator, few_steps)):
+            for name, value in values.items():
+                patch.setattr(module, name, value)
         return lake.measure()
 
 
@@ -33,7 +36,7 @@ def found() -> Bench:
 
 def test_every_kind_of_work_has_a_rate_and_every_peer_a_row(found):
     ours = [row for row in found.measurements if row.solver == "lakewright"]
-    assert {row.work.split(",")[0] for row in ours} == {"generate", "solve", "floods alone", "verify"}
+    assert {row.work.split(",")[0] for row in ours} == {"generate", "solve", "floods alone", "verify", "environment"}
     assert all(row.rate > 0 for row in ours)
     assert {row.solver for row in found.measurements} == {"lakewright", *(peer.name for peer in peers.PEERS)}
 

@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import platform
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,19 +23,19 @@ from core_jax.generator import generate
 from core_jax.parallel import cores
 from core_jax.solver import solve, solve_by_flood
 from core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
-from core_jax.verification import verify
+from experiments.bench import timing
 from experiments.bench.bandwidth import copies, flood_bytes, flood_layers
 from experiments.bench.measurement import Bench, FloodLimit, Measurement
 from experiments.bench.peers import PEERS, Answers, Crew, Peer, PlainBoard, crew, version
+from experiments.bench.simulator import simulator
+from experiments.bench.timing import timed
 
 SIZES = (5, 8, 10)
 AGENTS = (2,)
 HOLE_RATIO = 0.3
 BOARDS = {2: 16384, 3: 2048, 5: 512}  # so many that a call takes long enough to be timed
 DRAWN = 8192
-PLANS = 1 << 18
 PEER_BOARDS, PEER_SECONDS = 4096, 0.5  # at hand for a peer, and how long it solves at a time
-REPEATS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +61,7 @@ def measure(on_progress: Callable[[], object] = lambda: None) -> Bench:
                 found += [_compared(solved, theirs), *theirs]
                 if agents == 2:
                     flooded = _flood(case)
-                    found += [flooded, *_generate(size), _verify(case)]
+                    found += [flooded, *_generate(size), *simulator(case.boards, case.labels)]
                     limits.append(_flood_limit(case, flooded, copied))
                 on_progress()
     return Bench(_machine(), found, copied, limits)
@@ -81,7 +80,7 @@ def random_boards(size: int, agents: int, count: int) -> Board:
 def _solve(size: int, agents: int) -> tuple[Case, Measurement]:
     boards = random_boards(size, agents, BOARDS[agents])
     on_device = jax.tree.map(jnp.asarray, boards)
-    measured, labels = _timed("solve", size, agents, BOARDS[agents], lambda seed: solve(on_device))
+    measured, labels = timed("solve", size, agents, BOARDS[agents], lambda seed: solve(on_device))
     kinds = np.bincount(np.asarray(labels.certificate), minlength=len(CERTIFICATE_NAMES))
     return Case(size, agents, boards, labels), msgspec.structs.replace(
         measured,
@@ -93,20 +92,13 @@ def _solve(size: int, agents: int) -> tuple[Case, Measurement]:
 def _flood(case: Case) -> Measurement:
     on_device = jax.tree.map(jnp.asarray, case.boards)
     count = len(case.boards.starts)
-    return _timed("floods alone", case.size, case.agents, count, lambda seed: solve_by_flood(on_device))[0]
+    return timed("floods alone", case.size, case.agents, count, lambda seed: solve_by_flood(on_device))[0]
 
 
 def _generate(size: int) -> Iterator[Measurement]:
     for wait_ratio in (0.0, 0.75):
         draw = functools.partial(generate, EnvConfig.single(size, 2, HOLE_RATIO, wait_ratio), count=DRAWN)
-        yield _timed(f"generate, wait ratio {wait_ratio:g}", size, 2, DRAWN, draw)[0]
-
-
-def _verify(case: Case) -> Measurement:
-    places = np.arange(PLANS) % len(case.boards.starts)
-    boards, moves = jax.tree.map(lambda field: np.asarray(field)[places], (case.boards, case.labels.moves))
-    measured, _ = _timed("verify", case.size, case.agents, PLANS, lambda seed: verify(boards, moves))
-    return msgspec.structs.replace(measured, what="plans")
+        yield timed(f"generate, wait ratio {wait_ratio:g}", size, 2, DRAWN, draw)[0]
 
 
 def _peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:
@@ -118,9 +110,9 @@ def _peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:
     places = np.flatnonzero((status == Status.SOLVABLE) | peer.decides)[:PEER_BOARDS]
     boards = _plain(case.boards, places)
     runs: list[list[Answers]] = []
-    for _ in range(REPEATS):  # each goes on where the one before ended, so that slow peers see many boards too
+    for _ in range(timing.REPEATS):  # each goes on where the one before ended, so that slow peers see many boards too
         runs.append(all_cores.solve(peer, boards, sum(len(run[0].costs) for run in runs), PEER_SECONDS))
-    alone = [one.solve(peer, boards, 0, PEER_SECONDS)[0].rate for _ in range(REPEATS)]
+    alone = [one.solve(peer, boards, 0, PEER_SECONDS)[0].rate for _ in range(timing.REPEATS)]
     rates = [sum(answers.rate for answers in run) for run in runs]
     given = [
         (cost, places[(answers.first + i) % len(places)])
@@ -167,31 +159,6 @@ def _flood_limit(case: Case, flooded: Measurement, copied: dict[str, float]) -> 
         at_cache=copied["cache"] * 1e9 / moved,
         reached=flooded.rate or 0.0,
     )
-
-
-def _timed(work: str, size: int, agents: int, count: int, call: Callable[[int], Any]) -> tuple[Measurement, Any]:
-    """The rate of `call`, which is given a new seed each time, and what its last call returned."""
-    first, result = _seconds(call, 0)
-    later = []
-    for seed in range(1, REPEATS + 1):
-        seconds, result = _seconds(call, seed)
-        later.append(seconds)
-    rates = [count / seconds for seconds in later]
-    return Measurement(
-        work=work,
-        size=size,
-        agents=agents,
-        boards=count,
-        rate=statistics.median(rates),
-        rates=rates,
-        compile_seconds=max(first - statistics.median(later), 0.0),
-    ), result
-
-
-def _seconds(call: Callable[[int], Any], seed: int) -> tuple[float, Any]:
-    begun = time.perf_counter()
-    result = call(seed)
-    return time.perf_counter() - begun, result
 
 
 def _machine() -> dict[str, Any]:

@@ -1,35 +1,32 @@
 """How many plans a second the simulator judges, and how many joint moves a second the environment makes."""
 
-import statistics
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from core_jax.environment import EnvParams, reset, step
-from core_jax.solver import solve
-from core_jax.types import Board
+from core_jax.types import Board, Labels
 from core_jax.verification import verify
-from experiments.bench.lake import REPEATS, Measurement
+from experiments.bench.measurement import Measurement
+from experiments.bench.timing import timed
 
 PLANS = 1 << 18
 ENVIRONMENTS, STEPS = 4096, 64
 STEP_LIMIT = 50
 
 
-def simulator(boards: Board) -> Iterator[Measurement]:
-    """Two questions about random two-agent boards of one size, with leading axis B.
+def simulator(boards: Board, labels: Labels) -> Iterator[Measurement]:
+    """Two questions about two-agent boards of one size, with leading axis B, and their labels.
 
-    verify: numpy plans a second, the boards and their plans from `solve` repeated up to PLANS. environment: joint moves
-    a second of random play with automatic resets, observations made, in ENVIRONMENTS vmapped environments.
+    verify: numpy plans a second, the boards and their plans from the labels repeated up to PLANS. environment: joint
+    moves a second of random play with automatic resets, observations made, in ENVIRONMENTS vmapped environments.
     """
-    labels = solve(boards)
+    size, agents = boards.holes.shape[-1], boards.starts.shape[1]
     rows = np.arange(PLANS) % len(labels.status)
     many, plans = jax.tree.map(lambda field: np.asarray(field)[rows], (boards, labels.moves))
-    yield _measure("verify", boards, PLANS, lambda seed: verify(many, plans))
+    yield timed("verify", size, agents, PLANS, lambda seed: verify(many, plans), "plans")[0]
     solvable = np.flatnonzero(labels.solvable)
     pool = jax.tree.map(lambda field: jnp.asarray(np.asarray(field)[solvable]), boards)
     params = EnvParams(pool, STEP_LIMIT)
@@ -37,7 +34,7 @@ def simulator(boards: Board) -> Iterator[Measurement]:
     def play(seed: int) -> None:
         jax.block_until_ready(random_play(jax.random.key(seed), params))
 
-    yield _measure("environment", boards, ENVIRONMENTS * STEPS, play)
+    yield timed("environment", size, agents, ENVIRONMENTS * STEPS, play, "joint moves")[0]
 
 
 @jax.jit
@@ -55,17 +52,3 @@ def random_play(key: jax.Array, params: EnvParams) -> tuple[jax.Array, jax.Array
 
     rewards, seen = jax.lax.scan(one, state, jax.random.split(key, STEPS))[1]
     return jnp.sum(rewards), jnp.sum(seen)
-
-
-def _measure(work: str, boards: Board, count: int, call: Callable[[int], Any]) -> Measurement:
-    first, *later = [_seconds(call, seed) for seed in range(REPEATS + 1)]
-    rates = [count / seconds for seconds in later]
-    size, agents = boards.holes.shape[-1], boards.starts.shape[1]
-    compile_seconds = max(first - statistics.median(later), 0.0)
-    return Measurement(work, size, agents, count, statistics.median(rates), rates, compile_seconds)
-
-
-def _seconds(call: Callable[[int], Any], seed: int) -> float:
-    begun = time.perf_counter()
-    call(seed)
-    return time.perf_counter() - begun
