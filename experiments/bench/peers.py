@@ -14,6 +14,7 @@ from multiprocessing.synchronize import Barrier
 from typing import NamedTuple
 
 SECONDS_A_BOARD = 1.0  # what longer takes is undecided
+PATIENCE = 120.0  # seconds to hear from a worker, which may have been killed for its memory
 UNSOLVABLE = -1
 Cell = tuple[int, int]
 
@@ -101,11 +102,14 @@ class Crew:
         self._workers = workers
 
     def solve(self, peer: Peer, boards: Sequence[PlainBoard], first: int, seconds: float) -> list[Answers]:
-        """Every worker solves boards, each from a place of its own, until `seconds` are over."""
+        """Every worker solves boards, each from a place of its own, until `seconds` are over.
+
+        Raises multiprocessing.TimeoutError where one is not heard from.
+        """
         stride = max(1, len(boards) // self._workers)
         places = [(first + worker * stride) % len(boards) for worker in range(self._workers)]
         jobs = [(peer.solve, boards, place, seconds) for place in places]
-        return self._pool.starmap(_solve_for, jobs, chunksize=1)
+        return self._pool.starmap_async(_solve_for, jobs, chunksize=1).get(seconds + PATIENCE)
 
 
 @contextlib.contextmanager
