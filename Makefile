@@ -13,6 +13,8 @@ install: .venv/installed
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@command -v c++ >/dev/null && $(BIN)/pip install --quiet --disable-pip-version-check --editable ".[bench]" || \
+		echo "Left out: the second oracle of the tests, which needs a C++ compiler (apt-get install g++)"
 	touch $@
 
 demo: install

@@ -1,83 +1,163 @@
-"""The simulator: one joint step, and the verdict on a whole plan."""
+"""The simulator: one joint step, and the verdict on a whole plan.
+
+Agents are few and their number is known when a program is traced, so they are unrolled: all below is written on single
+numbers. Under vmap each becomes a vector over boards, the batch innermost, which is what vector units are fast at.
+"""
+
+import functools
+from collections.abc import Callable, Iterable
+from itertools import combinations
+from typing import TypeAlias
 
 import chex
 import jax
 import jax.numpy as jnp
 
-from core_jax.types import DELTAS, JUMP, PAD, WAIT, Board, Failure, Verdict
+from core_jax.types import DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure, Verdict
+
+Cell: TypeAlias = tuple[jax.Array, jax.Array]  # row and column
+IsHole: TypeAlias = Callable[[Cell], jax.Array]
+BITS = 32  # cells to a word of packed holes
+PACKED_SIZE = 16  # up to here a word is found by a chain of selects, which vectorises; a gather does not
 
 
 def step(holes: jax.Array, positions: jax.Array, moves: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Moves every agent once.
 
-    Args: holes bool [n, n]; positions int32 [K, 2]; moves int8 [K], codes of `MOVES`, JUMP or PAD.
+    Args: holes bool [n, n]; positions int32 [K, 2]; moves int8 [K], codes of `MOVES`, or PAD to stay; any other code,
+    as JUMP, is an illegal move.
     Returns: positions int32 [K, 2] after the step (agents off the board are clipped to it), the `Failure` int32 [] of
     the step, and the first agent int32 [] concerned (-1 if none). Following and rotating are allowed; meeting in a cell
     (vertex conflict) and exchanging cells (swap conflict) are not.
     """
     chex.assert_rank([holes, positions, moves], [2, 2, 1])
+    chex.assert_equal_shape_prefix([positions, moves], 1)
     size = holes.shape[0]
-    deltas = jnp.array((*DELTAS, DELTAS[WAIT]), jnp.int32)  # JUMP goes nowhere: it fails before it matters
-    target = positions + deltas[jnp.where(moves == PAD, WAIT, moves)]
-    inside = jnp.all((target >= 0) & (target < size), axis=-1)
-    target = jnp.clip(target, 0, size - 1)
-    others = ~jnp.eye(positions.shape[0], dtype=bool)
-    same_target = jnp.all(target[:, None] == target[None], axis=-1)
-    takes_place_of = jnp.all(target[:, None] == positions[None], axis=-1)
-    failing = jnp.stack(
-        [
-            ~inside | (moves == JUMP),
-            holes[target[:, 0], target[:, 1]],
-            jnp.any(same_target & others, axis=1),
-            jnp.any(takes_place_of & takes_place_of.T & others, axis=1),
-        ]
-    )
-    kinds = jnp.any(failing, axis=1)
-    kind = jnp.argmax(kinds)
-    failed = kinds[kind]
-    failure = jnp.where(failed, Failure.ILLEGAL_MOVE + kind, Failure.NONE).astype(jnp.int32)
-    agent = jnp.where(failed, jnp.argmax(failing[kind]), -1).astype(jnp.int32)
-    return target, failure, agent
+    cells = _cells(positions)
+    targets = [_target(cell, move) for cell, move in zip(cells, moves, strict=True)]
+    # Off the board some cell of it is read instead: the illegal move is reported before the hole.
+    code = _first_failure(size, lambda cell: holes[cell], cells, targets, moves)
+    reached = jnp.clip(jnp.array(targets, jnp.int32), 0, size - 1)
+    return reached, *_failure_and_agent(code, len(cells))
 
 
 def verdict(board: Board, moves: jax.Array) -> Verdict:
     """Plays a whole plan from the starts: the first failure, or the plan's costs.
 
-    Args: one board; moves int8 [K, T]. Returns: `Verdict`. Vmap over boards and plans together.
+    Args: one board; moves int8 [K, T], as for `step`. Returns: `Verdict`. Vmap over boards and plans together.
     """
     chex.assert_rank([board.holes, board.starts, moves], [2, 2, 2])
     chex.assert_equal_shape_prefix([board.starts, board.goals, moves], 1)
+    size, (agents, steps) = board.holes.shape[0], moves.shape
+    # The narrowest numbers that hold a cell's index and a time: twice as narrow is twice as many at once.
+    number = jnp.int16 if max(size * size, steps + 2) < 1 << 15 else jnp.int32
+    starts, goals = _cells(board.starts.astype(number)), _cells(board.goals.astype(number))
+    is_hole = _lookup(board.holes)
 
     def play(carry, joint_move):
-        positions, arrivals, failure, agent, time = carry
-        moved, new_failure, new_agent = step(board.holes, positions, joint_move)
-        going = failure == Failure.NONE
-        failure = jnp.where(going, new_failure, failure)
-        agent = jnp.where(going, new_agent, agent)
-        time = time + (failure == Failure.NONE)
-        positions = jnp.where(failure == Failure.NONE, moved, positions)
-        away = jnp.any(positions != board.goals, axis=-1)
+        cells, arrivals, code, time = carry
+        targets = [_target(cell, move) for cell, move in zip(cells, joint_move, strict=True)]
+        code = jnp.where(code == 0, _first_failure(size, is_hole, cells, targets, joint_move), code)
+        legal = code == 0
+        time += legal.astype(number)
+        cells = [
+            (jnp.where(legal, to[0], at[0]), jnp.where(legal, to[1], at[1]))
+            for to, at in zip(targets, cells, strict=True)
+        ]
         # An agent seen away from its goal at time t arrives at t + 1 at the earliest.
-        arrivals = jnp.where(away, time + 1, arrivals)
-        return (positions, arrivals, failure, agent, time), None
+        home = [_same(cell, goal) for cell, goal in zip(cells, goals, strict=True)]
+        arrivals = [jnp.where(at, arrival, time + number(1)) for at, arrival in zip(home, arrivals, strict=True)]
+        return (cells, arrivals, code, time), None
 
-    away = jnp.any(board.starts != board.goals, axis=-1)
-    start = (board.starts, away.astype(jnp.int32), jnp.int32(Failure.NONE), jnp.int32(-1), jnp.int32(0))
-    (positions, arrivals, failure, agent, time), _ = jax.lax.scan(play, start, moves.T)
+    arrivals = [(~_same(start, goal)).astype(number) for start, goal in zip(starts, goals, strict=True)]
+    start = (starts, arrivals, number(0), number(0))
+    (cells, arrivals, code, time), _ = jax.lax.scan(play, start, list(moves))
 
-    at_goal = jnp.all(positions == board.goals, axis=-1)
-    length = jnp.max(jnp.sum(moves != PAD, axis=1))
-    short = (failure == Failure.NONE) & ~jnp.all(at_goal)
-    agent = jnp.where(short, jnp.argmin(at_goal), agent).astype(jnp.int32)
-    failed_at = jnp.where(short, length, jnp.where(failure == Failure.NONE, -1, time))
-    failure = jnp.where(short, Failure.GOAL_NOT_REACHED, failure).astype(jnp.int32)
-    valid = failure == Failure.NONE
+    home = [_same(cell, goal) for cell, goal in zip(cells, goals, strict=True)]
+    length = jnp.max(jnp.sum(moves != PAD, axis=1, dtype=jnp.int32))
+    failed = code != 0
+    code = jnp.where(
+        failed, code, _first_code([(Failure.GOAL_NOT_REACHED, i, ~at) for i, at in enumerate(home)], agents)
+    )
+    valid = code == 0
+    failure, agent = _failure_and_agent(code, agents)
+    arrivals = [arrival.astype(jnp.int32) for arrival in arrivals]
     return Verdict(
         failure=failure,
         agent=agent,
-        step=failed_at.astype(jnp.int32),
-        makespan=jnp.where(valid, jnp.max(arrivals), -1),
-        sum_of_costs=jnp.where(valid, jnp.sum(arrivals), -1),
-        legal_steps=jnp.minimum(time, length),
-        at_goal=at_goal,
+        step=jnp.where(failed, time, jnp.where(valid, -1, length)).astype(jnp.int32),
+        makespan=jnp.where(valid, functools.reduce(jnp.maximum, arrivals), -1),
+        sum_of_costs=jnp.where(valid, sum(arrivals), -1),
+        legal_steps=jnp.minimum(time, length).astype(jnp.int32),
+        at_goal=jnp.array(home),
     )
+
+
+def _cells(positions: jax.Array) -> list[Cell]:
+    """[K, 2] as a cell for each agent."""
+    return [(row, column) for row, column in positions]
+
+
+def _target(cell: Cell, move: jax.Array) -> Cell:
+    """Where a move leads, on the board or off it; codes that are no move lead nowhere."""
+    row, column = cell
+    return row + (move == DOWN) - (move == UP), column + (move == RIGHT) - (move == LEFT)
+
+
+def _same(one: Cell, other: Cell) -> jax.Array:
+    return (one[0] == other[0]) & (one[1] == other[1])
+
+
+def _first_failure(
+    size: int, is_hole: IsHole, cells: list[Cell], targets: list[Cell], moves: Iterable[jax.Array]
+) -> jax.Array:
+    """The code of what is wrong with a step from `cells` to `targets`, 0 if nothing is."""
+    pairs = list(combinations(range(len(cells)), 2))  # the first of a pair is the one that is named
+    illegal = (_is_illegal(size, cell, move) for cell, move in zip(targets, moves, strict=True))
+    meeting = ((i, _same(targets[i], targets[j])) for i, j in pairs)
+    exchanging = ((i, _same(targets[i], cells[j]) & _same(targets[j], cells[i])) for i, j in pairs)
+    found = {
+        Failure.ILLEGAL_MOVE: enumerate(illegal),
+        Failure.HOLE: enumerate(is_hole(cell) for cell in targets),
+        Failure.VERTEX_CONFLICT: meeting,
+        Failure.SWAP_CONFLICT: exchanging,
+    }
+    return _first_code([(kind, i, seen) for kind, agents in found.items() for i, seen in agents], len(cells))
+
+
+def _is_illegal(size: int, target: Cell, move: jax.Array) -> jax.Array:
+    row, column = target
+    off_board = (row < 0) | (row >= size) | (column < 0) | (column >= size)
+    return off_board | (move < PAD) | (move > WAIT)
+
+
+def _first_code(found: list[tuple[Failure, int, jax.Array]], agents: int) -> jax.Array:
+    """The first of (failure, agent, whether it is so) that is so, as one number: failure x agents + agent; else 0."""
+    code = jnp.int16(0)
+    for failure, agent, seen in reversed(found):
+        code = jnp.where(seen, jnp.int16(failure * agents + agent), code)
+    return code
+
+
+def _failure_and_agent(code: jax.Array, agents: int) -> tuple[jax.Array, jax.Array]:
+    """What `_first_code` put into one number: `Failure` and agent (-1 if none), both int32."""
+    code = code.astype(jnp.int32)
+    return code // agents, jnp.where(code == 0, -1, code % agents)
+
+
+def _lookup(holes: jax.Array) -> IsHole:
+    """Whether a cell is a hole of bool [n, n]; what it tells of a cell off the board means nothing."""
+    size = holes.shape[0]
+    if size > PACKED_SIZE:
+        return lambda cell: holes[cell]
+    bits = [hole.astype(jnp.uint32) << i % BITS for i, hole in enumerate(holes.reshape(-1))]
+    words = [functools.reduce(jnp.bitwise_or, bits[i : i + BITS]) for i in range(0, len(bits), BITS)]
+
+    def is_hole(cell: Cell) -> jax.Array:
+        index = cell[0] * size + cell[1]
+        word = words[0]
+        for i, later in enumerate(words[1:], 1):
+            word = jnp.where(index >= i * BITS, later, word)
+        return (word >> (index & (BITS - 1)).astype(jnp.uint32)) & 1 == 1
+
+    return is_hole

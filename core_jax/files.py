@@ -1,21 +1,30 @@
 """Files and folders that are there whole or not at all: written beside, then renamed."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from core_jax.errors import InputError
+
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yields a path beside `path` to write to; on success it takes the place of `path`, else it is removed."""
+    """Yields a path beside `path` to write to; on success it takes the place of `path`, else it is removed.
+
+    An OSError that knows no file, such as that of a full disk, is given the name of this one.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.part")
     try:
         yield beside
         os.replace(beside, path)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
     finally:
         beside.unlink(missing_ok=True)
 
@@ -38,3 +47,36 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     """Writes `data` to `path`, whole or not at all."""
     with replacing(path) as beside:
         beside.write_bytes(data)
+
+
+@contextlib.contextmanager
+def locked(folder: str | Path, told: str = "") -> Iterator[None]:
+    """Makes `folder` and keeps other processes from working in it; it may be removed meanwhile.
+
+    Raises InputError, of the text `told`, where another process does.
+    """
+    descriptor = _lock(Path(folder), told or f"{folder}: another process runs here; wait for it, or choose a folder")
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(folder: Path, told: str) -> int:
+    """A descriptor of `folder` that holds its lock."""
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:  # removed by a process that has just finished
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
+                return descriptor
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise InputError(told) from error
+        except FileNotFoundError:
+            pass
+        os.close(descriptor)

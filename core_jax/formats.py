@@ -1,34 +1,51 @@
 """The row: one board with its labels, as a line of JSONL or a row of Parquet."""
 
 import contextlib
+import dataclasses
+import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-import jax
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from core_jax.columns import records_of, table_of
 from core_jax.config import EnvConfig
 from core_jax.decoding import convert
 from core_jax.errors import InputError
 from core_jax.files import replacing
 from core_jax.generator import Batch
-from core_jax.types import LETTERS, MOVES, PAD, STATUS_NAMES, WAIT, Board, Labels
+from core_jax.types import (
+    CERTIFICATE_NAMES,
+    LETTERS,
+    MOVES,
+    PAD,
+    STATUS_NAMES,
+    WAIT,
+    Board,
+    Certificate,
+    Labels,
+    Status,
+)
 
-MAX_BOARD_SIZE = 16
-CHUNK_ROWS = 8192
+# What is read of a file at once, and never less than one row.
+CHUNK_BYTES, CHUNK_ROWS = 1 << 18, 512
+CERTIFICATES = CERTIFICATE_NAMES[1:]  # of a row without one, null says so
 R = TypeVar("R", bound=msgspec.Struct)
+Cost = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
-class Row(msgspec.Struct, frozen=True):
-    """A board, its labels, and a plan that reaches `sum_of_costs`. Labels are null until solved, or where unsolvable.
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A board, its labels, and plans that reach them. Labels are null until solved, or where unsolvable or undecided.
 
-    grid: `.` frozen, `H` hole. status: solvable, unsolvable or undecided. plan: a string of U D L R W for each agent.
-    Raises ValueError where a field contradicts another.
+    grid: `.` frozen, `H` hole. status: solvable, unsolvable or undecided. plan: a string of U D L R W for each agent,
+    together of cost `sum_of_costs`. makespan_plan: one that reaches `makespan`, where asked for. certificate: why the
+    labels are certain, by name of `Certificate`. Raises ValueError where a field contradicts another.
     """
 
     id: str
@@ -39,24 +56,28 @@ class Row(msgspec.Struct, frozen=True):
     goals: list[tuple[int, int]]
     hole_ratio: float | None = None
     status: str | None = None
-    makespan: int | None = None
-    sum_of_costs: int | None = None
+    makespan: Cost | None = None
+    sum_of_costs: Cost | None = None
     wait_required: bool | None = None
     plan: list[str] | None = None
+    makespan_plan: list[str] | None = None
+    certificate: str | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.size <= MAX_BOARD_SIZE:
-            raise ValueError(f"size is {self.size}; choose 1 to {MAX_BOARD_SIZE}")
-        if self.agents < 1:
-            raise ValueError(f"agents is {self.agents}; there must be at least 1")
+        for name, number in (("size", self.size), ("agents", self.agents)):
+            if number < 1:
+                raise ValueError(f"{name} is {number}; there must be at least 1")
         _check_grid(self.grid, self.size)
         _check_cells("starts", self.starts, self)
         _check_cells("goals", self.goals, self)
-        if self.plan is not None:
-            check_plan(self.plan, self.agents)
+        _check_word("status", self.status, STATUS_NAMES)
+        _check_word("certificate", self.certificate, CERTIFICATES)
+        for name, plan in (("plan", self.plan), ("makespan_plan", self.makespan_plan)):
+            if plan is not None:
+                check_plan(plan, self.agents, name)
 
 
-class PlanRow(msgspec.Struct, frozen=True):
+class PlanRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A plan for the board of the same id."""
 
     id: str
@@ -77,17 +98,39 @@ SCHEMA = pa.schema(
         ("sum_of_costs", pa.int32()),
         ("wait_required", pa.bool_()),
         ("plan", pa.list_(pa.string())),
+        ("makespan_plan", pa.list_(pa.string())),
+        ("certificate", pa.string()),
     ]
 )
 
 
-def check_plan(plan: list[str], agents: int) -> None:
+def check_plan(plan: list[str], agents: int, name: str = "plan") -> None:
     """Raises ValueError unless `plan` is a string of known moves for each agent."""
     if len(plan) != agents:
-        raise ValueError(f"plan has {len(plan)} strings for {agents} agents; give one string an agent")
+        raise ValueError(f"{name} has {len(plan)} strings for {agents} agents; give one string an agent")
     for agent, moves in enumerate(plan):
-        if unknown := [letter for letter in moves if letter not in MOVES]:
-            raise ValueError(f"plan[{agent}] has the move {unknown[0]!r}; use {' '.join(MOVES)} only")
+        if unknown := moves.strip(MOVES):
+            raise ValueError(f"{name}[{agent}] has the move {unknown[0]!r}; use {' '.join(MOVES)} only")
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Consecutive rows of a file as they lie there, not decoded yet: cheap to read and to skip.
+
+    first: the number of the first line, or row of Parquet, from 1. Good and bad ones count, blank lines too.
+    """
+
+    path: Path
+    first: int
+    raw: list[bytes] | pa.RecordBatch
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the rows in memory, as they are."""
+        return sum(map(len, self.raw)) if isinstance(self.raw, list) else self.raw.nbytes
 
 
 def read_rows(
@@ -96,24 +139,66 @@ def read_rows(
     on_error: Callable[[InputError], None],
     check: Callable[[R], object] = lambda row: None,
 ) -> Iterator[list[R]]:
-    """Yields the rows of a `.jsonl` or `.parquet` file in chunks of at most CHUNK_ROWS.
+    """Yields the rows of a `.jsonl` or `.parquet` file in chunks.
 
     A bad row, or one on which `check` raises ValueError, is left out and told to `on_error` with its line (from 1).
     Raises InputError where the file itself cannot be read.
     """
-    raw = _raw_parquet(Path(path)) if ending(path) == ".parquet" else _raw_jsonl(Path(path), on_error)
-    while chunk := list(itertools.islice(raw, CHUNK_ROWS)):
-        rows = []
-        for place, fields in chunk:
+    for chunk in read_chunks(path):
+        yield list(decode(chunk, kind, on_error, check))
+
+
+def read_chunks(path: str | Path, skip: int = 0) -> Iterator[Chunk]:
+    """Yields what follows the first `skip` rows of a file. Raises InputError where it cannot be read."""
+    path = Path(path)
+    return _parquet_chunks(path, skip) if ending(path) == ".parquet" else _jsonl_chunks(path, skip)
+
+
+def decode(
+    chunk: Chunk,
+    kind: type[R],
+    on_error: Callable[[InputError], None],
+    check: Callable[[R], object] = lambda row: None,
+) -> Iterator[R]:
+    """Yields the good rows of a chunk; the others are told to `on_error`, as in `read_rows`."""
+    mark = ":" if isinstance(chunk.raw, list) else ": row "
+    quickly: Callable[[Any], R] = functools.partial(msgspec.convert, type=kind)
+    records: Iterable[Any] = chunk.raw
+    if isinstance(chunk.raw, list):
+        quickly = msgspec.json.Decoder(kind).decode
+    else:
+        with _parquet_errors(chunk.path):
+            records = records_of(chunk.raw)
+    for number, raw in enumerate(records, chunk.first):
+        try:
+            row = quickly(raw)
+        except _REFUSED:
+            if isinstance(raw, bytes) and not raw.strip():
+                continue
             try:
-                row = convert(fields, kind, place)
-                check(row)
-                rows.append(row)
+                row = _carefully(raw, kind, f"{chunk.path}{mark}{number}")
             except InputError as error:
                 on_error(error)
-            except ValueError as error:
-                on_error(InputError(f"{place}: {error}"))
-        yield rows
+                continue
+        try:
+            check(row)
+        except ValueError as error:
+            on_error(InputError(f"{chunk.path}{mark}{number}: {error}"))
+        else:
+            yield row
+
+
+_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def _carefully(raw: Any, kind: type[R], place: str) -> R:
+    """What a record holds, read field by field for an error that names place, field, value and remedy."""
+    if isinstance(raw, bytes):
+        try:
+            raw = msgspec.json.decode(raw)
+        except _REFUSED as error:
+            raise InputError(f"{place}: not JSON ({error}); one object a line") from error
+    return convert(raw, kind, place)
 
 
 def read_all(path: str | Path) -> list[Row]:
@@ -132,9 +217,7 @@ def row_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Callabl
     with replacing(path) as beside:
         if form == ".parquet":
             with pq.ParquetWriter(beside, schema) as parquet:
-                yield lambda rows: parquet.write_table(
-                    pa.Table.from_pylist([msgspec.to_builtins(row) for row in rows], schema)
-                )
+                yield lambda rows: parquet.write_table(table_of(list(rows), schema))
         else:
             encoder = msgspec.json.Encoder()
             with open(beside, "wb") as lines:
@@ -153,6 +236,20 @@ def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
             write(chunk)
 
 
+def join_files(paths: Iterable[Path], path: Path, schema: pa.Schema = SCHEMA) -> None:
+    """Writes the rows of some files, all of the ending of `path`, into one, whole or not at all; each file in turn."""
+    with replacing(path) as beside:
+        if ending(path) == ".parquet":
+            with pq.ParquetWriter(beside, schema) as parquet:
+                for part in paths:
+                    parquet.write_table(pq.read_table(part, schema=schema))
+        else:
+            with open(beside, "wb") as whole:
+                for part in paths:
+                    with open(part, "rb") as lines:
+                        shutil.copyfileobj(lines, whole, 1 << 20)
+
+
 def ending(path: str | Path) -> str:
     """`.jsonl` or `.parquet`; raises InputError on any other ending."""
     form = Path(path).suffix
@@ -161,46 +258,86 @@ def ending(path: str | Path) -> str:
     return form
 
 
-def boards_of(rows: list[Row]) -> Board:
+def boards_of(rows: Sequence[Row]) -> Board:
     """The boards of rows of one size and number of agents: a `Board` of numpy arrays with leading axis B."""
-    size = rows[0].size
-    letters = np.array(["".join(row.grid) for row in rows])
-    holes = letters.view("U1").reshape(len(rows), size, size) == "H"
-    starts = np.array([row.starts for row in rows], np.int32)
-    goals = np.array([row.goals for row in rows], np.int32)
+    size, agents = rows[0].size, rows[0].agents
+    letters = "".join(itertools.chain.from_iterable(row.grid for row in rows)).encode()
+    holes = (np.frombuffer(letters, np.uint8) == ord("H")).reshape(len(rows), size, size)
+
+    def cells(each: Iterable[list[tuple[int, int]]]) -> np.ndarray:
+        numbers = itertools.chain.from_iterable(itertools.chain.from_iterable(each))
+        return np.fromiter(numbers, np.int32, len(rows) * agents * 2).reshape(len(rows), agents, 2)
+
+    starts, goals = cells(row.starts for row in rows), cells(row.goals for row in rows)
     return Board(holes, starts, goals)  # type: ignore[arg-type]
 
 
-def moves_of(plans: list[list[str]], horizon: int) -> np.ndarray:
-    """Move strings to int8 [B, K, horizon], padded with PAD."""
-    moves = np.full((len(plans), len(plans[0]), horizon), PAD, np.int8)
-    for row, plan in enumerate(plans):
-        for agent, letters in enumerate(plan):
-            moves[row, agent, : len(letters)] = [MOVES.index(letter) for letter in letters]
-    return moves
+def moves_of(plans: Sequence[list[str]], horizon: int) -> np.ndarray:
+    """Plans for one number of agents to int8 [B, K, horizon], padded with PAD. Raises ValueError on an unknown move."""
+    letters = "".join(letters.ljust(horizon) for plan in plans for letters in plan).encode("ascii")
+    codes = _CODES[np.frombuffer(letters, np.uint8)].reshape(len(plans), len(plans[0]), horizon)
+    if codes.min(initial=0) < PAD:
+        raise ValueError(f"a plan has a move that is none of {' '.join(MOVES)}")
+    return codes
 
 
 def plan_of(moves: np.ndarray) -> list[str]:
     """Moves int8 [K, T] to one string an agent, all as long as the longest: who is done waits."""
-    length = int((moves != PAD).sum(axis=1).max())
-    letters = np.array(list(LETTERS))[np.where(moves == PAD, WAIT, moves)[:, :length]]
-    return ["".join(row) for row in letters]
+    return plans_of(moves[None])[0]
 
 
-def labelled(row: Row, labels: Labels, i: int) -> Row:
-    """`row` with the labels at place `i`."""
-    solvable = bool(labels.solvable[i])
-    free_cells = row.size * row.size - 2 * row.agents
-    holes = sum(line.count("H") for line in row.grid)
+def plans_of(moves: np.ndarray) -> list[list[str]]:
+    """Moves int8 [B, K, T] to the plan of each board, as `plan_of`."""
+    boards, agents, steps = moves.shape
+    letters = _LETTERS[moves].tobytes().decode()  # PAD, which is -1, takes the last
+    lengths = (moves != PAD).sum(axis=2).max(axis=1).tolist()
+    begins = [range(board * agents * steps, (board + 1) * agents * steps, steps) for board in range(boards)]
+    return [[letters[begin : begin + length] for begin in of] for of, length in zip(begins, lengths, strict=True)]
+
+
+_LETTERS = np.frombuffer((LETTERS + MOVES[WAIT]).encode(), np.uint8)
+_CODES = np.full(256, PAD - 1, np.int8)
+_CODES[[ord(letter) for letter in f"{MOVES} "]] = [*range(len(MOVES)), PAD]
+
+
+def labelled(rows: Sequence[Row], labels: Labels) -> list[Row]:
+    """The rows with their labels; plans that reach the makespan where `labels` has them."""
+    fields = (labels.status, labels.certificate, labels.makespan, labels.sum_of_costs, labels.wait_required)
+    numbers = (np.asarray(field).tolist() for field in fields)
+    plans = plans_of(np.asarray(labels.moves))
+    shortest: Sequence[list[str] | None] = [None] * len(rows)
+    if labels.makespan_moves is not None:
+        shortest = plans_of(np.asarray(labels.makespan_moves))
+    return [_labelled(*row) for row in zip(rows, *numbers, plans, shortest, strict=True)]
+
+
+def _labelled(
+    row: Row,
+    status: int,
+    certificate: int,
+    makespan: int,
+    cost: int,
+    wait: bool,
+    plan: list[str],
+    makespan_plan: list[str] | None,
+) -> Row:
+    solvable = status == Status.SOLVABLE
     return msgspec.structs.replace(
         row,
-        hole_ratio=row.hole_ratio if row.hole_ratio is not None else round(holes / max(free_cells, 1), 4),
-        status=STATUS_NAMES[int(labels.status[i])],
-        makespan=int(labels.makespan[i]) if solvable else None,
-        sum_of_costs=int(labels.sum_of_costs[i]) if solvable else None,
-        wait_required=bool(labels.wait_required[i]) if solvable else None,
-        plan=plan_of(np.asarray(labels.moves[i])) if solvable else None,
+        hole_ratio=row.hole_ratio if row.hole_ratio is not None else _hole_ratio(row),
+        status=STATUS_NAMES[status],
+        makespan=makespan if solvable else None,
+        sum_of_costs=cost if solvable else None,
+        wait_required=wait if solvable else None,
+        plan=plan if solvable else None,
+        makespan_plan=makespan_plan if solvable else None,
+        certificate=CERTIFICATE_NAMES[certificate] if certificate != Certificate.NONE else None,
     )
+
+
+def _hole_ratio(row: Row) -> float:
+    holes = sum(line.count("H") for line in row.grid)
+    return round(holes / max(row.size * row.size - 2 * row.agents, 1), 4)
 
 
 def rows_of(batches: dict[int, Batch], config: EnvConfig) -> list[Row]:
@@ -208,39 +345,58 @@ def rows_of(batches: dict[int, Batch], config: EnvConfig) -> list[Row]:
     rows: dict[int, Row] = {}
     for size, batch in batches.items():
         cell = config.sizes[size]
-        letters = np.where(np.asarray(batch.boards.holes), "H", ".")
         name = f"{config.agents}ag_{size}x{size}_hr{cell.hole_ratio:.2f}_wr{cell.wait_ratio:.2f}"
-        starts, goals = _cells(batch.boards.starts), _cells(batch.boards.goals)
-        for i, place in enumerate(batch.index.tolist()):
-            grid = ["".join(line) for line in letters[i]]
-            row = Row(f"{name}_{place:06d}", size, config.agents, grid, starts[i], goals[i], cell.hole_ratio)
-            rows[place] = labelled(row, batch.labels, i)
+        places = batch.index.tolist()
+        fields = (places, _grids(batch.boards.holes), _cells(batch.boards.starts), _cells(batch.boards.goals))
+        bare = [
+            Row(f"{name}_{place:06d}", size, config.agents, grid, starts, goals, cell.hole_ratio)
+            for place, grid, starts, goals in zip(*fields, strict=True)
+        ]
+        rows.update(zip(places, labelled(bare, batch.labels), strict=True))
     return [rows[place] for place in sorted(rows)]
 
 
-def _cells(cells: jax.Array) -> list[list[tuple[int, int]]]:
+def _grids(holes: Any) -> list[list[str]]:
+    boards, size, _ = holes.shape
+    letters = np.where(np.asarray(holes), b"H", b".").tobytes().decode()
+    lines = [letters[begin : begin + size] for begin in range(0, len(letters), size)]
+    return [lines[begin : begin + size] for begin in range(0, boards * size, size)]
+
+
+def _cells(cells: Any) -> list[list[tuple[int, int]]]:
     return [[(row, column) for row, column in board] for board in np.asarray(cells).tolist()]
 
 
-def _raw_jsonl(path: Path, on_error: Callable[[InputError], None]) -> Iterator[tuple[str, Any]]:
+def _jsonl_chunks(path: Path, skip: int) -> Iterator[Chunk]:
     try:
         with open(path, "rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    try:
-                        yield f"{path}:{number}", msgspec.json.decode(line)
-                    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                        on_error(InputError(f"{path}:{number}: not JSON ({error}); one object a line"))
+            first = 1 + sum(1 for _ in itertools.islice(lines, skip))
+            while raw := lines.readlines(CHUNK_BYTES):
+                yield Chunk(path, first, raw)
+                first += len(raw)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
 
 
-def _raw_parquet(path: Path) -> Iterator[tuple[str, Any]]:
+def _parquet_chunks(path: Path, skip: int) -> Iterator[Chunk]:
+    with _parquet_errors(path), pq.ParquetFile(path) as parquet:
+        begin = 0  # of a row group
+        for group in range(parquet.num_row_groups):
+            first, rows = begin, parquet.metadata.row_group(group).num_rows
+            begin += rows
+            if begin <= skip:
+                continue
+            for batch in parquet.iter_batches(CHUNK_ROWS, [group]):
+                wanted = batch.slice(max(skip - first, 0))
+                if len(wanted):
+                    yield Chunk(path, first + len(batch) - len(wanted) + 1, wanted)
+                first += len(batch)
+
+
+@contextlib.contextmanager
+def _parquet_errors(path: Path) -> Iterator[None]:
     try:
-        with pq.ParquetFile(path) as parquet:
-            number = itertools.count(1)
-            for batch in parquet.iter_batches(CHUNK_ROWS):
-                yield from ((f"{path}: row {next(number)}", fields) for fields in batch.to_pylist())
+        yield
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]}); check it") from error
 
@@ -251,8 +407,13 @@ def _check_grid(grid: list[str], size: int) -> None:
     for number, line in enumerate(grid):
         if len(line) != size:
             raise ValueError(f"grid[{number}] is {line!r:.40}, not {size} cells long")
-        if unknown := [letter for letter in line if letter not in ".H"]:
+        if unknown := line.strip(".H"):
             raise ValueError(f"grid[{number}] holds {unknown[0]!r}; use '.' for frozen and 'H' for a hole")
+
+
+def _check_word(name: str, word: str | None, choices: Sequence[str]) -> None:
+    if word is not None and word not in choices:
+        raise ValueError(f"{name} is {word!r:.40}; choose from {', '.join(choices)}, or null")
 
 
 def _check_cells(name: str, cells: list[tuple[int, int]], row: Row) -> None:

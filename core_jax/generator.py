@@ -1,197 +1,239 @@
-"""EnvConfig + seed + count -> certified boards.
+"""EnvConfig + seed + index -> a certified board.
 
-The distribution: a map with exactly the configured number of holes and a pair of goals are drawn uniformly, until some
-pair of starts puts the board into the wanted stratum (solvable, with or without a forced wait); one such pair is picked
-uniformly from the flood of that map. Compared with drawing whole boards and rejecting those outside the stratum, each
-map that has the stratum counts once, not once for each of its pairs.
+The index alone decides the stratum of a board, by `quotas`; config, seed and index decide the board: the first attempt
+of the index's own stream that has the stratum. So a set can be drawn in pieces, in any batches, on any number of
+processes and devices.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
+import msgspec
 import numpy as np
 
-from core_jax.bitboards import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, side
-from core_jax.config import EnvConfig, holes_of, largest_remainder
+from core_jax.attempts import Attempts, Lanes, attempt, join
+from core_jax.config import EnvConfig, holes_of
 from core_jax.errors import InputError
-from core_jax.floods import CostTable
-from core_jax.parallel import cores, on_all_cores
-from core_jax.solver import BLOCK, concatenate, flood, read_labels
-from core_jax.types import Board, Labels
+from core_jax.parallel import workers
+from core_jax.quotas import assign
+from core_jax.solver import BLOCK, concatenate
+from core_jax.types import Board, Labels, Status
 
-# A stratum found on fewer than one map in so many is given up.
-MAPS_PER_BOARD = 256
-MIN_MAPS = 16384
+# So many attempts are made at a board; on a stratum met by one in 256, one board in 10^13 needs more.
+MAX_ATTEMPTS = 8192
+# A config is reachable where each stratum is met by at least so many of so many attempts.
+REACHED, REACH_ATTEMPTS = 16, 4096
+ROUND = 8  # blocks a worker is given at once
+SPECULATION = 8  # attempts at one board in a round: at most one for so many that a board needs on average
 
 
 @dataclasses.dataclass(frozen=True)
 class Stratum:
-    """Boards of one size, with `holes` holes, on which an optimal plan must wait or need not."""
+    """Boards of one size and number of agents, with `holes` holes, whose optimal plans must wait or need not."""
 
     size: int
+    agents: int
     holes: int
     wait: bool
 
     def __str__(self) -> str:
+        agents = f"{self.agents} agent{'s' * (self.agents > 1)}"
         waits = "with a forced wait" if self.wait else "without a forced wait"
-        return f"{self.size}x{self.size} boards with {self.holes} holes {waits}"
+        return f"{self.size}x{self.size} boards for {agents} with {self.holes} holes {waits}"
+
+
+class Acceptance(msgspec.Struct, frozen=True):
+    """How the boards of one stratum came about.
+
+    drawn: attempts at them, each board's own included; those made beyond, to fill a block, are not counted, so the
+    figures of a set are the sums of those of its pieces, however it was cut. met: which of them have the stratum: the
+    boards. An attempt is one map with goals for two agents; for others it is one whole board, and of those were
+    `solvable`, `unsolvable`, `undecided`, and with a forced wait `waiting`; None for two agents.
+    """
+
+    size: int
+    agents: int
+    holes: int
+    wait: bool
+    drawn: int
+    met: int
+    solvable: int | None = None
+    unsolvable: int | None = None
+    undecided: int | None = None
+    waiting: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """Certified boards of one size. `index` int [B] is each board's place in the whole set; numpy arrays throughout."""
+    """Certified boards of one size, by rising index; numpy arrays throughout.
+
+    index: int [B], each board's place in the whole set. acceptance: of each stratum that was drawn from.
+    """
 
     boards: Board
     labels: Labels
     index: np.ndarray
+    acceptance: tuple[Acceptance, ...]
 
 
 def generate(
-    config: EnvConfig, seed: int, count: int, on_progress: Callable[[int], None] = lambda boards: None
+    config: EnvConfig,
+    seed: int,
+    count: int,
+    on_progress: Callable[[int], None] = lambda boards: None,
+    first: int = 0,
 ) -> dict[int, Batch]:
-    """Draws `count` certified boards, by map size.
+    """Draws the boards first .. first + count - 1 of the set of `config` and `seed`, by map size.
 
-    Sizes and, within a size, forced waits have exactly the configured shares, rounded by largest remainder. The boards
-    depend on config, seed and count alone; within a stratum, fewer boards are a prefix of more. `on_progress` is told
-    of boards as they are made. Raises InputError where a stratum is not found.
+    In every set from 0 on, sizes and, within a size, forced waits have their configured shares within one board. A
+    board depends on config, seed and index alone. `on_progress` is told of boards as they are made. Memory grows with
+    `count`: for a large set call with one `first` after another. Raises InputError where a stratum is not found.
     """
-    if config.agents != 2:
-        raise InputError(f"agents is {config.agents}: the generator draws boards for 2 agents; set agents to 2")
-    if count < 1:
-        raise InputError(f"count is {count}: ask for at least one board")
-    if not 0 <= seed < 1 << 32:
-        raise InputError(f"seed is {seed}: choose 0 to {(1 << 32) - 1}")
-    shares = [cell.data_ratio for cell in config.sizes.values()]
-    counts = dict(zip(config.sizes, largest_remainder(shares, count), strict=True))
-    order = np.random.default_rng(seed).permutation(count)  # where each board stands in the whole set
-    batches, used = {}, 0
-    for size, boards in counts.items():
-        if boards:
-            index = order[used : used + boards]
-            batches[size] = _of_size(config, size, jax.random.key(seed), index, on_progress)
-            used += boards
+    _check(config, seed, count, first)
+    share, rank = assign([cell.data_ratio for cell in config.sizes.values()], first, count)
+    batches = {}
+    for place, (size, cell) in enumerate(config.sizes.items()):
+        mine = np.flatnonzero(share == place)
+        if len(mine):
+            stratum, _ = assign([cell.wait_ratio, 1 - cell.wait_ratio], int(rank[mine[0]]), len(mine))
+            source = _Source.of(config, size, seed)
+            batches[size] = _draw(source, first + mine, stratum == 0, on_progress)
     return batches
 
 
 def check_reachable(config: EnvConfig, seed: int) -> None:
-    """Raises InputError, saying which, where boards that `config` asks for are too rare to be found."""
+    """Raises InputError, saying which, where boards that `config` asks for are rarer than one in 256 attempts."""
+    _check(config, seed, 1, 0)
     for size, cell in config.sizes.items():
-        holes = holes_of(size, config.agents, cell.hole_ratio)
         for wait, share in ((True, cell.wait_ratio), (False, 1 - cell.wait_ratio)):
             if share * cell.data_ratio > 0:
-                draw_stratum(Stratum(size, holes, wait), jax.random.key(seed), 1)
+                _check_found(_Source.of(config, size, seed), wait)
 
 
-def _of_size(
-    config: EnvConfig, size: int, key: jax.Array, index: np.ndarray, on_progress: Callable[[int], None]
-) -> Batch:
-    cell = config.sizes[size]
-    holes = holes_of(size, config.agents, cell.hole_ratio)
-    waits, free = largest_remainder([cell.wait_ratio, 1 - cell.wait_ratio], len(index))
-    parts = []
-    for wait, count in ((True, waits), (False, free)):
-        if count:
-            parts += draw_stratum(Stratum(size, holes, wait), key, count, on_progress)
-    boards = jax.tree.map(lambda *fields: np.concatenate(fields), *(board for board, _ in parts))
-    return Batch(boards, concatenate([labels for _, labels in parts]), index)
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """Where the boards of one size come from: both strata, and the key of each one's streams, [2] by `wait`."""
+
+    size: int
+    agents: int
+    holes: int
+    streams: jax.Array
+
+    @classmethod
+    def of(cls, config: EnvConfig, size: int, seed: int) -> "_Source":
+        holes = holes_of(size, config.agents, config.sizes[size].hole_ratio)
+        key = jax.random.key(seed)
+        for part in (config.agents, size, holes):
+            key = jax.random.fold_in(key, part)
+        return cls(size, config.agents, holes, jax.random.split(key))
+
+    def stratum(self, wait: bool) -> Stratum:
+        return Stratum(self.size, self.agents, self.holes, wait)
+
+    def attempt(self, lanes: Lanes) -> Attempts:
+        return attempt(self.size, self.agents, self.holes, self.streams, lanes)
 
 
-def draw_stratum(
-    stratum: Stratum, key: jax.Array, count: int, on_progress: Callable[[int], None] = lambda boards: None
-) -> list[tuple[Board, Labels]]:
-    """The first `count` boards of a stratum's stream under `key`, in pieces of numpy arrays.
+class _Tally:
+    """Counts of attempts, by stratum."""
 
-    Raises InputError when the stratum is too rare: fewer than one board in MAPS_PER_BOARD maps.
+    def __init__(self) -> None:
+        self.drawn, self.met, self.waiting = np.zeros((3, 2), int)
+        self.status = np.zeros((2, len(Status)), int)
+
+    def add(self, lanes: Lanes, made: Attempts, counted: np.ndarray) -> None:
+        wait = lanes.wait[counted].astype(int)
+        np.add.at(self.drawn, wait, 1)
+        np.add.at(self.met, wait, made.met[counted])
+        if made.status is not None and made.waits is not None:
+            np.add.at(self.status, (wait, made.status[counted]), 1)
+            np.add.at(self.waiting, wait, made.waits[counted])
+
+    def acceptance(self, stratum: Stratum) -> Acceptance:
+        row = int(stratum.wait)
+        kinds = [int(kind) for kind in (*self.status[row], self.waiting[row])] if stratum.agents != 2 else []
+        found = int(self.drawn[row]), int(self.met[row])
+        return Acceptance(stratum.size, stratum.agents, stratum.holes, stratum.wait, *found, *kinds)
+
+
+def _draw(source: _Source, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], None]) -> Batch:
+    """The boards of `index`, all of one size: rounds of attempts at those that have no board yet."""
+    tally = _Tally()
+    tried = np.zeros(len(index), int)  # attempts at each board so far, none of which has its stratum
+    open_ = np.arange(len(index))
+    pieces: list[tuple[np.ndarray, Board, Labels]] = []
+    while len(open_):
+        places, numbers = _round(open_, wait, tried, tally)
+        lanes = Lanes(wait[places], index[places], numbers)
+        made = source.attempt(lanes)
+        # The lowest attempt wins, so that the board does not depend on how many were made at once.
+        met = np.flatnonzero(made.met & (numbers < MAX_ATTEMPTS))
+        won, order = np.unique(places[met], return_index=True)
+        last = np.full(len(index), MAX_ATTEMPTS)
+        last[won] = numbers[met[order]]
+        tally.add(lanes, made, numbers <= last[places])
+        np.add.at(tried, places, 1)
+        if len(won) and made.boards is not None and made.labels is not None:
+            rows = (np.cumsum(made.met) - 1)[met[order]]
+            pieces.append((won, *jax.tree.map(lambda field, rows=rows: field[rows], (made.boards, made.labels))))
+        open_ = np.setdiff1d(open_, won, assume_unique=True)
+        on_progress(len(won))
+        for place in open_[tried[open_] >= MAX_ATTEMPTS][:1]:
+            raise _not_found(source, bool(wait[place]), tally, f"board {index[place]}: none of {MAX_ATTEMPTS}")
+    won, boards, labels = zip(*pieces, strict=True)
+    order = np.argsort(np.concatenate(won))
+    board, label = jax.tree.map(lambda field: field[order], (join(boards), concatenate(labels)))
+    acceptance = tuple(tally.acceptance(source.stratum(kind)) for kind in (False, True) if kind in wait)
+    return Batch(board, label, index, acceptance)
+
+
+def _round(open_: np.ndarray, wait: np.ndarray, tried: np.ndarray, tally: _Tally) -> tuple[np.ndarray, np.ndarray]:
+    """The next attempts: whose, int [L], and which of that board's, int [L]; sorted, and L a multiple of BLOCK.
+
+    Where a stratum is rare, several at a board, so that one that cannot be had is soon given up. Blocks are filled up
+    with further attempts, and there are as many as workers if so many attempts are needed.
     """
-    for part in (stratum.size, stratum.holes, int(stratum.wait)):
-        key = jax.random.fold_in(key, part)
-    pieces: list[tuple[Board, Labels]] = []
-    found = maps = 0
-    while found < count:
-        if maps >= max(MIN_MAPS, MAPS_PER_BOARD * (found + 1)):
+    tries = np.maximum(1, tally.drawn // (SPECULATION * (tally.met + 1)))[wait[open_].astype(int)]
+    needed = ((tally.drawn + 1) / (tally.met + 1))[wait[open_].astype(int)].sum()
+    blocks = max(-(-tries.sum() // BLOCK), min(workers(), -(-int(needed) // BLOCK)))
+    size = min(blocks, ROUND * workers()) * BLOCK
+    places = np.repeat(open_, tries)[:size]
+    places = np.sort(np.concatenate([places, np.resize(open_, size - len(places))]))
+    return places, tried[places] + np.arange(size) - np.searchsorted(places, places)
+
+
+def _check_found(source: _Source, wait: bool) -> None:
+    tally = _Tally()
+    while tally.met[int(wait)] < REACHED:
+        begin = int(tally.drawn[int(wait)])
+        if begin >= REACH_ATTEMPTS:
+            raise _not_found(source, wait, tally, f"only {tally.met[int(wait)]} of {begin}")
+        lanes = Lanes(np.full(BLOCK, wait), np.zeros(BLOCK, int), np.arange(begin, begin + BLOCK))
+        tally.add(lanes, source.attempt(lanes), np.ones(BLOCK, bool))
+
+
+def _not_found(source: _Source, wait: bool, tally: _Tally, what: str) -> InputError:
+    """Says what was looked for, and what came instead."""
+    stratum = source.stratum(wait)
+    drawn = "random maps" if source.agents == 2 else "random boards"
+    found = tally.acceptance(stratum)
+    kinds = {name: getattr(found, name) for name in ("drawn", "met", "solvable", "unsolvable", "undecided", "waiting")}
+    counts = ", ".join(f"{name} {kind}" for name, kind in kinds.items() if kind is not None)
+    return InputError(
+        f"{what} {drawn} has one of the {stratum} ({counts}); change wait_ratio or hole_ratio of size {source.size}"
+    )
+
+
+def _check(config: EnvConfig, seed: int, count: int, first: int) -> None:
+    if count < 1:
+        raise InputError(f"count is {count}: ask for at least one board")
+    if not 0 <= first <= (1 << 32) - count:
+        raise InputError(f"first is {first}: boards are numbered 0 to {(1 << 32) - 1}")
+    if not 0 <= seed < 1 << 32:
+        raise InputError(f"seed is {seed}: choose 0 to {(1 << 32) - 1}")
+    for size, cell in config.sizes.items():
+        if config.agents == 1 and cell.data_ratio * cell.wait_ratio > 0:
             raise InputError(
-                f"{found} of {count} {stratum} found on {maps} random maps: too rare to go on; "
-                f"change wait_ratio or hole_ratio of size {stratum.size}"
+                f"sizes.{size}.wait_ratio is {cell.wait_ratio:g} for 1 agent, which never has to wait; set it to 0"
             )
-        # The first block alone, as it may compile; then as many at once as are needed, and cores there are.
-        blocks = min(cores(), -(-(count - found) // BLOCK)) if maps else 1
-        starts = range(maps, maps + blocks * BLOCK, BLOCK)
-        for boards, labels, met in on_all_cores(lambda first: _draw_block(stratum, key, first), starts):
-            rows = np.flatnonzero(met)[: count - found]
-            pieces.append(jax.tree.map(lambda field, rows=rows: np.asarray(field)[rows], (boards, labels)))
-            found += len(rows)
-            on_progress(len(rows))
-        maps += blocks * BLOCK
-    return pieces
-
-
-def _draw_block(stratum: Stratum, key: jax.Array, first: int) -> tuple[Board, Labels, np.ndarray]:
-    """Attempts first .. first + BLOCK - 1 of a stream: boards, labels, and which attempts met the stratum."""
-    map_keys, start_keys = _attempt_keys(key, first)
-    free, goals = _draw_maps(stratum.size, map_keys, stratum.holes)
-    tables = flood(free, goals)
-    starts, met = _pick_starts(tables, start_keys, stratum.wait)
-    boards = Board(~free, starts, goals)
-    return boards, read_labels(tables, boards), np.asarray(met)
-
-
-@jax.jit
-def _attempt_keys(key: jax.Array, first: int) -> tuple[jax.Array, jax.Array]:
-    """Two keys for each of BLOCK attempts, each [BLOCK]."""
-    attempts = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, first + jnp.arange(BLOCK))
-    keys = jax.vmap(jax.random.split)(attempts)
-    return keys[:, 0], keys[:, 1]
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _draw_maps(size: int, keys: jax.Array, holes: int) -> tuple[jax.Array, jax.Array]:
-    """free bool [B, n, n] and goals int32 [B, 2, 2] of B maps."""
-    return jax.vmap(lambda key: draw_map(size, key, holes))(keys)
-
-
-@jax.jit
-def _pick_starts(tables: CostTable, keys: jax.Array, wait: bool) -> tuple[jax.Array, jax.Array]:
-    """Starts int32 [B, 2, 2] within the stratum and off the goals, and whether there were any, bool [B]."""
-
-    def one_word(table, keys):
-        at_goal = one_hot(table.goals[0], count) | one_hot(table.goals[1], count)
-        wanted = jnp.where(wait, table.wait, table.reached & ~table.wait) & ~at_goal[:, None] & ~at_goal[None]
-        return jax.vmap(pick_state, in_axes=(None, 0, 0))(wanted, jnp.arange(BOARDS_PER_WORD), keys)
-
-    count = tables.reached.shape[-1]
-    cells, met = jax.vmap(one_word)(tables, by_word(keys))
-    return cell_position(side(count), cells.reshape(-1, 2)), met.reshape(-1)
-
-
-def draw_map(size: int, key: jax.Array, holes: jax.Array | int) -> tuple[jax.Array, jax.Array]:
-    """A map with exactly `holes` holes and two goals, uniform: free bool [n, n], goals int32 [2, 2].
-
-    The key is consumed.
-    """
-    noise = jax.random.bits(key, (size * size,))
-    cells = jnp.arange(size * size)
-    # Ranks by comparing all pairs: for so few cells faster than a sort.
-    before = (noise[None] < noise[:, None]) | ((noise[None] == noise[:, None]) & (cells[None] < cells[:, None]))
-    rank = jnp.sum(before, axis=1)
-    goals = jnp.stack([jnp.argmax(rank == 0), jnp.argmax(rank == 1)])
-    free = (rank < 2) | (rank >= 2 + holes)
-    return free.reshape(size, size), jnp.stack([goals // size, goals % size], axis=-1).astype(jnp.int32)
-
-
-def pick_state(states: jax.Array, lane: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """One joint state of board `lane`, uniform among those set in uint32 [N, N].
-
-    Returns: its padded cells int32 [2], and whether there was any. The key is consumed.
-    """
-    members = bit(states, lane)
-    in_row = jnp.sum(members, axis=1)
-    total = jnp.sum(in_row)
-    wanted = jax.random.randint(key, (), 0, jnp.maximum(total, 1)).astype(jnp.uint32)
-    up_to_row = jnp.cumsum(in_row)
-    row = jnp.argmax(up_to_row > wanted)
-    up_to_column = jnp.cumsum(members[row]) + up_to_row[row] - in_row[row]
-    column = jnp.argmax(up_to_column > wanted)
-    return jnp.stack([row, column]).astype(jnp.int32), total > 0

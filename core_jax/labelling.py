@@ -1,7 +1,8 @@
 """Labels and verdicts for rows of mixed sizes and numbers of agents, grouped so that like boards make one batch."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from core_jax.dynamics import verdict
+from core_jax.errors import InputError
 from core_jax.formats import Row, boards_of, labelled, moves_of
 from core_jax.solver import solve
-from core_jax.types import FAILURE_NAMES, Failure
+from core_jax.types import FAILURE_NAMES, Board, Failure, Labels, Verdict
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 class VerdictRow(msgspec.Struct, frozen=True):
@@ -55,58 +60,89 @@ def check_solvable_here(row: Row) -> None:
         raise ValueError(f"agents is {row.agents}: only boards of 2 agents are solved; leave the row out")
 
 
-def solve_rows(rows: list[Row], on_progress: Callable[[int], None] = lambda boards: None) -> list[Row]:
-    """The rows with certified labels, in order; each passes `check_solvable_here`."""
-    done: list[Row] = list(rows)
-    for places in _alike(rows):
-        group = [rows[place] for place in places]
-        labels = solve(boards_of(group))
-        for i, place in enumerate(places):
-            done[place] = labelled(rows[place], labels, i)
-        on_progress(len(places))
-    return done
+def solve_rows(
+    rows: Sequence[Row], makespan_plans: bool = False, on_progress: Callable[[int], None] = lambda boards: None
+) -> list[Row]:
+    """The rows with certified labels, in order; each passes `check_solvable_here`.
+
+    makespan_plans: also a plan that reaches the makespan.
+    """
+
+    def solved(group: list[Row]) -> list[Row]:
+        done = labelled(group, _solve(boards_of(group), makespan_plans))
+        on_progress(len(group))
+        return done
+
+    return _by_kind(rows, [(row.size, row.agents) for row in rows], solved)
 
 
-def verify_rows(rows: list[Row], plans: list[list[str]]) -> list[VerdictRow]:
+def verify_rows(rows: Sequence[Row], plans: Sequence[list[str]]) -> list[VerdictRow]:
     """The verdict on a plan for each row, in order."""
-    done: list[VerdictRow | None] = [None] * len(rows)
-    longest = max((len(letters) for plan in plans for letters in plan), default=0)
-    horizon = 1 << max(4, longest.bit_length())  # few lengths, each compiled once
+    horizons = [_horizon(max(map(len, plan))) for plan in plans]
+    kinds = [(row.size, row.agents, horizon) for row, horizon in zip(rows, horizons, strict=True)]
+
+    def judged(group: list[tuple[Row, list[str], int]]) -> list[VerdictRow]:
+        of, given, _ = zip(*group, strict=True)
+        return _verdict_rows(of, _verify(boards_of(of), moves_of(given, group[0][2])))
+
+    return _by_kind(list(zip(rows, plans, horizons, strict=True)), kinds, judged)
+
+
+def _solve(boards: Board, makespan_plans: bool) -> Labels:
+    if makespan_plans:
+        raise InputError("plans that reach the makespan are not made yet; leave --makespan-plans out")
+    return solve(boards)
+
+
+def _verify(boards: Board, moves: np.ndarray) -> Verdict:
+    """Verdicts on a batch of any size, as numpy arrays."""
+    count, horizon = len(moves), moves.shape[-1]
     block = max(1, min(BLOCK_ROWS, BLOCK_STEPS // horizon))
-    for places in _alike(rows):
-        for begin in range(0, len(places), block):
-            some = places[begin : begin + block]
-            filled = some + some[-1:] * (block - len(some))
-            boards = jax.tree.map(jnp.asarray, boards_of([rows[place] for place in filled]))
-            moves = moves_of([plans[place] for place in filled], horizon)
-            found = jax.tree.map(np.asarray, _verdicts(boards, jnp.asarray(moves)))
-            for i, place in enumerate(some):
-                done[place] = _verdict_row(rows[place], jax.tree.map(lambda field, i=i: field[i], found))
-    return [row for row in done if row is not None]
+
+    def of_block(begin: int) -> Verdict:
+        places = np.minimum(np.arange(begin, begin + block), count - 1)  # the last is filled up: one program serves all
+        found = _verdicts(*jax.tree.map(lambda field: jnp.asarray(field[places]), (boards, moves)))
+        return jax.tree.map(lambda field: np.asarray(field)[: count - begin], found)
+
+    parts = [of_block(begin) for begin in range(0, count, block)]
+    return jax.tree.map(lambda *fields: np.concatenate(fields), *parts)
 
 
 _verdicts = jax.jit(jax.vmap(verdict))
 
 
-def _verdict_row(row: Row, found) -> VerdictRow:
-    valid = int(found.failure) == Failure.NONE
-    makespan, cost = (int(found.makespan), int(found.sum_of_costs)) if valid else (None, None)
+def _horizon(steps: int) -> int:
+    """A plan length of at least `steps`; few are ever used, each compiled once."""
+    return 1 << max(4, (steps - 1).bit_length())
+
+
+def _verdict_rows(rows: Sequence[Row], found: Verdict) -> list[VerdictRow]:
+    fields = (found.failure, found.agent, found.step, found.makespan, found.sum_of_costs)
+    numbers = (np.asarray(field).tolist() for field in fields)
+    return [_verdict_row(*row) for row in zip(rows, *numbers, strict=True)]
+
+
+def _verdict_row(row: Row, failure: int, agent: int, step: int, makespan: int, cost: int) -> VerdictRow:
+    valid = failure == Failure.NONE
     return VerdictRow(
         id=row.id,
         valid=valid,
-        failure=FAILURE_NAMES[int(found.failure)],
-        agent=None if valid else int(found.agent),
-        step=None if valid else int(found.step),
-        makespan=makespan,
-        sum_of_costs=cost,
-        optimal_makespan=None if row.makespan is None else makespan == row.makespan,
-        optimal_sum_of_costs=None if row.sum_of_costs is None else cost == row.sum_of_costs,
+        failure=FAILURE_NAMES[failure],
+        agent=None if valid else agent,
+        step=None if valid else step,
+        makespan=makespan if valid else None,
+        sum_of_costs=cost if valid else None,
+        optimal_makespan=None if row.makespan is None else valid and makespan == row.makespan,
+        optimal_sum_of_costs=None if row.sum_of_costs is None else valid and cost == row.sum_of_costs,
     )
 
 
-def _alike(rows: list[Row]) -> Iterator[list[int]]:
-    """The places of rows of equal size and number of agents."""
+def _by_kind(items: Sequence[A], kinds: Sequence[Hashable], function: Callable[[list[A]], list[B]]) -> list[B]:
+    """`function` of each group of items of one kind; what it gives for every item, in the order of the items."""
     places = defaultdict(list)
-    for place, row in enumerate(rows):
-        places[row.size, row.agents].append(place)
-    yield from places.values()
+    for place, kind in enumerate(kinds):
+        places[kind].append(place)
+    done: dict[int, B] = {}
+    for group in places.values():
+        done.update(zip(group, function([items[place] for place in group]), strict=True))
+    return [done[place] for place in range(len(items))]

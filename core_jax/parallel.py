@@ -1,22 +1,45 @@
-"""Blocks of work on all cores: XLA leaves the interpreter free, and one small program uses one core only."""
+"""Blocks of work on all cores and devices.
+
+XLA leaves the interpreter free, and one small program uses one core only: so threads serve.
+"""
 
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import jax
+
 A = TypeVar("A")
 R = TypeVar("R")
+
+THREADS_PER_DEVICE = 2  # of an accelerator: while one block is computed, the next is prepared
+
+
+def workers() -> int:
+    """How many blocks are worked on at once: on CPUs one a core, else a few a device."""
+    devices = jax.local_devices()
+    return cores() if devices[0].platform == "cpu" else THREADS_PER_DEVICE * len(devices)
+
+
+def on_all_cores(function: Callable[[A], R], items: Sequence[A]) -> list[R]:
+    """`function` of every item, in order, the items dealt to this process's devices in turn.
+
+    What `function` computes from arrays that no device was chosen for runs on the device of its item. A program that
+    is not there yet is compiled once for each device, while other blocks wait for it.
+    """
+    devices = jax.local_devices()
+
+    def on_device(place: int) -> R:
+        with jax.default_device(devices[place % len(devices)]):
+            return function(items[place])
+
+    if len(items) < 2 or workers() < 2:
+        return [on_device(place) for place in range(len(items))]
+    with ThreadPoolExecutor(workers()) as pool:
+        return list(pool.map(on_device, range(len(items))))
 
 
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-def on_all_cores(function: Callable[[A], R], items: Sequence[A]) -> list[R]:
-    """`function` of every item, in order. Call it once for one item first where it has yet to compile."""
-    if len(items) < 2 or cores() < 2:
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(cores()) as pool:
-        return list(pool.map(function, items))

@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command: 0 done, 1 failed, 2 bad input."""
+    """Runs a command: 0 done, 1 failed or rows left out, 2 bad input."""
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", str(CACHE))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"lakewright: {error.filename}: {error.strerror}; check the path and the disk", file=sys.stderr)
         return 2 if isinstance(error, WRONG_PATH) else 1
     except KeyboardInterrupt:
-        print("lakewright: interrupted; what was finished is kept", file=sys.stderr)
+        print("lakewright: interrupted; what was finished is kept, the same command goes on", file=sys.stderr)
         return 1
 
 
@@ -67,6 +67,7 @@ def build_parser() -> Parser:
     _run(add)
     _report(add)
     _bench(add)
+    _benchmark(add)
     return parser
 
 
@@ -98,6 +99,7 @@ def _solve(add: argparse._SubParsersAction) -> None:
         "lakewright solve in.jsonl --out out.jsonl",
     )
     command.add_argument("input", metavar="IN", type=Path, help="rows, .jsonl or .parquet")
+    command.add_argument("--makespan-plans", action="store_true", help="also write a plan that reaches the makespan")
     _out(command)
     _json(command)
 
@@ -111,7 +113,9 @@ def _verify(add: argparse._SubParsersAction) -> None:
         "lakewright verify in.jsonl --out verdicts.jsonl",
     )
     command.add_argument("input", metavar="IN", type=Path, help="rows, .jsonl or .parquet")
-    command.add_argument("--plans", type=Path, help="rows of id and plan to judge instead of the plans in IN")
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--plans", type=Path, help="rows of id and plan to judge instead of the plans in IN")
+    which.add_argument("--makespan-plans", action="store_true", help="judge makespan_plan of IN instead of plan")
     _out(command)
     _json(command)
 
@@ -143,6 +147,18 @@ def _report(add: argparse._SubParsersAction) -> None:
 def _bench(add: argparse._SubParsersAction) -> None:
     command = _command(add, "bench", commands.bench, "measure the lake on this machine", "lakewright bench --json")
     _json(command)
+
+
+def _benchmark(add: argparse._SubParsersAction) -> None:
+    example = "lakewright benchmark build --out benchmark --tier paper"
+    function = commands.benchmark_build
+    benchmark = _command(add, "benchmark", function, "work with the fixed evaluation set", example)
+    steps = benchmark.add_subparsers(title="steps", required=True, metavar="STEP")
+    build = _command(steps, "build", function, "build the evaluation set, or go on with it", example)
+    build.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of the benchmark")
+    build.add_argument("--tier", choices=("paper", "hard"), default="paper", help="the paper's cells, or harder ones")
+    build.add_argument("--seed", type=int, default=0, help="same seed, same boards (default 0)")
+    _json(build)
 
 
 def _command(add: argparse._SubParsersAction, name: str, function, what: str, example: str) -> argparse.ArgumentParser:

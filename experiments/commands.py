@@ -5,30 +5,48 @@ import os
 import sys
 import time
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from tqdm import tqdm
 
 from core_jax.config import EnvConfig
 from core_jax.decoding import read_config
 from core_jax.errors import InputError
-from core_jax.formats import Row, ending, row_writer, rows_of, write_rows
-from experiments.progress import progress
+from core_jax.files import write_atomically
+from core_jax.formats import SCHEMA, PlanRow, Row, check_plan, ending, read_rows, rows_of
+from core_jax.manifest import beside, manifest_of, prng
+from experiments.chunks import Part, Parts, job_of, parts_of, work_in_parts
+from experiments.plans import PlanIndex
+from experiments.progress import progress, say
+
+BOARDS_A_PART = 8192  # of a generated file
+WITHOUT_PLAN = ("unsolvable", "undecided")  # rows of which none is asked
 
 if TYPE_CHECKING:
     from experiments.runs import RunFolder
 
 
 def generate(options: argparse.Namespace) -> int:
-    """Draws certified boards into a file."""
+    """Draws certified boards into a file, with a manifest beside it."""
     from core_jax.generator import generate as draw
 
-    ending(options.out)
     config = _env_config(options)
+    drawn_from = {"config": msgspec.to_builtins(config, str_keys=True), "prng": prng()}
+    job = job_of("generate", {}, {**drawn_from, "seed": options.seed, "count": options.count})
     begun = time.monotonic()
-    with progress("boards", options.count, "boards") as bar:
-        batches = draw(config, options.seed, options.count, bar.update)
-    write_rows(options.out, rows_of(batches, config))
+    with parts_of(options.out, job, SCHEMA) as parts, progress("boards", options.count, "boards") as bar:
+        _go_on(bar, parts)
+        for first in range(parts.consumed, max(options.count, 1), BOARDS_A_PART):
+            count = min(BOARDS_A_PART, options.count - first)
+            batches = draw(config, options.seed, count, bar.update, first)
+            acceptance = [stratum for batch in batches.values() for stratum in batch.acceptance]
+            parts.add(Part(count, acceptance=acceptance), rows_of(batches, config))
+        manifest = manifest_of(config, options.seed, options.count, parts.acceptance)
+        beside(options.out).unlink(missing_ok=True)  # that of another file is worse than none
+        parts.assemble()
+        write_atomically(beside(options.out), msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
     seconds = time.monotonic() - begun
     _tell(options, {"boards": options.count, "seconds": round(seconds, 3), "out": str(options.out)})
     return 0
@@ -36,46 +54,56 @@ def generate(options: argparse.Namespace) -> int:
 
 def solve(options: argparse.Namespace) -> int:
     """Labels the boards of a file; bad rows are told and left out."""
-    from core_jax.formats import read_rows
     from core_jax.labelling import check_solvable_here, solve_rows
 
-    bad = _BadRows()
-    boards = 0
-    with row_writer(options.out) as write, progress("solve", None, "boards") as bar:
-        for rows in read_rows(options.input, Row, bad, check_solvable_here):
-            write(solve_rows(rows, bar.update))
-            boards += len(rows)
-    _tell(options, {"boards": boards, "bad_rows": bad.count, "out": str(options.out)})
-    return bad.exit_code
+    ending(options.input)
+    job = job_of("solve", {"input": options.input}, {"makespan_plans": options.makespan_plans})
+    with parts_of(options.out, job, SCHEMA) as parts, progress("solve", None, "rows") as bar:
+
+        def label(rows: list[Row]) -> tuple[list[Row], dict[str, int]]:
+            solved = solve_rows(rows, options.makespan_plans, bar.update)
+            return solved, {"boards": len(solved), "undecided": sum(row.status == "undecided" for row in solved)}
+
+        _go_on(bar, parts)
+        work_in_parts(options.input, parts, check_solvable_here, label, _tell_bad_row)
+        parts.assemble()
+    return _told(options, parts, "boards", "undecided")
 
 
 def verify(options: argparse.Namespace) -> int:
     """Replays the plans of a file; bad rows are told and left out."""
-    from core_jax.formats import PlanRow, check_plan, read_rows
-    from core_jax.labelling import VERDICT_SCHEMA, verify_rows
+    from core_jax.labelling import VERDICT_SCHEMA, VerdictRow, verify_rows
 
-    bad = _BadRows()
-    given: dict[str, list[str]] | None = None
-    if options.plans:
-        given = {row.id: row.plan for rows in read_rows(options.plans, PlanRow, bad) for row in rows}
+    inputs = {"input": options.input} | ({"plans": options.plans} if options.plans else {})
+    for path in inputs.values():
+        ending(path)
+    job = job_of("verify", inputs, {"makespan_plans": options.makespan_plans})
+    with parts_of(options.out, job, VERDICT_SCHEMA) as parts, progress("verify", None, "rows") as bar:
+        given = _index(options.plans, parts) if options.plans else None
 
-    def plan_for(row: Row) -> list[str]:
-        plan = row.plan if given is None else given.get(row.id)
-        if plan is None:
-            raise ValueError(f"no plan for {row.id!r:.60}; add one to the row, or a row of its id to --plans")
-        check_plan(plan, row.agents)
-        return plan
+        def plan_for(row: Row) -> list[str] | None:
+            if given:
+                return given.find(row.id)
+            return row.makespan_plan if options.makespan_plans else row.plan
 
-    plans = valid = 0
-    with row_writer(options.out, VERDICT_SCHEMA) as write, progress("verify", None, "plans") as bar:
-        for rows in read_rows(options.input, Row, bad, plan_for):
-            verdicts = verify_rows(rows, [plan_for(row) for row in rows])
-            write(verdicts)
-            plans += len(verdicts)
-            valid += sum(verdict.valid for verdict in verdicts)
-            bar.update(len(verdicts))
-    _tell(options, {"plans": plans, "valid": valid, "bad_rows": bad.count, "out": str(options.out)})
-    return bad.exit_code
+        def check(row: Row) -> None:
+            plan = plan_for(row)
+            if plan is None and row.status not in WITHOUT_PLAN:
+                raise ValueError(f"no plan for {row.id!r:.60}; add one to the row, or a row of its id to --plans")
+            if plan is not None and given:
+                check_plan(plan, row.agents)
+
+        def judge(rows: list[Row]) -> tuple[list[VerdictRow], dict[str, int]]:
+            pairs = [(row, plan) for row in rows if (plan := plan_for(row)) is not None]
+            verdicts = verify_rows([row for row, _ in pairs], [plan for _, plan in pairs])
+            bar.update(len(rows))
+            valid = sum(verdict.valid for verdict in verdicts)
+            return verdicts, {"plans": len(pairs), "valid": valid, "without_plan": len(rows) - len(pairs)}
+
+        _go_on(bar, parts)
+        work_in_parts(options.input, parts, check, judge, _tell_bad_row)
+        parts.assemble()
+    return _told(options, parts, "plans", "valid", "without_plan")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -104,11 +132,22 @@ def report(options: argparse.Namespace) -> int:
 
 def bench(options: argparse.Namespace) -> int:
     """Measures the lake on this machine."""
-    from experiments.bench.lake import measure, table
+    from experiments.bench.lake import measure
+    from experiments.bench.measurement import table
 
-    with progress("bench", None, "measurements") as bar:
+    with progress("bench", None, "cases") as bar:
         results = measure(bar.update)
     print(msgspec.json.encode(results).decode() if options.json else table(results))
+    return 0
+
+
+def benchmark_build(options: argparse.Namespace) -> int:
+    """Builds the evaluation set in a folder, or goes on with it."""
+    from experiments.benchmark import TIERS, build
+
+    with progress("benchmark", TIERS[options.tier].count, "boards") as bar:
+        manifest = build(options.out, options.tier, options.seed, bar.update)
+    _tell(options, {"boards": manifest.boards, "moved": len(manifest.moved), "out": str(options.out)})
     return 0
 
 
@@ -136,19 +175,36 @@ def _env_config(options: argparse.Namespace) -> EnvConfig:
         raise InputError(f"command line: {error}") from error
 
 
-class _BadRows:
-    """Tells each bad row in a line and counts them."""
+def _index(path: Path, parts: Parts) -> PlanIndex:
+    """The plans of a file by id; it is the first part of the work."""
+    place = parts.folder / "plans.sqlite"
+    if not parts.number:
+        place.unlink(missing_ok=True)  # left by a process that was killed
+    index = PlanIndex(place)
+    if not parts.number:
+        bad: list[str] = []
+        for _ in read_rows(path, PlanRow, lambda error: bad.append(str(error)), index.add):
+            pass
+        index.commit()
+        parts.add(Part(0, bad), [])
+    return index
 
-    def __init__(self) -> None:
-        self.count = 0
 
-    def __call__(self, error: InputError) -> None:
-        self.count += 1
-        print(f"lakewright: {error}", file=sys.stderr)
+def _go_on(bar: tqdm, parts: Parts) -> None:
+    bar.initial = bar.n = parts.consumed
+    if parts.consumed:
+        say(f"going on after {parts.consumed} that are done")
 
-    @property
-    def exit_code(self) -> int:
-        return 2 if self.count else 0
+
+def _tell_bad_row(told: str) -> None:
+    print(f"lakewright: {told}", file=sys.stderr)
+
+
+def _told(options: argparse.Namespace, parts: Parts, *counts: str) -> int:
+    """Tells the result; the exit code is 1 where rows were left out."""
+    result = {name: parts.tally[name] for name in (*counts, "bad_rows")}
+    _tell(options, {**result, "out": str(options.out)})
+    return 1 if result["bad_rows"] else 0
 
 
 def _prepare_training() -> None:

@@ -6,9 +6,7 @@ A stage holds env.json, boards.parquet, checkpoint/, train.jsonl, validation.jso
 done.json, the marker that makes it count.
 """
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +15,7 @@ import msgspec
 from core_jax.config import EnvConfig
 from core_jax.decoding import convert, read_config, read_raw
 from core_jax.errors import InputError
-from core_jax.files import write_atomically
+from core_jax.files import locked, write_atomically
 from core_jax.formats import Row
 from core_jax.outcomes import Outcomes
 from engineer.guard import GuardVerdict
@@ -98,18 +96,9 @@ class RunFolder:
         self.report = folder / "report.html"
         self.warmup = Stage(folder / "warmup")
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Keeps other processes from running in this folder. Raises InputError where one does."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with open(self.folder / ".lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise InputError(
-                    f"{self.folder}: another process runs here; wait for it, or choose a folder"
-                ) from error
-            yield
+        return locked(self.folder)
 
     def stage(self, number: int) -> Stage:
         """The files of stage `number`, from 0."""

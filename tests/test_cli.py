@@ -12,7 +12,6 @@ from samples import SMALL_COUNT, command, drawn_elsewhere, rows, shown, small_ro
 from core_jax.formats import Row, read_all, write_rows
 from core_jax.labelling import VerdictRow
 from experiments import commands
-from experiments.bench import lake
 from experiments.cli import build_parser, main
 
 COMMANDS = ("generate", "solve", "verify", "run", "report", "bench")
@@ -145,18 +144,6 @@ def test_the_help_of_the_program_names_every_command(capsys):
     code, out, _ = tell(capsys, "--help")
     assert code == 0
     assert all(re.search(rf"^    {name} ", out, re.MULTILINE) for name in COMMANDS)
-
-
-def test_the_benchmark_is_read_by_programs_and_by_people(capsys, monkeypatch):
-    for name, value in (("SIZES", (3,)), ("BOARDS", 64), ("REPEATS", 1)):
-        monkeypatch.setattr(lake, name, value)
-    code, out, told = tell(capsys, "bench", "--json")
-    assert (code, told) == (0, [])
-    measured = msgspec.json.decode(out, type=lake.Bench).measurements
-    assert all(row.boards_per_second > 0 for row in measured)
-    assert {row.work.split(",")[0] for row in measured} >= {"generate", "solve", "verify"}
-    _, out, _ = tell(capsys, "bench")
-    assert "boards/s" in out
 
 
 def test_an_interruption_ends_with_one(capsys, monkeypatch):

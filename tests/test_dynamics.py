@@ -10,8 +10,9 @@ from boards import as_lists, as_moves, as_strings, assert_every, drawing, each, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.dynamics import step, verdict
+from core_jax.dynamics import PACKED_SIZE, step, verdict
 from core_jax.types import DELTAS, DOWN, FAILURE_NAMES, JUMP, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure, Verdict
+from core_jax.verification import BLOCK_PLANS, _verdicts, verify
 
 STEPS = 8
 OPEN = ["...", "...", "..."]
@@ -19,6 +20,7 @@ ONE_HOLE = ["...", ".H.", "..."]
 verdicts = jax.jit(jax.vmap(verdict))
 one_verdict = jax.jit(verdict)
 one_step = jax.jit(step)
+steps = jax.jit(jax.vmap(step))
 
 
 def random_plans(seed: int, boards: Board) -> tuple[Board, np.ndarray]:
@@ -80,7 +82,7 @@ def test_legal_steps_are_those_before_the_failure(size, agents):
 def test_one_step_fails_as_a_plan_of_one_move_does(size, agents):
     boards, moves, *_ = played(size, agents)
     boards, first = jax.tree.map(lambda field: field[:500], boards), moves[:500, :, :1]
-    positions, failure, agent = jax.jit(jax.vmap(step))(boards.holes, boards.starts, first[..., 0])
+    positions, failure, agent = steps(boards.holes, boards.starts, first[..., 0])
     whole = verdicts(boards, first)
     legal = (whole.failure == Failure.NONE) | (whole.failure == Failure.GOAL_NOT_REACHED)
     assert_every(failure == np.where(legal, Failure.NONE, whole.failure), boards, moves=first)
@@ -180,3 +182,84 @@ def test_padding_changes_no_verdict(seed):
     short, long = verdicts(boards, moves), verdicts(boards, longer)
     for field in ("failure", "agent", "step", "makespan", "sum_of_costs", "legal_steps"):
         assert_every(getattr(short, field) == getattr(long, field), boards, moves=moves)
+
+
+def folded(boards: Board, moves: np.ndarray) -> Verdict:
+    """The verdicts that `step`, called once for each joint move, adds up to."""
+    count, _, horizon = moves.shape
+    cells, goals = boards.starts, boards.goals
+    failure, agent, legal = np.zeros(count, int), np.full(count, -1), np.zeros(count, int)
+    arrivals = (cells != goals).any(axis=-1).astype(int)
+    for time in range(horizon):
+        moved, kind, who = map(np.asarray, steps(boards.holes, cells, moves[:, :, time]))
+        agent = np.where((failure == 0) & (kind > 0), who, agent)
+        failure = np.where(failure == 0, kind, failure)
+        going = failure == 0
+        legal += going
+        cells = np.where(going[:, None, None], moved, cells)
+        arrivals = np.where((cells != goals).any(axis=-1), time + 2, arrivals)
+    home = (cells == goals).all(axis=-1)
+    length = (moves != PAD).sum(axis=2).max(axis=1)
+    short = (failure == 0) & ~home.all(axis=1)
+    valid = (failure == 0) & ~short
+    return Verdict(
+        failure=np.where(short, Failure.GOAL_NOT_REACHED, failure),
+        agent=np.where(short, home.argmin(axis=1), agent),
+        step=np.where(short, length, np.where(valid, -1, legal)),
+        makespan=np.where(valid, arrivals.max(axis=1), -1),
+        sum_of_costs=np.where(valid, arrivals.sum(axis=1), -1),
+        legal_steps=np.minimum(legal, length),
+        at_goal=home,
+    )
+
+
+def assert_same_verdicts(found: Verdict, expected: Verdict, boards: Board, moves: np.ndarray) -> None:
+    for name in ("failure", "agent", "step", "makespan", "sum_of_costs", "legal_steps", "at_goal"):
+        values, wanted = np.asarray(getattr(found, name)), np.asarray(getattr(expected, name))
+        same = (values == wanted).all(axis=tuple(range(1, values.ndim)))
+        assert_every(same, boards, **{name: values, "expected": wanted, "moves": moves})
+
+
+CROWDS = [(3, 2), (3, 4), (4, 3), (5, 5), (8, 2), (10, 5), (PACKED_SIZE + 1, 3)]
+
+
+@pytest.mark.parametrize(("size", "agents"), CROWDS)
+@settings(max_examples=8)
+@given(seed=st.integers(0, 2**32 - 1), spoilt=st.sampled_from([0.0, 0.01, 0.1]))
+def test_the_verdict_is_what_single_steps_add_up_to(size, agents, seed, spoilt):
+    boards, moves = random_plans(seed, mixed_boards(seed, 500, size, agents))
+    rng = np.random.default_rng(seed)
+    moves = np.where(rng.random(moves.shape) < spoilt, rng.integers(PAD, JUMP + 1, moves.shape), moves).astype(np.int8)
+    assert_same_verdicts(verdicts(boards, moves), folded(boards, moves), boards, moves)
+
+
+@pytest.mark.parametrize("code", [JUMP + 1, 127, PAD - 1, -128])
+def test_a_code_that_is_no_move_is_an_illegal_move(code):
+    board = drawing(OPEN, [(0, 0), (2, 2)], [(0, 0), (2, 2)])
+    moves = np.array([[WAIT, PAD], [WAIT, code]], np.int8)
+    result = one_verdict(board, moves)
+    assert (result.failure, result.agent, result.step) == (Failure.ILLEGAL_MOVE, 1, 1), picture(board)
+    assert one_step(board.holes, board.starts, moves[:, 1])[1:] == (Failure.ILLEGAL_MOVE, 1), picture(board)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, BLOCK_PLANS, 2 * BLOCK_PLANS + 5])
+def test_any_number_of_plans_is_verified_as_each_alone(count):
+    boards, moves = random_plans(7, mixed_boards(7, count, 4))
+    assert_same_verdicts(verify(boards, moves), verdicts(boards, moves), boards, moves)
+
+
+@pytest.mark.parametrize("horizon", [0, 1, 7, 9, 40])
+def test_plans_of_any_length_are_verified(horizon):
+    boards, moves = random_plans(8, mixed_boards(8, 100, 4))
+    width = max(horizon, STEPS) - STEPS
+    moves = np.pad(moves, ((0, 0), (0, 0), (width, 0)), constant_values=PAD)[..., :horizon]
+    assert_same_verdicts(verify(boards, moves), verdicts(boards, moves), boards, moves)
+
+
+def test_plans_of_like_length_share_a_program():
+    boards, moves = random_plans(9, mixed_boards(9, 300, 4))
+    verify(boards, moves)
+    compiled = _verdicts._cache_size()
+    for count, horizon in ((300, 8), (7, 8), (300, 5), (100, 1)):
+        verify(jax.tree.map(lambda field, count=count: field[:count], boards), moves[:count, :, :horizon])
+    assert _verdicts._cache_size() == compiled

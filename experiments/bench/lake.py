@@ -1,12 +1,15 @@
-"""How many boards a second the lake draws, solves and verifies on this machine; compile time apart.
+"""How many boards a second the lake draws, solves and verifies on this machine, and how many its peers solve.
 
 lakewright bench --json
+
+Every case is a board size and a number of agents. Its boards have starts, goals and holes anywhere, solvable or not;
+peers get the same boards in the same run. Rates are medians of several calls; compile time is apart.
 """
 
-import os
+import dataclasses
+import functools
 import platform
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,101 +19,158 @@ import msgspec
 import numpy as np
 
 from core_jax.config import EnvConfig, holes_of
-from core_jax.dynamics import verdict
-from core_jax.generator import Batch, generate
-from core_jax.solver import solve
-from core_jax.types import Board
+from core_jax.generator import generate
+from core_jax.parallel import cores
+from core_jax.solver import solve, solve_by_flood
+from core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
+from experiments.bench import timing
+from experiments.bench.bandwidth import copies, flood_bytes, flood_layers
+from experiments.bench.measurement import Bench, FloodLimit, Measurement
+from experiments.bench.peers import PEERS, Answers, Crew, Peer, PlainBoard, crew, version
+from experiments.bench.simulator import simulator
+from experiments.bench.timing import timed
 
 SIZES = (5, 8, 10)
+AGENTS = (2,)
 HOLE_RATIO = 0.3
-BOARDS = 4096
-REPEATS = 5
+BOARDS = {2: 16384, 3: 2048, 5: 512}  # so many that a call takes long enough to be timed
+DRAWN = 8192
+PEER_BOARDS, PEER_SECONDS = 4096, 0.5  # at hand for a peer, and how long it solves at a time
 
 
-class Measurement(msgspec.Struct, frozen=True):
-    """One question: boards a second as the median of `rates`, and the seconds of the first call beyond a later one."""
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """Random boards of one size and number of agents, with our labels."""
 
-    work: str
     size: int
     agents: int
-    boards: int
-    boards_per_second: float
-    rates: list[float]
-    compile_seconds: float
-
-
-class Bench(msgspec.Struct, frozen=True):
-    """All measurements and the machine they were made on."""
-
-    machine: dict[str, Any]
-    measurements: list[Measurement]
+    boards: Board
+    labels: Labels
 
 
 def measure(on_progress: Callable[[], object] = lambda: None) -> Bench:
-    """Runs every benchmark for two agents: generate at wait ratios 0 and 0.75; solve and verify random boards."""
-    found = []
-    for size in SIZES:
-        for measured in _of_size(size):
-            found.append(measured)
-            on_progress()
-    return Bench(_machine(), found)
+    """Runs every benchmark: generate, solve and verify, the peers, and what bandwidth would allow."""
+    found: list[Measurement] = []
+    limits: list[FloodLimit] = []
+    copied = copies()
+    with crew(1) as one, crew(cores()) as all_cores:
+        for agents in AGENTS:
+            for size in SIZES:
+                case, solved = _solve(size, agents)
+                theirs = [_peer(peer, case, one, all_cores) for peer in PEERS]
+                found += [_compared(solved, theirs), *theirs]
+                if agents == 2:
+                    flooded = _flood(case)
+                    found += [flooded, *_generate(size), *simulator(case.boards, case.labels)]
+                    limits.append(_flood_limit(case, flooded, copied))
+                on_progress()
+    return Bench(_machine(), found, copied, limits)
 
 
-def table(bench: Bench) -> str:
-    """The measurements for a person."""
-    lines = [f"{', '.join(f'{name} {value}' for name, value in bench.machine.items())}", ""]
-    lines.append(f"{'work':<26}{'size':>6}{'boards/s':>14}{'compile s':>12}")
-    for row in bench.measurements:
-        lines.append(f"{row.work:<26}{row.size:>6}{row.boards_per_second:>14,.0f}{row.compile_seconds:>12.1f}")
-    return "\n".join(lines)
-
-
-def _of_size(size: int) -> Iterator[Measurement]:
-    def draw(seed: int, wait_ratio: float) -> Batch:
-        return generate(EnvConfig.single(size, 2, HOLE_RATIO, wait_ratio), seed, BOARDS)[size]
-
-    yield _measure("generate, wait ratio 0", size, lambda seed: draw(seed, 0.0))
-    yield _measure("generate, wait ratio 0.75", size, lambda seed: draw(seed, 0.75))
-    boards = _random_boards(size)
-    yield _measure("solve", size, lambda seed: solve(boards))
-    play = jax.jit(jax.vmap(verdict))
-    on_device = jax.tree.map(jnp.asarray, (boards, solve(boards).moves))
-    yield _measure("verify", size, lambda seed: jax.block_until_ready(play(*on_device)))
-
-
-def _random_boards(size: int) -> Board:
-    """Boards with starts, goals and holes anywhere, solvable or not."""
-    order = np.random.default_rng(0).random((BOARDS, size * size)).argsort(axis=1)
+def random_boards(size: int, agents: int, count: int) -> Board:
+    """Boards with starts, goals and holes anywhere, at HOLE_RATIO: numpy arrays, the same ones each time."""
+    order = np.random.default_rng(0).random((count, size * size)).argsort(axis=1)
     cells = np.stack(np.divmod(order, size), axis=-1).astype(np.int32)
-    holes = np.zeros((BOARDS, size, size), bool)
-    for hole in range(4, 4 + holes_of(size, 2, HOLE_RATIO)):
-        holes[np.arange(BOARDS), cells[:, hole, 0], cells[:, hole, 1]] = True
-    return jax.tree.map(jnp.asarray, Board(holes, cells[:, :2], cells[:, 2:4]))  # type: ignore[arg-type]
+    holes = np.zeros((count, size, size), bool)
+    for hole in range(2 * agents, 2 * agents + holes_of(size, agents, HOLE_RATIO)):
+        holes[np.arange(count), cells[:, hole, 0], cells[:, hole, 1]] = True
+    return Board(holes, cells[:, :agents], cells[:, agents : 2 * agents])  # type: ignore[arg-type]
 
 
-def _measure(work: str, size: int, call: Callable[[int], Any]) -> Measurement:
-    first = _seconds(call, 0)
-    later = [_seconds(call, seed) for seed in range(1, REPEATS + 1)]
-    rates = [BOARDS / seconds for seconds in later]
-    compile_seconds = max(first - statistics.median(later), 0.0)
-    return Measurement(work, size, 2, BOARDS, statistics.median(rates), rates, compile_seconds)
+def _solve(size: int, agents: int) -> tuple[Case, Measurement]:
+    boards = random_boards(size, agents, BOARDS[agents])
+    on_device = jax.tree.map(jnp.asarray, boards)
+    measured, labels = timed("solve", size, agents, BOARDS[agents], lambda seed: solve(on_device))
+    kinds = np.bincount(np.asarray(labels.certificate), minlength=len(CERTIFICATE_NAMES))
+    return Case(size, agents, boards, labels), msgspec.structs.replace(
+        measured,
+        undecided=float(np.mean(np.asarray(labels.status) == Status.UNDECIDED)),
+        certificates={name: int(count) for name, count in zip(CERTIFICATE_NAMES, kinds, strict=True) if count},
+    )
 
 
-def _seconds(call: Callable[[int], Any], seed: int) -> float:
-    begun = time.perf_counter()
-    call(seed)
-    return time.perf_counter() - begun
+def _flood(case: Case) -> Measurement:
+    on_device = jax.tree.map(jnp.asarray, case.boards)
+    count = len(case.boards.starts)
+    return timed("floods alone", case.size, case.agents, count, lambda seed: solve_by_flood(on_device))[0]
+
+
+def _generate(size: int) -> Iterator[Measurement]:
+    for wait_ratio in (0.0, 0.75):
+        draw = functools.partial(generate, EnvConfig.single(size, 2, HOLE_RATIO, wait_ratio), count=DRAWN)
+        yield timed(f"generate, wait ratio {wait_ratio:g}", size, 2, DRAWN, draw)[0]
+
+
+def _peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:
+    """A peer on the boards of a case, those with a solution only where it does not end on the others."""
+    row = Measurement(work="solve", size=case.size, agents=case.agents, solver=peer.name)
+    if version(peer) is None:
+        return msgspec.structs.replace(row, note="not installed: pip install lakewright[bench]")
+    status = np.asarray(case.labels.status)
+    places = np.flatnonzero((status == Status.SOLVABLE) | peer.decides)[:PEER_BOARDS]
+    boards = _plain(case.boards, places)
+    runs: list[list[Answers]] = []
+    for _ in range(timing.REPEATS):  # each goes on where the one before ended, so that slow peers see many boards too
+        runs.append(all_cores.solve(peer, boards, sum(len(run[0].costs) for run in runs), PEER_SECONDS))
+    alone = [one.solve(peer, boards, 0, PEER_SECONDS)[0].rate for _ in range(timing.REPEATS)]
+    rates = [sum(answers.rate for answers in run) for run in runs]
+    given = [
+        (cost, places[(answers.first + i) % len(places)])
+        for run in runs
+        for answers in run
+        for i, cost in enumerate(answers.costs)
+    ]
+    both = [(cost, place) for cost, place in given if cost is not None and status[place] != Status.UNDECIDED]
+    return msgspec.structs.replace(
+        row,
+        boards=len(places),
+        given="all" if peer.decides else "solvable",
+        rate=statistics.median(rates),
+        rates=rates,
+        one_core=statistics.median(alone),
+        undecided=sum(cost is None for cost, _ in given) / len(given),
+        differing=sum(cost != int(case.labels.sum_of_costs[place]) for cost, place in both),
+    )
+
+
+def _plain(boards: Board, places: np.ndarray) -> list[PlainBoard]:
+    fields = (np.asarray(field)[places].tolist() for field in (boards.holes, boards.starts, boards.goals))
+    return [
+        PlainBoard(holes, [tuple(cell) for cell in starts], [tuple(cell) for cell in goals])
+        for holes, starts, goals in zip(*fields, strict=True)
+    ]
+
+
+def _compared(ours: Measurement, theirs: list[Measurement]) -> Measurement:
+    rates = [row.rate for row in theirs if row.rate is not None]
+    if not rates or ours.rate is None:
+        return ours
+    return msgspec.structs.replace(ours, times_fastest_peer=ours.rate / max(rates))
+
+
+def _flood_limit(case: Case, flooded: Measurement, copied: dict[str, float]) -> FloodLimit:
+    layers = flood_layers(np.asarray(case.labels.sum_of_costs))
+    moved = flood_bytes(case.size, layers)
+    return FloodLimit(
+        size=case.size,
+        layers=layers,
+        bytes_per_board=moved,
+        at_memory=copied["memory"] * 1e9 / moved,
+        at_cache=copied["cache"] * 1e9 / moved,
+        reached=flooded.rate or 0.0,
+    )
 
 
 def _machine() -> dict[str, Any]:
     device = jax.devices()[0]
     return {
         "processor": _processor(),
-        "cores": os.cpu_count(),
+        "cores": cores(),
         "device": device.device_kind,
         "jax": jax.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
+        **{peer.package: version(peer) for peer in PEERS if version(peer)},
     }
 
 

@@ -1,0 +1,98 @@
+"""Whole boards for any number of agents: holes drawn uniformly, starts and goals inside the components they leave."""
+
+import jax
+import jax.numpy as jnp
+
+from core_jax.types import Board
+
+
+def draw_board(size: int, agents: int, key: jax.Array, holes: jax.Array | int) -> tuple[Board, jax.Array]:
+    """A board with exactly `holes` holes on which each agent alone can reach its goal, and whether there is any, bool.
+
+    The holes are uniform among all cells; given the holes, starts and goals are uniform among all ways to put them on
+    distinct cells with each start connected to its goal. Where there is no such way, all of them are cell (0, 0). The
+    key is consumed.
+    """
+    hole_key, agent_key = jax.random.split(key)
+    drawn = lots(jax.random.bits(hole_key, (size * size,)))
+    free = (drawn >= jnp.sort(drawn)[holes]).reshape(size, size)
+    labels = components(free).reshape(-1)
+    members = jnp.sum(labels[:, None] == labels[None], axis=1) * free.reshape(-1)
+    # One agent needs two cells of a component, however many others are there.
+    fits = jnp.sum(jnp.where(labels == jnp.arange(size * size), members // 2, 0)) >= agents
+    cells = _place(agents, labels, members, fits, agent_key)
+    starts, goals = jnp.stack([cells // size, cells % size], axis=-1).astype(jnp.int32)
+    return Board(~free, starts, goals), fits
+
+
+def lots(bits: jax.Array) -> jax.Array:
+    """Random uint32 bits [N] to numbers of which no two are equal, their place in the lowest bits: `lot_place`.
+
+    Sorting them is a uniform permutation, but for a tie of the upper bits in about one of ten thousand boards.
+    """
+    count = bits.shape[0]
+    return bits & ~jnp.uint32(_place_mask(count)) | jnp.arange(count, dtype=jnp.uint32)
+
+
+def lot_place(lot: jax.Array, count: int) -> jax.Array:
+    """The place, int32, from where one of `count` lots comes."""
+    return (lot & _place_mask(count)).astype(jnp.int32)
+
+
+def _place_mask(count: int) -> int:
+    return (1 << (count - 1).bit_length()) - 1
+
+
+def components(free: jax.Array) -> jax.Array:
+    """The components of free bool [n, n]: each cell has the smallest number, row by row, of its own; n^2 at holes.
+
+    Returns: int32 [n, n].
+    """
+    count = free.size
+
+    def spread(carry):
+        label, _ = carry
+        around = jnp.pad(label, 1, constant_values=count)
+        nearest = jnp.stack([around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:], label])
+        smaller = jnp.where(free, jnp.min(nearest, axis=0), count)
+        return smaller, jnp.any(smaller != label)
+
+    own = jnp.where(free, jnp.arange(count).reshape(free.shape), count)
+    return jax.lax.while_loop(lambda carry: carry[1], spread, (own, jnp.array(True)))[0]
+
+
+def below(bits: jax.Array, limit: jax.Array) -> jax.Array:
+    """Random uint32 bits to a number below `limit`, at most 2^16: int32, each as likely up to one part in 2^16."""
+    bits, limit = bits.astype(jnp.uint32), limit.astype(jnp.uint32)
+    high, low = bits >> 16, bits & 0xFFFF
+    return ((high * limit + (low * limit >> 16)) >> 16).astype(jnp.int32)
+
+
+def pick(weights: jax.Array, ticket: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The place that holds number `ticket`, int [N] of tickets lying in a row, and how many of its own come before."""
+    up_to = jnp.cumsum(weights)
+    place = jnp.argmax(up_to > ticket)
+    return place, ticket - (up_to[place] - weights[place])
+
+
+def _place(agents: int, labels: jax.Array, members: jax.Array, fits: jax.Array, key: jax.Array) -> jax.Array:
+    """Start and goal cells, int [2, K]: connected pairs drawn apart for each agent, again until no two share a cell.
+
+    So each placement is as likely as any other.
+    """
+    others = jnp.maximum(members - 1, 0)
+    place = jnp.arange(labels.shape[0])
+
+    def pair(bits):
+        start, nth = pick(others, below(bits, jnp.sum(others)))
+        goal, _ = pick((labels == labels[start]) & (place != start), nth)
+        return jnp.stack([start, goal])
+
+    def again(carry):
+        tries, _, _ = carry
+        cells = jax.vmap(pair)(jax.random.bits(jax.random.fold_in(key, tries), (agents,))).T
+        flat = cells.reshape(-1)
+        return tries + 1, cells, jnp.sum(flat[:, None] == flat[None]) > flat.size
+
+    first = (jnp.uint32(0), jnp.zeros((2, agents), jnp.int32), fits)
+    return jax.lax.while_loop(lambda carry: carry[2], again, first)[1]

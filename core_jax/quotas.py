@@ -1,0 +1,51 @@
+"""Which share of a set each of its indices belongs to, known without what came before.
+
+The chairman assignment (R. Tijdeman, "The chairman assignment problem", Discrete Mathematics 32, 1980): among the
+shares that may have their next item without running a whole item ahead, the one goes next that would first fall a
+whole item behind. So in every prefix each share is within one item of its part.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+PARTS = 1_000_000  # shares are read to six decimals, so the assignment repeats after at most about so many items
+
+
+def assign(shares: Sequence[float], first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The share of each of the indices first .. first + count - 1, and its rank among those of that share.
+
+    Both int64 [count]. The shares are taken relative to their sum; shares, ranks and order depend on the index alone.
+    """
+    parts = _whole_parts(shares)
+    cycle = sum(parts)
+    length = min(cycle, 1 << (first + count).bit_length())  # powers of two: a stream of calls seldom starts anew
+    share, rank = _assignment(parts, length)
+    index = first + np.arange(count)
+    place = index % cycle
+    return share[place], index // cycle * np.array(parts)[share[place]] + rank[place]
+
+
+def _whole_parts(shares: Sequence[float]) -> tuple[int, ...]:
+    parts = [round(share * PARTS) for share in shares]
+    return tuple(part // math.gcd(*parts) for part in parts)
+
+
+@functools.lru_cache(maxsize=16)
+def _assignment(parts: tuple[int, ...], length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Share and rank of the first `length` indices; with all of a cycle each share has exactly its part."""
+    cycle = sum(parts)
+    share, rank = np.empty(length, np.int64), np.empty(length, np.int64)
+    taken = [0] * len(parts)
+    # From which index on a share may have its next item, and by which it is due.
+    opens = [0 if part else length for part in parts]
+    due = [-(-cycle // part) if part else cycle for part in parts]
+    for index in range(length):
+        chosen = min((i for i, opened in enumerate(opens) if opened <= index), key=due.__getitem__)
+        share[index], rank[index] = chosen, taken[chosen]
+        taken[chosen] += 1
+        opens[chosen] = taken[chosen] * cycle // parts[chosen]
+        due[chosen] = -(-(taken[chosen] + 1) * cycle // parts[chosen])
+    return share, rank

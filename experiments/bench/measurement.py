@@ -1,0 +1,125 @@
+"""What a benchmark found, for programs and, as Markdown, for people."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+
+class Measurement(msgspec.Struct, frozen=True, kw_only=True):
+    """One question to one solver: the median of `rates` in things a second, null where the solver is not installed.
+
+    solver: `lakewright`, or a peer. what: what is counted. boards: how many were at hand for a call. given: `all` or,
+    for peers that do not end on the others, `solvable`. one_core: a peer's rate with a single process.
+    times_fastest_peer: our rate over that of the fastest peer with all cores. undecided: the share of boards without an
+    answer, for a peer those that took too long. certificates: boards that each kind decided. differing: boards on
+    which a peer's sum of costs is not ours. compile_seconds: the first call beyond a later one.
+    """
+
+    work: str
+    size: int
+    agents: int
+    solver: str = "lakewright"
+    what: str = "boards"
+    boards: int = 0
+    given: str = "all"
+    rate: float | None = None
+    rates: list[float] = []
+    one_core: float | None = None
+    times_fastest_peer: float | None = None
+    undecided: float | None = None
+    certificates: dict[str, int] | None = None
+    differing: int | None = None
+    compile_seconds: float | None = None
+    note: str = ""
+
+
+class FloodLimit(msgspec.Struct, frozen=True):
+    """What bandwidth allows a two-agent flood, and what it reaches, in boards a second.
+
+    layers: the mean depth of a flood of 32 boards. bytes_per_board: see `bandwidth.flood_bytes`. at_memory, at_cache:
+    the rates at which so many bytes could be copied from main memory, or within the cache.
+    """
+
+    size: int
+    layers: float
+    bytes_per_board: float
+    at_memory: float
+    at_cache: float
+    reached: float
+
+
+class Bench(msgspec.Struct, frozen=True):
+    """All measurements and the machine they were made on; copies in GB/s, read and written bytes together."""
+
+    machine: dict[str, Any]
+    measurements: list[Measurement]
+    copies: dict[str, float]
+    flood_limits: list[FloodLimit]
+
+
+HEAD = (
+    "work",
+    "agents",
+    "size",
+    "solver",
+    "a second",
+    "range",
+    "one core",
+    "x fastest peer",
+    "undecided",
+    "decided by",
+    "differing",
+    "compile s",
+)
+
+
+def table(bench: Bench) -> str:
+    """The benchmark as Markdown."""
+    return "\n".join([", ".join(f"{name} {value}" for name, value in bench.machine.items()), "", *_tables(bench)])
+
+
+def _tables(bench: Bench) -> Iterator[str]:
+    head: tuple[str, ...]
+    head = "work", "agents", "size", "solver", "a second", "range", "one core", "x fastest peer", "undecided"
+    yield from _markdown(
+        (*head, "decided by", "differing", "compile s"), [_measured(row) for row in bench.measurements]
+    )
+    yield ""
+    yield "Copies: " + ", ".join(f"{name} {value:,.0f} GB/s" for name, value in bench.copies.items())
+    yield ""
+    limits = [
+        (
+            f"{row.size}x{row.size}",
+            f"{row.layers:.1f}",
+            f"{row.bytes_per_board:,.0f}",
+            *(f"{rate:,.0f}" for rate in (row.at_memory, row.at_cache, row.reached)),
+        )
+        for row in bench.flood_limits
+    ]
+    yield from _markdown(("flood", "layers", "bytes a board", "memory allows", "cache allows", "reached"), limits)
+
+
+def _measured(row: Measurement) -> tuple[str, ...]:
+    solver = row.solver if row.given == "all" else f"{row.solver} ({row.given} boards)"
+    rate = f"{row.rate:,.0f} {row.what}" if row.rate is not None else row.note
+    return (
+        row.work,
+        str(row.agents),
+        f"{row.size}x{row.size}",
+        solver,
+        rate,
+        f"{min(row.rates):,.0f} to {max(row.rates):,.0f}" if row.rates else "",
+        f"{row.one_core:,.0f}" if row.one_core is not None else "",
+        f"{row.times_fastest_peer:.2g}" if row.times_fastest_peer is not None else "",
+        f"{row.undecided:.2%}" if row.undecided is not None else "",
+        ", ".join(f"{name} {count}" for name, count in (row.certificates or {}).items()),
+        str(row.differing) if row.differing is not None else "",
+        f"{row.compile_seconds:.1f}" if row.compile_seconds is not None else "",
+    )
+
+
+def _markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for line in (head, tuple("-" * width for width in widths), *rows):
+        yield "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |"

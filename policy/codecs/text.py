@@ -1,0 +1,85 @@
+"""The `text` codec: a board as a prompt in words, for language models.
+
+The lake is drawn in the letters of the published benchmark, which names five agents; the sixth to eighth have the next
+letters of the alphabet that are still free. Moves are written as words, and an answer ends with a line for each agent
+(`agent 0: RIGHT RIGHT WAIT`) after as much reasoning as the model likes.
+"""
+
+import numpy as np
+
+from core_jax.types import DOWN, LEFT, RIGHT, UP, WAIT, Board
+
+FROZEN, HOLE = "F", "H"
+STARTS, GOALS = "SsABCDEI", "Ggabcdei"  # agent 0, 1, 2 ...: `A` is where agent 2 starts, `a` is its goal
+MAX_AGENTS = len(STARTS)
+MOVE_WORDS = {LEFT: "LEFT", DOWN: "DOWN", RIGHT: "RIGHT", UP: "UP", WAIT: "WAIT"}
+
+PROMPT = """\
+Agents cross a frozen lake, all moving at the same time. Plan every agent's whole way to its own goal.
+
+Number of agents: {agents}. The lake has {size} rows and {size} columns. A cell is written (row, column); both count \
+from 0, and (0, 0) is the top left corner.
+
+{lake}
+
+F is frozen ground and H is a hole. Every other letter is frozen ground too, where an agent starts or has its goal:
+{ends}
+
+In each step every agent makes one move:
+LEFT: to the column before, (row, column - 1)
+DOWN: to the row below, (row + 1, column)
+RIGHT: to the next column, (row, column + 1)
+UP: to the row above, (row - 1, column)
+WAIT: stays where it is
+
+Rules:
+- No agent may leave the lake or move into a hole.
+- After a step, no two agents may be in the same cell.
+- In a step, no two agents may exchange their cells. An agent may move into a cell that another one leaves in the same \
+step, as long as they do not exchange cells.
+- An agent whose moves are over stays where it is and is still in the way of others.
+- In the end every agent must be on its own goal.
+Among the plans that keep the rules the best one has the smallest sum of costs: for each agent, count the steps until \
+it is on its goal for good, waits included, and add them up.
+
+Think as long as you like. Then end your answer with one line for each agent, in order, and nothing after them. A line \
+holds the agent's moves, separated by spaces, as in
+{example}
+"""
+EXAMPLE = ("RIGHT RIGHT WAIT DOWN", "UP LEFT")  # its length and moves hint at nothing
+
+
+def encode_prompt(board: Board) -> str:
+    """The prompt of one board of numpy arrays, 1 to 8 agents.
+
+    Raises ValueError on more agents, or where two starts or goals share a cell, which has room for one letter.
+    """
+    starts, goals = np.asarray(board.starts).tolist(), np.asarray(board.goals).tolist()
+    agents = len(starts)
+    if agents > MAX_AGENTS:
+        raise ValueError(f"a prompt has letters for {MAX_AGENTS} agents, not {agents}")
+    return PROMPT.format(
+        agents=agents,
+        size=board.holes.shape[0],
+        lake="\n".join(" ".join(row) for row in draw_lake(board)),
+        ends="\n".join(
+            f"agent {agent}: starts at {STARTS[agent]} {_cell(start)}, its goal is {GOALS[agent]} {_cell(goal)}"
+            for agent, (start, goal) in enumerate(zip(starts, goals, strict=True))
+        ),
+        example="\n".join(f"agent {agent}: {EXAMPLE[agent % len(EXAMPLE)]}" for agent in range(agents)),
+    )
+
+
+def draw_lake(board: Board) -> list[list[str]]:
+    """The letters of one board's cells, row by row. Raises ValueError where two starts or goals share a cell."""
+    lake = np.where(np.asarray(board.holes), HOLE, FROZEN)
+    for letters, cells in ((STARTS, np.asarray(board.starts)), (GOALS, np.asarray(board.goals))):
+        for letter, (row, column) in zip(letters, cells.tolist(), strict=False):
+            if lake[row, column] not in (FROZEN, HOLE):
+                raise ValueError(f"cell ({row}, {column}) is both {lake[row, column]} and {letter}; it can be one only")
+            lake[row, column] = letter
+    return lake.tolist()
+
+
+def _cell(cell: list[int]) -> str:
+    return f"({cell[0]}, {cell[1]})"
