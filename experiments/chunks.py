@@ -105,11 +105,12 @@ class Parts:
         write_atomically(self._record(self.number), msgspec.json.encode(part))
         self._count(part)
 
-    def assemble(self) -> None:
-        """Writes all parts into the file, which is there at once and whole; the parts are no longer needed."""
+    def assemble(self, finish: Callable[[], object] = lambda: None) -> None:
+        """Writes all parts into the file, which is there at once and whole; after `finish` they are not needed."""
         whole = self.folder / f"whole{self._out.suffix}"
         join_files(map(self._rows, range(self.number)), whole, self._schema)
         os.replace(whole, self._out)
+        finish()
         _job_file(self.folder).unlink()
         self.whole = True
 
