@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 import msgspec
 import numpy as np
 
@@ -123,10 +124,10 @@ class _Source:
     @classmethod
     def of(cls, config: EnvConfig, size: int, seed: int) -> "_Source":
         holes = holes_of(size, config.agents, config.sizes[size].hole_ratio)
-        key = jax.random.key(seed)
-        for part in (config.agents, size, holes):
-            key = jax.random.fold_in(key, part)
-        return cls(size, config.agents, holes, jax.random.split(key))
+        # Hashed by numpy, as this compiles nothing; the implementation is named, so that no setting changes the boards.
+        strata = [np.random.SeedSequence([seed, config.agents, size, holes, wait]) for wait in (0, 1)]
+        words = np.stack([stratum.generate_state(2) for stratum in strata])
+        return cls(size, config.agents, holes, jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32"))
 
     def stratum(self, wait: bool) -> Stratum:
         return Stratum(self.size, self.agents, self.holes, wait)

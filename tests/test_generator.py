@@ -213,6 +213,7 @@ def test_a_stratum_that_is_not_found_is_given_up_with_size_and_remedy(monkeypatc
 
 def test_what_cannot_be_found_is_given_up_soon(monkeypatch):
     drawn = []
+    monkeypatch.setattr(generator, "workers", lambda: 2)
     monkeypatch.setattr(generator, "attempt", lambda *given: drawn.append(given[-1].wait) or none_met(*given))
     with pytest.raises(InputError, match="board 0: none of 8192"):
         generate(EnvConfig.single(4, 2, 0.25, 1.0), 0, 100_000)
