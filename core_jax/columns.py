@@ -29,7 +29,7 @@ def to_arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     lengths = np.fromiter((len(value or ()) for value in values), np.int32, len(values))
     ends = pa.array(np.append(np.int32(0), np.cumsum(lengths, dtype=np.int32)))
     inner = to_arrow(list(itertools.chain.from_iterable(value or () for value in values)), kind.value_type)
-    nulls = pa.array([value is None for value in values])
+    nulls = pa.array([value is None for value in values], pa.bool_())
     return pa.ListArray.from_arrays(ends, inner, kind, mask=nulls)
 
 

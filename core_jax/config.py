@@ -55,18 +55,6 @@ def holes_of(size: int, agents: int, hole_ratio: float) -> int:
     return math.floor(hole_ratio * (size * size - 2 * agents) + 0.5)
 
 
-def largest_remainder(shares: list[float], count: int) -> list[int]:
-    """Splits `count` in proportion to `shares`, exactly: floors first, then the largest remainders."""
-    total = math.fsum(shares)
-    exact = [share / total * count for share in shares]
-    # A share such as 0.1 x 30 may come out just below 3; what is whole up to rounding is whole.
-    counts = [math.floor(value + 1e-9) for value in exact]
-    order = sorted(range(len(shares)), key=lambda i: (counts[i] - exact[i], i))
-    for i in order[: count - sum(counts)]:
-        counts[i] += 1
-    return counts
-
-
 def _check_size(size: int, cell: SizeConfig, agents: int) -> None:
     if not MIN_SIZE <= size <= MAX_SIZE:
         raise ValueError(f"sizes.{size}: map size {size} is not supported; choose {MIN_SIZE} to {MAX_SIZE}")

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 import msgspec
 import numpy as np
 
@@ -123,10 +124,10 @@ class _Source:
     @classmethod
     def of(cls, config: EnvConfig, size: int, seed: int) -> "_Source":
         holes = holes_of(size, config.agents, config.sizes[size].hole_ratio)
-        key = jax.random.key(seed)
-        for part in (config.agents, size, holes):
-            key = jax.random.fold_in(key, part)
-        return cls(size, config.agents, holes, jax.random.split(key))
+        # Hashed by numpy, as this compiles nothing; the implementation is named, so that no setting changes the boards.
+        strata = [np.random.SeedSequence([seed, config.agents, size, holes, wait]) for wait in (0, 1)]
+        words = np.stack([stratum.generate_state(2) for stratum in strata])
+        return cls(size, config.agents, holes, jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32"))
 
     def stratum(self, wait: bool) -> Stratum:
         return Stratum(self.size, self.agents, self.holes, wait)
@@ -160,7 +161,8 @@ class _Tally:
 def _draw(source: _Source, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], None]) -> Batch:
     """The boards of `index`, all of one size: rounds of attempts at those that have no board yet."""
     tally = _Tally()
-    tried = np.zeros(len(index), int)  # attempts at each board so far, none of which has its stratum
+    tried = np.zeros(len(index), int)  # attempts at each board so far
+    last = np.full(len(index), MAX_ATTEMPTS)  # the one that made it
     open_ = np.arange(len(index))
     pieces: list[tuple[np.ndarray, Board, Labels]] = []
     while len(open_):
@@ -170,14 +172,13 @@ def _draw(source: _Source, index: np.ndarray, wait: np.ndarray, on_progress: Cal
         # The lowest attempt wins, so that the board does not depend on how many were made at once.
         met = np.flatnonzero(made.met & (numbers < MAX_ATTEMPTS))
         won, order = np.unique(places[met], return_index=True)
-        last = np.full(len(index), MAX_ATTEMPTS)
         last[won] = numbers[met[order]]
         tally.add(lanes, made, numbers <= last[places])
         np.add.at(tried, places, 1)
         if len(won) and made.boards is not None and made.labels is not None:
             rows = (np.cumsum(made.met) - 1)[met[order]]
             pieces.append((won, *jax.tree.map(lambda field, rows=rows: field[rows], (made.boards, made.labels))))
-        open_ = np.setdiff1d(open_, won, assume_unique=True)
+        open_ = open_[last[open_] == MAX_ATTEMPTS]
         on_progress(len(won))
         for place in open_[tried[open_] >= MAX_ATTEMPTS][:1]:
             raise _not_found(source, bool(wait[place]), tally, f"board {index[place]}: none of {MAX_ATTEMPTS}")
@@ -198,7 +199,8 @@ def _round(open_: np.ndarray, wait: np.ndarray, tried: np.ndarray, tally: _Tally
     needed = ((tally.drawn + 1) / (tally.met + 1))[wait[open_].astype(int)].sum()
     blocks = max(-(-tries.sum() // BLOCK), min(workers(), -(-int(needed) // BLOCK)))
     size = min(blocks, ROUND * workers()) * BLOCK
-    places = np.repeat(open_, tries)[:size]
+    enough = np.searchsorted(np.cumsum(tries), size) + 1
+    places = np.repeat(open_[:enough], tries[:enough])[:size]
     places = np.sort(np.concatenate([places, np.resize(open_, size - len(places))]))
     return places, tried[places] + np.arange(size) - np.searchsorted(places, places)
 

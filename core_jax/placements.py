@@ -16,13 +16,36 @@ def draw_board(size: int, agents: int, key: jax.Array, holes: jax.Array | int) -
     hole_key, agent_key = jax.random.split(key)
     drawn = lots(jax.random.bits(hole_key, (size * size,)))
     free = (drawn >= jnp.sort(drawn)[holes]).reshape(size, size)
-    labels = components(free).reshape(-1)
-    members = jnp.sum(labels[:, None] == labels[None], axis=1) * free.reshape(-1)
-    # One agent needs two cells of a component, however many others are there.
-    fits = jnp.sum(jnp.where(labels == jnp.arange(size * size), members // 2, 0)) >= agents
-    cells = _place(agents, labels, members, fits, agent_key)
-    starts, goals = jnp.stack([cells // size, cells % size], axis=-1).astype(jnp.int32)
+    starts, goals, fits = place_agents(agents, free, agent_key)
     return Board(~free, starts, goals), fits
+
+
+def place_agents(agents: int, free: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Starts and goals int32 [K, 2], uniform among all placements on free bool [n, n]; and whether there is any, bool.
+
+    A placement has distinct cells, and each start connected to its goal. Connected pairs are drawn apart for each
+    agent, and all again until no two share a cell: so each placement is as likely as any other. The key is consumed.
+    """
+    labels, number = components(free), jnp.arange(free.size).reshape(free.shape)
+    members = jnp.sum(labels.reshape(-1) == labels[..., None], axis=-1) * free
+    others = jnp.maximum(members - 1, 0)
+    # An agent needs two cells of a component, wherever they are: so many have room.
+    fits = jnp.sum(jnp.where(labels == number, members // 2, 0)) >= agents
+
+    def pair(bits):
+        start, nth = _pick_cell(others, below(bits, jnp.sum(others)))
+        goal, _ = _pick_cell(((labels == labels[*start]) & (number != number[*start])).astype(jnp.int32), nth)
+        return jnp.stack([start, goal])
+
+    def again(carry):
+        tries, _, _ = carry
+        cells = jax.vmap(pair, out_axes=1)(jax.random.bits(jax.random.fold_in(key, tries), (agents,)))
+        numbers = (cells[..., 0] * free.shape[0] + cells[..., 1]).reshape(-1)
+        return tries + 1, cells, jnp.sum(numbers[:, None] == numbers) > numbers.size
+
+    first = (jnp.uint32(0), jnp.zeros((2, agents, 2), jnp.int32), fits)
+    starts, goals = jax.lax.while_loop(lambda carry: carry[2], again, first)[1]
+    return starts, goals, fits
 
 
 def lots(bits: jax.Array) -> jax.Array:
@@ -53,8 +76,9 @@ def components(free: jax.Array) -> jax.Array:
     def spread(carry):
         label, _ = carry
         around = jnp.pad(label, 1, constant_values=count)
-        nearest = jnp.stack([around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:], label])
-        smaller = jnp.where(free, jnp.min(nearest, axis=0), count)
+        vertical = jnp.minimum(around[:-2, 1:-1], around[2:, 1:-1])
+        horizontal = jnp.minimum(around[1:-1, :-2], around[1:-1, 2:])
+        smaller = jnp.where(free, jnp.minimum(jnp.minimum(vertical, horizontal), label), count)
         return smaller, jnp.any(smaller != label)
 
     own = jnp.where(free, jnp.arange(count).reshape(free.shape), count)
@@ -75,24 +99,8 @@ def pick(weights: jax.Array, ticket: jax.Array) -> tuple[jax.Array, jax.Array]:
     return place, ticket - (up_to[place] - weights[place])
 
 
-def _place(agents: int, labels: jax.Array, members: jax.Array, fits: jax.Array, key: jax.Array) -> jax.Array:
-    """Start and goal cells, int [2, K]: connected pairs drawn apart for each agent, again until no two share a cell.
-
-    So each placement is as likely as any other.
-    """
-    others = jnp.maximum(members - 1, 0)
-    place = jnp.arange(labels.shape[0])
-
-    def pair(bits):
-        start, nth = pick(others, below(bits, jnp.sum(others)))
-        goal, _ = pick((labels == labels[start]) & (place != start), nth)
-        return jnp.stack([start, goal])
-
-    def again(carry):
-        tries, _, _ = carry
-        cells = jax.vmap(pair)(jax.random.bits(jax.random.fold_in(key, tries), (agents,))).T
-        flat = cells.reshape(-1)
-        return tries + 1, cells, jnp.sum(flat[:, None] == flat[None]) > flat.size
-
-    first = (jnp.uint32(0), jnp.zeros((2, agents), jnp.int32), fits)
-    return jax.lax.while_loop(lambda carry: carry[2], again, first)[1]
+def _pick_cell(weights: jax.Array, ticket: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """`pick` among cells, int [n, n]: the cell int32 [2] by its row, then its column."""
+    row, left = pick(jnp.sum(weights, axis=1), ticket)
+    column, left = pick(weights[row], left)
+    return jnp.stack([row, column]).astype(jnp.int32), left

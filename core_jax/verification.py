@@ -1,5 +1,7 @@
 """The verdict on any number of plans, in blocks on all cores."""
 
+import dataclasses
+
 import chex
 import jax
 import numpy as np
@@ -29,8 +31,7 @@ def verify(boards: Board, moves: np.ndarray) -> Verdict:
     longest = _longest(moves)
     horizon = _horizon(longest) if steps else 0
     block = max(1, min(BLOCK_PLANS, BLOCK_STEPS // max(horizon, 1)))
-    shapes = jax.eval_shape(jax.vmap(verdict), boards, moves)
-    found = jax.tree.map(lambda field: np.empty(field.shape, field.dtype), shapes)
+    found = _unfilled(count, agents)
 
     def judge(begins: range) -> None:
         # One worker's buffers, filled for each of its blocks: fresh memory would cost as much as the verdicts.
@@ -52,6 +53,13 @@ def verify(boards: Board, moves: np.ndarray) -> Verdict:
 
 
 _verdicts = jax.jit(jax.vmap(verdict))
+
+
+def _unfilled(count: int, agents: int) -> Verdict:
+    """Room for the verdicts on `count` plans."""
+    numbers = [field.name for field in dataclasses.fields(Verdict) if field.name != "at_goal"]
+    room = {name: np.empty(count, np.int32) for name in numbers}
+    return Verdict(**room, at_goal=np.empty((count, agents), bool))  # type: ignore[arg-type]
 
 
 def _longest(moves: np.ndarray) -> int:

@@ -25,10 +25,11 @@ from core_jax.formats import Chunk, Row, decode, ending, join_files, read_chunks
 from core_jax.generator import Acceptance
 from core_jax.manifest import pooled, versions
 
-# A part is what SECONDS of work make: a kill costs no more. Groups of like boards are small where parts are, and a
-# solver fills up its blocks, hence as many rows as that allows; but no more than lie in memory with ease.
+# A part is what SECONDS of work make: a kill costs no more. It has FEWEST_ROWS at first. Where there are few kinds of
+# boards SOME_ROWS are enough, and more would leave the processor's cache (verify: 45 k rows/s, 27 k at 65536); where
+# there are many it has more, as a solver fills up its blocks, but no more than lie in memory with ease.
 SECONDS = 10.0
-FEWEST_ROWS, MOST_ROWS, MOST_BYTES = 512, 1 << 16, 1 << 25
+FEWEST_ROWS, SOME_ROWS, ROWS_A_KIND, MOST_ROWS, MOST_BYTES = 512, 1 << 13, 1 << 11, 1 << 16, 1 << 25
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -104,11 +105,12 @@ class Parts:
         write_atomically(self._record(self.number), msgspec.json.encode(part))
         self._count(part)
 
-    def assemble(self) -> None:
-        """Writes all parts into the file, which is there at once and whole; the parts are no longer needed."""
+    def assemble(self, finish: Callable[[], object] = lambda: None) -> None:
+        """Writes all parts into the file, which is there at once and whole; after `finish` they are not needed."""
         whole = self.folder / f"whole{self._out.suffix}"
         join_files(map(self._rows, range(self.number)), whole, self._schema)
         os.replace(whole, self._out)
+        finish()
         _job_file(self.folder).unlink()
         self.whole = True
 
@@ -169,9 +171,10 @@ def work_in_parts(
                 bad.append(str(error))
                 tell(str(error))
 
-            made, tally = work([row for chunk in taken for row in decode(chunk, Row, on_error, check)])
+            rows = [row for chunk in taken for row in decode(chunk, Row, on_error, check)]
+            made, tally = work(rows)
             parts.add(Part(sum(map(len, taken)), bad, tally), made)
-            pace.adapt(time.monotonic() - begun)
+            pace.adapt(time.monotonic() - begun, kinds=len({(row.size, row.agents) for row in rows}))
     finally:
         gc.unfreeze()
 
@@ -191,10 +194,10 @@ class Pace:
             rows, size = rows + len(chunk), size + chunk.nbytes
         return taken
 
-    def adapt(self, seconds: float) -> None:
-        """Learns how long a part took."""
+    def adapt(self, seconds: float, kinds: int) -> None:
+        """Learns how long a part took, and how many kinds of boards were in it."""
         if seconds < SECONDS / 2:
-            self._rows = min(2 * self._rows, MOST_ROWS)
+            self._rows = min(2 * self._rows, max(SOME_ROWS, ROWS_A_KIND * kinds), MOST_ROWS)
         elif seconds > SECONDS:
             self._rows = max(self._rows // 2, FEWEST_ROWS)
 

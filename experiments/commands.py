@@ -44,9 +44,9 @@ def generate(options: argparse.Namespace) -> int:
             acceptance = [stratum for batch in batches.values() for stratum in batch.acceptance]
             parts.add(Part(count, acceptance=acceptance), rows_of(batches, config))
         manifest = manifest_of(config, options.seed, options.count, parts.acceptance)
+        text = msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
         beside(options.out).unlink(missing_ok=True)  # that of another file is worse than none
-        parts.assemble()
-        write_atomically(beside(options.out), msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
+        parts.assemble(lambda: write_atomically(beside(options.out), text))
     seconds = time.monotonic() - begun
     _tell(options, {"boards": options.count, "seconds": round(seconds, 3), "out": str(options.out)})
     return 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from core_jax.config import EnvConfig, SizeConfig
-from core_jax.formats import Row, rows_of
+from core_jax.formats import Row, read_all, rows_of
 from core_jax.generator import generate
 
 # Chosen so that shares and forced waits leave remainders: see test_generator.
@@ -74,3 +74,27 @@ def drawn_elsewhere(ending: str) -> tuple[Path, subprocess.CompletedProcess[str]
     )
     assert ended.returncode == 0, ended.stderr
     return out, ended
+
+
+def drawn_on_two_devices(count: int) -> tuple[list[Row], list[str]]:
+    """Rows of SMALL drawn in a process with two devices, and the devices of four blocks there."""
+    out = elsewhere() / "two_devices.jsonl"
+    program = f"""
+import jax.numpy as jnp
+from core_jax.formats import write_rows
+from core_jax.parallel import on_all_cores
+from samples import small_rows
+print(*on_all_cores(lambda _: jnp.zeros(1).device.id, range(4)))
+write_rows({str(out)!r}, small_rows(count={count}))
+"""
+    tests = Path(__file__).parent
+    env = {
+        **surroundings(),
+        "JAX_PLATFORMS": "cpu",
+        "PYTHONPATH": os.pathsep.join([str(tests), str(tests.parent)]),
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+    }
+    given = [sys.executable, "-c", program]
+    ended = subprocess.run(given, capture_output=True, text=True, env=env, check=False, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    return read_all(out), ended.stdout.split()

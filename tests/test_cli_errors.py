@@ -37,8 +37,8 @@ WRONG_CONFIGS = {
     "shares that do not sum to one": (cell(data_ratio=0.5), ["sum to 0.5", "divide each by 0.5"]),
     "a size without free cells": ({**CONFIG, "agents": 5}, ["sizes.3", "9 cells cannot hold", "use a larger size"]),
     "a size that is not supported": ({"sizes": {"11": CONFIG["sizes"]["3"]}}, ["size 11", "choose 3 to 10"]),
+    "one agent that waits": ({**CONFIG, "agents": 1}, ["sizes.3.wait_ratio is", "for 1 agent", "set it to 0"]),
     "no size": ({"sizes": {}}, ["sizes is empty", "name at least one"]),
-    "three agents": ({"sizes": {"4": CONFIG["sizes"]["3"]}, "agents": 3}, ["agents is 3", "set agents to 2"]),
 }
 
 
@@ -46,7 +46,7 @@ WRONG_CONFIGS = {
 def test_a_wrong_config_is_told(tmp_path, capsys, name):
     raw, parts = WRONG_CONFIGS[name]
     (tmp_path / "env.json").write_bytes(msgspec.json.encode(raw))
-    place = [] if name == "three agents" else [f"{tmp_path}/env.json"]
+    place = [] if name == "one agent that waits" else [f"{tmp_path}/env.json"]
     given = ("--config", tmp_path / "env.json", "--count", 3, "--out", tmp_path / "out.jsonl")
     assert_told(capsys, ("generate", *given), *place, *parts)
     assert not (tmp_path / "out.jsonl").exists()

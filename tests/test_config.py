@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig, SizeConfig, holes_of, largest_remainder
+from core_jax.config import EnvConfig, SizeConfig, holes_of
 from core_jax.decoding import read_config
 from core_jax.errors import InputError
 
@@ -113,21 +113,6 @@ def test_a_config_round_trips_through_json(drawn):
     total = math.fsum(share for share, *_ in drawn.values())
     config = EnvConfig({size: SizeConfig(share / total, *rest) for size, (share, *rest) in drawn.items()}, agents=4)
     assert msgspec.json.decode(msgspec.json.encode(config), type=EnvConfig) == config
-
-
-@given(st.lists(ratios, min_size=1, max_size=8).filter(any), st.integers(0, 5000))
-def test_counts_sum_exactly_and_lie_within_one_of_their_share(shares, count):
-    counts = largest_remainder(shares, count)
-    total = math.fsum(shares)
-    assert sum(counts) == count
-    assert all(abs(got - share / total * count) < 1 for got, share in zip(counts, shares, strict=True))
-    assert all(got == 0 for got, share in zip(counts, shares, strict=True) if share == 0)
-
-
-def test_the_largest_remainders_are_rounded_up_earlier_ones_first():
-    assert largest_remainder([0.5, 0.3, 0.2], 10) == [5, 3, 2]
-    assert largest_remainder([1, 1, 1], 4) == [2, 1, 1]
-    assert largest_remainder([0.1, 0.26, 0.64], 10) == [1, 3, 6]
 
 
 @given(st.integers(3, 10), st.integers(1, 4), st.floats(0, 0.5))

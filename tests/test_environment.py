@@ -35,7 +35,7 @@ def begun(board: Board) -> EnvState:
 
 @jax.jit
 def play(boards: Board, moves: jax.Array, params: EnvParams) -> tuple[EnvState, list]:
-    """Plays moves [B, K, T] in vmapped environments: the last states, and rewards, dones and infos of every step, [T, B, ...]."""
+    """Plays moves [B, K, T] in vmapped environments: the last states, and rewards, dones, infos [T, B, ...]."""
 
     def one(state, action):
         _, state, *rest = jax.vmap(step_env, (0, 0, None))(state, action, params)

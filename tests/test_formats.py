@@ -9,8 +9,21 @@ from hypothesis import strategies as st
 from samples import rows, shown, unsolved
 
 from core_jax import formats
+from core_jax.columns import records_of, table_of
 from core_jax.errors import InputError
-from core_jax.formats import MAX_BOARD_SIZE, SCHEMA, PlanRow, Row, moves_of, plan_of, read_all, read_rows, write_rows
+from core_jax.formats import (
+    SCHEMA,
+    PlanRow,
+    Row,
+    decode,
+    moves_of,
+    plan_of,
+    read_all,
+    read_chunks,
+    read_rows,
+    row_writer,
+    write_rows,
+)
 
 ENDINGS = (".jsonl", ".parquet")
 GOOD = Row("a", 3, 2, ["..H", "...", "H.."], [(0, 0), (1, 1)], [(2, 2), (0, 1)], 0.4, plan=["RD", "U"])
@@ -22,7 +35,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 @st.composite
 def any_rows(draw) -> Row:
     """Any row that is not refused: solved or not, of any size and one to four agents."""
-    size = draw(st.integers(1, MAX_BOARD_SIZE))
+    size = draw(st.integers(1, 20))
     agents = draw(st.integers(1, min(4, size * size)))
     cells = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1))
     starts, goals = (draw(st.lists(cells, min_size=agents, max_size=agents, unique=True)) for _ in range(2))
@@ -43,6 +56,8 @@ def any_rows(draw) -> Row:
         sum_of_costs=draw(numbers),
         wait_required=draw(st.none() | st.booleans()),
         plan=draw(plans),
+        makespan_plan=draw(plans),
+        certificate=draw(st.none() | st.sampled_from(["bound", "flood", "search"])),
     )
 
 
@@ -76,20 +91,80 @@ def test_generated_rows_come_back_as_they_were_written(tmp_path, form):
         assert tuple(read_all(tmp_path / f"{kind}{form}")) == written
 
 
+def numbered(count: int) -> list[Row]:
+    return [msgspec.structs.replace(GOOD, id=str(number)) for number in range(count)]
+
+
 @each_ending
 def test_rows_beyond_one_chunk_keep_their_order(tmp_path, monkeypatch, form):
     monkeypatch.setattr(formats, "CHUNK_ROWS", 4)
-    written = [msgspec.structs.replace(GOOD, id=str(number)) for number in range(10)]
-    write_rows(tmp_path / f"rows{form}", written)
-    assert [len(chunk) for chunk in read_rows(tmp_path / f"rows{form}", Row, print)] == [4, 4, 2]
-    assert read_all(tmp_path / f"rows{form}") == written
+    monkeypatch.setattr(formats, "CHUNK_BYTES", 4 * len(msgspec.json.encode(GOOD)))
+    path = tmp_path / f"rows{form}"
+    write_rows(path, numbered(10))
+    assert [len(chunk) for chunk in read_rows(path, Row, print)] == [4, 4, 2]
+    assert read_all(path) == numbered(10)
+
+
+@each_ending
+@pytest.mark.parametrize("skip", [0, 1, 3, 4, 5, 8, 9, 10, 11])
+def test_rows_are_skipped_and_the_others_keep_their_numbers(tmp_path, monkeypatch, form, skip):
+    monkeypatch.setattr(formats, "CHUNK_ROWS", 3)
+    path = tmp_path / f"rows{form}"
+    with row_writer(path) as write:  # a row group of Parquet at each call
+        write(numbered(10)[:4])
+        write(numbered(10)[4:])
+    chunks = list(read_chunks(path, skip))
+    told: list[InputError] = []
+    found = [row.id for chunk in chunks for row in decode(chunk, Row, told.append, refuse)]
+    mark = ":" if form == ".jsonl" else ": row "
+    assert not found
+    assert [str(error) for error in told] == [f"{path}{mark}{n + 1}: id is {n}" for n in range(skip, 10)]
+    assert sum(map(len, chunks)) == max(10 - skip, 0)
+
+
+def refuse(row: Row) -> None:
+    raise ValueError(f"id is {row.id}")
+
+
+@each_ending
+def test_rows_of_an_older_version_have_null_where_it_had_no_column(tmp_path, form):
+    path = tmp_path / f"rows{form}"
+    raw = {name: value for name, value in msgspec.to_builtins(GOOD).items() if name in SCHEMA.names[:12]}
+    if form == ".jsonl":
+        path.write_bytes(msgspec.json.encode(raw))
+    else:
+        pq.write_table(pa.Table.from_pylist([raw], pa.schema(list(SCHEMA)[:12])), path)
+    assert read_all(path) == [GOOD]
+
+
+def test_parquet_of_other_writers_is_read(tmp_path):
+    path = tmp_path / "rows.parquet"
+    large = {"id": pa.large_string(), "grid": pa.large_list(pa.large_string()), "makespan": pa.int64()}
+    large["starts"] = pa.large_list(pa.list_(pa.int64(), 2))
+    schema = pa.schema([pa.field(field.name, large.get(field.name, field.type)) for field in SCHEMA])
+    pq.write_table(pa.Table.from_pylist([msgspec.to_builtins(GOOD)] * 3, schema), path, use_dictionary=["id"])
+    assert read_all(path) == [GOOD] * 3
+
+
+@given(st.lists(any_rows(), max_size=5))
+def test_columns_are_what_arrow_makes_of_the_rows(written):
+    plain = pa.Table.from_pylist([msgspec.to_builtins(row) for row in written], SCHEMA)
+    assert table_of(written, SCHEMA).equals(plain)
+    for begin in range(len(written)):
+        part = plain.slice(begin, 2).combine_chunks()
+        assert [records_of(batch) for batch in part.to_batches()] == [batch.to_pylist() for batch in part.to_batches()]
+
+
+def test_moves_that_nobody_knows_are_refused():
+    with pytest.raises(ValueError, match="none of U D L R W"):
+        moves_of([["UX"]], 4)
 
 
 def test_a_line_of_jsonl_is_the_row_of_the_design(tmp_path):
     write_rows(tmp_path / "a.jsonl", rows()[:1])
     assert list(msgspec.json.decode((tmp_path / "a.jsonl").read_bytes())) == [
         *("id", "size", "agents", "grid", "starts", "goals", "hole_ratio", "status", "makespan", "sum_of_costs"),
-        *("wait_required", "plan"),
+        *("wait_required", "plan", "makespan_plan", "certificate"),
     ]
     assert SCHEMA.names == list(Row.__struct_fields__)
 
@@ -115,8 +190,14 @@ WRONG_ROWS = {
     "a plan too few": (fields(plan=["RD"]), "plan has 1 strings for 2 agents; give one string an agent"),
     "an unknown field": (fields(holes=3), "unknown field 'holes' = 3; choose from id, size,"),
     "a missing field": (fields(goals=None), "field 'goals' is missing; add it"),
-    "a size of nothing": (fields(size=0), "size is 0; choose 1 to 16"),
-    "a size beyond all": (fields(size=10**30), f"size is {10**30}; choose 1 to 16"),
+    "a size of nothing": (fields(size=0), "size is 0; a board has at least 1 cell a side"),
+    "a size beyond all": (fields(size=10**30), f"grid has 3 lines for size {10**30}; give one line a row"),
+    "an unknown status": (fields(status="done"), "status is 'done'; choose from solvable, unsolvable, undecided, or"),
+    "an unknown certificate": (fields(certificate="oath"), "certificate is 'oath'; choose from bound, flood, search"),
+    "no certificate in words": (fields(certificate="none"), "certificate is 'none'; choose from bound, flood, search"),
+    "a move unknown to both plans": (fields(makespan_plan=["", "?"]), "makespan_plan[1] has the move '?'; use U D L"),
+    "a cost below nothing": (fields(sum_of_costs=-1), "sum_of_costs: -1 does not fit: expected `int` >= 0"),
+    "a cost beyond the column": (fields(makespan=2**31), f"makespan: {2**31} does not fit: expected `int` <="),
     "no agent": (fields(agents=0), "agents is 0; there must be at least 1"),
     "a size in words": (fields(size="three"), "size: 'three' does not fit: expected"),
     "a makespan in parts": (fields(makespan=1.5), "makespan: 1.5 does not fit: expected"),

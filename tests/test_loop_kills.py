@@ -1,7 +1,6 @@
 """A run that is cut off at any instant goes on where it was, and ends where it would have ended."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cuts import PowerCutError, begin, cut_power, wait_for
 from killed import SETTINGS
 from loops import FILES, State, files, run_loop, state
 from samples import surroundings
@@ -20,11 +20,6 @@ from experiments.runs import RunFolder
 # The file at whose sight the run is killed, a random moment later.
 SIGNS = ("config.json", "warmup/.checkpoint.part", "stage_00/.scratch", "stage_01/env.json")
 LONGEST_MOMENT = 0.4  # seconds
-PATIENCE = 120  # seconds
-
-
-class PowerCutError(BaseException):
-    """The end of a process that cleans nothing up."""
 
 
 @pytest.fixture(scope="module")
@@ -68,35 +63,6 @@ def assert_same_end(run: RunFolder, whole: RunFolder) -> None:
         assert stage.env.read_bytes() == expected.env.read_bytes()
 
 
-def cut_power(patch: pytest.MonkeyPatch, renamings: int, before: bool) -> None:
-    """The process ends after so many renamings, at once or just before the next; nothing is cleaned up."""
-    done, dead = 0, False
-
-    def ending(real):
-        def rename(source, target):
-            nonlocal done, dead
-            if ".part/" in str(target):  # inside what is not yet in its place
-                return real(source, target)
-            dead = before and done == renamings
-            if not dead:
-                real(source, target)
-                done += 1
-                dead = not before and done == renamings
-            if dead:
-                raise PowerCutError
-            return None
-
-        return rename
-
-    def unless_dead(real):
-        return lambda *given, **options: None if dead else real(*given, **options)
-
-    for owner, name in ((os, "replace"), (os, "rename")):
-        patch.setattr(owner, name, ending(getattr(owner, name)))
-    for owner, name in ((Path, "unlink"), (shutil, "rmtree"), (os, "unlink"), (os, "remove")):
-        patch.setattr(owner, name, unless_dead(getattr(owner, name)))
-
-
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_a_run_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_path, whole, before):
     run, kept, cuts = RunFolder(tmp_path / "run"), {}, 0
@@ -122,29 +88,15 @@ def test_a_run_that_is_killed_at_random_instants_ends_as_if_it_had_not_been(tmp_
     run, kept = RunFolder(tmp_path / "run"), {}
     moments = np.random.default_rng(0).uniform(0, LONGEST_MOMENT, len(SIGNS))
     for sign, moment in zip(SIGNS, moments, strict=True):
-        child = begin(server, run)
+        child = begin(server, run.folder)
         wait_for(run.folder / sign)
         time.sleep(moment)
         os.killpg(child, signal.SIGKILL)
         assert int(server.stdout.readline()) == -signal.SIGKILL, f"the run ended before {sign} was seen"
         assert_kept(kept, finished(run))
         kept = finished(run)
-    begin(server, run)
+    begin(server, run.folder)
     assert int(server.stdout.readline()) == 0
     assert_kept(kept, finished(run))
     assert_same_end(run, whole)
     assert_kept(kept, finished(run))
-
-
-def begin(server: subprocess.Popen, run: RunFolder) -> int:
-    """Starts a child on the run: its process id."""
-    server.stdin.write(f"{run.folder}\n")
-    server.stdin.flush()
-    return int(server.stdout.readline())
-
-
-def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path} does not appear"
-        time.sleep(0.002)
