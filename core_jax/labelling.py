@@ -4,17 +4,15 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
-import jax
-import jax.numpy as jnp
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from core_jax.dynamics import verdict
-from core_jax.errors import InputError
 from core_jax.formats import Row, boards_of, labelled, moves_of
+from core_jax.memory import check_memory
 from core_jax.solver import solve
-from core_jax.types import FAILURE_NAMES, Board, Failure, Labels, Verdict
+from core_jax.types import FAILURE_NAMES, Failure, Verdict
+from core_jax.verification import horizon_of, verify
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -50,14 +48,11 @@ VERDICT_SCHEMA = pa.schema(
         ("optimal_sum_of_costs", pa.bool_()),
     ]
 )
-# Plans judged at once: at most so many, and fewer where they are very long.
-BLOCK_ROWS, BLOCK_STEPS = 4096, 1 << 20
 
 
 def check_solvable_here(row: Row) -> None:
     """Raises ValueError on a row that the exact solver does not handle."""
-    if row.agents != 2:
-        raise ValueError(f"agents is {row.agents}: only boards of 2 agents are solved; leave the row out")
+    check_memory(row.size, row.agents)
 
 
 def solve_rows(
@@ -69,7 +64,7 @@ def solve_rows(
     """
 
     def solved(group: list[Row]) -> list[Row]:
-        done = labelled(group, _solve(boards_of(group), makespan_plans))
+        done = labelled(group, solve(boards_of(group), makespan_plans))
         on_progress(len(group))
         return done
 
@@ -78,42 +73,14 @@ def solve_rows(
 
 def verify_rows(rows: Sequence[Row], plans: Sequence[list[str]]) -> list[VerdictRow]:
     """The verdict on a plan for each row, in order."""
-    horizons = [_horizon(max(map(len, plan))) for plan in plans]
+    horizons = [horizon_of(max(map(len, plan))) for plan in plans]
     kinds = [(row.size, row.agents, horizon) for row, horizon in zip(rows, horizons, strict=True)]
 
     def judged(group: list[tuple[Row, list[str], int]]) -> list[VerdictRow]:
         of, given, _ = zip(*group, strict=True)
-        return _verdict_rows(of, _verify(boards_of(of), moves_of(given, group[0][2])))
+        return _verdict_rows(of, verify(boards_of(of), moves_of(given, group[0][2])))
 
     return _by_kind(list(zip(rows, plans, horizons, strict=True)), kinds, judged)
-
-
-def _solve(boards: Board, makespan_plans: bool) -> Labels:
-    if makespan_plans:
-        raise InputError("plans that reach the makespan are not made yet; leave --makespan-plans out")
-    return solve(boards)
-
-
-def _verify(boards: Board, moves: np.ndarray) -> Verdict:
-    """Verdicts on a batch of any size, as numpy arrays."""
-    count, horizon = len(moves), moves.shape[-1]
-    block = max(1, min(BLOCK_ROWS, BLOCK_STEPS // horizon))
-
-    def of_block(begin: int) -> Verdict:
-        places = np.minimum(np.arange(begin, begin + block), count - 1)  # the last is filled up: one program serves all
-        found = _verdicts(*jax.tree.map(lambda field: jnp.asarray(field[places]), (boards, moves)))
-        return jax.tree.map(lambda field: np.asarray(field)[: count - begin], found)
-
-    parts = [of_block(begin) for begin in range(0, count, block)]
-    return jax.tree.map(lambda *fields: np.concatenate(fields), *parts)
-
-
-_verdicts = jax.jit(jax.vmap(verdict))
-
-
-def _horizon(steps: int) -> int:
-    """A plan length of at least `steps`; few are ever used, each compiled once."""
-    return 1 << max(4, (steps - 1).bit_length())
 
 
 def _verdict_rows(rows: Sequence[Row], found: Verdict) -> list[VerdictRow]:

@@ -9,6 +9,7 @@ the budget that they failed under.
 One search is one lane: `advance` takes one step of it. The batch is a vmap of `advance` inside one loop.
 """
 
+import dataclasses
 import enum
 import functools
 import itertools
@@ -47,9 +48,10 @@ class Found(enum.IntEnum):
 class Team:
     """What is known of one board before its search; costs are bytes, FAR where there is no way.
 
-    absent: bool [K], agents that take no part. starts, goals: int32 [K], padded cells. distance: uint8 [K, N] to the own goal. alone: uint8 [K, K, N], alone[i, j] the
-    distance of agent i while j stands on its goal. pairs: uint8 [3, P, N, N], for each pair of agents (i < j, in the
-    order of `itertools.combinations`) and `Mode`, a lower bound of what the two need from a joint state.
+    absent: bool [K], agents that take no part. starts, goals: int32 [K], padded cells. distance: uint8 [K, N] to the
+    own goal. alone: uint8 [K, K, N], alone[i, j] the distance of agent i while j stands on its goal. pairs: uint8
+    [3, P, N, N], for each `Mode` and pair of agents (i < j, in the order of `itertools.combinations`) a lower bound of
+    what the two need from a joint state.
     """
 
     absent: jax.Array
@@ -64,10 +66,10 @@ class Team:
 class Search:
     """A depth-first search: the path to the present node, and what failed.
 
-    objective, mode, bound, found, steps: int32 []; moving: int32 [], plans without waits are not looked for below. time,
-    agent: int32 [], the next to choose a move. cells: int32 [T + 1, K] and parked:
-    bool [T + 1, K] along the path; spent: int32 [T + 1]. choice: int8 [T, K], options; tried: int32 [T, K], the rank of
-    the last option tried. keys: uint32 [memory, words] and budgets: int32 [memory], states that failed.
+    objective, mode, bound, found, steps: int32 []; moving: int32 [], plans without waits are not looked for below.
+    time, agent: int32 [], the next to choose a move. cells: int32 [T + 1, K] and parked: bool [T + 1, K] along the
+    path; spent: int32 [T + 1]. choice: int8 [T, K], options; tried: int32 [T, K], the rank of the last option tried.
+    keys: uint32 [memory, words] and budgets: int32 [memory], states that failed.
     """
 
     objective: jax.Array
@@ -170,7 +172,8 @@ def advance(team: Team, search: Search) -> Search:
         search.mode == Mode.MOVING, Mode.COSTS, _first_mode(team, search.objective, next_bound, search.moving)
     )
     found = jnp.where(chosen & last & home, Found.PLAN, jnp.where(too_deep, Found.CUT, search.found))
-    return search.replace(
+    return dataclasses.replace(
+        search,
         mode=jnp.where(over, next_mode, search.mode),
         bound=jnp.where(over, next_bound, search.bound),
         found=found.astype(jnp.int32),
@@ -355,6 +358,6 @@ def _remember(search: Search, failed: jax.Array, cells: jax.Array, parked: jax.A
     key = _key(search.mode, cells, parked)
     memory = len(search.budgets)
     slot = jnp.where(failed, _slot(key) % memory, memory)
-    return search.replace(
-        keys=search.keys.at[slot].set(key, mode="drop"), budgets=search.budgets.at[slot].set(left, mode="drop")
+    return dataclasses.replace(
+        search, keys=search.keys.at[slot].set(key, mode="drop"), budgets=search.budgets.at[slot].set(left, mode="drop")
     )

@@ -1,11 +1,11 @@
-"""Optimal plans and certificates for two agents, on batches of one map size.
+"""Optimal plans and certificates, on batches of one map size and number of agents.
 
-A label comes from a pair of shortest paths that meets the lower bounds, or else from an exhaustive flood: none is ever
-undecided.
+A label comes from shortest paths that meet the lower bounds, or else, for two agents, from an exhaustive flood
+(`core_jax.floods`), for more from a search (`core_jax.teams`). Up to three agents none is ever undecided.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 import chex
@@ -16,9 +16,12 @@ import numpy as np
 from core_jax.bitboards import BOARDS_PER_WORD, by_word, cell_index, pack_cells
 from core_jax.descent import each_board, joint_cost, optimal_plans, shortest_plans, state_number
 from core_jax.floods import CostTable, cost_floods, makespan_floods
+from core_jax.labels import concatenate, with_rows
+from core_jax.memory import check_memory
 from core_jax.parallel import on_all_cores
 from core_jax.shortest import FAR, Certified, certify, distances
-from core_jax.types import PAD, Board, Certificate, Labels, Status
+from core_jax.teams import BUDGET, solve_teams
+from core_jax.types import Board, Certificate, Labels, Status
 
 BLOCK = 512  # boards flooded at once, 16 words
 CERTIFY_BLOCK = 1024
@@ -26,15 +29,17 @@ OPEN_BLOCK = 128  # boards left open by the certificate: few, so a block is not 
 T = TypeVar("T")
 
 
-def solve(boards: Board, makespan_plans: bool = False) -> Labels:
-    """Labels a batch of two-agent boards of one size: by shortest paths that never meet, else by flood.
+def solve(boards: Board, makespan_plans: bool = False, budget: int = BUDGET) -> Labels:
+    """Labels a batch of boards of one size and number of agents, up to MAX_AGENTS.
 
-    Args: boards with leading axis B, any B >= 1; whether to give `makespan_moves`, too. Returns: `Labels` of numpy
-    arrays with leading axis B. Raises ValueError on another number of agents.
+    By shortest paths that never meet; what that leaves open by flood for two agents, by search for more.
+
+    Args: boards with leading axis B, any B >= 1; whether to give `makespan_moves`, too; budget, the steps of a search
+    for four or more agents, after which it stays undecided. Returns: `Labels` of numpy arrays with leading axis B.
+    Raises InputError where the agents are too many or the boards take too much memory.
     """
-    agents = boards.starts.shape[1]
-    if agents != 2:
-        raise ValueError(f"solve handles 2 agents, not {agents}")
+    size, agents = boards.holes.shape[-1], boards.starts.shape[1]
+    check_memory(size, agents)
     certified = _in_blocks(_certify_block, boards, CERTIFY_BLOCK)
     labels = concatenate([part.labels for part in certified])
     if makespan_plans:  # shortest paths are optimal for both objectives
@@ -42,8 +47,11 @@ def solve(boards: Board, makespan_plans: bool = False) -> Labels:
     open_rows = np.flatnonzero(~np.concatenate([part.proven for part in certified]))
     if not len(open_rows):
         return labels
-    flooded = solve_by_flood(_rows(boards, open_rows), makespan_plans)
-    return _with_rows(labels, open_rows, flooded)
+    left = _rows(boards, open_rows)
+    if agents == 2:
+        return with_rows(labels, open_rows, solve_by_flood(left, makespan_plans))
+    distance = np.concatenate(_in_blocks(distances, left, CERTIFY_BLOCK))
+    return with_rows(labels, open_rows, solve_teams(left, distance, makespan_plans, budget))
 
 
 def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:
@@ -75,14 +83,6 @@ def _in_blocks(function: Callable[[Board], T], boards: Board, block: int) -> lis
 
 def _rows(boards: Board, rows: np.ndarray) -> Board:
     return jax.tree.map(lambda field: jnp.asarray(np.asarray(field)[rows]), boards)
-
-
-def _with_rows(labels: Labels, rows: np.ndarray, replacements: Labels) -> Labels:
-    """`labels` with those of `rows` replaced."""
-    both = concatenate([labels, replacements])
-    order = np.arange(len(labels.status))
-    order[rows] = len(order) + np.arange(len(rows))
-    return jax.tree.map(lambda field: field[order], both)
 
 
 def _horizon(steps: int) -> int:
@@ -121,26 +121,6 @@ def read_labels(tables: CostTable, boards: Board, makespan_plans: bool = False) 
         return labels
     moves = shortest_plans(horizon, arrival, ~boards.holes, boards.starts, makespan)
     return dataclasses.replace(labels, makespan_moves=moves)
-
-
-def concatenate(parts: Sequence[Labels]) -> Labels:
-    """One batch of labels from several whose plans may differ in length."""
-    plans = {name: _joined([getattr(part, name) for part in parts]) for name in ("moves", "makespan_moves")}
-    unmoved = [dataclasses.replace(part, moves=None, makespan_moves=None) for part in parts]  # type: ignore[arg-type]
-    return dataclasses.replace(jax.tree.map(lambda *fields: np.concatenate(fields), *unmoved), **plans)
-
-
-def _joined(plans: Sequence[np.ndarray | None]) -> np.ndarray | None:
-    """Plans of several batches as one; None where they were not asked for."""
-    given = [np.asarray(plan) for plan in plans if plan is not None]
-    horizon = max((plan.shape[-1] for plan in given), default=0)
-    return np.concatenate([pad_moves(plan, horizon) for plan in given]) if given else None
-
-
-def pad_moves(moves: np.ndarray, horizon: int) -> np.ndarray:
-    """Pads int8 [..., T] with PAD to `horizon` steps."""
-    width = [(0, 0)] * (moves.ndim - 1) + [(0, horizon - moves.shape[-1])]
-    return np.pad(moves, width, constant_values=PAD)
 
 
 @jax.jit

@@ -19,15 +19,19 @@ import numpy as np
 from scipy.optimize import linprog
 
 from core_jax.bitboards import BOARDS_PER_WORD, pack, side
+from core_jax.labels import concatenate
+from core_jax.pairs import teams
 from core_jax.parallel import on_all_cores
+from core_jax.plans import pad_moves, trimmed
 from core_jax.search import BIG, FAR, PARK, Found, Mode, Search, Team, advance, begin, pair_index, pairs_of, root_bounds
-from core_jax.solver import pad_moves
 from core_jax.triples import triple_optima
-from core_jax.types import PAD, WAIT
+from core_jax.types import PAD, Board, Certificate, Labels, Status
 
 T = TypeVar("T")
 LANES = 32  # searches side by side; the few hard ones go on in smaller groups
+LARGEST_GROUP = 4  # of agents, whose optima bound those of a larger team
 ORDERS = 4  # of the agents, in which a hard board is searched
+TEAMS = 256  # labelled at once
 HARD_TEAMS = 16  # looked at closely at once, for the memory that their parts take
 LOOKS = (40, 256)  # steps for each agent, of the first and the second look at a board
 OBJECTIVES = (Mode.COSTS, Mode.MAKESPAN)
@@ -39,8 +43,8 @@ MEMORY, HARD_MEMORY = 1 << 9, 1 << 14  # failed states that a search remembers
 class Optimum:
     """What is known of one objective on B boards, numpy arrays.
 
-    found: bool [B], a plan reaches `bound`, int32 [B], a lower bound of the optimum (BIG: there is no plan). waits: bool
-    [B], no plan without waits does. moves: int8 [B, K, T], where found.
+    found: bool [B], a plan reaches `bound`, int32 [B], a lower bound of the optimum (BIG: there is no plan). waits:
+    bool [B], no plan without waits does. moves: int8 [B, K, T], where found.
     """
 
     found: np.ndarray
@@ -60,6 +64,51 @@ class Bounds:
     def of(self, objective: Mode) -> tuple[np.ndarray, np.ndarray]:
         """The bound of one objective, and that of the sum of costs without waits."""
         return self.makespan if objective == Mode.MAKESPAN else self.cost, self.moving
+
+
+def solve_teams(boards: Board, distance: np.ndarray, makespan_plans: bool = False, budget: int = BUDGET) -> Labels:
+    """Labels B boards of three or more agents, numpy arrays throughout.
+
+    Args: distance, int16 [B, K, n, n] as from `core_jax.shortest.distances`; budget, the steps of the last search for
+    four or more agents, after which a board is undecided.
+    """
+    parts = []
+    for first in range(0, len(boards.starts), TEAMS):
+        some = rows_of((boards, distance), np.arange(first, min(first + TEAMS, len(boards.starts))))
+        parts.append(_labels(_teams(*some), makespan_plans, budget))
+    return concatenate(parts)
+
+
+def _teams(boards: Board, distance: np.ndarray) -> Team:
+    count = len(boards.starts)
+
+    def of_word(first: int) -> Team:
+        rows = np.minimum(np.arange(first, first + BOARDS_PER_WORD), count - 1)
+        return rows_of(teams(*rows_of((boards, distance), rows)), np.arange(min(BOARDS_PER_WORD, count - first)))
+
+    return _joined(on_all_cores(of_word, range(0, count, BOARDS_PER_WORD)))
+
+
+def _labels(team: Team, makespan_plans: bool, budget: int) -> Labels:
+    costs, arrivals = optima(team, budget)
+    least_cost, least_makespan = map(np.asarray, _root_bounds(team))
+    unsolvable, solvable = costs.bound >= BIG, costs.found & arrivals.found
+    bound_met = (costs.bound == least_cost) & ~costs.waits & (arrivals.bound == least_makespan)
+    certificate = np.where(unsolvable, Certificate.FLOOD, np.where(bound_met, Certificate.BOUND, Certificate.SEARCH))
+
+    def where_solvable(field: np.ndarray, otherwise: int) -> np.ndarray:
+        return np.where(solvable.reshape(-1, *[1] * (field.ndim - 1)), field, otherwise).astype(field.dtype)
+
+    labels: dict[str, Any] = {
+        "status": np.where(solvable, Status.SOLVABLE, np.where(unsolvable, Status.UNSOLVABLE, Status.UNDECIDED)),
+        "certificate": np.where(solvable | unsolvable, certificate, Certificate.NONE),
+        "makespan": where_solvable(arrivals.bound, -1),
+        "sum_of_costs": where_solvable(costs.bound, -1),
+        "wait_required": costs.waits & solvable,
+        "moves": where_solvable(costs.moves, PAD),
+        "makespan_moves": where_solvable(arrivals.moves, PAD) if makespan_plans else None,
+    }
+    return Labels(**labels)
 
 
 def optima(team: Team, budget: int = BUDGET) -> tuple[Optimum, Optimum]:
@@ -195,11 +244,8 @@ def _read(searches: Search, lanes: np.ndarray) -> Optimum:
     moves = np.moveaxis(choice, 1, 2).copy()
     steps = np.arange(moves.shape[-1])
     moves[(moves == PARK) | (steps >= time[:, None, None]) | ~found[:, None, None]] = PAD
-    real = (moves != PAD) & (moves != WAIT)
-    moves[np.flip(np.maximum.accumulate(np.flip(real, -1), -1), -1) == 0] = PAD
     waits = np.asarray(searches.mode)[lanes] == Mode.COSTS
-    moves = moves[..., : int((moves != PAD).sum(axis=-1).max())]
-    return Optimum(found, np.asarray(searches.bound)[lanes], waits, moves)
+    return Optimum(found, np.asarray(searches.bound)[lanes], waits, trimmed(moves))
 
 
 def _unknown(lower: np.ndarray, agents: int) -> Optimum:
@@ -228,7 +274,7 @@ def _bounds_of_groups(team: Team) -> Bounds:
     """
     agents = team.goals.shape[1]
     known = _pair_optima(team)
-    for members in range(3, max(agents, 4)):
+    for members in range(3, min(agents, LARGEST_GROUP + 1)):
         groups = list(itertools.combinations(range(agents), members))
         begin_with = [_least_bounds(team, known, group) for group in groups]
         parts = [without(team, [agent for agent in range(agents) if agent not in group]) for group in groups]
@@ -358,5 +404,5 @@ def reordered(team: Team, order: np.ndarray) -> Team:
         goals=team.goals[:, order],
         distance=team.distance[:, order],
         alone=team.alone[:, order][:, :, order],
-        pairs=np.stack(pairs, axis=2),
+        pairs=np.stack(pairs, axis=2),  # type: ignore[arg-type]
     )

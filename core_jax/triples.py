@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from core_jax.bitboards import BOARDS_PER_WORD, bit, cell_count, offsets, one_hot, shift
-from core_jax.floods import joint_predecessors, joint_states, neighbours
+from core_jax.floods import neighbours
 
 FULL = np.uint32(0xFFFFFFFF)
 
@@ -64,7 +64,7 @@ def triple_cost_flood(
     others = [(1, 2), (0, 2), (0, 1)]
     # Room for those who walk while others are parked: all others, or one other.
     free_alone = jnp.stack([free & ~home[first] & ~home[second] for first, second in others])
-    free_pair = jnp.stack([joint_states(free & ~home[parked]) for parked in range(3)])
+    free_pair = jnp.stack([pair_states(free & ~home[parked]) for parked in range(3)])
 
     def seeds_of_pairs(alone):
         return jnp.stack(
@@ -83,7 +83,7 @@ def triple_cost_flood(
         pairs, triples = (dict(sets) for sets in (pairs, triples))
         for kind in (True, False):
             before, last = pairs[kind]
-            follow = jax.vmap(functools.partial(joint_predecessors, size, waits=kind))(before)
+            follow = jax.vmap(functools.partial(pair_predecessors, size, waits=kind))(before)
             pairs[kind] = last, last | ((seeds_of_pairs(alone) | follow) & free_pair)
             first, before, last = triples[kind]
             follow = triple_predecessors(size, first, waits=kind) & states
@@ -213,3 +213,46 @@ def _distinct(count: int, wide: int) -> jax.Array:
     """uint32 [count, wide, wide]: all ones where all three cells differ."""
     first, rest = jnp.asarray(_differ(count, wide)), jnp.asarray(_differ(wide, wide))
     return first[:, :, None] & first[:, None] & rest
+
+
+def pair_states(free: jax.Array) -> jax.Array:
+    """Every joint state of two agents: uint32 [N, N], both cells free and different."""
+    different = jnp.where(jnp.eye(free.shape[0], dtype=bool), jnp.uint32(0), jnp.uint32(0xFFFFFFFF))
+    return free[:, None] & free[None] & different
+
+
+def pair_predecessors(size: int, reached: jax.Array, *, waits: bool) -> jax.Array:
+    """States from which a joint move leads into `reached`, uint32 [N, N]; swaps excluded, holes not masked.
+
+    With `waits`, agents may stay; without, both must move. The moves of the two agents are independent but for the
+    swap, so the set is a shift along A's axis, then along B's. A move a of A can be half of a swap only where it ends
+    with B on the cell that A left, a "ribbon" of states (x, x - a); those are left out of A's shift and added apart.
+    """
+    moves = offsets(size)[:4]
+    count = reached.shape[0]
+    ribbon = {by: jnp.asarray(_ribbon(count, by)) for by in moves}
+    after_a = reached if waits else jnp.zeros_like(reached)
+    for by in moves:
+        after_a = after_a | shift(reached & ~ribbon[-by], by, 0)
+    before = after_a if waits else jnp.zeros_like(reached)
+    for by in moves:
+        before = before | shift(after_a, by, 1)
+    # A leaves x for x + a and B, coming from x + d, d != a, follows into x.
+    left_by_a = {by: shift(_diagonal(reached, -by), by, 0) for by in moves}
+    for from_b in moves:
+        followed = jnp.zeros_like(left_by_a[from_b])
+        for by in moves:
+            followed = followed | (left_by_a[by] if by != from_b else 0)
+        before = before | (followed[:, None] & ribbon[from_b])
+    return before
+
+
+def _ribbon(count: int, by: int) -> np.ndarray:
+    """uint32 [N, N]: all ones on the states (x, x + by)."""
+    return np.where(np.eye(count, k=by, dtype=bool), np.uint32(0xFFFFFFFF), np.uint32(0))
+
+
+def _diagonal(reached: jax.Array, by: int) -> jax.Array:
+    """The states (x, x + by) of a set, by x: uint32 [N]."""
+    diagonal = jnp.diagonal(reached, by)
+    return jnp.pad(diagonal, (max(0, -by), max(0, by)))

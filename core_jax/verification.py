@@ -29,7 +29,7 @@ def verify(boards: Board, moves: np.ndarray) -> Verdict:
     boards, moves = jax.tree.map(np.asarray, (boards, moves))
     count, agents, steps = moves.shape
     longest = _longest(moves)
-    horizon = _horizon(longest) if steps else 0
+    horizon = horizon_of(longest) if steps else 0
     block = max(1, min(BLOCK_PLANS, BLOCK_STEPS // max(horizon, 1)))
     found = _unfilled(count, agents)
 
@@ -68,7 +68,7 @@ def _longest(moves: np.ndarray) -> int:
     return int(np.flatnonzero(~all_pad).max(initial=-1)) + 1
 
 
-def _horizon(steps: int) -> int:
+def horizon_of(steps: int) -> int:
     """A power of two that is at least `steps`."""
     return max(SHORTEST_HORIZON, 1 << max(steps - 1, 0).bit_length())
 

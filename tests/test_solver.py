@@ -21,7 +21,8 @@ from boards import (
 )
 
 from core_jax.dynamics import verdict
-from core_jax.solver import flood, pad_moves, solve, solve_by_flood
+from core_jax.plans import pad_moves
+from core_jax.solver import flood, solve, solve_by_flood
 from core_jax.types import PAD, WAIT, Board, Failure, Labels
 
 COUNTS = {3: 2000, 4: 1200, 5: 600, 6: 200}

@@ -31,7 +31,7 @@ from experiments.bench.simulator import simulator
 from experiments.bench.timing import timed
 
 SIZES = (5, 8, 10)
-AGENTS = (2,)
+AGENTS = (2, 3, 5)
 HOLE_RATIO = 0.3
 BOARDS = {2: 16384, 3: 2048, 5: 512}  # so many that a call takes long enough to be timed
 DRAWN = 8192
