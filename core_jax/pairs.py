@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from core_jax.bitboards import BOARDS_PER_WORD, bit, by_word, cell_index, pack_cells
 from core_jax.floods import CostTable, pair_flood
-from core_jax.search import FAR, Team, pairs_of
+from core_jax.team import FAR, Team, pairs_of
 from core_jax.types import Board
 
 

@@ -20,11 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from core_jax.bitboards import offsets, side
+from core_jax.team import FAR, Team, pair_index, pairs_of
 from core_jax.types import WAIT
 
 PARK = 5  # an agent on its goal stays there for good, and pays no more
 OPTIONS = 6  # the moves of `MOVES`, and PARK
-FAR = 255  # in tables of bytes: no way. Larger costs are kept as FAR - 1, which is still a lower bound.
 BIG = 1 << 12
 
 
@@ -42,24 +42,6 @@ class Found(enum.IntEnum):
     SEARCHING = 0
     PLAN = 1
     CUT = 2  # the bound or the plan grew beyond what is searched
-
-
-@flax.struct.dataclass
-class Team:
-    """What is known of one board before its search; costs are bytes, FAR where there is no way.
-
-    absent: bool [K], agents that take no part. starts, goals: int32 [K], padded cells. distance: uint8 [K, N] to the
-    own goal. alone: uint8 [K, K, N], alone[i, j] the distance of agent i while j stands on its goal. pairs: uint8
-    [3, P, N, N], for each `Mode` and pair of agents (i < j, in the order of `itertools.combinations`) a lower bound of
-    what the two need from a joint state.
-    """
-
-    absent: jax.Array
-    starts: jax.Array
-    goals: jax.Array
-    distance: jax.Array
-    alone: jax.Array
-    pairs: jax.Array
 
 
 @flax.struct.dataclass
@@ -291,18 +273,6 @@ def _matched(agents: int, excess: jax.Array) -> jax.Array:
     weights = _matchings(agents)
     doubled = jnp.max(jnp.tensordot(weights, excess, 1), axis=0)
     return jnp.minimum((doubled + 1) // 2, BIG)
-
-
-@functools.cache
-def pairs_of(agents: int) -> np.ndarray:
-    """Every pair of agents: int [P, 2]."""
-    return np.array(list(itertools.combinations(range(agents), 2)), int).reshape(-1, 2)
-
-
-@functools.cache
-def pair_index(agents: int) -> dict[tuple[int, int], int]:
-    """The place of each pair in `pairs_of`."""
-    return {(int(first), int(second)): place for place, (first, second) in enumerate(pairs_of(agents))}
 
 
 @functools.cache

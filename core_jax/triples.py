@@ -18,20 +18,11 @@ from core_jax.floods import neighbours
 FULL = np.uint32(0xFFFFFFFF)
 
 
-def triple_optima(size: int, free: jax.Array, goals: jax.Array, starts: jax.Array) -> tuple[jax.Array, ...]:
-    """Optimal makespan, optimal sum of costs (int32 [32], -1 where there is no plan) and forced waits (bool [32]).
-
-    Args: free uint32 [N]; goals, starts int32 [3, 32], padded cells.
-    """
-    makespan = triple_makespan_flood(size, free, goals, starts)
-    return makespan, *triple_cost_flood(size, free, goals, starts, makespan >= 0)
-
-
 def triple_makespan_flood(size: int, free: jax.Array, goals: jax.Array, starts: jax.Array) -> jax.Array:
     """The optimal makespan of three agents on each board: int32 [32], -1 where there is no plan.
 
-    Waiting is legal, so R_t = pre(R_{t-1}) only grows: the first layer that holds the starts is the makespan, and a
-    layer without news proves that there is no plan.
+    Args: free uint32 [N]; goals, starts int32 [3, 32], padded cells. Waiting is legal, so R_t = pre(R_{t-1}) only
+    grows: the first layer that holds the starts is the makespan, and a layer without news proves that there is no plan.
     """
     states, start, met = _setting(size, free, goals, starts)
 
@@ -49,10 +40,8 @@ def triple_makespan_flood(size: int, free: jax.Array, goals: jax.Array, starts: 
     return jax.lax.while_loop(going, layer, (jnp.int32(1), start, makespan, jnp.array(True)))[2]
 
 
-def triple_cost_flood(
-    size: int, free: jax.Array, goals: jax.Array, starts: jax.Array, solvable: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """The optimal sum of costs int32 [32], -1 where not `solvable`, and whether every plan of that cost waits.
+def triple_cost_flood(size: int, free: jax.Array, goals: jax.Array, starts: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The optimal sum of costs int32 [32], -1 where there is no plan, and whether every plan of that cost waits.
 
     In layers of cost c, as `core_jax.floods.sum_of_costs_flood` does for two agents: R_c = R_{c-1} | seeds_c |
     pre(R_{c-3}). The seeds are the states in which one agent is parked for good, and the others, with its goal blocked,
@@ -78,7 +67,8 @@ def triple_cost_flood(
         return jnp.pad(a | b | c, ((0, 0), (0, wide - count), (0, wide - count))) & states
 
     def layer(carry):
-        cost, alone, pairs, triples, found, waits = carry
+        cost, alone, pairs, triples, found, waits, quiet = carry
+        before_all = (alone, pairs[True][1], triples[True][2])
         alone = alone | jnp.stack([neighbours(size, alone[agent]) & free_alone[agent] for agent in range(3)])
         pairs, triples = (dict(sets) for sets in (pairs, triples))
         for kind in (True, False):
@@ -90,10 +80,14 @@ def triple_cost_flood(
             triples[kind] = before, last, last | seeds_of_triples(pairs[kind][1]) | follow
         new = (found < 0) & met(triples[True][2])
         waits = jnp.where(new, ~met(triples[False][2]), waits)
-        return cost + 1, alone, pairs, triples, jnp.where(new, cost, found), waits
+        # A layer depends on the three before it: after three without news nothing can follow.
+        after_all = (alone, pairs[True][1], triples[True][2])
+        grew = jnp.stack([jnp.any(before != after) for before, after in zip(before_all, after_all, strict=True)]).any()
+        quiet = jnp.where(grew, 0, quiet + 1)
+        return cost + 1, alone, pairs, triples, jnp.where(new, cost, found), waits, quiet
 
     def going(carry):
-        return jnp.any(solvable & (carry[4] < 0))
+        return jnp.any(carry[4] < 0) & (carry[6] < 3)
 
     alone = home & free_alone
     pairs = seeds_of_pairs(alone) & free_pair
@@ -105,9 +99,10 @@ def triple_cost_flood(
         dict.fromkeys((True, False), (none, none, start)),
         jnp.where(met(start), 0, -1),
         jnp.zeros(BOARDS_PER_WORD, bool),
+        jnp.int32(0),
     )
-    *_, found, waits = jax.lax.while_loop(going, layer, carry)
-    return jnp.where(solvable, found, -1), waits & solvable
+    *_, found, waits, _ = jax.lax.while_loop(going, layer, carry)
+    return found, waits
 
 
 def _setting(size: int, free: jax.Array, goals: jax.Array, starts: jax.Array) -> tuple:
