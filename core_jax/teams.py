@@ -26,7 +26,7 @@ from core_jax.types import PAD, Board, Certificate, Labels, Status
 
 BUDGET = 1 << 14  # steps of the last search for four or more agents, after which a board stays undecided
 TABLE_BYTES = 1 << 29  # of the tables of teams that are labelled at once
-GROUPED = 16  # hard teams whose groups are looked at at once
+GROUPED = 48  # hard teams whose groups are looked at at once
 LARGEST_GROUP = 4  # of agents, whose optima bound those of a larger team
 Bounds = tuple[np.ndarray, np.ndarray]  # lower bounds int32 [B] of an optimum, and of the sum of costs without waits
 
@@ -111,7 +111,7 @@ def optimum(team: Team, objective: Mode, lower: np.ndarray, budget: int = BUDGET
 
 
 def _closer_look(team: Team, objective: Mode, lower: np.ndarray, moving: np.ndarray, budget: int) -> Optimum:
-    found = look(team, objective, lower, moving, LOOKS[1:2])
+    found = look(team, objective, lower, moving, LOOKS[1:])
     left = np.flatnonzero(~found.found & (lower < BIG))
     if len(left):
         longer = long_look(rows_of(team, left), objective, found.bound[left], moving[left], budget)

@@ -18,7 +18,7 @@ each_peer = pytest.mark.parametrize("peer", peers.PEERS, ids=lambda peer: peer.n
 
 def measured(**settings) -> Bench:
     """The whole benchmark, with hardly any boards."""
-    few = {"SIZES": (3,), "BOARDS": {2: 64}, "DRAWN": 32, "PEER_SECONDS": 0.02, **settings}
+    few = {"CASES": ((3, 2),), "BOARDS": {2: 64}, "DRAWN": 32, "PEER_SECONDS": 0.02, **settings}
     few_steps = {"PLANS": 128, "ENVIRONMENTS": 16, "STEPS": 4}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bandwidth, "MEMORY_BYTES", 1 << 18)

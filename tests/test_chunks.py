@@ -112,12 +112,12 @@ def interrupted_at(monkeypatch, call: int) -> None:
     """Control and C are pressed at a call of the solver."""
     calls, real = 0, labelling.solve
 
-    def solve(boards):
+    def solve(boards, makespan_plans):
         nonlocal calls
         calls += 1
         if calls == call:
             raise KeyboardInterrupt
-        return real(boards)
+        return real(boards, makespan_plans)
 
     monkeypatch.setattr(labelling, "solve", solve)
 

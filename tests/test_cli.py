@@ -16,6 +16,7 @@ from experiments.cli import build_parser, main
 
 COMMANDS = ("generate", "solve", "verify", "run", "report", "bench")
 THREE = Row("three", 3, 3, ["...", "...", "..."], [(0, 0), (0, 1), (0, 2)], [(1, 0), (1, 1), (1, 2)])
+CROWD = [(row, column) for row in range(3) for column in range(3)]
 APART = Row("apart", 3, 2, [".H.", ".H.", ".H."], [(0, 0), (1, 0)], [(0, 2), (2, 0)])
 ONE = ("--size", "3", "--agents", "2", "--hole-ratio", "0.2", "--wait-ratio", "0.5", "--count", "3")
 
@@ -76,13 +77,14 @@ def test_an_unsolvable_board_has_null_labels_and_no_plan(tmp_path, capsys):
 
 def test_bad_rows_are_told_and_left_out_and_the_rest_is_done(tmp_path, capsys):
     good, bad = unsolved(small_rows()[0]), msgspec.to_builtins(APART)
-    lines = [good, {**bad, "starts": [[0, 1], [0, 0]]}, THREE, {**bad, "plan": ["UX", "D"]}, APART]
+    crowd = {**bad, "agents": 9, "size": 6, "grid": ["......"] * 6, **dict.fromkeys(("starts", "goals"), CROWD)}
+    lines = [good, {**bad, "starts": [[0, 1], [0, 0]]}, crowd, {**bad, "plan": ["UX", "D"]}, APART]
     (tmp_path / "in.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(lines))
     code, out, told = tell(capsys, "solve", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--json")
     assert code == 1, "some rows are left out, the rest is done"
     assert told == [
         f"lakewright: {tmp_path}/in.jsonl:2: starts[0] is [0, 1], a hole; choose a frozen cell",
-        f"lakewright: {tmp_path}/in.jsonl:3: agents is 3: only boards of 2 agents are solved; leave the row out",
+        f"lakewright: {tmp_path}/in.jsonl:3: agents is 9: boards of at most 8 agents are solved; leave them out",
         f"lakewright: {tmp_path}/in.jsonl:4: plan[0] has the move 'X'; use U D L R W only",
     ]
     assert [row.id for row in read_all(tmp_path / "out.jsonl")] == [good.id, "apart"]

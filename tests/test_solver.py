@@ -155,8 +155,3 @@ def test_a_size_is_compiled_once():
     compiled = flood._cache_size()
     solve(mixed_boards(1, 300, 4))
     assert flood._cache_size() == compiled
-
-
-def test_three_agents_are_refused():
-    with pytest.raises(ValueError, match="2 agents, not 3"):
-        solve(mixed_boards(0, 2, 4, agents=3))

@@ -30,10 +30,9 @@ from experiments.bench.peers import PEERS, Answers, Crew, Peer, PlainBoard, crew
 from experiments.bench.simulator import simulator
 from experiments.bench.timing import timed
 
-SIZES = (5, 8, 10)
-AGENTS = (2, 3, 5)
+CASES = ((5, 2), (8, 2), (10, 2), (8, 3), (10, 3), (10, 5))  # size, agents
 HOLE_RATIO = 0.3
-BOARDS = {2: 16384, 3: 2048, 5: 512}  # so many that a call takes long enough to be timed
+BOARDS = {2: 16384, 3: 1024, 5: 128}  # so many that a call takes long enough to be timed
 DRAWN = 8192
 PEER_BOARDS, PEER_SECONDS = 4096, 0.5  # at hand for a peer, and how long it solves at a time
 
@@ -54,16 +53,15 @@ def measure(on_progress: Callable[[], object] = lambda: None) -> Bench:
     limits: list[FloodLimit] = []
     copied = copies()
     with crew(1) as one, crew(cores()) as all_cores:
-        for agents in AGENTS:
-            for size in SIZES:
-                case, solved = _solve(size, agents)
-                theirs = [_peer(peer, case, one, all_cores) for peer in PEERS]
-                found += [_compared(solved, theirs), *theirs]
-                if agents == 2:
-                    flooded = _flood(case)
-                    found += [flooded, *_generate(size), *simulator(case.boards, case.labels)]
-                    limits.append(_flood_limit(case, flooded, copied))
-                on_progress()
+        for size, agents in CASES:
+            case, solved = _solve(size, agents)
+            theirs = [_peer(peer, case, one, all_cores) for peer in PEERS]
+            found += [_compared(solved, theirs), *theirs]
+            if agents == 2:
+                flooded = _flood(case)
+                found += [flooded, *_generate(size), *simulator(case.boards, case.labels)]
+                limits.append(_flood_limit(case, flooded, copied))
+            on_progress()
     return Bench(_machine(), found, copied, limits)
 
 
