@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.bitboards import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, side
+from core_jax.bitboards import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, pack, side
 from core_jax.floods import CostTable
 from core_jax.parallel import on_all_cores
 from core_jax.placements import below, draw_board, lot_place, lots, pick
@@ -135,18 +135,16 @@ def _pick_starts(
 ) -> tuple[Board, jax.Array]:
     """B boards with starts within the stratum and off the goals, and whether there were any, bool [B]."""
 
-    def one_word(table, wait, tickets):
+    def of_stratum(table, wait):
         at_goal = one_hot(table.goals[0], count) | one_hot(table.goals[1], count)
         with_wait, without = table.wait, table.reached & ~table.wait
-        elsewhere = ~at_goal[:, None] & ~at_goal[None]
-
-        def one(lane, wait, ticket):
-            return pick_state(jnp.where(wait, with_wait, without) & elsewhere, lane, ticket)
-
-        return jax.vmap(one)(jnp.arange(BOARDS_PER_WORD), wait, tickets)
+        chosen = (with_wait & pack(wait)) | (without & ~pack(wait))
+        return chosen & ~at_goal[:, None] & ~at_goal[None]
 
     count = tables.reached.shape[-1]
-    cells, met = jax.vmap(one_word)(tables, by_word(wait), by_word(tickets))
+    states = jax.vmap(of_stratum)(tables, by_word(wait))
+    # A loop, so that the states are computed once, not anew for every use.
+    cells, met = jax.lax.map(lambda word: pick_states(*word), (states, by_word(tickets)))
     starts = cell_position(side(count), cells.reshape(-1, 2))
     return Board(~free, starts, goals), met.reshape(-1)
 
@@ -164,14 +162,20 @@ def draw_map(size: int, bits: jax.Array, holes: jax.Array | int) -> tuple[jax.Ar
     return free.reshape(size, size), jnp.stack([goals // size, goals % size], axis=-1)
 
 
-def pick_state(states: jax.Array, lane: jax.Array, ticket: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """One joint state of board `lane` among those set in uint32 [N, N], by a random uint32.
+def pick_states(states: jax.Array, tickets: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """One joint state of each of 32 boards among those set in uint32 [N, N], by random uint32 [32].
 
-    Returns: its padded cells int32 [2], and whether there was any. Uniform as far as `below` is.
+    Returns: padded cells int32 [32, 2], and whether there were any, bool [32]. Uniform as far as `below` is.
     """
-    members = bit(states, lane).astype(jnp.int32)
-    in_row = jnp.sum(members, axis=1)
-    total = jnp.sum(in_row)
-    row, nth = pick(in_row, below(ticket, total))
-    column, _ = pick(members[row], nth)
-    return jnp.stack([row, column]).astype(jnp.int32), total > 0
+    # Sums of two boards side by side in a word: 16 bits hold any count of a row.
+    lines = jnp.arange(BOARDS_PER_WORD // 2, dtype=jnp.uint32)
+    sums = jnp.sum(states[:, None] >> lines[:, None] & 0x00010001, axis=-1)  # [N, 16]
+    in_row = jnp.concatenate([sums & 0xFFFF, sums >> 16], axis=1).astype(jnp.int32)
+
+    def one(lane, ticket, in_row):
+        total = jnp.sum(in_row)
+        row, nth = pick(in_row, below(ticket, total))
+        column, _ = pick(bit(states[row], lane).astype(jnp.int32), nth)
+        return jnp.stack([row, column]).astype(jnp.int32), total > 0
+
+    return jax.vmap(one)(jnp.arange(BOARDS_PER_WORD), tickets, in_row.T)

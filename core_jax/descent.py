@@ -1,15 +1,56 @@
-"""Optimal plans for two agents: a walk down the cost table, step by step."""
+"""Optimal plans for two agents: a walk down a table, step by step.
+
+All that a step must know of a state fits a byte: so the planes of a table are laid side by side, four boards to a word,
+and each neighbour is read once. Boards of like lengths walk together, as a group walks as far as its furthest.
+"""
 
 import functools
 import itertools
+import math
 from collections.abc import Callable
 
+import flax.struct
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from core_jax.bitboards import BOARDS_PER_WORD, bit, by_word, cell_index, offsets, side
+from core_jax.bitboards import BOARDS_PER_WORD, bit, by_word, cell_count, cell_index, offsets, one_hot, pack_cells, side
 from core_jax.floods import CostTable
 from core_jax.types import PAD, WAIT
+
+LINES = BOARDS_PER_WORD // 4  # of words, as each holds the bytes of four boards
+TOGETHER = 128  # boards that walk side by side on a CPU
+PAIRS = np.array(sorted(itertools.product(range(5), repeat=2), key=lambda pair: pair.count(WAIT)))  # waits last
+BOTH_MOVE = np.all(PAIRS != WAIT, axis=1)[:, None]
+
+
+@flax.struct.dataclass
+class Sheet:
+    """A byte for each of P places on every board: bytes uint32 [8, W * P], board 32 w + 8 i + j in byte i of the words
+    [j, w * P + place].
+    """
+
+    bytes: jax.Array
+    words: int = flax.struct.field(pytree_node=False)
+
+    @classmethod
+    def of(cls, *planes: jax.Array) -> "Sheet":
+        """From uint32 [W, ...], the lowest bit first."""
+        flat = [plane.reshape(-1) for plane in planes]
+
+        def shifted(by: jax.Array) -> jax.Array:
+            spread = [(plane >> by & 0x01010101) << place for place, plane in enumerate(flat)]
+            return functools.reduce(jnp.bitwise_or, spread)
+
+        # A loop, so that the planes are computed once, not anew for every shift.
+        return cls(jax.lax.map(shifted, jnp.arange(LINES, dtype=jnp.uint32)), planes[0].shape[0])
+
+    def read(self, board: jax.Array, place: jax.Array) -> jax.Array:
+        """The bytes at `place`, int32 [..., G], of boards int32 [G]: int32 [..., G]."""
+        word, lane = board // BOARDS_PER_WORD, board % BOARDS_PER_WORD
+        begin = (lane % LINES * self.words + word) * (self.bytes.shape[1] // self.words)
+        words = self.bytes.reshape(-1).at[begin + place].get(mode="promise_in_bounds")
+        return (words >> (lane // LINES * 8).astype(jnp.uint32) & 0xFF).astype(jnp.int32)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -20,22 +61,37 @@ def optimal_plans(horizon: int, tables: CostTable, starts: jax.Array) -> jax.Arr
     only where every optimal plan does.
     """
     size = side(tables.reached.shape[-1])
-    by = jnp.array(offsets(size), jnp.int32)
-
-    def advance(carry):
-        time, cells, cost, moves = carry
-        move, paid = each_board(functools.partial(_next_move, size), tables, cells, cost)
-        going = cost > 0
-        moves = moves.at[time].set(jnp.where(going[:, None], move, PAD))
-        cells = jnp.where(going[:, None], cells + by[move], cells)
-        return time + 1, cells, jnp.where(going, cost - paid, cost), moves
-
     cells = cell_index(size, starts)
     cost, _ = each_board(joint_cost, tables, cells)
-    moves = jnp.full((horizon, *cells.shape), PAD, jnp.int8)
-    begin = (jnp.int32(0), cells, cost, moves)
-    *_, moves = jax.lax.while_loop(lambda carry: jnp.any(carry[2] > 0) & (carry[0] < horizon), advance, begin)
-    return _without_last_waits(jnp.moveaxis(moves, 0, -1))
+    parked = _parked(tables)
+    # Neighbours differ in their cost by at most 2, in their distance by 1.
+    joint = Sheet.of(*(tables.cost[:, digit] for digit in range(3)), tables.reached, tables.wait, *parked)
+    solo = Sheet.of(*(tables.solo[:, :, digit] for digit in range(2)), tables.solo_reached)
+    return _walked(horizon, functools.partial(_cheaper_move, size, joint, solo), size, cells, cost)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def shortest_plans(
+    horizon: int, arrival: jax.Array, free: jax.Array, starts: jax.Array, makespan: jax.Array
+) -> jax.Array:
+    """Plans of optimal makespan: int8 [B, 2, horizon], all PAD where `makespan` int32 [B] is -1.
+
+    Args: arrival uint32 [W, bits, N, N], the makespans of all joint states; free bool [B, n, n]; starts int32
+    [B, 2, 2].
+    """
+    size = free.shape[-1]
+    cells = jax.vmap(pack_cells)(by_word(free))
+    legal = jnp.where(jnp.eye(cell_count(size), dtype=bool), 0, cells[:, :, None] & cells[:, None])
+    joint = Sheet.of(arrival[:, 0], arrival[:, 1], legal)  # neighbours differ by at most 1
+    return _walked(horizon, functools.partial(_quicker_move, size, joint), size, cell_index(size, starts), makespan)
+
+
+def each_board(function: Callable, tables: CostTable | jax.Array, *fields: jax.Array):
+    """vmap of function(table, lane, *fields) over all words and their 32 lanes: results with a leading axis B."""
+    over_lanes = jax.vmap(function, in_axes=(None, 0, *(0 for _ in fields)))
+    over_words = jax.vmap(over_lanes, in_axes=(0, None, *(0 for _ in fields)))
+    found = over_words(tables, jnp.arange(BOARDS_PER_WORD), *map(by_word, fields))
+    return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), found)
 
 
 def joint_cost(table: CostTable, lane: jax.Array, cells: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -50,111 +106,120 @@ def state_number(digits: jax.Array, lane: jax.Array, cells: jax.Array) -> jax.Ar
     return _number(digits[:, *cells], lane)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def shortest_plans(
-    horizon: int, arrival: jax.Array, free: jax.Array, starts: jax.Array, makespan: jax.Array
-) -> jax.Array:
-    """Plans of optimal makespan: int8 [B, 2, horizon], all PAD where `makespan` int32 [B] is -1.
+def _number(digits: jax.Array, lane: jax.Array) -> jax.Array:
+    """A number of board `lane` kept bit by bit: uint32 [bits] to int32 []."""
+    weights = jnp.uint32(1) << jnp.arange(digits.shape[0], dtype=jnp.uint32)
+    return jnp.sum(weights * bit(digits, lane)).astype(jnp.int32)
 
-    Args: arrival uint32 [W, bits, N, N], the makespans of all joint states; free bool [B, n, n]; starts int32
-    [B, 2, 2].
+
+def _parked(tables: CostTable) -> list[jax.Array]:
+    """The states whose optimum is that A (B) is home for good and the other walks alone: uint32 [W, N, N] each."""
+    home = jax.vmap(jax.vmap(one_hot, (0, None)), (0, None))(tables.goals, tables.reached.shape[-1])
+    a_walks, b_walks = jnp.moveaxis(tables.solo, 1, 0)
+    b_differs = tables.cost ^ b_walks[:, :, None, :]
+    a_differs = tables.cost ^ a_walks[:, :, :, None]
+    at_home = (
+        home[:, 0, :, None] & tables.solo_reached[:, 1, None, :],
+        home[:, 1, None] & tables.solo_reached[:, 0, :, None],
+    )
+    differs = [functools.reduce(jnp.bitwise_or, jnp.moveaxis(field, 1, 0)) for field in (b_differs, a_differs)]
+    return [tables.reached & home & ~other for home, other in zip(at_home, differs, strict=True)]
+
+
+def _walked(horizon: int, choose: Callable, size: int, cells: jax.Array, lengths: jax.Array) -> jax.Array:
+    """The moves of all boards, int8 [B, 2, horizon], without the waits after each agent's last.
+
+    Args: choose, of (board, cells, left, phase) a move int8 [2, G], what it pays, and the phase; cells int32 [B, 2];
+    lengths int32 [B], what a walk pays altogether, if more than 0.
     """
-    size = free.shape[-1]
+    count = lengths.shape[0]
     by = jnp.array(offsets(size), jnp.int32)
-    is_free = jnp.pad(free, ((0, 0), (0, 0), (0, 1))).reshape(free.shape[0], -1)
 
-    def advance(carry):
-        time, cells, moves = carry
-        left = makespan - time
-        move = each_board(functools.partial(_quicker_move, size), arrival, is_free, cells, left)
-        going = left > 0
-        moves = moves.at[time].set(jnp.where(going[:, None], move, PAD))
-        return time + 1, jnp.where(going[:, None], cells + by[move], cells), moves
+    def of_group(group):
+        board, cells, lengths = group
 
-    cells = cell_index(size, starts)
-    begin = (jnp.int32(0), cells, jnp.full((horizon, *cells.shape), PAD, jnp.int8))
-    *_, moves = jax.lax.while_loop(lambda carry: carry[0] < jnp.minimum(jnp.max(makespan), horizon), advance, begin)
-    return _without_last_waits(jnp.moveaxis(moves, 0, -1))
+        def advance(carry):
+            time, cells, left, phase, moves = carry
+            move, paid, phase = choose(board, cells, left, phase)
+            move = jnp.where(left > 0, move, PAD)
+            cells = cells + jnp.where(left > 0, by.at[move].get(mode="clip"), 0)
+            moves = jax.lax.dynamic_update_index_in_dim(moves, move.astype(jnp.int8), time, 0)
+            return time + 1, cells, left - paid, phase, moves
 
+        def going(carry):
+            return jnp.any(carry[2] > 0) & (carry[0] < horizon)
 
-def each_board(function: Callable, tables: CostTable | jax.Array, *fields: jax.Array):
-    """vmap of function(table, lane, *fields) over all words and their 32 lanes: results with a leading axis B."""
-    over_lanes = jax.vmap(function, in_axes=(None, 0, *(0 for _ in fields)))
-    over_words = jax.vmap(over_lanes, in_axes=(0, None, *(0 for _ in fields)))
-    found = over_words(tables, jnp.arange(BOARDS_PER_WORD), *map(by_word, fields))
-    return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), found)
+        moves = jnp.full((horizon, *cells.T.shape), PAD, jnp.int8)
+        begin = (jnp.int32(0), cells.T, lengths, jnp.zeros_like(lengths), moves)
+        *_, moves = jax.lax.while_loop(going, advance, begin)
+        return jnp.moveaxis(moves, -1, 0)
 
-
-def _next_move(
-    size: int, table: CostTable, lane: jax.Array, cells: jax.Array, cost: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """An optimal joint move int8 [2] from a state of that cost, and what it pays: 1 once an agent is parked, else 2."""
-    a_parked = (cells[0] == table.goals[0, lane]) & (_solo_distance(table, lane, 1, cells[1]) == cost)
-    b_parked = (cells[1] == table.goals[1, lane]) & (_solo_distance(table, lane, 0, cells[0]) == cost)
-    a_alone = jnp.stack([_solo_move(size, table, lane, 0, cells[0]), jnp.int8(WAIT)])
-    b_alone = jnp.stack([jnp.int8(WAIT), _solo_move(size, table, lane, 1, cells[1])])
-    together = _joint_move(size, table, lane, cells, cost)
-    move = jnp.where(a_parked, b_alone, jnp.where(b_parked, a_alone, together))
-    return move, jnp.where(a_parked | b_parked, 1, 2)
+    together = math.gcd(count, TOGETHER) if jax.default_backend() == "cpu" else count
+    order = jnp.argsort(lengths)
+    in_order = (order, cells[order], lengths[order])
+    groups = jax.tree.map(lambda field: field.reshape(-1, together, *field.shape[1:]), in_order)
+    moves = jax.lax.map(of_group, groups).reshape(count, horizon, 2)
+    return _without_last_waits(jnp.moveaxis(moves[jnp.argsort(order)], 1, 2))
 
 
-def _joint_move(size: int, table: CostTable, lane: jax.Array, cells: jax.Array, cost: jax.Array) -> jax.Array:
-    """A move of both into a state that costs 2 less.
+def _cheaper_move(
+    size: int, joint: Sheet, solo: Sheet, board: jax.Array, cells: jax.Array, left: jax.Array, phase: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Optimal moves of G boards from states of costs `left`, int32 [2, G]; what they pay; the new phase.
 
-    Moves can be taken back, so the costs of neighbouring states differ by at most 2: three binary digits tell which.
+    The phase is 0 until an agent is parked, then 1 if A and 2 if B is.
     """
-    pairs, places, possible = _around(size, table.reached.shape[-1], cells)
-    reached = possible & bit(table.reached[*places], lane).astype(bool)
-    cheaper = _number(table.cost[:3, *places], lane) == (cost - 2) % 8
-    must_wait = bit(table.wait[*cells], lane).astype(bool)
-    unforced = jnp.all(pairs != WAIT, axis=1) & ~bit(table.wait[*places], lane).astype(bool)
-    return pairs[jnp.argmax(reached & cheaper & (must_wait | unforced))]
+    places, possible = _around(size, cells)
+    there = joint.read(board, places)
+    here = there[-1]  # all agents wait
+    phase = jnp.where(phase > 0, phase, jnp.where(here & 32 > 0, 1, jnp.where(here & 64 > 0, 2, 0)))
+    cheaper = possible & (there & 8 > 0) & (there & 7 == left - 2 & 7)
+    unforced = BOTH_MOVE & (there & 16 == 0)
+    together = _first_pair(cheaper & ((here & 16 > 0) | unforced))
+
+    count = cell_count(size)
+    walker = jnp.where(phase == 1, 1, 0)
+    around = jnp.where(walker == 1, cells[1], cells[0]) + np.array(offsets(size)[:WAIT])[:, None]
+    on_board = (around >= 0) & (around < count)
+    alone = solo.read(board, walker * count + jnp.where(on_board, around, count - 1))  # the last cell is a hole
+    nearer = (alone & 4 > 0) & (alone & 3 == left - 1 & 3)
+    step = jnp.min(jnp.where(nearer, np.arange(WAIT)[:, None], WAIT), axis=0)
+    apart = jnp.where(walker == np.arange(2)[:, None], step, WAIT)
+    return jnp.where(phase > 0, apart, together), jnp.where(phase > 0, 1, 2), phase
 
 
 def _quicker_move(
-    size: int, arrival: jax.Array, lane: jax.Array, is_free: jax.Array, cells: jax.Array, left: jax.Array
-) -> jax.Array:
-    """A joint move int8 [2] into a state one step nearer to the goals; neighbours differ by at most 1."""
-    pairs, places, possible = _around(size, arrival.shape[-1], cells)
-    possible &= is_free[places[0]] & is_free[places[1]] & (places[0] != places[1])
-    nearer = _number(arrival[:2, *places], lane) == (left - 1) % 4
-    return pairs[jnp.argmax(possible & nearer)]
+    size: int, joint: Sheet, board: jax.Array, cells: jax.Array, left: jax.Array, phase: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Moves of G boards into states one step nearer to the goals, int32 [2, G]; 1; the phase."""
+    places, possible = _around(size, cells)
+    there = joint.read(board, places)
+    nearer = possible & (there & 4 > 0) & (there & 3 == left - 1 & 3)
+    return _first_pair(nearer), jnp.ones_like(left), phase
 
 
-def _around(size: int, count: int, cells: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array], jax.Array]:
-    """All 25 joint moves int8 [25, 2], waits last; the cells they lead to, clipped to the board; which stay on the
-    board and are no swap, bool [25].
+def _around(size: int, cells: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Where the PAIRS lead from int32 [2, G]: joint states, clipped to the board, int32 [25, G]; and which stay on the
+    board and are no swap, bool [25, G].
     """
-    pairs = jnp.array(sorted(itertools.product(range(5), repeat=2), key=lambda pair: pair.count(WAIT)), jnp.int8)
-    targets = cells[:, None] + jnp.array(offsets(size), jnp.int32)[pairs].T
-    swap = (targets[0] == cells[1]) & (targets[1] == cells[0])
-    on_board = jnp.all((targets >= 0) & (targets < count), axis=0)
-    places = jnp.clip(targets, 0, count - 1)
-    return pairs, (places[0], places[1]), on_board & ~swap
+    count, by = cell_count(size), np.array(offsets(size))[PAIRS]
+    a, b = cells[0] + by[:, :1], cells[1] + by[:, 1:]
+    on_board = (a >= 0) & (a < count) & (b >= 0) & (b < count)
+    swap = (a == cells[1]) & (b == cells[0])
+    return jnp.clip(a, 0, count - 1) * count + jnp.clip(b, 0, count - 1), on_board & ~swap
 
 
-def _solo_move(size: int, table: CostTable, lane: jax.Array, agent: int, cell: jax.Array) -> jax.Array:
-    """A move of one agent a step nearer to its goal while the other is parked."""
-    around = cell + jnp.array(offsets(size)[:WAIT], jnp.int32)
-    nearer = _solo_distance(table, lane, agent, around) == _solo_distance(table, lane, agent, cell) - 1
-    return jnp.argmax(nearer).astype(jnp.int8)
-
-
-def _solo_distance(table: CostTable, lane: jax.Array, agent: int, cell: jax.Array) -> jax.Array:
-    """Distance of one agent to its goal while the other is parked; -2 off the board and where there is no way."""
-    count = table.reached.shape[-1]
-    place = jnp.clip(cell, 0, count - 1)
-    reached = (cell >= 0) & (cell < count) & bit(table.solo_reached[agent, place], lane).astype(bool)
-    return jnp.where(reached, _number(table.solo[agent, :, place].T, lane), -2)
-
-
-def _number(digits: jax.Array, lane: jax.Array) -> jax.Array:
-    """A number of board `lane` kept bit by bit: uint32 [bits, ...] to int32 [...]."""
-    weights = jnp.uint32(1) << jnp.arange(digits.shape[0], dtype=jnp.uint32)
-    return jnp.tensordot(weights, bit(digits, lane), 1).astype(jnp.int32)
+def _first_pair(good: jax.Array) -> jax.Array:
+    """The first of the PAIRS that is good, bool [25, G], or the last: its moves int32 [2, G]."""
+    # The moves are told by the place itself, which spares a look-up.
+    key = np.arange(len(PAIRS)) * 25 + PAIRS[:, 0] * 5 + PAIRS[:, 1]
+    moves = jnp.min(jnp.where(good, key[:, None], key[-1]), axis=0) % 25
+    return jnp.stack([moves // 5, moves % 5])
 
 
 def _without_last_waits(moves: jax.Array) -> jax.Array:
     """Turns the waits after each agent's last real move into PAD: int8 [..., T]."""
+    times = jnp.arange(moves.shape[-1])
     real = (moves != PAD) & (moves != WAIT)
-    return jnp.where(jnp.flip(jnp.cumsum(jnp.flip(real, -1), axis=-1), -1) > 0, moves, PAD)
+    last = jnp.max(jnp.where(real, times, -1), axis=-1, keepdims=True)
+    return jnp.where(times <= last, moves, jnp.int8(PAD))

@@ -65,13 +65,18 @@ def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:
 
 def _certify_block(boards: Board) -> Certified:
     distance = distances(boards)
-    furthest = int(jnp.max(jnp.where(distance < FAR, distance, 0)))
-    return certify(_horizon(furthest), boards, distance)
+    return certify(_horizon(int(_furthest(distance))), boards, distance)
+
+
+@jax.jit
+def _furthest(distance: jax.Array) -> jax.Array:
+    return jnp.max(jnp.where(distance < FAR, distance, 0))
 
 
 def _in_blocks(function: Callable[[Board], T], boards: Board, block: int) -> list[T]:
     """`function` of every block of boards, as numpy arrays; the last is filled up: one program serves all."""
     count = boards.starts.shape[0]
+    boards = jax.tree.map(np.asarray, boards)
 
     def of_block(begin: int) -> T:
         part = function(_rows(boards, np.minimum(np.arange(begin, begin + block), count - 1)))
@@ -82,7 +87,7 @@ def _in_blocks(function: Callable[[Board], T], boards: Board, block: int) -> lis
 
 
 def _rows(boards: Board, rows: np.ndarray) -> Board:
-    return jax.tree.map(lambda field: jnp.asarray(np.asarray(field)[rows]), boards)
+    return jax.tree.map(lambda field: np.asarray(field)[rows], boards)
 
 
 def _horizon(steps: int) -> int:
@@ -105,28 +110,21 @@ def flood(free: jax.Array, goals: jax.Array, starts: jax.Array | None = None) ->
 def read_labels(tables: CostTable, boards: Board, makespan_plans: bool = False) -> Labels:
     """The labels and plans of B boards from the cost tables of their maps and goals."""
     size = boards.holes.shape[-1]
-    cost, wait, makespan, arrival, certain = _optima(tables, boards)
+    labels, arrival, certain, longest = _optima(tables, boards)
     if not bool(certain):
         raise RuntimeError(f"a {size}x{size} board costs more than {tables.cost.shape[1]} bits hold: raise cost_bits")
-    horizon = _horizon(int(jnp.max(cost)))  # no plan is longer than its cost
-    labels = Labels(
-        status=jnp.where(cost >= 0, Status.SOLVABLE, Status.UNSOLVABLE),
-        certificate=jnp.full_like(cost, Certificate.FLOOD),
-        makespan=makespan,
-        sum_of_costs=cost,
-        wait_required=wait,
-        moves=optimal_plans(horizon, tables, boards.starts),
-    )
+    horizon = _horizon(int(longest))  # no plan is longer than its cost
+    labels = dataclasses.replace(labels, moves=optimal_plans(horizon, tables, boards.starts))
     if not makespan_plans:
         return labels
-    moves = shortest_plans(horizon, arrival, ~boards.holes, boards.starts, makespan)
+    moves = shortest_plans(horizon, arrival, ~boards.holes, boards.starts, labels.makespan)
     return dataclasses.replace(labels, makespan_moves=moves)
 
 
 @jax.jit
-def _optima(tables: CostTable, boards: Board) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Sum of costs (-1 where unsolvable), wait_required and makespan of the boards, each [B]; the makespans of all
-    joint states in binary uint32 [W, bits, N, N]; and whether no flood ended too early, bool [].
+def _optima(tables: CostTable, boards: Board) -> tuple[Labels, jax.Array, jax.Array, jax.Array]:
+    """The labels of B boards, yet without plans; the makespans of all joint states in binary uint32 [W, bits, N, N];
+    whether no flood ended too early, bool []; and the largest sum of costs.
     """
     size = boards.holes.shape[-1]
     starts = cell_index(size, boards.starts)
@@ -137,7 +135,15 @@ def _optima(tables: CostTable, boards: Board) -> tuple[jax.Array, jax.Array, jax
     free, goals, sought = _packed(~boards.holes), tables.goals, _cells_by_word(size, sought)
     arrival, _ = makespan_floods(size, free, goals, sought)
     makespan = each_board(state_number, arrival, starts)
-    return cost, wait, jnp.where(cost >= 0, makespan, -1), arrival, certain
+    labels = Labels(
+        status=jnp.where(cost >= 0, Status.SOLVABLE, Status.UNSOLVABLE),
+        certificate=jnp.full_like(cost, Certificate.FLOOD),
+        makespan=jnp.where(cost >= 0, makespan, -1),
+        sum_of_costs=cost,
+        wait_required=wait,
+        moves=jnp.zeros((*boards.starts.shape[:2], 0), jnp.int8),
+    )
+    return labels, arrival, certain, jnp.max(cost)
 
 
 def _packed(free: jax.Array) -> jax.Array:

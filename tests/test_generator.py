@@ -16,7 +16,7 @@ from chances import assert_as_likely, assert_even
 from samples import CONFIG, COUNT, SEED, SMALL, drawn_elsewhere, drawn_on_two_devices, rows, shown, small_rows
 
 from core_jax import attempts, generator
-from core_jax.attempts import draw_map, pick_state
+from core_jax.attempts import draw_map, pick_states
 from core_jax.config import EnvConfig, SizeConfig, holes_of
 from core_jax.errors import InputError
 from core_jax.formats import boards_of, plan_of, read_all
@@ -369,20 +369,20 @@ def test_a_state_is_picked_evenly_among_those_of_its_board():
     states[5] = 0
     lane = 7
     members = (states >> lane & 1).astype(bool)
-    tickets = jax.random.bits(jax.random.key(1), (DRAWS,))
-    pick = jax.jit(jax.vmap(pick_state, in_axes=(None, None, 0)))
-    cells, met = pick(jnp.asarray(states), jnp.int32(lane), tickets)
+    tickets = jax.random.bits(jax.random.key(1), (DRAWS, 32))
+    pick = jax.jit(lambda tickets: jax.lax.map(lambda word: pick_states(jnp.asarray(states), word), tickets))
+    cells, met = jax.tree.map(np.asarray, pick(tickets))
     drawn = np.zeros((12, 12), int)
-    np.add.at(drawn, tuple(np.asarray(cells).T), 1)
-    assert np.all(met)
+    np.add.at(drawn, tuple(cells[:, lane].T), 1)
+    assert np.all(met[:, lane]), "of the states of some boards none was picked"
     assert drawn[~members].sum() == 0, "a state was picked that is not in the set"
     assert_even(drawn[members])
 
 
 def test_of_no_states_none_is_picked():
     all_but_lane_7 = jnp.full((12, 12), 0xFFFFFFFF ^ 1 << 7, jnp.uint32)
-    assert not pick_state(all_but_lane_7, jnp.int32(7), jnp.uint32(5))[1]
-    assert pick_state(all_but_lane_7, jnp.int32(6), jnp.uint32(5))[1]
+    _, met = pick_states(all_but_lane_7, jnp.full(32, 5, jnp.uint32))
+    assert met.tolist() == [lane != 7 for lane in range(32)]
 
 
 def test_maps_are_drawn_evenly():
