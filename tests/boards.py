@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import oracle
 
 from core_jax.types import PAD, Board, Labels
 
@@ -40,6 +41,17 @@ def batch(boards: list[Board]) -> Board:
 def each(boards: Board) -> list[Board]:
     """The boards of a batch, one by one."""
     return [jax.tree.map(lambda field, i=i: np.asarray(field)[i], boards) for i in range(len(boards.holes))]
+
+
+def mapped(boards: Board, turns: int, mirror: bool) -> Board:
+    """The boards turned by quarters, then mirrored."""
+    size = boards.holes.shape[1]
+    holes, cells = np.rot90(boards.holes, turns, axes=(1, 2)), np.stack([boards.starts, boards.goals])
+    for _ in range(turns):
+        cells = np.stack([size - 1 - cells[..., 1], cells[..., 0]], axis=-1)
+    if mirror:
+        holes, cells = holes[:, :, ::-1], np.stack([cells[..., 0], size - 1 - cells[..., 1]], axis=-1)
+    return Board(holes, *cells)
 
 
 def as_lists(board: Board) -> tuple[list[str], list[tuple], list[tuple]]:
@@ -81,6 +93,16 @@ def assert_every(holds: np.ndarray, boards: Board, **shown: np.ndarray) -> None:
 def optima(labels: Labels) -> np.ndarray:
     """Makespan, sum of costs and wait_required, [B, 3]."""
     return np.stack([labels.makespan, labels.sum_of_costs, labels.wait_required], axis=1)
+
+
+def searched(boards: Board) -> np.ndarray:
+    """What `optima` must be, by exhaustive search."""
+    return np.array([oracle.optima(*as_lists(board)) for board in each(boards)])
+
+
+def infinite_where_unsolvable(labels: Labels) -> tuple[np.ndarray, ...]:
+    """Makespan and sum of costs, infinite where there is no plan."""
+    return tuple(np.where(labels.solvable, field, np.inf) for field in (labels.makespan, labels.sum_of_costs))
 
 
 def assert_same_optima(boards: Board, found: np.ndarray, expected: np.ndarray) -> None:

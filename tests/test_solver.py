@@ -18,6 +18,7 @@ from boards import (
     mixed_boards,
     optima,
     picture,
+    searched,
 )
 
 from core_jax.dynamics import verdict
@@ -37,11 +38,6 @@ each_way = pytest.mark.parametrize("label", [solve, solve_by_flood])
 def solved(size: int, label: Callable[[Board], Labels]) -> tuple[Board, Labels]:
     boards = mixed_boards(size, COUNTS[size], size)
     return boards, label(boards)
-
-
-def searched(boards: Board) -> np.ndarray:
-    """What `optima` must be, by exhaustive search."""
-    return np.array([oracle.optima(*as_lists(board)) for board in each(boards)])
 
 
 @functools.cache

@@ -2,31 +2,26 @@
 
 import numpy as np
 import oracle
-from boards import as_lists, assert_every, assert_same_optima, each, mixed_boards, optima, picture
+from boards import (
+    as_lists,
+    assert_every,
+    assert_same_optima,
+    each,
+    infinite_where_unsolvable,
+    mapped,
+    mixed_boards,
+    optima,
+    picture,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core_jax.solver import solve
-from core_jax.types import Board, Labels
+from core_jax.types import Board
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.sampled_from([3, 4, 5])
 few = settings(max_examples=10)
-
-
-def infinite_where_unsolvable(labels: Labels) -> tuple[np.ndarray, np.ndarray]:
-    return tuple(np.where(labels.solvable, field, np.inf) for field in (labels.makespan, labels.sum_of_costs))
-
-
-def mapped(boards: Board, turns: int, mirror: bool) -> Board:
-    """The boards turned by quarters, then mirrored."""
-    size = boards.holes.shape[1]
-    holes, cells = np.rot90(boards.holes, turns, axes=(1, 2)), np.stack([boards.starts, boards.goals])
-    for _ in range(turns):
-        cells = np.stack([size - 1 - cells[..., 1], cells[..., 0]], axis=-1)
-    if mirror:
-        holes, cells = holes[:, :, ::-1], np.stack([cells[..., 0], size - 1 - cells[..., 1]], axis=-1)
-    return Board(holes, *cells)
 
 
 @few
