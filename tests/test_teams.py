@@ -33,7 +33,7 @@ from core_jax.solver import solve
 from core_jax.types import PAD, WAIT, Board, Certificate, Failure, Labels, Status
 from core_jax.verification import verify
 
-COUNTS = {(3, 3): 400, (3, 4): 240, (4, 3): 48, (4, 4): 40}  # boards by agents and size
+COUNTS = {(3, 3): 300, (3, 4): 200, (4, 3): 36, (4, 4): 30}  # boards by agents and size
 BUDGET = 1 << 18  # by default one of these boards of four agents stays undecided
 each_team = pytest.mark.parametrize(("agents", "size"), COUNTS)
 
