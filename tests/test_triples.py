@@ -14,6 +14,8 @@ from core_jax.types import Board
 SIZE = 3
 HOLE = (1, 1)
 
+one_step_back = jax.jit(triple_predecessors, static_argnums=0, static_argnames="waits")
+
 
 @jax.jit
 def flooded(boards: Board) -> tuple[jax.Array, ...]:
@@ -59,7 +61,7 @@ def test_states_one_step_back_are_those_of_all_joint_moves(waits):
     lottery = np.random.default_rng(0).integers(0, 2**32, (4, len(states)), np.uint32)
     reached = np.zeros((count, wide, wide), np.uint32)
     reached[tuple(np.transpose(states))] = np.bitwise_and.reduce(lottery)  # one state in sixteen of each board
-    before = np.asarray(triple_predecessors(SIZE, reached, waits=waits))
+    before = np.asarray(one_step_back(SIZE, reached, waits=waits))
     expected = {state: sources(reached, state, waits) for state in states}
     wrong = [state for state in states if before[state] != expected[state]]
     assert not wrong, f"{len(wrong)} of {len(states)} states, first {wrong[0]} with waits={waits}"
