@@ -4,7 +4,9 @@ import math
 
 import msgspec
 
-MIN_SIZE, MAX_SIZE = 3, 10
+MIN_SIZE, MAX_SIZE = 3, 16
+MAX_AGENTS = 8
+MAX_TOKEN_SIZE = 10  # the largest board that tokens of policy and engineer can name
 MAX_HOLE_RATIO = 0.5
 
 
@@ -30,8 +32,8 @@ class EnvConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agents: int = 2
 
     def __post_init__(self) -> None:
-        if not 1 <= self.agents <= 5:
-            raise ValueError(f"agents is {self.agents}; choose 1 to 5")
+        if not 1 <= self.agents <= MAX_AGENTS:
+            raise ValueError(f"agents is {self.agents}; choose 1 to {MAX_AGENTS}")
         if not self.sizes:
             raise ValueError("sizes is empty; name at least one map size")
         for size, cell in self.sizes.items():

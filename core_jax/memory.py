@@ -5,11 +5,11 @@ import functools
 import psutil
 
 from core_jax.bitboards import BOARDS_PER_WORD, cell_count
+from core_jax.config import MAX_AGENTS
 from core_jax.errors import InputError
 from core_jax.floods import cost_bits
 from core_jax.teams import GROUPED, teams_at_once
 
-MAX_AGENTS = 8
 PARTS_AT_ONCE = GROUPED * 10  # groups of hard teams
 FLOOD_WORDS = 4  # words of a block that is flooded at once
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from core_jax.bitboards import BOARDS_PER_WORD, bit, by_word, cell_index, pack_cells
 from core_jax.floods import CostTable, pair_flood
+from core_jax.shortest import FAR as NO_WAY
 from core_jax.team import FAR, Team, pairs_of
 from core_jax.types import Board
 
@@ -26,8 +27,7 @@ def teams(boards: Board, distance: jax.Array) -> Team:
     )
     alone = jnp.full((len(cost), agents, agents, cost.shape[-1]), FAR, jnp.uint8)
     alone = alone.at[:, pairs[:, 0], pairs[:, 1]].set(solo[:, :, 0]).at[:, pairs[:, 1], pairs[:, 0]].set(solo[:, :, 1])
-    single = jnp.pad(distance, ((0, 0), (0, 0), (0, 0), (0, 1)), constant_values=FAR)
-    single = jnp.minimum(single, FAR).astype(jnp.uint8).reshape(len(cost), agents, -1)
+    single = distance_bytes(distance)
     return Team(
         absent=jnp.zeros(boards.starts.shape[:2], bool),
         starts=cell_index(size, boards.starts),
@@ -36,6 +36,13 @@ def teams(boards: Board, distance: jax.Array) -> Team:
         alone=alone,
         pairs=jnp.stack([_without_waits(cost, wait, single), cost, makespan], axis=1),
     )
+
+
+def distance_bytes(distance: jax.Array) -> jax.Array:
+    """Distances int16 [B, K, n, n], as from `distances`, by padded cells: uint8 [B, K, N], at most FAR - 1 or FAR."""
+    capped = jnp.where(distance < NO_WAY, jnp.minimum(distance, FAR - 1), FAR).astype(jnp.uint8)
+    padded = jnp.pad(capped, ((0, 0), (0, 0), (0, 0), (0, 1)), constant_values=FAR)
+    return padded.reshape(*distance.shape[:2], -1)
 
 
 def _unpacked(table: CostTable) -> tuple[jax.Array, ...]:

@@ -2,10 +2,10 @@
 
 import math
 
-from core_jax.config import MAX_SIZE, MIN_SIZE
+from core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
 from core_jax.types import FAILURE_NAMES
 
-SIZES = tuple(range(MIN_SIZE, MAX_SIZE + 1))
+SIZES = tuple(range(MIN_SIZE, MAX_TOKEN_SIZE + 1))
 TOP_BUCKET = 10
 UNKNOWN, GUIDED, PAST, NOW, DELTA, END = "<unknown>", "<guideline>", "<past>", "<now>", "<delta>", "<end>"
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from core_jax.config import EnvConfig
+from core_jax.config import MAX_TOKEN_SIZE, EnvConfig
 from core_jax.decoding import convert
 from core_jax.errors import InputError
 from core_jax.ranges import Count, HoleRatio, Natural, Share
@@ -53,6 +53,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.teacher not in TEACHERS:
             raise ValueError(f"teacher is {self.teacher!r}; choose from {', '.join(TEACHERS)}")
+        if large := [size for size in (*self.env.sizes, *self.warmup_env.sizes) if size > MAX_TOKEN_SIZE]:
+            raise ValueError(f"env.sizes.{large[0]}: boards to train on are at most {MAX_TOKEN_SIZE}x{MAX_TOKEN_SIZE}")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:
             raise ValueError(f"warmup_env.sizes lacks {missing[0]}, which env.sizes has; add it")
         if self.guard.floor * len(self.env.sizes) > 1:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import msgspec
 import numpy as np
 
-from core_jax.config import MAX_SIZE
+from core_jax.config import MAX_TOKEN_SIZE
 from core_jax.dynamics import verdict
 from core_jax.ranges import Weight
 from core_jax.types import PAD, Board, Failure, Verdict
@@ -86,6 +86,6 @@ _verdicts = jax.jit(jax.vmap(verdict))
 
 
 def _set_in(board: Board) -> Board:
-    rest = MAX_SIZE - board.holes.shape[0]
+    rest = MAX_TOKEN_SIZE - board.holes.shape[0]
     holes = np.pad(np.asarray(board.holes), (0, rest), constant_values=True)
     return dataclasses.replace(board, holes=holes)  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ WRONG_CONFIGS = {
     "a ratio in words": (cell(wait_ratio="half"), ["sizes.3.wait_ratio", "'half' does not fit", "expected `float`"]),
     "shares that do not sum to one": (cell(data_ratio=0.5), ["sum to 0.5", "divide each by 0.5"]),
     "a size without free cells": ({**CONFIG, "agents": 5}, ["sizes.3", "9 cells cannot hold", "use a larger size"]),
-    "a size that is not supported": ({"sizes": {"11": CONFIG["sizes"]["3"]}}, ["size 11", "choose 3 to 10"]),
+    "a size that is not supported": ({"sizes": {"17": CONFIG["sizes"]["3"]}}, ["size 17", "choose 3 to 16"]),
     "one agent that waits": ({**CONFIG, "agents": 1}, ["sizes.3.wait_ratio is", "for 1 agent", "set it to 0"]),
     "no size": ({"sizes": {}}, ["sizes is empty", "name at least one"]),
 }
@@ -67,7 +67,7 @@ def changed(**options: str | None) -> tuple[str, ...]:
 
 
 WRONG_OPTIONS = {
-    "a size too small": ({"size": "2"}, ["map size 2 is not supported", "choose 3 to 10"]),
+    "a size too small": ({"size": "2"}, ["map size 2 is not supported", "choose 3 to 16"]),
     "a ratio outside its range": ({"hole_ratio": "0.7"}, ["hole_ratio is 0.7", "choose 0 to 0.5"]),
     "a ratio that is no number": ({"wait_ratio": "nan"}, ["wait_ratio is nan", "choose 0 to 1"]),
     "a ratio in words": ({"wait_ratio": "half"}, ["--wait-ratio", "'half'", "--help"]),

@@ -29,7 +29,10 @@ from hypothesis import strategies as st
 from core_jax import looks, teams
 from core_jax.errors import InputError
 from core_jax.memory import check_memory
+from core_jax.pairs import distance_bytes
+from core_jax.shortest import distances
 from core_jax.solver import solve
+from core_jax.team import FAR
 from core_jax.types import PAD, WAIT, Board, Certificate, Failure, Labels, Status
 from core_jax.verification import verify
 
@@ -192,3 +195,13 @@ def test_too_many_agents_are_refused():
 def test_boards_beyond_memory_are_refused_with_the_estimate():
     with pytest.raises(InputError, match=r"200x200 boards with 5 agents take about [0-9.]+ GiB .*smaller boards"):
         check_memory(200, 5)
+
+
+def test_a_distance_beyond_a_byte_is_still_a_way():
+    size = 23
+    walls = {0: "." * size, 1: "H" * (size - 1) + ".", 2: "." * size, 3: "." + "H" * (size - 1)}
+    board = drawing([walls[row % 4] for row in range(size)], [(0, 0)], [(22, 22)])
+    distance = distances(batch([board]))
+    assert distance[0, 0, 0, 0] > FAR, "the serpentine should be long"
+    found = np.asarray(distance_bytes(distance)).reshape(size, size + 1)[:, :size]
+    assert ((found < FAR) == ~board.holes).all(), picture(board)

@@ -13,13 +13,13 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import PreTrainedTokenizerFast
 
-from core_jax.config import MAX_SIZE, MIN_SIZE
+from core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
 from core_jax.types import DELTAS, JUMP, PAD, WAIT, Board
 
 PAD_TOKEN, UNKNOWN, BOS, EOS, STARTS, GOALS, PLAN = "<pad>", "<unk>", "<bos>", "<eos>", "<starts>", "<goals>", "<plan>"
 SPECIAL = (PAD_TOKEN, UNKNOWN, BOS, EOS, STARTS, GOALS, PLAN)
-SIZES = tuple(f"<size_{size}>" for size in range(MIN_SIZE, MAX_SIZE + 1))
-CELLS = tuple(f"{row},{column}" for row in range(MAX_SIZE) for column in range(MAX_SIZE))
+SIZES = tuple(f"<size_{size}>" for size in range(MIN_SIZE, MAX_TOKEN_SIZE + 1))
+CELLS = tuple(f"{row},{column}" for row in range(MAX_TOKEN_SIZE) for column in range(MAX_TOKEN_SIZE))
 VOCABULARY = (*SPECIAL, *SIZES, *CELLS)
 ID = {token: number for number, token in enumerate(VOCABULARY)}
 FIRST_CELL = ID[CELLS[0]]
@@ -42,7 +42,7 @@ def token_ids(tokenizer: PreTrainedTokenizerFast, tokens: Sequence[str]) -> list
 
 def cell_ids(cells: np.ndarray) -> np.ndarray:
     """Token ids of (row, column) pairs: int [..., 2] to int [...]."""
-    return FIRST_CELL + cells[..., 0] * MAX_SIZE + cells[..., 1]
+    return FIRST_CELL + cells[..., 0] * MAX_TOKEN_SIZE + cells[..., 1]
 
 
 def encode_prompt(board: Board) -> list[int]:
@@ -74,7 +74,7 @@ def decode_answer(answer: list[int], size: int, starts: np.ndarray, horizon: int
     steps = len(cells) // agents
     if len(cells) % agents or steps > horizon or np.any((cells < 0) | (cells >= len(CELLS))):
         return None
-    path = np.stack([cells // MAX_SIZE, cells % MAX_SIZE], axis=-1).reshape(steps, agents, 2)
+    path = np.stack([cells // MAX_TOKEN_SIZE, cells % MAX_TOKEN_SIZE], axis=-1).reshape(steps, agents, 2)
     change = np.diff(np.concatenate([starts[None], path]), axis=0)  # [T, K, 2]
     matches = np.all(change[..., None, :] == np.array(DELTAS), axis=-1)
     moves = np.where(matches.any(-1) & (path < size).all(-1), matches.argmax(-1), JUMP)
