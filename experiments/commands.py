@@ -136,7 +136,7 @@ def bench(options: argparse.Namespace) -> int:
     from experiments.bench.measurement import table
 
     with progress("bench", None, "cases") as bar:
-        results = measure(bar.update)
+        results = measure(options.agents, bar.update)
     print(msgspec.json.encode(results).decode() if options.json else table(results))
     return 0
 

@@ -47,13 +47,18 @@ class Case:
     labels: Labels
 
 
-def measure(on_progress: Callable[[], object] = lambda: None) -> Bench:
-    """Runs every benchmark: generate, solve and verify, the peers, and what bandwidth would allow."""
+def measure(only: int | None = None, on_progress: Callable[[], object] = lambda: None) -> Bench:
+    """Runs every benchmark: generate, solve and verify, the peers, and what bandwidth would allow.
+
+    only: of so many agents, or None for all.
+    """
     found: list[Measurement] = []
     limits: list[FloodLimit] = []
     copied = copies()
     with crew(1) as one, crew(cores()) as all_cores:
         for size, agents in CASES:
+            if agents != (only or agents):
+                continue
             case, solved = _solve(size, agents)
             theirs = [_peer(peer, case, one, all_cores) for peer in PEERS]
             found += [_compared(solved, theirs), *theirs]
