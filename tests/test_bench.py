@@ -70,7 +70,7 @@ def test_without_peers_their_rows_say_so_and_nothing_is_compared():
 
 
 def test_the_benchmark_is_read_by_programs_and_by_people(found, capsys, monkeypatch):
-    monkeypatch.setattr(lake, "measure", lambda on_progress: found)
+    monkeypatch.setattr(lake, "measure", lambda agents, on_progress: found)
     assert main(["bench", "--json"]) == 0
     assert msgspec.json.decode(capsys.readouterr().out, type=Bench) == found
     assert main(["bench"]) == 0
