@@ -71,7 +71,8 @@ def long_look(team: Team, objective: Mode, lower: np.ndarray, moving: np.ndarray
     """A search of at most `budget` steps for each of B teams, in several orders of its agents at once.
 
     The first plan counts: depth-first searches that differ in their order end early or late by chance (Gomes & Selman
-    2001). Three agents, whose optima are known to exist, are searched until they are found.
+    2001). Three agents, whose optima are known to exist, are searched until they are found, or no plan fits
+    the horizon.
     """
     orders = _orders(team.goals.shape[1])
 
@@ -85,7 +86,8 @@ def long_look(team: Team, objective: Mode, lower: np.ndarray, moving: np.ndarray
             bound = np.full_like(bound, np.max(found.bound))  # what one order has ruled out, no other can find
             best = int(np.argmax(np.asarray(found.found) == Found.PLAN))
             answer = _read(found, np.array([best]))
-            if answer.found[0] or len(orders[0]) > 3:
+            ended = not np.any(np.asarray(found.found) == Found.SEARCHING)  # found, or cut at the horizon
+            if answer.found[0] or ended or len(orders[0]) > 3:
                 break
             steps *= 4
         back = np.argsort(orders[best])

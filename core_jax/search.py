@@ -48,7 +48,7 @@ class Found(enum.IntEnum):
 class Search:
     """A depth-first search: the path to the present node, and what failed.
 
-    objective, mode, bound, found, steps: int32 []; moving: int32 [], plans without waits are not looked for below.
+    objective, mode, bound, found: int32 []; moving: int32 [], plans without waits are not looked for below.
     time, agent: int32 [], the next to choose a move. cells: int32 [T + 1, K] and parked: bool [T + 1, K] along the
     path; spent: int32 [T + 1]. choice: int8 [T, K], options; tried: int32 [T, K], the rank of the last option tried.
     keys: uint32 [memory, words] and budgets: int32 [memory], states that failed.
@@ -68,7 +68,6 @@ class Search:
     tried: jax.Array
     keys: jax.Array
     budgets: jax.Array
-    steps: jax.Array
 
 
 def root_bounds(team: Team) -> tuple[jax.Array, jax.Array]:
@@ -107,7 +106,6 @@ def begin(horizon: int, memory: int, team: Team, objective: jax.Array, bound: ja
         tried=jnp.full((horizon, agents), -1, jnp.int32),
         keys=jnp.zeros((memory, words), jnp.uint32),
         budgets=jnp.full(memory, -1, jnp.int32),
-        steps=jnp.int32(0),
     )
 
 
@@ -166,7 +164,6 @@ def advance(team: Team, search: Search) -> Search:
         spent=search.spent.at[deeper].set(spent + paid, mode="drop"),
         choice=search.choice.at[at, agent].set(option.astype(jnp.int8), mode="drop"),
         tried=tried,
-        steps=search.steps + searching,
     )
 
 
