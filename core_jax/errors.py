@@ -3,3 +3,7 @@
 
 class InputError(ValueError):
     """Something given from outside (config, row, plan, checkpoint, folder) cannot be used; the CLI exits with 2."""
+
+
+class TooRareError(InputError):
+    """Boards that were asked for do not exist, or hardly one among the random ones: ask for others, or for fewer."""

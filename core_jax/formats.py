@@ -36,6 +36,8 @@ from core_jax.types import (
 # What is read of a file at once, and never less than one row.
 CHUNK_BYTES, CHUNK_ROWS = 1 << 18, 512
 CERTIFICATES = CERTIFICATE_NAMES[1:]  # of a row without one, null says so
+# What a row of the benchmark has beyond a row: read over wherever rows are read.
+BENCHMARK_COLUMNS = frozenset(("sample_id", "num_agents", "text", "wait_ratio", "drawn_hole_ratio", "drawn_wait_ratio"))
 R = TypeVar("R", bound=msgspec.Struct)
 Cost = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
@@ -200,6 +202,9 @@ def _carefully(raw: Any, kind: type[R], place: str) -> R:
             raw = msgspec.json.decode(raw)
         except _REFUSED as error:
             raise InputError(f"{place}: not JSON ({error}); one object a line") from error
+    if isinstance(raw, dict) and issubclass(kind, Row):
+        passed_over = BENCHMARK_COLUMNS.difference(kind.__struct_fields__)
+        raw = {name: value for name, value in raw.items() if name not in passed_over}
     return convert(raw, kind, place)
 
 

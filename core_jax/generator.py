@@ -15,7 +15,7 @@ import numpy as np
 
 from core_jax.attempts import Attempts, Lanes, attempt, join
 from core_jax.config import EnvConfig, holes_of
-from core_jax.errors import InputError
+from core_jax.errors import InputError, TooRareError
 from core_jax.parallel import workers
 from core_jax.quotas import assign
 from core_jax.solver import BLOCK, concatenate
@@ -89,7 +89,7 @@ def generate(
 
     In every set from 0 on, sizes and, within a size, forced waits have their configured shares within one board. A
     board depends on config, seed and index alone. `on_progress` is told of boards as they are made. Memory grows with
-    `count`: for a large set call with one `first` after another. Raises InputError where a stratum is not found.
+    `count`: for a large set call with one `first` after another. Raises TooRareError where a stratum is not found.
     """
     _check(config, seed, count, first)
     share, rank = assign([cell.data_ratio for cell in config.sizes.values()], first, count)
@@ -104,7 +104,7 @@ def generate(
 
 
 def check_reachable(config: EnvConfig, seed: int) -> None:
-    """Raises InputError, saying which, where boards that `config` asks for are rarer than one in 256 attempts."""
+    """Raises TooRareError, saying which, where boards that `config` asks for are rarer than one in 256 attempts."""
     _check(config, seed, 1, 0)
     for size, cell in config.sizes.items():
         for wait, share in ((True, cell.wait_ratio), (False, 1 - cell.wait_ratio)):
@@ -215,14 +215,14 @@ def _check_found(source: _Source, wait: bool) -> None:
         tally.add(lanes, source.attempt(lanes), np.ones(BLOCK, bool))
 
 
-def _not_found(source: _Source, wait: bool, tally: _Tally, what: str) -> InputError:
+def _not_found(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRareError:
     """Says what was looked for, and what came instead."""
     stratum = source.stratum(wait)
     drawn = "random maps" if source.agents == 2 else "random boards"
     found = tally.acceptance(stratum)
     kinds = {name: getattr(found, name) for name in ("drawn", "met", "solvable", "unsolvable", "undecided", "waiting")}
     counts = ", ".join(f"{name} {kind}" for name, kind in kinds.items() if kind is not None)
-    return InputError(
+    return TooRareError(
         f"{what} {drawn} has one of the {stratum} ({counts}); change wait_ratio or hole_ratio of size {source.size}"
     )
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from core_jax.config import EnvConfig, holes_of
 from core_jax.decoding import read_config
-from core_jax.errors import InputError
+from core_jax.errors import InputError, TooRareError
 from core_jax.files import locked, write_atomically
 from core_jax.formats import SCHEMA, Row, boards_of, read_rows, row_writer, rows_of, write_rows
 from core_jax.generator import generate
@@ -222,7 +222,7 @@ def _nearest(cell: Cell, wait_ratio: float, count: int, seed: int, taken: set[st
     for config in _candidates(cell, wait_ratio):
         try:
             return config, _different(config, count, seed, f"{cell}_wr{wait_ratio:g}", taken)
-        except InputError as error:
+        except TooRareError as error:
             refused = refused or error
     raise InputError(f"benchmark cell {cell}, wait ratio {wait_ratio:g}: {refused}")
 
@@ -242,7 +242,7 @@ def _candidates(cell: Cell, wait_ratio: float) -> Iterator[EnvConfig]:
 def _different(config: EnvConfig, count: int, seed: int, stream: str, taken: set[str]) -> list[Row]:
     """`count` boards of which no two are the same and none is taken, with the generator's share of forced waits.
 
-    Raises InputError where there are too few.
+    Raises TooRareError where there are too few.
     """
     rows: dict[str, Row] = {}
     missing: Counter[bool | None] = Counter()
@@ -256,7 +256,7 @@ def _different(config: EnvConfig, count: int, seed: int, stream: str, taken: set
                 missing[row.wait_required] -= 1
         if len(rows) == count:
             return list(rows.values())
-    raise InputError(f"only {len(rows)} different boards in {DRAWS * count}; ask for fewer boards")
+    raise TooRareError(f"only {len(rows)} different boards in {DRAWS * count}; ask for fewer boards")
 
 
 def _benchmark_row(row: Row, name: str, cell: Cell, wait_ratio: float, config: EnvConfig) -> BenchmarkRow:

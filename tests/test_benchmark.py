@@ -18,8 +18,8 @@ from samples import shown, surroundings
 from test_text import read_board
 
 from core_jax.config import holes_of
-from core_jax.errors import InputError
-from core_jax.formats import read_rows
+from core_jax.errors import InputError, TooRareError
+from core_jax.formats import BENCHMARK_COLUMNS, Row, read_all, read_rows
 from experiments import benchmark, commands
 from experiments.benchmark import HARD, PAPER, TIERS, BenchmarkRow, Cell, Tier, build
 from experiments.cli import build_parser, main
@@ -127,7 +127,7 @@ def test_ratios_are_met_or_the_row_says_what_was_drawn(rows):
 def test_a_stratum_that_does_not_exist_is_replaced_by_the_nearest_and_told(whole, monkeypatch):
     def draw_without_waits(config, seed, count):
         if config.sizes[4].wait_ratio > 0 or holes_of(4, 2, config.sizes[4].hole_ratio) > 2:
-            raise InputError("too rare")
+            raise TooRareError("too rare")
         return generate(config, seed, count)
 
     generate = benchmark.generate
@@ -142,10 +142,20 @@ def test_a_stratum_that_does_not_exist_is_replaced_by_the_nearest_and_told(whole
 
 def test_a_cell_that_cannot_be_had_at_all_is_an_error_that_names_it(monkeypatch):
     def never(config, seed, count):
-        raise InputError("too rare to go on")
+        raise TooRareError("too rare to go on")
 
     monkeypatch.setattr(benchmark, "generate", never)
     with pytest.raises(InputError, match=r"^benchmark cell 2ag_4x4_hr0.5, wait ratio 0.25: too rare to go on$"):
+        benchmark.draw_cell(Cell(2, 4, 0.5), SMALL, 0, set())
+
+
+def test_bad_input_is_no_reason_to_draw_other_boards(monkeypatch):
+    def refuse(config, seed, count):
+        assert config.sizes[4].hole_ratio == 0.5, "another cell was tried"
+        raise InputError("not enough memory")
+
+    monkeypatch.setattr(benchmark, "generate", refuse)
+    with pytest.raises(InputError, match=r"^not enough memory$"):
         benchmark.draw_cell(Cell(2, 4, 0.5), SMALL, 0, set())
 
 
@@ -162,6 +172,22 @@ def test_the_manifest_counts_and_signs_what_is_there(whole, rows):
 
 def test_parquet_holds_the_same_rows(whole, rows):
     assert benchmark_rows(whole / "benchmark.parquet") == rows
+
+
+@pytest.mark.parametrize("form", [".jsonl", ".parquet"])
+def test_other_commands_read_a_benchmark_over_its_own_columns(whole, rows, tmp_path, form):
+    given, solved, verdicts = whole / f"benchmark{form}", tmp_path / f"solved{form}", tmp_path / "verdicts.jsonl"
+    assert main(["solve", str(given), "--out", str(solved)]) == 0
+    assert [unplanned(row) for row in read_all(solved)] == [unplanned(row) for row in rows]
+    assert main(["verify", str(given), "--out", str(verdicts)]) == 0
+    told = [msgspec.json.decode(line) for line in verdicts.read_bytes().splitlines()]
+    assert [verdict["id"] for verdict in told if verdict["optimal_sum_of_costs"]] == [row.id for row in rows]
+
+
+def unplanned(row: Row) -> Row:
+    """The row without its plan, which need not be the only one, and without what only the benchmark has."""
+    fields = {name: value for name, value in msgspec.structs.asdict(row).items() if name not in BENCHMARK_COLUMNS}
+    return Row(**fields | {"plan": None, "certificate": None})
 
 
 @pytest.mark.parametrize("cells", [0, 1, 3, 4])
