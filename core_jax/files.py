@@ -1,4 +1,7 @@
-"""Files and folders that are there whole or not at all: written beside, then renamed."""
+"""Files and folders that are there whole or not at all: written beside, then renamed.
+
+What is written is on the disk before it is renamed, so this holds for a power cut, too.
+"""
 
 import contextlib
 import fcntl
@@ -21,7 +24,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     beside = path.with_name(f".{path.name}.part")
     try:
         yield beside
-        os.replace(beside, path)
+        _sync(beside)
+        rename(beside, path)
     except OSError as error:
         error.filename = error.filename or str(path)
         raise
@@ -38,9 +42,26 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     beside.mkdir(parents=True)
     try:
         yield beside
-        os.rename(beside, path)
+        for inside in [*beside.rglob("*"), beside]:
+            _sync(inside)
+        rename(beside, path)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def rename(path: Path, target: Path) -> None:
+    """Gives `path` the place of `target`, and ends when that is on the disk."""
+    os.replace(path, target)
+    _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    """Ends when a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from core_jax.decoding import read_config
 from core_jax.errors import InputError
-from core_jax.files import locked, write_atomically
+from core_jax.files import locked, rename, write_atomically
 from core_jax.formats import Chunk, Row, decode, ending, join_files, read_chunks, row_writer
 from core_jax.generator import Acceptance
 from core_jax.manifest import pooled, versions
@@ -109,7 +109,7 @@ class Parts:
         """Writes all parts into the file, which is there at once and whole; after `finish` they are not needed."""
         whole = self.folder / f"whole{self._out.suffix}"
         join_files(map(self._rows, range(self.number)), whole, self._schema)
-        os.replace(whole, self._out)
+        rename(whole, self._out)
         finish()
         _job_file(self.folder).unlink()
         self.whole = True

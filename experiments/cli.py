@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ OVERRIDE = re.compile(r"^(--[a-z_]+(\.\w+)+|[a-z_]+(\.\w+)*)=")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "jax"  # compiled programs
 
 
+INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -31,7 +33,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command: 0 done, 1 failed or rows left out, 2 bad input."""
+    """Runs a command: 0 done, 1 failed or rows left out, 2 bad input, 130 interrupted."""
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", str(CACHE))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
@@ -54,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2 if isinstance(error, WRONG_PATH) else 1
     except KeyboardInterrupt:
         print("lakewright: interrupted; what was finished is kept, the same command goes on", file=sys.stderr)
-        return 1
+        return INTERRUPTED
 
 
 def build_parser() -> Parser:

@@ -6,7 +6,7 @@ import pytest
 
 from core_jax.config import holes_of
 from experiments.bench import bandwidth, lake, peers, simulator, timing
-from experiments.bench.measurement import Bench
+from experiments.bench.measurement import Bench, table
 from experiments.cli import main
 
 APART = peers.PlainBoard([[False, True, False]] * 3, [(0, 0), (1, 0)], [(0, 2), (2, 0)])
@@ -76,6 +76,13 @@ def test_the_benchmark_is_read_by_programs_and_by_people(found, capsys, monkeypa
     assert main(["bench"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [len([line for line in lines if line.startswith(f"| {work} ")]) for work in ("solve", "verify")] == [4, 1]
+
+
+def test_a_table_without_floods_ends_with_the_measurements(found):
+    lines = table(msgspec.structs.replace(found, flood_limits=[])).splitlines()
+    assert lines[-1].startswith("| ")
+    assert sum(line.startswith("| -") for line in lines) == 1, "an empty table is shown"
+    assert sum(line.startswith("| -") for line in table(found).splitlines()) == 2
 
 
 def test_the_same_random_boards_come_each_time_with_the_holes_asked_for():

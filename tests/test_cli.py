@@ -149,13 +149,13 @@ def test_the_help_of_the_program_names_every_command(capsys):
     assert all(re.search(rf"^    {name} ", out, re.MULTILINE) for name in COMMANDS)
 
 
-def test_an_interruption_ends_with_one(capsys, monkeypatch):
+def test_an_interruption_is_told_in_one_line(capsys, monkeypatch):
     def interrupted(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(commands, "bench", interrupted)
     assert tell(capsys, "bench") == (
-        1,
+        130,
         "",
         ["lakewright: interrupted; what was finished is kept, the same command goes on"],
     )

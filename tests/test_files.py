@@ -1,6 +1,7 @@
 """Files that cannot be read are told in one line, and what is written is there whole or not at all."""
 
 import contextlib
+import os
 
 import msgspec
 import numpy as np
@@ -100,6 +101,23 @@ def test_bytes_are_written_whole_or_not_at_all(tmp_path):
     assert (path.read_bytes(), len(list(path.parent.iterdir()))) == (b"old", 1)
     write_atomically(path, b"new")
     assert path.read_bytes() == b"new"
+
+
+def test_all_that_is_written_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    done = []
+
+    def note(what, of):
+        real = getattr(os, what)
+        monkeypatch.setattr(os, what, lambda *given: (done.append((what, of(given[0]))), real(*given)))
+
+    note("fsync", lambda descriptor: os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+    note("replace", os.path.basename)
+    write_atomically(tmp_path / "file", b"data")
+    with replacing_folder(tmp_path / "folder") as beside:
+        (beside / "inside").write_bytes(b"data")
+    steps = ["fsync .file.part", "replace .file.part", f"fsync {tmp_path.name}"]
+    steps += ["fsync inside", "fsync .folder.part", "replace .folder.part", f"fsync {tmp_path.name}"]
+    assert [" ".join(step) for step in done] == steps
 
 
 def test_a_folder_appears_whole_or_not_at_all_and_old_litter_is_cleared(tmp_path):
