@@ -2,8 +2,9 @@
 
 Exact optima of every pair bound a depth-first search (`core_jax.search`), which solves most boards within a few steps.
 What it leaves open goes, board by board, to a satisfiability solver (`core_jax.satisfiability`); that a board has no
-plan is shown by looking at all its joint states (`core_jax.reachability`). Three agents are always decided; a search
-for four or more that is not finished within its budget leaves its board undecided.
+plan is shown by looking at all its joint states (`core_jax.reachability`). An optimum far above its bound is one of
+agents who have little room: then all their joint states are few, and tell it (`core_jax.exhaustive`). Three agents are
+always decided; a search for four or more that is not finished within its budget leaves its board undecided.
 """
 
 import functools
@@ -14,6 +15,7 @@ import jax
 import numpy as np
 
 from core_jax.bitboards import BOARDS_PER_WORD, side
+from core_jax.exhaustive import Flood
 from core_jax.labels import concatenate
 from core_jax.looks import Optimum, look, replaced, stacked
 from core_jax.pairs import teams
@@ -27,6 +29,7 @@ from core_jax.types import PAD, Board, Certificate, Labels, Status
 
 BUDGET = 1 << 16  # conflicts of the satisfiability solver, after which a board of four or more agents stays undecided
 STATES = 1 << 22  # joint states of four or more agents that are looked at to show that there is no plan
+JOINT_MOVES, JOINT_MOVES_OF_THREE = 1 << 24, 1 << 28  # in all, at most, to find an optimum from all joint states
 UNLIMITED = 1 << 62
 TABLE_BYTES = 1 << 29  # of the tables of teams that are labelled at once
 
@@ -120,15 +123,16 @@ def _optimum(team: Team, puzzle: Callable[[int], Puzzle], objective: Mode, lower
 
 def _answer(puzzle: Puzzle, objective: Mode, lower: int, budget: int) -> Answer:
     """An optimal plan; first a few bounds are tried, then it is made sure that there is a plan at all."""
-    if objective == Mode.COSTS:
-        return optimal_plan(puzzle, objective, lower, budget)
     answer = optimal_plan(puzzle, objective, lower, budget, most=lower + WINDOW)
-    if answer.moves is None:
-        states = STATES if len(puzzle.starts) > 3 else UNLIMITED
-        if solvable(*_cells(puzzle), states) is False:
-            return Answer(None, BIG, False)
-        answer = optimal_plan(puzzle, objective, answer.bound, budget)
-    return answer
+    if answer.moves is not None:
+        return answer
+    three = len(puzzle.starts) == 3
+    if objective == Mode.MAKESPAN and solvable(*_cells(puzzle), UNLIMITED if three else STATES) is False:
+        return Answer(None, BIG, False)
+    flood = Flood(*_cells(puzzle))
+    if flood.joint_moves > (JOINT_MOVES_OF_THREE if three else JOINT_MOVES):
+        return optimal_plan(puzzle, objective, answer.bound, budget)
+    return Answer(*(flood.makespan() if objective == Mode.MAKESPAN else flood.sum_of_costs()))
 
 
 def _cells(puzzle: Puzzle) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
