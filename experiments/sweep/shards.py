@@ -1,0 +1,101 @@
+"""A shard of a sweep: its boards drawn, labelled, measured and written as columns."""
+
+import os
+import socket
+import time
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core_jax.draws import draw_free
+from core_jax.errors import InputError
+from core_jax.files import replacing, write_atomically
+from core_jax.generator import Acceptance, check_reachable, generate
+from core_jax.solver import solve
+from core_jax.statistics import features
+from core_jax.types import Board, Labels
+from experiments.sweep.spec import Cell, Shard, shard_name
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """SHARD.json, beside a shard's file and written after it: what makes the shard count.
+
+    seconds: that it took; finished: when, in seconds since 1970. bytes: of its file. acceptance: of strata.
+    """
+
+    cell: str
+    first: int
+    count: int
+    seconds: float
+    finished: float
+    bytes: int
+    acceptance: list[Acceptance] = []
+
+    @property
+    def name(self) -> str:
+        """Of its files, without their endings."""
+        return shard_name(self.cell, self.first, self.count)
+
+
+def make_shard(folder: Path, columns: tuple[str, ...], shard: Shard) -> Record:
+    """Makes a shard's file and its record in `folder`. Its data depend on the shard alone."""
+    begun = time.monotonic()
+    boards, labels, acceptance = draw(shard)
+    table = table_of(shard, features(boards, labels), columns)
+    written = _write(folder / f"{shard.name}.parquet", table)
+    seconds = time.monotonic() - begun
+    record = Record(shard.cell.name, shard.first, shard.count, seconds, time.time(), written, acceptance)
+    write_atomically(folder / f"{shard.name}.json", msgspec.json.encode(record), writer())
+    return record
+
+
+def draw(shard: Shard) -> tuple[Board, Labels, list[Acceptance]]:
+    """The boards of a shard, numpy arrays with leading axis `count`, their labels, and how those of strata came about."""
+    cell = shard.cell
+    if cell.wait_ratio is None:
+        boards = draw_free(cell.size, cell.agents, cell.holes, cell.seed, shard.first, shard.count)
+        return boards, solve(boards), []
+    batch = generate(cell.config, cell.seed, shard.count, first=shard.first)[cell.size]
+    return batch.boards, batch.labels, list(batch.acceptance)
+
+
+def table_of(shard: Shard, measured: dict[str, np.ndarray], columns: tuple[str, ...]) -> pa.Table:
+    """A row a board: its cell, its index, and `columns` of what was measured, or all."""
+    cell, count = shard.cell, shard.count
+    of_cell = {
+        "cell": pa.DictionaryArray.from_arrays(np.zeros(count, np.int8), [cell.name]),
+        "size": np.full(count, cell.size, np.int8),
+        "agents": np.full(count, cell.agents, np.int8),
+        "hole_ratio": np.full(count, cell.hole_ratio),
+        "wait_ratio": pa.nulls(count, pa.float64()) if cell.wait_ratio is None else np.full(count, cell.wait_ratio),
+        "index": np.arange(shard.first, shard.first + count),
+    }
+    if unknown := [name for name in columns if name not in measured]:
+        raise InputError(f"columns: {unknown[0]!r} is no statistic; choose from {', '.join(measured)}")
+    wanted = columns or measured
+    return pa.table(of_cell | {name: array for name, array in measured.items() if name in wanted})
+
+
+def check_cell(cell: Cell) -> None:
+    """Raises InputError, naming the cell, where its strata are too rare to be drawn."""
+    try:
+        check_reachable(cell.config, cell.seed)
+    except InputError as error:
+        raise InputError(f"cell {cell.name} is empty: {error}") from error
+
+
+def _write(path: Path, table: pa.Table) -> int:
+    """The bytes written: they are on the disk before the file has its name."""
+    with replacing(path, writer()) as beside:
+        with beside.open("wb") as sink:
+            pq.write_table(table, sink, compression="zstd")
+            sink.flush()
+            os.fsync(sink.fileno())
+        return beside.stat().st_size
+
+
+def writer() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}."
