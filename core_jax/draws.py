@@ -6,7 +6,6 @@ Seed, size, agents, holes and index decide a board, so a set can be drawn in pie
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from core_jax.placements import lots, scatter

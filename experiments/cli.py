@@ -163,7 +163,9 @@ def _benchmark(add: argparse._SubParsersAction) -> None:
 def _sweep(add: argparse._SubParsersAction) -> None:
     example = "lakewright sweep spec.toml --out sweeps/a --workers 2"
     function = sweep_commands.make
-    sweep = _command(add, "sweep", function, "measure boards of a grid of cells: `sweep SPEC` is `sweep run SPEC`", example)
+    sweep = _command(
+        add, "sweep", function, "measure boards of a grid of cells: `sweep SPEC` is `sweep run SPEC`", example
+    )
     steps = sweep.add_subparsers(title="steps", required=True, metavar="STEP")
     run = _command(steps, "run", function, "make a sweep, or go on with it", example)
     run.add_argument("spec", metavar="SPEC", type=Path, help="the axes and how many boards, .toml or .json")

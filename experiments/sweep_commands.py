@@ -2,43 +2,48 @@
 
 import argparse
 import sys
+from collections import Counter
 
 import msgspec
 
 from core_jax.errors import InputError
 from experiments.commands import tell
-from experiments.progress import progress, say
-
-BACKENDS = ("local", "ray")
+from experiments.progress import progress
+from experiments.sweep.executors import BACKENDS, Local, WorkerDiedError
 
 
 def make(options: argparse.Namespace) -> int:
     """Makes a sweep, or goes on with it."""
-    from experiments.sweep.executors import Local, Ray, WorkerDiedError
-    from experiments.sweep.spec import read_spec
+    try:
+        return _make(options)
+    except WorkerDiedError as error:
+        print(f"lakewright: {error}", file=sys.stderr)
+        return 1
+
+
+def _make(options: argparse.Namespace) -> int:
+    from experiments.sweep.spec import check_memory, read_spec
     from experiments.sweep.sweeping import share_of, sweep
 
     spec, share = read_spec(options.spec), share_of(options.shard)
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers is {options.workers}; choose at least 1")
-    executor = {"local": Local, "ray": Ray}[options.backend](options.workers)
-    total = sum(shard.count for shard in spec.shards()[share[0] :: share[1]])
-    made = there = 0
-    with progress("sweep", total, "boards") as bar:
-        try:
-            for shard in sweep(spec, executor, options.out, share):
-                if shard.new:
-                    made += 1
-                    bar.update(shard.record.count)
-                else:
-                    there += 1
-                    bar.initial = bar.n = bar.n + shard.record.count
-        except WorkerDiedError as error:
-            print(f"lakewright: {error}", file=sys.stderr)
-            return 1
-    if there:
-        say(f"{there} shards were there before")
-    tell(options, {"boards": total, "shards": made + there, "made": made, "out": str(options.out)})
+    executor = BACKENDS[options.backend](options.workers)
+    if isinstance(executor, Local):
+        check_memory(spec, executor.workers)
+    mine = spec.shards()[share[0] :: share[1]]
+    left = Counter(shard.cell.name for shard in mine)
+    boards, cells, made = sum(shard.count for shard in mine), len(left), 0
+    with progress("sweep", boards, "boards") as bar:
+        for shard in sweep(spec, executor, options.out, share):
+            if shard.new:
+                made += 1
+                bar.update(shard.record.count)
+            else:
+                bar.initial = bar.n = bar.n + shard.record.count
+            left.subtract([shard.record.cell])
+            bar.set_postfix_str(f"{sum(not some for some in left.values())} of {cells} cells")
+    tell(options, {"boards": boards, "shards": len(mine), "made": made, "out": str(options.out)})
     return 0
 
 

@@ -6,14 +6,16 @@ An executor is whatever has `map(function, items)`, which yields the results as 
 
 import contextlib
 import itertools
+import logging
 import multiprocessing
 import os
 import queue
 import signal
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from multiprocessing.connection import Connection
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from core_jax.errors import InputError
 from core_jax.parallel import cores
@@ -22,17 +24,27 @@ from experiments.sweep.workers import prepare
 ATTEMPTS = 3  # at an item whose worker dies
 A = TypeVar("A")
 R = TypeVar("R")
+Results: TypeAlias = Generator[R, None, None]
 
 
 class Executor(Protocol):
     """Calls a function that can be imported, or a `functools.partial` of one, on items."""
 
-    def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Iterator[R]:
-        """Yields the results in any order; raises what `function` raises, and then does no more."""
+    def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:
+        """Yields the results in any order; raises what `function` raises. Closed, it works no more."""
 
 
 class WorkerDiedError(RuntimeError):
     """A worker died as often as it was tried: killed from outside, or for its memory."""
+
+
+class Here:
+    """This process, one item after another."""
+
+    def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:
+        """As `Executor.map`."""
+        for item in items:
+            yield function(item)
 
 
 class Local:
@@ -41,8 +53,8 @@ class Local:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or cores()
 
-    def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Iterator[R]:
-        """As `Executor.map`. Left early, it ends all processes."""
+    def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:
+        """As `Executor.map`."""
         idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
         workers = [_Worker() for _ in range(self.workers)]
         for worker in workers:
@@ -128,7 +140,7 @@ class Ray:
     def __init__(self, workers: int | None = None) -> None:
         self._workers = workers
 
-    def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Iterator[R]:
+    def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:
         """As `Executor.map`. Raises InputError where Ray is not installed."""
         with _cluster(self._workers) as ray:
             call = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(_call)
@@ -165,12 +177,16 @@ def _cluster(workers: int | None) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    here = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": workers or cores(), "include_dashboard": False}
-    ray.init(logging_level="ERROR", **here)
+    here: dict[str, Any] = (
+        {} if "RAY_ADDRESS" in os.environ else {"num_cpus": workers or cores(), "include_dashboard": False}
+    )
+    with warnings.catch_warnings():  # it forks to execute another program at once, which JAX takes for a danger
+        warnings.simplefilter("ignore", RuntimeWarning)
+        ray.init(logging_level=logging.ERROR, **here)
     try:
         yield ray
     finally:
         ray.shutdown()
 
 
-BACKENDS = {"local": Local, "ray": Ray}
+BACKENDS: dict[str, type[Local] | type[Ray]] = {"local": Local, "ray": Ray}

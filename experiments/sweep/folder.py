@@ -15,7 +15,7 @@ from core_jax.files import locked, write_atomically
 from core_jax.manifest import content_hash, prng, versions
 from experiments.chunks import difference
 from experiments.sweep.shards import Record, writer
-from experiments.sweep.spec import Cell, Shard, SweepSpec
+from experiments.sweep.spec import Cell, SweepSpec
 
 FORMAT = 1
 RECENT = 600.0  # seconds that the rate is taken of
@@ -63,10 +63,11 @@ class SweepFolder:
         with locked(self.folder, told, shared):
             self._claim(spec)
             self.shards.mkdir(exist_ok=True)
-            if not shared:
-                for left in self.shards.glob(".*part"):  # by processes that were killed
-                    left.unlink()
-            yield
+            try:
+                yield
+            finally:
+                if not shared:
+                    self._tidy()
 
     def manifest(self) -> Manifest:
         """Raises InputError where this is no folder of a sweep."""
@@ -113,6 +114,11 @@ class SweepFolder:
     @property
     def _manifest(self) -> Path:
         return self.folder / "manifest.json"
+
+    def _tidy(self) -> None:
+        """Removes what processes that were killed, here or before, have left half written."""
+        for left in self.shards.glob(".*part"):
+            left.unlink()
 
     def _check_place(self) -> None:
         if self.folder.is_dir() and not self._manifest.exists() and any(self.folder.iterdir()):

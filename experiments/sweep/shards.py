@@ -53,7 +53,7 @@ def make_shard(folder: Path, columns: tuple[str, ...], shard: Shard) -> Record:
 
 
 def draw(shard: Shard) -> tuple[Board, Labels, list[Acceptance]]:
-    """The boards of a shard, numpy arrays with leading axis `count`, their labels, and how those of strata came about."""
+    """The boards of a shard and their labels, with leading axis `count`, and how those of strata came about."""
     cell = shard.cell
     if cell.wait_ratio is None:
         boards = draw_free(cell.size, cell.agents, cell.holes, cell.seed, shard.first, shard.count)

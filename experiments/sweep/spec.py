@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+import psutil
 
 from core_jax.config import MAX_AGENTS, MAX_HOLE_RATIO, MAX_SIZE, MIN_SIZE, EnvConfig, holes_of
 from core_jax.decoding import read_config
 from core_jax.errors import InputError
-from core_jax.memory import check_memory
+from core_jax.memory import memory_needed
 from core_jax.ranges import Count, Natural, Share
 
 MOST_BOARDS = 1 << 32  # of a cell: indices are 32 bits
@@ -92,8 +93,8 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{axis} has {twice[0]!r} twice; name it once")
         for name in ("boards", "shard"):
             given = getattr(self, name)
-            if isinstance(given, dict) and set(given) != set(self.agents):
-                raise ValueError(f"{name} is for {_listed(given)} agents, agents is {_listed(self.agents)}; name the same")
+            if isinstance(given, dict) and (differing := set(given) ^ set(self.agents)):
+                raise ValueError(f"{name} and agents must be of the same numbers; {min(differing)} is in one only")
         for cell in self.cells():
             _check(cell)
 
@@ -128,6 +129,20 @@ def read_spec(path: Path) -> SweepSpec:
     return read_config(path, SweepSpec)
 
 
+def check_memory(spec: SweepSpec, workers: int) -> None:
+    """Raises InputError where so many workers of this machine cannot hold the boards of a cell at once."""
+    there = psutil.virtual_memory().total
+    for cell in spec.cells():
+        needed = memory_needed(cell.size, cell.agents)
+        if needed * workers > there:
+            at_most = there // needed
+            remedy = f"use --workers {at_most}" if at_most else f"leave out size {cell.size} or {cell.agents} agents"
+            raise InputError(
+                f"cell {cell.name}: {workers} workers take about {workers * needed / 2**30:.1f} GiB, and this machine "
+                f"has {there / 2**30:.1f} GiB; {remedy}"
+            )
+
+
 def _check(cell: Cell) -> None:
     if cell.size**2 < 2 * cell.agents:
         raise ValueError(
@@ -143,15 +158,7 @@ def _check(cell: Cell) -> None:
         )
     if cell.wait_ratio and (cell.agents == 1):
         raise ValueError(f"cell {cell.name} is empty: one agent never has to wait; leave out 1 agent or set 0")
-    try:
-        check_memory(cell.size, cell.agents)
-    except InputError as error:
-        raise ValueError(f"cell {cell.name}: {error}") from error
 
 
 def _ratio(value: float) -> str:
     return f"{value:.2f}" if round(value, 2) == value else repr(value)
-
-
-def _listed(values: object) -> str:
-    return ", ".join(map(str, values))  # type: ignore[call-overload]

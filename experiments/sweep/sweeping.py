@@ -4,6 +4,7 @@ for shard in sweep(spec, Local(workers=2), Path("sweeps/a")):
     shard.read()  # the table of its boards
 """
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterator
@@ -34,9 +35,7 @@ class Finished:
         return pq.read_table(self.path, partitioning=None)
 
 
-def sweep(
-    spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int] = WHOLE
-) -> Iterator[Finished]:
+def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int] = WHOLE) -> Iterator[Finished]:
     """Yields every shard of a sweep once it is in the folder `out`: first those that were there, then new ones.
 
     share: (i, n) for only each n-th shard from the i-th on, so that n processes can work at one folder. Stopped at any
@@ -52,13 +51,18 @@ def sweep(
         left = [shard for shard in mine if shard.name not in finished]
         # Strata first: one that cannot be drawn is told before much is made.
         strata = [shard.cell for shard in left if shard.first == 0 and shard.cell.wait_ratio is not None]
-        for record in executor.map(functools.partial(_work, folder.shards, spec.columns), [*strata, *left]):
-            if record is not None:
-                yield Finished(folder.shards / f"{record.name}.parquet", record, new=True)
+        work = functools.partial(_work, folder.shards, spec.columns)
+        with contextlib.closing(executor.map(work, [*strata, *left])) as records:
+            for record in records:
+                if record is not None:
+                    yield Finished(folder.shards / f"{record.name}.parquet", record, new=True)
 
 
 def _work(folder: Path, columns: tuple[str, ...], item: Cell | Shard) -> Record | None:
-    return make_shard(folder, columns, item) if isinstance(item, Shard) else check_cell(item)
+    if isinstance(item, Shard):
+        return make_shard(folder, columns, item)
+    check_cell(item)
+    return None
 
 
 def share_of(text: str) -> tuple[int, int]:

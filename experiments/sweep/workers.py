@@ -10,5 +10,6 @@ from experiments.programs import keep_programs
 def prepare() -> None:
     """Keeps this process to one core and, unless told otherwise, to the CPU; before JAX computes anything."""
     os.environ["NPROC"] = "1"
-    jax.config.update("jax_platforms", jax.config.jax_platforms or "cpu")
+    if "JAX_PLATFORMS" not in os.environ:
+        jax.config.update("jax_platforms", "cpu")
     keep_programs()
