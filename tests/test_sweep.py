@@ -9,6 +9,7 @@ import sys
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from boards import assert_every
@@ -17,10 +18,12 @@ from cuts import wait_for
 from sweeping import SPEC, TOML, data_of, expected
 from test_cli import tell
 from test_cli_errors import assert_told
+from test_generator import none_met
 
+from core_jax import generator
 from core_jax.draws import draw_free
 from core_jax.generator import generate
-from core_jax.manifest import content_hash
+from core_jax.manifest import content_hash, prng
 from core_jax.parallel import cores
 from core_jax.solver import solve
 from core_jax.types import Status
@@ -178,18 +181,19 @@ def test_a_manifest_says_what_the_shards_depend_on(tmp_path):
     assert (manifest.spec, manifest.spec_hash) == (SPEC, content_hash(SPEC))
     assert manifest.cells == {cell.name: cell for cell in SPEC.cells()}
     assert {"jax", "numpy", "lakewright"} <= set(manifest.versions)
-    assert manifest.prng.startswith("fry")
+    assert manifest.prng == prng()
 
 
-def test_thousands_of_shards_in_a_hundred_shares_are_each_made_once(tmp_path, monkeypatch):
+def test_thousands_of_shards_in_many_shares_are_each_made_once(tmp_path, monkeypatch):
     """The labels are left out: what is tried is the bookkeeping."""
     spec = SweepSpec(sizes=(3, 4), agents=(2, 3), hole_ratios=(0.0, 0.2), boards=3000, shard=12)
     monkeypatch.setattr(shards, "draw", lambda shard: (None, None, []))
-    monkeypatch.setattr(shards, "features", lambda boards, labels: {})
+    monkeypatch.setattr(shards, "table_of", lambda shard, measured: pa.table({"index": np.arange(shard.count)}))
+    monkeypatch.setattr(shards.statistics, "features", lambda boards, labels: {})
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     names = []
-    for i in range(100):
-        names += [shard.path.name for shard in make(spec, tmp_path, (i, 100))]
+    for i in range(20):
+        names += [shard.path.name for shard in make(spec, tmp_path, (i, 20))]
     assert len(names) == len(set(names)) == len(data_of(tmp_path)) == 2000
     status = SweepFolder(tmp_path).status()
     assert (status.boards, status.boards_done, status.cells_done) == (24_000, 24_000, 8)
@@ -233,10 +237,6 @@ WRONG_SPECS = {
         TOML.replace("0.4", "0.6") + "wait_ratios = [0.5]\n",
         ["cell 2ag_3x3_hr0.60_wr0.50", "choose 0 to 0.5", "free draws may have more"],
     ),
-    "a stratum that is not found": (
-        TOML.replace("0.0, 0.4", "0.1") + "wait_ratios = [1.0]\n",
-        ["cell 2ag_3x3_hr0.10_wr1.00 is empty", "change wait_ratio or hole_ratio"],
-    ),
     "an unknown column": (TOML + "columns = ['colour']\n", ["'colour' is no statistic", "choose from", "makespan"]),
 }
 
@@ -245,6 +245,14 @@ WRONG_SPECS = {
 def test_a_wrong_spec_is_told(tmp_path, capsys, here, spec_file, name):
     text, parts = WRONG_SPECS[name]
     spec_file.write_text(text)
+    assert_told(capsys, ("sweep", spec_file, "--out", tmp_path / "out"), *parts)
+    assert not list((tmp_path / "out").rglob("*.parquet"))
+
+
+def test_a_stratum_that_is_not_found_is_told_before_any_board_is_drawn(tmp_path, capsys, here, spec_file, monkeypatch):
+    monkeypatch.setattr(generator, "attempt", none_met)
+    spec_file.write_text(TOML + "wait_ratios = [0.5]\n")
+    parts = "cell 2ag_3x3_hr0.00_wr0.50 is empty", "only 0 of 4096", "change wait_ratio or hole_ratio of size 3"
     assert_told(capsys, ("sweep", spec_file, "--out", tmp_path / "out"), *parts)
     assert not list((tmp_path / "out").rglob("*.parquet"))
 

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from core_jax import statistics
 from core_jax.draws import draw_free
 from core_jax.errors import InputError
 from core_jax.files import replacing, write_atomically
 from core_jax.generator import Acceptance, check_reachable, generate
 from core_jax.solver import solve
-from core_jax.statistics import features
 from core_jax.types import Board, Labels
 from experiments.sweep.spec import Cell, Shard, shard_name
 
@@ -44,7 +44,8 @@ def make_shard(folder: Path, columns: tuple[str, ...], shard: Shard) -> Record:
     """Makes a shard's file and its record in `folder`. Its data depend on the shard alone."""
     begun = time.monotonic()
     boards, labels, acceptance = draw(shard)
-    table = table_of(shard, features(boards, labels), columns)
+    measured = statistics.features(boards, labels)
+    table = table_of(shard, {name: measured[name] for name in columns or measured})
     written = _write(folder / f"{shard.name}.parquet", table)
     seconds = time.monotonic() - begun
     record = Record(shard.cell.name, shard.first, shard.count, seconds, time.time(), written, acceptance)
@@ -62,8 +63,8 @@ def draw(shard: Shard) -> tuple[Board, Labels, list[Acceptance]]:
     return batch.boards, batch.labels, list(batch.acceptance)
 
 
-def table_of(shard: Shard, measured: dict[str, np.ndarray], columns: tuple[str, ...]) -> pa.Table:
-    """A row a board: its cell, its index, and `columns` of what was measured, or all."""
+def table_of(shard: Shard, measured: dict[str, np.ndarray]) -> pa.Table:
+    """A row a board: its cell, its index, and what was measured."""
     cell, count = shard.cell, shard.count
     of_cell = {
         "cell": pa.DictionaryArray.from_arrays(np.zeros(count, np.int8), [cell.name]),
@@ -73,10 +74,9 @@ def table_of(shard: Shard, measured: dict[str, np.ndarray], columns: tuple[str, 
         "wait_ratio": pa.nulls(count, pa.float64()) if cell.wait_ratio is None else np.full(count, cell.wait_ratio),
         "index": np.arange(shard.first, shard.first + count),
     }
-    if unknown := [name for name in columns if name not in measured]:
-        raise InputError(f"columns: {unknown[0]!r} is no statistic; choose from {', '.join(measured)}")
-    wanted = columns or measured
-    return pa.table(of_cell | {name: array for name, array in measured.items() if name in wanted})
+    columns = statistics.table(measured)
+    schema = pa.schema([*pa.table(of_cell).schema, *columns.schema])
+    return pa.table([*of_cell.values(), *columns.columns], schema=schema)
 
 
 def check_cell(cell: Cell) -> None:

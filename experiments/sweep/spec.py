@@ -13,6 +13,7 @@ from core_jax.decoding import read_config
 from core_jax.errors import InputError
 from core_jax.memory import memory_needed
 from core_jax.ranges import Count, Natural, Share
+from core_jax.statistics import COLUMNS
 
 MOST_BOARDS = 1 << 32  # of a cell: indices are 32 bits
 ShardSize = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]  # a shard lies in memory
@@ -74,7 +75,8 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A grid of cells: every size with every number of agents, hole ratio and, where given, wait ratio.
 
     Without wait ratios boards are free draws: uniform, solvable or not. boards: of each cell, and shard: of each shard,
-    both one number or one for each number of agents. columns: those wanted of `core_jax.statistics`; none for all.
+    both one number or one for each number of agents. columns: those of
+    `core_jax.statistics.COLUMNS` that are kept; none for all.
     """
 
     sizes: Sizes
@@ -95,6 +97,8 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             given = getattr(self, name)
             if isinstance(given, dict) and (differing := set(given) ^ set(self.agents)):
                 raise ValueError(f"{name} and agents must be of the same numbers; {min(differing)} is in one only")
+        if unknown := [name for name in self.columns if name not in COLUMNS]:
+            raise ValueError(f"columns: {unknown[0]!r:.60} is no statistic; choose from {', '.join(COLUMNS)}")
         for cell in self.cells():
             _check(cell)
 
