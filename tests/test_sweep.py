@@ -1,6 +1,5 @@
 """A sweep: its shards hold what its spec says, and stopped at any time it goes on and loses nothing."""
 
-import itertools
 import os
 import resource
 import signal
@@ -15,7 +14,7 @@ import pytest
 from boards import assert_every
 from chances import assert_even
 from cuts import wait_for
-from sweeping import SPEC, TOML, data_of, expected
+from sweeping import SPEC, TOML, data_of, expected, make
 from test_cli import tell
 from test_cli_errors import assert_told
 from test_generator import none_met
@@ -32,15 +31,7 @@ from experiments.sweep import shards
 from experiments.sweep.executors import BACKENDS, Here
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.spec import SweepSpec
-from experiments.sweep.sweeping import WHOLE, sweep
-
-
-def make(spec: SweepSpec, out, share=WHOLE, at_most: int | None = None) -> list:
-    """Makes a sweep, or some of its shards, in this process."""
-    with_end = sweep(spec, Here(), out, share)
-    made = list(itertools.islice(with_end, at_most))
-    with_end.close()
-    return made
+from experiments.sweep.sweeping import sweep
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from core_jax.solver import solve
 from core_jax.types import Board, Labels
 from experiments.sweep.spec import Cell, Shard, shard_name
 
+KEYS = ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index"]
+
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """SHARD.json, beside a shard's file and written after it: what makes the shard count.
@@ -68,15 +70,15 @@ def table_of(shard: Shard, measured: dict[str, np.ndarray]) -> pa.Table:
     cell, count = shard.cell, shard.count
     of_cell = {
         "cell": pa.DictionaryArray.from_arrays(np.zeros(count, np.int8), [cell.name]),
-        "size": np.full(count, cell.size, np.int8),
-        "agents": np.full(count, cell.agents, np.int8),
-        "hole_ratio": np.full(count, cell.hole_ratio),
-        "wait_ratio": pa.nulls(count, pa.float64()) if cell.wait_ratio is None else np.full(count, cell.wait_ratio),
-        "index": np.arange(shard.first, shard.first + count),
+        "size": pa.array(np.full(count, cell.size, np.int8)),
+        "agents": pa.array(np.full(count, cell.agents, np.int8)),
+        "hole_ratio": pa.array(np.full(count, cell.hole_ratio)),
+        "wait_ratio": pa.repeat(pa.scalar(cell.wait_ratio, pa.float64()), count),
+        "index": pa.array(np.arange(shard.first, shard.first + count)),
     }
     columns = statistics.table(measured)
-    schema = pa.schema([*pa.table(of_cell).schema, *columns.schema])
-    return pa.table([*of_cell.values(), *columns.columns], schema=schema)
+    fields = [pa.field(name, array.type) for name, array in of_cell.items()]
+    return pa.table([*of_cell.values(), *columns.columns], schema=pa.schema([*fields, *columns.schema]))
 
 
 def check_cell(cell: Cell) -> None:
@@ -91,7 +93,15 @@ def _write(path: Path, table: pa.Table) -> int:
     """The bytes written: they are on the disk before the file has its name."""
     with replacing(path, writer()) as beside:
         with beside.open("wb") as sink:
-            pq.write_table(table, sink, compression="zstd")
+            pq.write_table(
+                table,
+                sink,
+                compression="zstd",
+                # Of what nobody looks up by value, and of numbers that never come twice, they cost a third of the time.
+                write_statistics=KEYS,
+                use_dictionary=[name for name in table.column_names if name != "index"],
+                column_encoding={"index": "DELTA_BINARY_PACKED"},
+            )
             sink.flush()
             os.fsync(sink.fileno())
         return beside.stat().st_size
