@@ -72,6 +72,22 @@ def shift(words: jax.Array, by: int, axis: int) -> jax.Array:
     return jax.lax.pad(words, jnp.uint32(0), config)
 
 
+def spaced(size: int, cells: jax.Array) -> jax.Array:
+    """uint32 [..., N, U] to [..., N', U], zeros of a row of the board before and behind: a move is a slice."""
+    return jnp.pad(cells, [(0, 0)] * (cells.ndim - 2) + [(size + 1, size + 1), (0, 0)])
+
+
+def read_spaced(size: int, spaced: jax.Array, by: int = 0) -> jax.Array:
+    """out[p] = cells[p + by] of `spaced` cells uint32 [..., N', U]: uint32 [..., N, U]."""
+    begin = size + 1 + by
+    return jax.lax.slice_in_dim(spaced, begin, begin + cell_count(size), axis=-2)
+
+
+def any_cell(cells: jax.Array) -> jax.Array:
+    """Whether any cell is set: uint32 [..., N, U] to [..., U]."""
+    return jax.lax.reduce(cells, jnp.uint32(0), jax.lax.bitwise_or, (cells.ndim - 2,))
+
+
 def by_word(field: jax.Array) -> jax.Array:
     """[B, ...] to [B / 32, 32, ...]; B is a multiple of 32."""
     chex.assert_is_divisible(field.shape[0], BOARDS_PER_WORD)

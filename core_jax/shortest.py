@@ -16,7 +16,20 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 
-from core_jax.bitboards import BOARDS_PER_WORD, bit, by_word, cell_count, cell_index, offsets, one_hot, pack, pack_cells
+from core_jax.bitboards import (
+    BOARDS_PER_WORD,
+    any_cell,
+    bit,
+    by_word,
+    cell_count,
+    cell_index,
+    offsets,
+    one_hot,
+    pack,
+    pack_cells,
+    read_spaced,
+    spaced,
+)
 from core_jax.floods import single_floods
 from core_jax.types import DELTAS, DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Certificate, Labels, Status
 
@@ -106,14 +119,14 @@ def _apart(
     begin, end = _one_hot(size, starts), _one_hot(size, goals)
     found, paths = [], []
     for agents_in_order in dict.fromkeys([tuple(range(agents)), tuple(reversed(range(agents)))]):
-        occupied = jnp.zeros((horizon + 1, *_spaced(size, begin[0]).shape), jnp.uint32)
+        occupied = jnp.zeros((horizon + 1, *spaced(size, begin[0]).shape), jnp.uint32)
         by_agent = {}
         for agent in agents_in_order:
             by_agent[agent] = _plan(size, steps, begin[agent], end[agent], closer[agent], occupied)
             occupied = occupied | by_agent[agent]
         path = jnp.stack([by_agent[agent] for agent in range(agents)])
         paths.append(path)
-        found.append(functools.reduce(jnp.bitwise_and, _any_cell(path[:, 0])))
+        found.append(functools.reduce(jnp.bitwise_and, any_cell(path[:, 0])))
     return _first(size, jnp.stack(found), jnp.stack(paths))
 
 
@@ -123,7 +136,7 @@ def _plan(
     """A shortest path of one agent that meets nobody, for each of the ORDERS: its cells by time, like `occupied`.
 
     Args: steps, after which all are home; begin, end uint32 [C, U], one cell each; closer uint32 [4, C, U], where each
-    move is a step nearer; occupied uint32 [T + 1, C', U], the `_spaced` cells of others by time. A path that does not
+    move is a step nearer; occupied uint32 [T + 1, C', U], the `spaced` cells of others by time. A path that does not
     exist has no cells.
 
     Also left out is a move into a cell that someone leaves while someone comes into one's own: for two agents just
@@ -192,7 +205,9 @@ def _first(size: int, found: jax.Array, paths: jax.Array) -> tuple[jax.Array, ja
     picked = functools.reduce(jnp.bitwise_or, [path & keep for path, keep in zip(paths, mask, strict=True)])
     by_word = functools.reduce(jnp.bitwise_or, jnp.split(picked, len(ORDERS), axis=-1))  # [K, T + 1, C', W]
     now, soon = by_word[:, :-1], by_word[:, 1:]
-    taken = jnp.stack([_any_cell(_read(size, now) & _read(size, soon, by)) for by in offsets(size)[:4]])  # [4, K, T, W]
+    taken = jnp.stack(
+        [any_cell(read_spaced(size, now) & read_spaced(size, soon, by)) for by in offsets(size)[:4]]
+    )  # [4, K, T, W]
     lanes = jnp.arange(BOARDS_PER_WORD)
     by_board = bit(jnp.moveaxis(taken, 3, 1)[:, :, None], lanes.reshape(-1, 1, 1)).astype(jnp.int8)  # [4, W, 32, K, T]
     moves = functools.reduce(jnp.add, [by_board[move] * jnp.int8(move - PAD) for move in range(4)])
@@ -203,17 +218,6 @@ def _before(move: int, other: int) -> jax.Array:
     """All ones for the ORDERS in which `move` stands before `other`: uint32 [U]."""
     ones = [0xFFFFFFFF if order.index(move) < order.index(other) else 0 for order in ORDERS]
     return jnp.repeat(jnp.array(ones, jnp.uint32), WORDS)
-
-
-def _spaced(size: int, cells: jax.Array) -> jax.Array:
-    """uint32 [C, U] with a row of the board in zeros before and behind, [C', U], so that a move is a slice."""
-    return jnp.pad(cells, ((size + 1, size + 1), (0, 0)))
-
-
-def _read(size: int, spaced: jax.Array, by: int = 0) -> jax.Array:
-    """The cells `by` further: uint32 [..., C', U] to [..., C, U]."""
-    begin = size + 1 + by
-    return jax.lax.slice_in_dim(spaced, begin, begin + cell_count(size), axis=-2)
 
 
 def _closer(distance: jax.Array) -> jax.Array:
@@ -237,11 +241,6 @@ def _one_hot(size: int, cells: jax.Array) -> jax.Array:
 def _by_unit(words: jax.Array) -> jax.Array:
     """uint32 [W, ..., C] to [..., C, U], the words once for each of the ORDERS."""
     return jnp.concatenate([jnp.moveaxis(words, 0, -1)] * len(ORDERS), axis=-1)
-
-
-def _any_cell(cells: jax.Array) -> jax.Array:
-    """Whether any cell is set: uint32 [..., C, U] to [..., U]."""
-    return jax.lax.reduce(cells, jnp.uint32(0), jax.lax.bitwise_or, (cells.ndim - 2,))
 
 
 def _filled(boards: T, multiple: int) -> T:

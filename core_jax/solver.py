@@ -5,7 +5,6 @@ A label comes from shortest paths that meet the lower bounds, or else, for two a
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import TypeVar
 
 import chex
@@ -18,8 +17,9 @@ from core_jax.descent import each_board, joint_cost, optimal_plans, shortest_pla
 from core_jax.floods import CostTable, cost_floods, makespan_floods
 from core_jax.labels import concatenate, with_rows
 from core_jax.memory import check_memory
-from core_jax.parallel import on_all_cores
+from core_jax.parallel import in_blocks
 from core_jax.shortest import FAR, Certified, certify, distances
+from core_jax.team import rows_of
 from core_jax.teams import BUDGET, solve_teams
 from core_jax.types import Board, Certificate, Labels, Status
 
@@ -40,7 +40,7 @@ def solve(boards: Board, makespan_plans: bool = False, budget: int = BUDGET) -> 
     """
     size, agents = boards.holes.shape[-1], boards.starts.shape[1]
     check_memory(size, agents)
-    certified = _in_blocks(_certify_block, boards, CERTIFY_BLOCK)
+    certified = in_blocks(_certify_block, boards, CERTIFY_BLOCK)
     labels = concatenate([part.labels for part in certified])
     if makespan_plans:  # shortest paths are optimal for both objectives
         labels = dataclasses.replace(labels, makespan_moves=labels.moves)
@@ -49,10 +49,10 @@ def solve(boards: Board, makespan_plans: bool = False, budget: int = BUDGET) -> 
         return labels
     # Boards of like costs side by side, as each word is flooded as far as its furthest.
     open_rows = open_rows[np.argsort(labels.sum_of_costs[open_rows], kind="stable")]
-    left = _rows(boards, open_rows)
+    left = rows_of(boards, open_rows)
     if agents == 2:
         return with_rows(labels, open_rows, solve_by_flood(left, makespan_plans))
-    distance = np.concatenate(_in_blocks(distances, left, CERTIFY_BLOCK))
+    distance = np.concatenate(in_blocks(distances, left, CERTIFY_BLOCK))
     return with_rows(labels, open_rows, solve_teams(left, distance, makespan_plans, budget))
 
 
@@ -62,7 +62,7 @@ def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:
     def of_block(block: Board) -> Labels:
         return read_labels(flood(~block.holes, block.goals, block.starts), block, makespan_plans)
 
-    return concatenate(_in_blocks(of_block, boards, OPEN_BLOCK))
+    return concatenate(in_blocks(of_block, boards, OPEN_BLOCK))
 
 
 def _certify_block(boards: Board) -> Certified:
@@ -73,23 +73,6 @@ def _certify_block(boards: Board) -> Certified:
 @jax.jit
 def _furthest(distance: jax.Array) -> jax.Array:
     return jnp.max(jnp.where(distance < FAR, distance, 0))
-
-
-def _in_blocks(function: Callable[[Board], T], boards: Board, block: int) -> list[T]:
-    """`function` of every block of boards, as numpy arrays; the last is filled up: one program serves all."""
-    count = boards.starts.shape[0]
-    boards = jax.tree.map(np.asarray, boards)
-
-    def of_block(begin: int) -> T:
-        part = function(_rows(boards, np.minimum(np.arange(begin, begin + block), count - 1)))
-        return jax.tree.map(lambda field: np.asarray(field)[: count - begin], part)
-
-    begins = range(0, count, block)  # the first alone, as it may compile
-    return [of_block(begins[0]), *on_all_cores(of_block, begins[1:])]
-
-
-def _rows(boards: Board, rows: np.ndarray) -> Board:
-    return jax.tree.map(lambda field: np.asarray(field)[rows], boards)
 
 
 def _horizon(steps: int) -> int:

@@ -1,0 +1,126 @@
+"""What a batch of boards is like: a column a statistic, a row a board.
+
+The columns are those by which the literature predicts how hard a board is for a solver: the gap between the optima and
+the bounds of single agents, conflicts of single paths and multi-valued decision diagrams (Sharon et al., 2013; Boyarski
+et al., 2015), density, distances and the map's narrow places (Kaduri, Boyarski and Stern, 2020; Ren et al., 2021; Ewing
+et al., 2022).
+"""
+
+import numpy as np
+import pyarrow as pa
+from scipy import ndimage
+
+from core_jax.measures import measures
+from core_jax.parallel import in_blocks
+from core_jax.team import rows_of
+from core_jax.types import CERTIFICATE_NAMES, PAD, STATUS_NAMES, WAIT, Board, Labels
+
+BLOCK = 1024  # boards measured at once
+NONE = -1  # of a number that a board does not have
+CROSS = ndimage.generate_binary_structure(2, 1)[None] & [[[False]], [[True]], [[False]]]  # neighbours on one board
+
+# Every column: its type, and what it tells. A number that does not exist is null in a table.
+COLUMNS: dict[str, tuple[pa.DataType, str]] = {
+    "status": (pa.string(), "solvable, unsolvable or undecided"),
+    "certificate": (pa.string(), "why the labels are certain: bound, flood or search; none where undecided"),
+    "makespan": (pa.int16(), "the optimal makespan; only where solvable"),
+    "sum_of_costs": (pa.int16(), "the optimal sum of costs; only where solvable"),
+    "wait_required": (pa.bool_(), "whether every plan of optimal sum of costs waits; only where solvable"),
+    "plan_length": (pa.int16(), "steps of the plan of optimal sum of costs that is stored with boards"),
+    "plan_waits": (pa.int16(), "waits in that plan before final arrivals"),
+    "makespan_bound": (pa.int16(), "the largest distance of an agent to its goal; only where each has a way"),
+    "cost_bound": (pa.int16(), "the sum of these distances"),
+    "makespan_gap": (pa.int16(), "makespan - makespan_bound"),
+    "cost_gap": (pa.int16(), "sum_of_costs - cost_bound: 0 where shortest paths exist that do not conflict"),
+    "manhattan": (pa.int16(), "the sum of the distances if there were no holes"),
+    "vertex_conflicts": (
+        pa.int16(),
+        "pairs of agents and times in one cell, on first shortest paths (U before D L R)",
+    ),
+    "target_conflicts": (pa.int16(), "those of them on the goal of one of the two"),
+    "swap_conflicts": (pa.int16(), "pairs of agents and times that exchange cells on these paths"),
+    "cardinal_conflicts": (pa.int16(), "vertex conflicts that are on all shortest paths of both agents"),
+    "path_overlap": (pa.int16(), "cells on the first shortest paths of two or more agents"),
+    "mdd_nodes": (pa.int16(), "cells on any shortest path, summed over the agents: the nodes of their MDDs"),
+    "mdd_overlap": (pa.int16(), "cells where two agents can be at one time on shortest paths"),
+    "free_cells": (pa.int16(), "cells that are no hole"),
+    "density": (pa.float32(), "agents / free cells"),
+    "components": (pa.int16(), "connected components of the free cells"),
+    "largest_component": (pa.int16(), "cells of the largest of them"),
+    "branching": (pa.float32(), "mean number of free neighbours of a free cell"),
+    "dead_ends": (pa.int16(), "free cells of one free neighbour"),
+    "corridors": (pa.int16(), "free cells of at most two free neighbours"),
+    "bottlenecks": (pa.int16(), "free cells that cut their neighbours from each other within the eight cells around"),
+}
+SCHEMA = pa.schema([pa.field(name, kind, metadata={"about": about}) for name, (kind, about) in COLUMNS.items()])
+
+
+def features(boards: Board, labels: Labels) -> dict[str, np.ndarray]:
+    """The statistics of B boards of one size and number of agents: for each of COLUMNS an array [B].
+
+    Numbers are -1 where COLUMNS says that there is none, and wait_required is False.
+    """
+    # Boards of like distances side by side, as each block walks as far as its furthest.
+    order = np.argsort(np.asarray(labels.makespan), kind="stable")
+    parts = in_blocks(measures, rows_of(boards, order), BLOCK)
+    back = np.argsort(order)
+    measured = {name: np.concatenate([part[name] for part in parts])[back] for name in parts[0]}
+    links = measured.pop("links")
+    agents, free = boards.starts.shape[1], np.maximum(measured["free_cells"], 1)
+    found = _of_labels(labels) | measured | _components(~np.asarray(boards.holes))
+    found |= {
+        "makespan_gap": _gap(found["makespan"], found["makespan_bound"]),
+        "cost_gap": _gap(found["sum_of_costs"], found["cost_bound"]),
+        "manhattan": np.abs(np.asarray(boards.starts) - np.asarray(boards.goals)).sum(axis=(1, 2)),
+        "density": (agents / free).astype(np.float32),
+        "branching": (2 * links / free).astype(np.float32),
+    }
+    return {name: found[name] for name in COLUMNS}
+
+
+def table(statistics: dict[str, np.ndarray]) -> pa.Table:
+    """Statistics as of `features`, or some of them, as a table: what a board does not have is null."""
+    known = {"wait_required": statistics["status"] == STATUS_NAMES[0]} if "wait_required" in statistics else {}
+    return pa.table(
+        [_column(name, values, known.get(name)) for name, values in statistics.items()],
+        schema=pa.schema([SCHEMA.field(name) for name in statistics]),
+    )
+
+
+def _of_labels(labels: Labels) -> dict[str, np.ndarray]:
+    moves, solvable = np.asarray(labels.moves), np.asarray(labels.solvable)
+
+    def known(steps: np.ndarray) -> np.ndarray:
+        return np.where(solvable, steps, NONE)
+
+    return {
+        "status": np.array(STATUS_NAMES)[np.asarray(labels.status)],
+        "certificate": np.array(CERTIFICATE_NAMES)[np.asarray(labels.certificate)],
+        "makespan": np.asarray(labels.makespan),
+        "sum_of_costs": np.asarray(labels.sum_of_costs),
+        "wait_required": np.asarray(labels.wait_required),
+        "plan_length": known((moves != PAD).any(axis=1).sum(axis=1)),
+        "plan_waits": known((moves == WAIT).sum(axis=(1, 2))),
+    }
+
+
+def _components(free: np.ndarray) -> dict[str, np.ndarray]:
+    """Number and largest size of the components of free bool [B, n, n]."""
+    # Numbered through all boards, which lie side by side unconnected; 0 is for holes.
+    labelled, _ = ndimage.label(free, CROSS)
+    last = np.maximum.accumulate(labelled.max(axis=(1, 2)))
+    number = np.diff(last, prepend=0)
+    sizes = np.append(np.bincount(labelled.ravel(), minlength=1)[1:], 0)
+    largest = np.maximum.reduceat(sizes, last - number)
+    return {"components": number, "largest_component": np.where(number > 0, largest, 0)}
+
+
+def _gap(optimum: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    return np.where(optimum == NONE, NONE, optimum - bound)
+
+
+def _column(name: str, values: np.ndarray, known: np.ndarray | None) -> pa.Array:
+    kind = SCHEMA.field(name).type
+    if pa.types.is_integer(kind):
+        known = values != NONE
+    return pa.array(values, kind, mask=None if known is None else ~known)
