@@ -62,12 +62,15 @@ def parse_answer(text: str, agents: int) -> np.ndarray | Refused:
     lines = _last_plan(said)
     if [agent for agent, _ in lines] != list(range(agents)):
         return _wrong_agents(lines, agents)
-    plan = [_moves(agent, body) for agent, body in lines]
-    if refused := next((moves for moves in plan if isinstance(moves, Refused)), None):
-        return refused
-    moves = np.full((agents, max(map(len, plan))), PAD, np.int8)  # type: ignore[arg-type]
+    plan = []
+    for agent, body in lines:
+        own = _moves(agent, body)
+        if isinstance(own, Refused):
+            return own
+        plan.append(own)
+    moves = np.full((agents, max(map(len, plan))), PAD, np.int8)
     for agent, own in enumerate(plan):
-        moves[agent, : len(own)] = own  # type: ignore[arg-type]
+        moves[agent, : len(own)] = own
     return moves
 
 

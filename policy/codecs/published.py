@@ -54,10 +54,8 @@ def read_lake(name: str, text: str) -> Row:
     our own words give another cell for a letter.
     """
     grid = _grid(text)
-    cells = {
-        letter: (r, c) for r, row in enumerate(grid) for c, letter in enumerate(row) if letter not in FROZEN + HOLE
-    }
-    counts = Counter(letter for row in grid for letter in row)
+    counts = Counter(letter for row in grid for letter in row if letter not in FROZEN + HOLE)
+    cells = {letter: (r, c) for r, row in enumerate(grid) for c, letter in enumerate(row) if letter in counts}
     if twice := [letter for letter, count in counts.items() if count > 1]:
         raise ValueError(f"the grid of text has {twice[0]} in {counts[twice[0]]} cells; each start and goal has one")
     agents = len(cells) // 2
@@ -69,8 +67,8 @@ def read_lake(name: str, text: str) -> Row:
         if cells.get(letter, told) != told:
             raise ValueError(f"text says that {letter} is at {told}, but its grid has it at {cells[letter]}")
     lines = ["".join(HOLE if letter == HOLE else "." for letter in row) for row in grid]
-    ends = ([cells[letter] for letter in letters[:agents]] for letters in (STARTS, GOALS))
-    return Row(name, len(lines), agents, lines, *ends)
+    starts, goals = ([cells[letter] for letter in letters[:agents]] for letters in (STARTS, GOALS))
+    return Row(name, len(lines), agents, lines, starts, goals)
 
 
 def _grid(text: str) -> list[list[str]]:
