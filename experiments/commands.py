@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
     named = {"teacher": options.teacher, "seed": options.seed}
     overrides = [f"{name}={value}" for name, value in named.items() if value is not None]
     settings = load_settings(options.preset, overrides + options.overrides)
-    _prepare_training()
+    prepare_training()
     from experiments.loop import run as run_loop
     from experiments.runs import RunFolder
 
@@ -266,7 +266,7 @@ def _told(options: argparse.Namespace, parts: Parts, *counts: str) -> int:
     return 1 if result["bad_rows"] else 0
 
 
-def _prepare_training() -> None:
+def prepare_training() -> None:
     """Settles what must be known before the training libraries are imported: no hub, no chatter of their own."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
