@@ -187,6 +187,12 @@ def _benchmark_eval(steps: argparse._SubParsersAction) -> None:
     add("--prompt", choices=("own", "row"), default="own", help="our words, or the row's text (default own)")
     add("--seed", type=int, default=0, help="of samples and of --solver random (default 0)")
     add("--max-tokens", type=int, default=16384, metavar="N", help="the longest answer in words (default 16384)")
+    model = evaluate.add_argument_group("model")
+    model.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: a GPU if there is one"
+    )
+    model.add_argument("--batch", type=int, metavar="N", help="answers decoded together (default 512, in words 16)")
+    model.add_argument("--no-thinking", action="store_true", help="for models whose chat template knows the choice")
     endpoint = evaluate.add_argument_group("endpoint", f"the key: {' or '.join(KEYS)} in the environment")
     endpoint.add_argument("--concurrency", type=int, default=8, metavar="N", help="requests at once (default 8)")
     endpoint.add_argument("--timeout", type=float, default=600, metavar="S", help="seconds of silence (default 600)")

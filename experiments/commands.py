@@ -194,6 +194,8 @@ def _answerer(options: argparse.Namespace) -> tuple[Callable[..., Any], Callable
 
     if options.solver:
         return lambda kept: PlannerAnswerer(options.solver, options.seed), lambda tokens_in, tokens_out: 0.0
+    if options.model:
+        return _model_answerer(options), lambda tokens_in, tokens_out: 0.0
     names = ("max_tokens", "concurrency", "timeout", "retries", "price_in", "price_out", "max_cost")
     given = {name: getattr(options, name) for name in names}
     settings = convert(
@@ -208,6 +210,20 @@ def _answerer(options: argparse.Namespace) -> tuple[Callable[..., Any], Callable
         return EndpointAnswerer(settings, spent)
 
     return asking, price
+
+
+def _model_answerer(options: argparse.Namespace) -> Callable[..., Any]:
+    if not Path(options.model).exists():
+        os.environ.setdefault("HF_HUB_OFFLINE", "0")  # it may be a name on the hub
+    prepare_training()
+    from experiments.answerers import ModelAnswerer
+    from policy.codecs.codec import TextSettings
+
+    given = {"max_tokens": options.max_tokens, "thinking": not options.no_thinking}
+    settings = convert(given, TextSettings, "command line")
+    if options.batch is not None and options.batch < 1:
+        raise InputError(f"--batch is {options.batch}; give at least 1")
+    return lambda kept: ModelAnswerer(options.model, settings, options.device, options.batch, options.seed)
 
 
 def _show(folder: "RunFolder", json: bool) -> int:

@@ -14,6 +14,7 @@ from experiments.scores import Summary, TeamScore
 FORMS = ("png", "svg")
 OURS, THEIRS = "#e8a15a", "#c9d1d9"
 OPTIMAL = {"sum_of_costs": "D", "makespan": "^"}
+LABEL = 34  # characters
 NOTE = "Published rows: on the authors' boards; of which cost their `optimal` is, is not known."
 
 
@@ -63,13 +64,18 @@ def _draw(axes: Axes, team: TeamScore, who: str) -> None:
     for cost, marker in OPTIMAL.items():
         label = f"optimal {cost.replace('_', ' ')}, here"
         axes.plot(100 * team.means[f"optimal_{cost}"], place, marker, color=INK, markersize=6, label=label)
-    axes.set_yticks(range(place + 1), [*(published for published, _, _ in rows), who])
+    axes.set_yticks(range(place + 1), [*(published for published, _, _ in rows), _shortened(who)])
     for name in axes.get_yticklabels()[-1:]:  # panels that share an axis have none
         name.set_fontweight("bold")
     sizes = f"{team.sizes[0]}x{team.sizes[0]}" + (f" .. {team.sizes[-1]}x{team.sizes[-1]}" if team.sizes[1:] else "")
     axes.set(title=f"{team.agents} agents, {sizes}", xlabel="% of boards, mean over sizes", xlim=(0, 112))
     axes.set_xticks(range(0, 101, 20))
     axes.grid(axis="y", visible=False)
+
+
+def _shortened(who: str) -> str:
+    """The end of a long name, which may be a path."""
+    return who if len(who) <= LABEL else f"... {who[4 - LABEL :]}"
 
 
 def _published(team: TeamScore) -> list[tuple[str, float, float]]:

@@ -1,6 +1,7 @@
 """Answers from a model: greedy or sampled, many at once; and answers under a grammar."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -17,8 +18,8 @@ DROPPED = 0.75  # boards that are finished are left out once at most this share 
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """Answers as token ids, ended by the end token unless they are cut off, and the log-probability of each token at
-    the temperature of the sampling (at temperature 0, of the model itself).
+    """Answers as token ids, ended by an end token unless they are cut off, and the log-probability of each token at
+    the temperature of the sampling (at temperature 0, of the model itself), empty where they were not asked for.
     """
 
     answers: list[list[int]]
@@ -57,14 +58,17 @@ def sample(
     max_new_tokens: int,
     temperature: float,
     batch: int = ROWS,
+    scored: bool = True,
     on_progress: Callable[[int], None] = lambda prompts: None,
 ) -> Samples:
     """`copies` answers to each prompt, those of one prompt side by side; greedy at temperature 0.
 
     At most `batch` answers are decoded together, prompts of like length, so that a batch holds little padding. Models
-    of Qwen3's kind are decoded by `Decoder`, others by their own `generate`.
+    of Qwen3's kind with a scored answer are decoded by `Decoder`, others by their own `generate`. scored: whether
+    log-probabilities are wanted, which for the vocabulary of a language model are large.
     """
-    decode = _decoded if isinstance(model, Qwen3) else _generated
+    decode = _decoded if isinstance(model, Qwen3) and scored else functools.partial(_generated, scored=scored)
+    ends = end_tokens(model, tokenizer)
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     answers: list[list[int]] = [[] for _ in range(len(prompts) * copies)]
     log_probs: list[list[float]] = [[] for _ in answers]
@@ -74,13 +78,21 @@ def sample(
     for begin in range(0, len(order), at_once):
         chosen = order[begin : begin + at_once]
         tokens, scores = decode(model, tokenizer, [prompts[i] for i in chosen], copies, max_new_tokens, temperature)
-        lengths = _lengths(tokens, tokenizer.eos_token_id)
+        lengths = _lengths(tokens, ends)
         rows = [i * copies + copy for i in chosen for copy in range(copies)]
         for row, told, score, length in zip(rows, tokens.tolist(), scores.tolist(), lengths.tolist(), strict=True):
             answers[row], log_probs[row] = told[:length], score[:length]
         on_progress(len(chosen))
     model.train(was_training)
     return Samples(answers, log_probs)
+
+
+def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> list[int]:
+    """Every token that ends an answer: the tokenizer's, and those that the model names."""
+    config = getattr(model, "generation_config", None)
+    named = getattr(config, "eos_token_id", None)
+    named = named if isinstance(named, list) else [named]
+    return sorted({tokenizer.eos_token_id, *(end for end in named if end is not None)})
 
 
 @torch.inference_mode()
@@ -131,20 +143,26 @@ def _generated(
     copies: int,
     max_new_tokens: int,
     temperature: float,
+    scored: bool = True,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same by the model's own `generate`, for any causal model."""
+    """The same by the model's own `generate`, for any causal model; no scores, [B * G, 0], where none are wanted."""
     ids, mask = _padded(prompts, tokenizer.pad_token_id, model.device)
     ids, mask = ids.repeat_interleave(copies, 0), mask.repeat_interleave(copies, 0)
-    sampled = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
+    sampled = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0, "min_p": None}
     output = model.generate(  # type: ignore[operator]
         input_ids=ids,
         attention_mask=mask,
         max_new_tokens=max_new_tokens,
-        output_logits=True,
+        output_logits=scored,
         return_dict_in_generate=True,
+        repetition_penalty=1.0,
+        eos_token_id=end_tokens(model, tokenizer),
+        pad_token_id=tokenizer.pad_token_id,
         **(sampled if temperature else {"do_sample": False}),
     )
     tokens = output.sequences[:, ids.shape[1] :]
+    if not scored:
+        return tokens, torch.zeros(len(tokens), 0)
     log_probs = (torch.stack(output.logits, 1).float() / (temperature or 1.0)).log_softmax(-1)
     return tokens, log_probs.gather(-1, tokens[..., None]).squeeze(-1)
 
@@ -157,9 +175,9 @@ def _padded(prompts: list[list[int]], pad: int, device: torch.device) -> tuple[t
     return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
 
 
-def _lengths(tokens: torch.Tensor, end: int) -> torch.Tensor:
+def _lengths(tokens: torch.Tensor, ends: Sequence[int]) -> torch.Tensor:
     """How long each answer of [B, T] is, its end included."""
-    ended = tokens == end
+    ended = torch.isin(tokens, torch.tensor(ends, device=tokens.device))
     return torch.where(ended.any(1), ended.int().argmax(1) + 1, tokens.shape[1])
 
 

@@ -8,10 +8,12 @@ import msgspec
 import numpy as np
 import pytest
 from boards import drawing
+from languages import language_checkpoint
 from samples import small_rows, unsolved
 from servers import completion, failing, send, serving
 from test_cli import tell
 from test_cli_errors import assert_told
+from tiny import tiny_model, tokenizer
 
 from core_jax.errors import InputError
 from core_jax.formats import Row, write_rows
@@ -26,6 +28,7 @@ from experiments.scores import Summary
 from policy.codecs.answers import Refusal
 from policy.codecs.published import PublishedRow, read_lake
 from policy.codecs.text import MOVE_WORDS, encode_prompt
+from policy.models import save_checkpoint
 
 KEY = "sk-very-secret-0123456789"
 WORDS = {MOVES[move]: word for move, word in MOVE_WORDS.items()}
@@ -269,6 +272,16 @@ BAD = {
     ),
     "samples of one mind": (("--solver", "greedy", "--samples", 3), "rows.jsonl", ["--samples is 3", "never varies"]),
     "no answer wanted": (("--solver", "random", "--no-greedy"), "rows.jsonl", ["neither a greedy", "--samples"]),
+    "a device that is not there": (
+        ("--model", "MODEL", "--device", "cuda"),
+        "rows.jsonl",
+        ["device is cuda", "no CUDA device", "choose cpu or auto"],
+    ),
+    "a model that is not there": (
+        ("--model", "some/where/else"),
+        "rows.jsonl",
+        ["some/where/else: no config.json", "give a checkpoint folder"],
+    ),
     "a temperature below zero": (
         ("--solver", "random", "--temperature", -1),
         "rows.jsonl",
@@ -280,7 +293,27 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_told(benchmark, tmp_path, capsys, name):
     who, place, parts = BAD[name]
+    who = [str(language_checkpoint()) if word == "MODEL" else word for word in who]
     assert_told(capsys, ("benchmark", "eval", tmp_path / place, "--out", tmp_path / "out", *who), *parts)
+
+
+@pytest.mark.parametrize("codec", ["tokens", "text"])
+def test_a_checkpoint_is_evaluated_in_its_codec_and_a_kill_loses_a_batch_at_most(benchmark, tmp_path, capsys, codec):
+    if codec == "text":
+        place = language_checkpoint()
+    else:
+        save_checkpoint(place := tmp_path / "model", tiny_model(), tokenizer())
+    arguments = ("benchmark", "eval", benchmark, "--model", place, "--batch", 5, "--max-tokens", 8, "--samples", 1)
+    code, out, told = tell(capsys, *arguments, "--out", tmp_path / "out", "--json")
+    assert (code, told) == (0, [])
+    summary = msgspec.json.decode(out, type=Summary)
+    assert (summary.pooled.outcomes.boards, summary.tokens.answers, summary.complete) == (12, 24, True)
+    assert summary.tokens.completion > 0
+    answers = (tmp_path / "out" / "answers.jsonl").read_bytes()
+    assert (b'"text"' in answers) == (codec == "text")
+    (tmp_path / "out" / "answers.jsonl").write_bytes(b"".join(answers.splitlines(keepends=True)[:10]))
+    assert tell(capsys, *arguments, "--out", tmp_path / "out", "--json")[1] == out
+    assert (tmp_path / "out" / "answers.jsonl").read_bytes() == answers
 
 
 def test_solvers_are_evaluated_without_the_training_libraries(benchmark, tmp_path, capsys, monkeypatch):

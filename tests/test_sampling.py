@@ -49,7 +49,7 @@ MODELS = {"one key a head": tiny_model, "grouped queries": grouped_query_model}
 def test_greedy_answers_are_those_of_the_library(kind):
     model = decided(MODELS[kind]())
     tokens, _ = _generated(model, tokenizer(), PROMPTS, 1, LENGTH, 0.0)
-    expected = [row[:end] for row, end in zip(tokens.tolist(), _lengths(tokens, END).tolist(), strict=True)]
+    expected = [row[:end] for row, end in zip(tokens.tolist(), _lengths(tokens, [END]).tolist(), strict=True)]
     assert len({len(answer) for answer in expected}) > 2, "answers of several lengths, so that some boards are dropped"
     for batch in (7, 512):
         found = sample(model, tokenizer(), PROMPTS, max_new_tokens=LENGTH, temperature=0.0, batch=batch)
