@@ -280,7 +280,10 @@ def boards_of(rows: Sequence[Row]) -> Board:
 
 
 def moves_of(plans: Sequence[list[str]], horizon: int) -> np.ndarray:
-    """Plans for one number of agents to int8 [B, K, horizon], padded with PAD. Raises ValueError on an unknown move."""
+    """Plans for one number of agents to int8 [B, K, horizon], padded with PAD; `?` is a JUMP, as `plans_of` writes it.
+
+    Raises ValueError on an unknown move.
+    """
     letters = "".join(letters.ljust(horizon) for plan in plans for letters in plan).encode("ascii")
     codes = _CODES[np.frombuffer(letters, np.uint8)].reshape(len(plans), len(plans[0]), horizon)
     if codes.min(initial=0) < PAD:
@@ -304,7 +307,7 @@ def plans_of(moves: np.ndarray) -> list[list[str]]:
 
 _LETTERS = np.frombuffer((LETTERS + MOVES[WAIT]).encode(), np.uint8)
 _CODES = np.full(256, PAD - 1, np.int8)
-_CODES[[ord(letter) for letter in f"{MOVES} "]] = [*range(len(MOVES)), PAD]
+_CODES[[ord(letter) for letter in f"{LETTERS} "]] = [*range(len(LETTERS)), PAD]
 
 
 def labelled(rows: Sequence[Row], labels: Labels) -> list[Row]:

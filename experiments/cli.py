@@ -17,6 +17,7 @@ OVERRIDE = re.compile(r"^(--[a-z_]+(\.\w+)+|[a-z_]+(\.\w+)*)=")
 
 INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
 SWEEP_STEPS = ("run", "status", "plot", "-h", "--help")
+KEYS = ("LAKEWRIGHT_API_KEY", "OPENAI_API_KEY")  # of endpoints
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -160,6 +161,46 @@ def _benchmark(add: argparse._SubParsersAction) -> None:
     build.add_argument("--tier", choices=("paper", "hard"), default="paper", help="the paper's cells, or harder ones")
     build.add_argument("--seed", type=int, default=0, help="same seed, same boards (default 0)")
     _json(build)
+    _benchmark_eval(steps)
+
+
+def _benchmark_eval(steps: argparse._SubParsersAction) -> None:
+    evaluate = _command(
+        steps,
+        "eval",
+        commands.benchmark_eval,
+        "evaluate a model or a solver on a benchmark, or go on with it",
+        "lakewright benchmark eval benchmark --solver prioritized --out runs/prioritized",
+    )
+    add = evaluate.add_argument
+    add("benchmark", metavar="BENCHMARK", type=Path, help="a folder of `benchmark build`, or a file of rows")
+    add("--out", type=Path, required=True, metavar="DIR", help="the folder of this evaluation")
+    who = evaluate.add_mutually_exclusive_group(required=True)
+    who.add_argument("--model", metavar="PATH", help="a checkpoint folder, or a model's name on the hub")
+    who.add_argument("--endpoint", metavar="URL", help="an OpenAI-compatible server, such as http://localhost:8000/v1")
+    who.add_argument("--solver", choices=("optimal", "prioritized", "greedy", "random"), help="no model: a planner")
+    add("--model-name", metavar="NAME", help="the model that the endpoint is asked for")
+    add("--samples", type=int, default=0, metavar="K", help="answers for pass@k, beside the greedy one (default 0)")
+    add("--temperature", type=float, default=1.0, metavar="T", help="of the samples (default 1)")
+    add("--no-greedy", action="store_true", help="samples only; rates are then of the first")
+    add("--per-cell", type=int, metavar="N", help="at most N boards for each number of agents and size")
+    add("--prompt", choices=("own", "row"), default="own", help="our words, or the row's text (default own)")
+    add("--seed", type=int, default=0, help="of samples and of --solver random (default 0)")
+    add("--max-tokens", type=int, default=16384, metavar="N", help="the longest answer in words (default 16384)")
+    model = evaluate.add_argument_group("model")
+    model.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: a GPU if there is one"
+    )
+    model.add_argument("--batch", type=int, metavar="N", help="answers decoded together (default 512, in words 16)")
+    model.add_argument("--no-thinking", action="store_true", help="for models whose chat template knows the choice")
+    endpoint = evaluate.add_argument_group("endpoint", f"the key: {' or '.join(KEYS)} in the environment")
+    endpoint.add_argument("--concurrency", type=int, default=8, metavar="N", help="requests at once (default 8)")
+    endpoint.add_argument("--timeout", type=float, default=600, metavar="S", help="seconds of silence (default 600)")
+    endpoint.add_argument("--retries", type=int, default=8, metavar="N", help="tries after the first (default 8)")
+    endpoint.add_argument("--price-in", type=float, default=0, metavar="X", help="dollars for a million prompt tokens")
+    endpoint.add_argument("--price-out", type=float, default=0, metavar="X", help="dollars for a million answer tokens")
+    endpoint.add_argument("--max-cost", type=float, metavar="X", help="dollars never to exceed, earlier ones included")
+    _json(evaluate)
 
 
 def _sweep(add: argparse._SubParsersAction) -> None:

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import msgspec
 from tqdm import tqdm
 
 from core_jax.config import EnvConfig
-from core_jax.decoding import read_config
+from core_jax.decoding import convert, read_config
 from core_jax.errors import InputError
 from core_jax.files import write_atomically
 from core_jax.formats import SCHEMA, PlanRow, Row, check_plan, ending, read_rows, rows_of
@@ -113,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
     named = {"teacher": options.teacher, "seed": options.seed}
     overrides = [f"{name}={value}" for name, value in named.items() if value is not None]
     settings = load_settings(options.preset, overrides + options.overrides)
-    _prepare_training()
+    prepare_training()
     from experiments.loop import run as run_loop
     from experiments.runs import RunFolder
 
@@ -149,6 +150,80 @@ def benchmark_build(options: argparse.Namespace) -> int:
         manifest = build(options.out, options.tier, options.seed, bar.update)
     tell(options, {"boards": manifest.boards, "moved": len(manifest.moved), "out": str(options.out)})
     return 0
+
+
+def benchmark_eval(options: argparse.Namespace) -> int:
+    """Evaluates a model or a solver on a benchmark, or goes on with it; 1 where the cost cap left boards unanswered."""
+    if (options.model_name is None) != (options.endpoint is None):
+        raise InputError("--endpoint URL and --model-name NAME belong together; give both, or neither")
+    if options.solver not in (None, "random") and options.samples:
+        raise InputError(f"--samples is {options.samples}, but --solver {options.solver} never varies; drop it")
+    from experiments.evaluate import EvaluationSettings, evaluate
+    from experiments.evaluation_plot import write_plots
+    from experiments.evaluation_table import as_table
+
+    answerer, price = _answerer(options)
+    settings = convert(
+        {
+            "greedy": not options.no_greedy,
+            **{name: getattr(options, name) for name in ("samples", "temperature", "per_cell", "prompt")},
+        },
+        EvaluationSettings,
+        "command line",
+    )
+    with progress("evaluation", None, "answers") as bar:
+
+        def on_progress(what: str, done: int, total: int) -> None:
+            bar.set_description(what, refresh=False)
+            bar.total = total
+            bar.update(done)
+
+        summary = evaluate(options.benchmark, options.out, answerer, settings, price, on_progress)
+    write_plots(summary, options.out)
+    print(msgspec.json.encode(summary).decode() if options.json else as_table(summary))
+    if not summary.complete:
+        spent = f"{summary.tokens.dollars:.4f} dollars are spent, and another answer may exceed --max-cost"
+        print(f"lakewright: {spent}; raise it and run the same command again to go on", file=sys.stderr)
+    return 0 if summary.complete else 1
+
+
+def _answerer(options: argparse.Namespace) -> tuple[Callable[..., Any], Callable[[int, int], float]]:
+    """Who answers, made once the answers that are there are known, and what tokens cost."""
+    from experiments.answerers import EndpointAnswerer, PlannerAnswerer
+    from policy.endpoint import EndpointSettings, dollars
+
+    if options.solver:
+        return lambda kept: PlannerAnswerer(options.solver, options.seed), lambda tokens_in, tokens_out: 0.0
+    if options.model:
+        return _model_answerer(options), lambda tokens_in, tokens_out: 0.0
+    names = ("max_tokens", "concurrency", "timeout", "retries", "price_in", "price_out", "max_cost")
+    given = {name: getattr(options, name) for name in names}
+    settings = convert(
+        {"url": options.endpoint, "model": options.model_name, **given}, EndpointSettings, "command line"
+    )
+
+    def price(tokens_in: int, tokens_out: int) -> float:
+        return dollars(settings, tokens_in, tokens_out)
+
+    def asking(kept: Sequence[Any]) -> EndpointAnswerer:
+        spent = sum(price(answer.prompt_tokens or 0, answer.completion_tokens or 0) for answer in kept)
+        return EndpointAnswerer(settings, spent)
+
+    return asking, price
+
+
+def _model_answerer(options: argparse.Namespace) -> Callable[..., Any]:
+    if not Path(options.model).exists():
+        os.environ.setdefault("HF_HUB_OFFLINE", "0")  # it may be a name on the hub
+    prepare_training()
+    from experiments.answerers import ModelAnswerer
+    from policy.codecs.codec import TextSettings
+
+    given = {"max_tokens": options.max_tokens, "thinking": not options.no_thinking}
+    settings = convert(given, TextSettings, "command line")
+    if options.batch is not None and options.batch < 1:
+        raise InputError(f"--batch is {options.batch}; give at least 1")
+    return lambda kept: ModelAnswerer(options.model, settings, options.device, options.batch, options.seed)
 
 
 def _show(folder: "RunFolder", json: bool) -> int:
@@ -207,7 +282,7 @@ def _told(options: argparse.Namespace, parts: Parts, *counts: str) -> int:
     return 1 if result["bad_rows"] else 0
 
 
-def _prepare_training() -> None:
+def prepare_training() -> None:
     """Settles what must be known before the training libraries are imported: no hub, no chatter of their own."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -42,11 +42,13 @@ def chapters(folder: RunFolder) -> list[Chapter]:
 def met_in_training(folder: RunFolder) -> dict[int, int]:
     """How many held-out boards of each size also occur among the boards of the finished stages.
 
-    There are so few boards of 3x3 that some do. The warm-up's boards, which are not kept, are left out.
+    There are so few boards of 3x3 that some do. Boards that are not kept are left out: the warm-up's, and those drawn
+    while training.
     """
     if not folder.validation.exists():
         return {}
-    trained = {_board(row) for stage in folder.finished_stages() for row in read_all(stage.boards)}
+    kept = [stage.boards for stage in folder.finished_stages() if stage.boards.exists()]
+    trained = {_board(row) for boards in kept for row in read_all(boards)}
     held_out = read_all(folder.validation)
     met = Counter(row.size for row in held_out if _board(row) in trained)
     return {size: met[size] for size in sorted({row.size for row in held_out})}

@@ -17,34 +17,13 @@ from core_jax.outcomes import Outcomes
 from core_jax.types import FAILURE_NAMES
 from engineer.delta import FIELDS
 from experiments.history import Chapter, forced_rate
+from experiments.look import INK, LOOK
 
-INK = "#2b3440"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a8f94", "#b8a800")
 PERCENT = (-2, 102)  # with room for the markers
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1)), (0, (8, 2)))
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "---")
-LOOK: Any = {
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.alpha": 0.2,
-    "legend.frameon": False,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 5.5,
-    "svg.fonttype": "none",
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "grid.color": INK,
-}
 WIDE = (4.4, 3.5)
 Draw = Callable[[Axes], None]
 

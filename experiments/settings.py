@@ -15,7 +15,7 @@ from engineer.evidence import Modules
 from engineer.guard import GuardSettings
 from engineer.teachers.registry import TEACHERS
 from policy.grpo import GrpoSettings
-from policy.models import ModelSettings
+from policy.models import ModelName, ModelSettings
 from policy.rewards import RewardSettings
 from policy.warmup import WarmupSettings
 
@@ -42,7 +42,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stages: Count = 3
     teacher: str = "self"
     horizon: Count = 16
-    model: ModelSettings = ModelSettings()
+    model: ModelSettings | ModelName = ModelSettings()
     warmup: WarmupSettings = WarmupSettings()
     grpo: GrpoSettings = GrpoSettings()
     reward: RewardSettings = RewardSettings()

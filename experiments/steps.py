@@ -20,9 +20,10 @@ from experiments.progress import progress
 from experiments.runs import Example, Stage, Validation, write
 from experiments.settings import RunSettings, seed_for
 from experiments.threads import FreeCores
-from policy.boards import task_of
+from policy.boards import Task, task_of
 from policy.codecs.tokens import build_tokenizer, token_ids
 from policy.evaluation import evaluate, outcomes_by_size
+from policy.fresh import BoardStream, tasks_of, with_hole_ratios
 from policy.grpo import train_grpo
 from policy.models import build_model, load_checkpoint, save_checkpoint
 from policy.warmup import warm_up as learn_plans
@@ -54,15 +55,15 @@ def held_out_set(settings: RunSettings, path: Path) -> list[Row]:
 def warm_up(settings: RunSettings, warmup: Stage, held_out: list[Row]) -> None:
     """Supervised learning of certified plans, and of the form of an engineer's answer."""
     if not warmup.checkpoint.exists():
-        boards = settings.warmup.boards
-        with progress("warm-up boards", boards, "boards") as bar:
-            made = generate(settings.warmup_env, seed_for(settings.seed, "warm-up boards"), boards, bar.update)
-        tasks = [task_of(row) for row in rows_of(made, settings.warmup_env)]
         tokenizer = build_tokenizer(ENGINEER_TOKENS)
         model = build_model(settings.model, tokenizer, seed_for(settings.seed, "model"))
         extra = _engineer_examples(settings, tokenizer)
         cores = FreeCores()
-        with progress("warm-up", settings.warmup.steps, "steps") as bar, _log(warmup.train_log) as log:
+        with (
+            _warmup_boards(settings) as tasks,
+            progress("warm-up", settings.warmup.steps, "steps") as bar,
+            _log(warmup.train_log) as log,
+        ):
 
             def on_step(step: int, loss: float) -> None:
                 bar.update()
@@ -76,6 +77,19 @@ def warm_up(settings: RunSettings, warmup: Stage, held_out: list[Row]) -> None:
         validate(settings, warmup, held_out)
 
 
+@contextmanager
+def _warmup_boards(settings: RunSettings) -> Iterator[list[Task] | BoardStream]:
+    """A fixed set, or boards drawn while training."""
+    seed, boards = seed_for(settings.seed, "warm-up boards"), settings.warmup.boards
+    if settings.warmup.fresh:
+        with BoardStream(with_hole_ratios(settings.warmup_env, settings.warmup.hole_ratios), seed) as stream:
+            yield stream
+    else:
+        with progress("warm-up boards", boards, "boards") as bar:
+            made = generate(settings.warmup_env, seed, boards, bar.update)
+        yield tasks_of(made)
+
+
 def _engineer_examples(settings: RunSettings, tokenizer: PreTrainedTokenizerFast) -> list[tuple[list[int], list[int]]]:
     rng = np.random.default_rng(seed_for(settings.seed, "synthetic evidence"))
     pairs = synthetic_examples(SYNTHETIC, settings.env, settings.modules, settings.stages, rng)
@@ -83,7 +97,9 @@ def _engineer_examples(settings: RunSettings, tokenizer: PreTrainedTokenizerFast
 
 
 def make_boards(settings: RunSettings, stage: Stage, number: int) -> None:
-    """A stage's boards: they depend on its config and seed alone."""
+    """A stage's boards: they depend on its config and seed alone. Not where they are drawn while training."""
+    if settings.grpo.fresh:
+        return
     env, count = stage.config(), settings.grpo.boards
     with progress("boards", count, "boards") as bar:
         made = generate(env, seed_for(settings.seed, f"stage {number} boards"), count, bar.update)
@@ -93,9 +109,12 @@ def make_boards(settings: RunSettings, stage: Stage, number: int) -> None:
 def train(settings: RunSettings, stage: Stage, previous: Stage, number: int) -> None:
     """GRPO from the previous checkpoint; interrupted, it starts over from there."""
     model, tokenizer = load_checkpoint(previous.checkpoint)
-    tasks = [task_of(row) for row in read_all(stage.boards)]
     cores = FreeCores()
-    with progress("GRPO", settings.grpo.steps, "steps") as bar, _log(stage.train_log) as log:
+    with (
+        _stage_boards(settings, stage, number) as tasks,
+        progress("GRPO", settings.grpo.steps, "steps") as bar,
+        _log(stage.train_log) as log,
+    ):
 
         def on_step(figures: dict[str, Any]) -> None:
             bar.update()
@@ -115,6 +134,17 @@ def train(settings: RunSettings, stage: Stage, previous: Stage, number: int) -> 
             on_step=on_step,
         )
     save_checkpoint(stage.checkpoint, model, tokenizer)
+
+
+@contextmanager
+def _stage_boards(settings: RunSettings, stage: Stage, number: int) -> Iterator[list[Task] | BoardStream]:
+    """Those of the stage's file, or boards drawn while training."""
+    if settings.grpo.fresh:
+        configs = with_hole_ratios(stage.config(), settings.grpo.hole_ratios)
+        with BoardStream(configs, seed_for(settings.seed, f"stage {number} boards")) as stream:
+            yield stream
+    else:
+        yield [task_of(row) for row in read_all(stage.boards)]
 
 
 def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:

@@ -26,14 +26,14 @@ def evaluate(
         model,
         tokenizer,
         tasks,
-        max_new_tokens=answer_length(horizon),
+        max_new_tokens=max(answer_length(horizon, len(task.board.starts)) for task in tasks),
         temperature=temperature,
         on_progress=on_progress,
     )
     return judge(tasks, answers, horizon)
 
 
-def answer_length(horizon: int, agents: int = 2) -> int:
+def answer_length(horizon: int, agents: int) -> int:
     """Tokens of an answer of `horizon` steps, its end included."""
     return agents * horizon + 1
 

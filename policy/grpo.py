@@ -1,27 +1,34 @@
 """GRPO on certified boards, through TRL's trainer; every verdict comes from the lake's simulator, a batch at once."""
 
+import itertools
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-import numpy as np
 import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerFast, PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from core_jax.errors import InputError
-from core_jax.ranges import Count, Positive, Weight
-from core_jax.types import FAILURE_NAMES, Failure
+from core_jax.ranges import Count, HoleRatio, Positive, Weight
 from policy.boards import Task
-from policy.codecs.tokens import encode_prompt
 from policy.evaluation import answer_length
-from policy.rewards import RewardSettings, judge, rewards
+from policy.fresh import BoardStream
+from policy.rewards import RewardSettings
+from policy.rollouts import Rollouts
 
 
 class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One stage of GRPO: `steps` updates, each on `prompts` boards with `group` completions a board."""
+    """One stage of GRPO: `steps` updates, each on `prompts` boards with `group` completions a board.
+
+    loss_type, scale_rewards, epsilon, epsilon_high: TRL's, see its GRPOConfig. oversample: up to so many times
+    `prompts` boards are sampled a step, and those left out whose completions all earn the same; 1 leaves out none.
+    fresh: boards are drawn while training, with each of `hole_ratios` in turn where there are any. minutes: ends the
+    stage, where its steps do not end it earlier.
+    """
 
     steps: Count = 32
     prompts: Count = 32
@@ -29,18 +36,25 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     learning_rate: Positive = 8e-5
     temperature: Positive = 1.0
     beta: Weight = 0.0
-    loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo"] = "dapo"
+    loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo"] = "dapo"
+    scale_rewards: Literal["group", "batch", "none"] = "group"
+    epsilon: Positive = 0.2
+    epsilon_high: Positive | None = None
+    oversample: Count = 1
+    fresh: bool = False
+    hole_ratios: tuple[HoleRatio, ...] = ()
+    minutes: Positive | None = None
 
     @property
     def boards(self) -> int:
-        """Boards of a stage: each is seen once."""
-        return self.steps * self.prompts
+        """Boards that a stage may need: each is seen once."""
+        return self.steps * self.prompts * self.oversample
 
 
 def train_grpo(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
-    tasks: list[Task],
+    tasks: list[Task] | BoardStream,
     settings: GrpoSettings,
     reward: RewardSettings,
     *,
@@ -49,29 +63,51 @@ def train_grpo(
     scratch: Path,
     on_step: Callable[[dict[str, Any]], None] = lambda log: None,
 ) -> PreTrainedModel:
-    """Trains `model` in place on `tasks`, one pass; `on_step` is told of TRL's log of each step.
+    """Trains `model` in place on `tasks`, each seen once; `on_step` is told of TRL's log of each step.
 
-    Beside TRL's own figures the log holds the share of each failure (`failure/NAME`), of valid plans (`valid`) and of
-    groups whose rewards are all equal (`frac_reward_zero_std`). Raises InputError where the tasks do not fill a step,
-    which TRL would silently skip.
+    Beside TRL's own figures the log holds, of all answers sampled, the share of valid plans (`valid`), of each failure
+    (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`; `frac_reward_zero_std` is the
+    share of those that were trained on). Raises InputError where the tasks do not fill a step, which TRL would silently
+    skip, or are fewer than the steps need.
     """
-    if len(tasks) < settings.prompts:
-        raise InputError(f"grpo: {len(tasks)} boards do not fill one step of {settings.prompts}; lower grpo.prompts")
-    prompts = [" ".join(tokenizer.convert_ids_to_tokens(encode_prompt(task.board))) for task in tasks]
+    take, agents = _supply(tasks, settings)
+    rollouts = Rollouts(
+        take,
+        tokenizer,
+        reward,
+        group=settings.group,
+        oversample=settings.oversample,
+        horizon=horizon,
+        temperature=settings.temperature,
+    )
     trainer = GRPOTrainer(
         model=model,
-        reward_funcs=_reward_function(tasks, reward, horizon),
-        args=_arguments(settings, horizon, seed, scratch),
-        train_dataset=Dataset.from_dict({"prompt": prompts, "task": list(range(len(tasks)))}),
+        reward_funcs=rollouts.reward,
+        args=_arguments(settings, answer_length(horizon, agents), seed, scratch),
+        # TRL asks for places, which the rollouts fill.
+        train_dataset=Dataset.from_dict({"prompt": [str(place) for place in range(settings.prompts)]}),
         processing_class=tokenizer,
-        callbacks=[_Report(on_step)],
+        rollout_func=rollouts,
+        callbacks=[_Report(on_step), *([_Until(settings.minutes)] if settings.minutes else [])],
     )
     trainer.remove_callback(PrinterCallback)
     trainer.train()
     return trainer.accelerator.unwrap_model(trainer.model)
 
 
-def _arguments(settings: GrpoSettings, horizon: int, seed: int, scratch: Path) -> GRPOConfig:
+def _supply(tasks: list[Task] | BoardStream, settings: GrpoSettings) -> tuple[Callable[[int], list[Task]], int]:
+    """Where boards come from, and the most agents on one."""
+    if isinstance(tasks, BoardStream):
+        return tasks.take, tasks.agents
+    if len(tasks) < settings.prompts:
+        raise InputError(f"grpo: {len(tasks)} boards do not fill one step of {settings.prompts}; lower grpo.prompts")
+    if len(tasks) < settings.boards:
+        raise InputError(f"grpo: {len(tasks)} boards for a stage that may take {settings.boards}; lower grpo.steps")
+    left = iter(tasks)
+    return lambda count: list(itertools.islice(left, count)), max(len(task.board.starts) for task in tasks)
+
+
+def _arguments(settings: GrpoSettings, length: int, seed: int, scratch: Path) -> GRPOConfig:
     on_gpu = torch.cuda.is_available()
     completions = settings.prompts * settings.group
     return GRPOConfig(
@@ -83,10 +119,13 @@ def _arguments(settings: GrpoSettings, horizon: int, seed: int, scratch: Path) -
         per_device_train_batch_size=completions,
         generation_batch_size=completions,
         num_generations=settings.group,
-        max_completion_length=answer_length(horizon),
+        max_completion_length=length,
         temperature=settings.temperature,
         beta=settings.beta,
         loss_type=settings.loss_type,
+        scale_rewards=settings.scale_rewards,
+        epsilon=settings.epsilon,
+        epsilon_high=settings.epsilon_high,
         learning_rate=settings.learning_rate,
         lr_scheduler_type="constant",
         seed=seed,
@@ -99,21 +138,6 @@ def _arguments(settings: GrpoSettings, horizon: int, seed: int, scratch: Path) -
     )
 
 
-def _reward_function(tasks: list[Task], settings: RewardSettings, horizon: int) -> Callable[..., list[float | None]]:
-    def plan_reward(
-        completion_ids: list[list[int]], task: list[int], log_metric: Callable[[str, float], None], **_: Any
-    ) -> list[float | None]:
-        asked = [tasks[i] for i in task]
-        verdicts, moves = judge(asked, completion_ids, horizon)
-        failure = np.asarray(verdicts.failure)
-        log_metric("valid", float((failure == Failure.NONE).mean()))
-        for code, name in enumerate(FAILURE_NAMES[1:], 1):
-            log_metric(f"failure/{name}", float((failure == code).mean()))
-        return rewards(asked, verdicts, moves, settings).tolist()
-
-    return plan_reward
-
-
 class _Report(TrainerCallback):
     """Hands every step's log on, and prints nothing."""
 
@@ -123,3 +147,13 @@ class _Report(TrainerCallback):
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         if logs and "reward" in logs:
             self.on_step({"step": state.global_step, **logs})
+
+
+class _Until(TrainerCallback):
+    """Ends the training after some minutes."""
+
+    def __init__(self, minutes: float) -> None:
+        self.end = time.monotonic() + 60 * minutes
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        control.should_training_stop = time.monotonic() >= self.end

@@ -12,6 +12,7 @@ from core_jax.dynamics import verdict
 from core_jax.ranges import Weight
 from core_jax.types import PAD, Board, Failure, Verdict
 from policy.boards import Task
+from policy.codecs.codec import Codec
 from policy.codecs.tokens import decode_answer
 
 CHUNK = 256  # plans judged at once; the last chunk is filled up, so that one program serves all
@@ -32,13 +33,16 @@ class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cost: Weight = 0.3
 
 
-def judge(tasks: list[Task], answers: list[list[int]], horizon: int) -> tuple[Verdict, np.ndarray]:
+def judge(
+    tasks: list[Task], answers: list[list[int]], horizon: int, codec: Codec | None = None
+) -> tuple[Verdict, np.ndarray]:
     """The verdict on each answer (token ids) to its task, numpy arrays [B], and the plans int8 [B, K, horizon].
 
-    An answer that cannot be parsed gets PARSE_ERROR.
+    An answer that cannot be parsed gets PARSE_ERROR. codec: of the answers, by default the tokens codec, whose answers
+    are read without a tokenizer.
     """
-    asked = zip(tasks, answers, strict=True)
-    plans = [decode_answer(answer, task.size, np.asarray(task.board.starts), horizon) for task, answer in asked]
+    decode = codec.decode_answer if codec else _of_tokens
+    plans = [decode(answer, task.board, horizon) for task, answer in zip(tasks, answers, strict=True)]
     parsed = np.array([plan is not None for plan in plans])
     empty = np.full((len(tasks[0].board.starts), horizon), PAD, np.int8)
     moves = np.stack([empty if plan is None else plan for plan in plans])
@@ -53,7 +57,8 @@ def play(tasks: list[Task], moves: np.ndarray) -> Verdict:
 
     Boards are set into the largest size, the rest holes: a codec has already turned what leaves the board into JUMP.
     """
-    boards = [_set_in(task.board) for task in tasks]
+    size = max(MAX_TOKEN_SIZE, *(task.size for task in tasks))  # mostly one, for the sake of one program
+    boards = [_set_in(task.board, size) for task in tasks]
     parts = []
     for begin in range(0, len(tasks), CHUNK):
         rows = np.minimum(np.arange(begin, begin + CHUNK), len(tasks) - 1)
@@ -85,7 +90,11 @@ def rewards(tasks: list[Task], verdicts: Verdict, moves: np.ndarray, settings: R
 _verdicts = jax.jit(jax.vmap(verdict))
 
 
-def _set_in(board: Board) -> Board:
-    rest = MAX_TOKEN_SIZE - board.holes.shape[0]
+def _of_tokens(answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
+    return decode_answer(answer, board.holes.shape[0], np.asarray(board.starts), horizon)
+
+
+def _set_in(board: Board, size: int) -> Board:
+    rest = size - board.holes.shape[0]
     holes = np.pad(np.asarray(board.holes), (0, rest), constant_values=True)
     return dataclasses.replace(board, holes=holes)  # type: ignore[arg-type]

@@ -1,11 +1,12 @@
 """Warm-up: supervised learning of certified plans.
 
-Boards are turned and mirrored and agents exchanged at random, so that each certified plan serves sixteen boards. Muon
+Boards are turned and mirrored and agents exchanged at random, so that each certified plan serves many boards. Muon
 trains the matrices and AdamW embeddings and head; the averaged weights are kept.
 """
 
 import dataclasses
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
@@ -15,10 +16,11 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.ranges import Count, Positive, Share
+from core_jax.ranges import Count, HoleRatio, Positive, Share
 from core_jax.types import DELTAS, PAD, Board
 from policy.boards import Task
 from policy.codecs.tokens import encode_answer, encode_prompt
+from policy.fresh import BoardStream
 from policy.muon import Muon
 
 POOL = 8  # batches drawn together, then sorted by length
@@ -26,7 +28,12 @@ IGNORED = -100  # the label of tokens without a loss: prompt and padding
 
 
 class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long and how fast. `extra_share` of each batch are the caller's own examples, if it has any."""
+    """How long and how fast. `extra_share` of each batch are the caller's own examples, if it has any.
+
+    augment: boards are turned, mirrored and their agents exchanged at random. fresh: instead of `boards` that come
+    again and again, boards are drawn while training, with each of `hole_ratios` in turn where there are any. minutes:
+    ends the warm-up, where its steps do not end it earlier; the rates fall towards whichever end is nearer.
+    """
 
     steps: Count = 900
     boards: Count = 20000
@@ -35,6 +42,10 @@ class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     other_rate: Positive = 2e-3
     decay: Share = 0.99
     extra_share: Share = 0.125
+    augment: bool = True
+    fresh: bool = False
+    hole_ratios: tuple[HoleRatio, ...] = ()
+    minutes: Positive | None = None
 
 
 Example = tuple[list[int], list[int]]  # prompt and answer, token ids
@@ -43,7 +54,7 @@ Example = tuple[list[int], list[int]]  # prompt and answer, token ids
 def warm_up(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
-    tasks: Sequence[Task],
+    tasks: Sequence[Task] | BoardStream,
     extra: Sequence[Example],
     settings: WarmupSettings,
     seed: int,
@@ -55,12 +66,19 @@ def warm_up(
     optimizers = _optimizers(model, settings)
     averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(settings.decay))
     model.train()
-    for step, batch in zip(range(settings.steps), _batches(tasks, extra, settings, rng), strict=False):
+    batches, begun = _batches(tasks, extra, settings, rng), time.monotonic()
+    for step in range(settings.steps):
+        done = step / settings.steps
+        if settings.minutes:
+            done = max(done, (time.monotonic() - begun) / (60 * settings.minutes))
+        if done >= 1:
+            break
+        batch = next(batches)
         loss = _loss(model, batch, tokenizer.pad_token_id)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for optimizer in optimizers:
-            _set_rate(optimizer, step, settings.steps)
+            _set_rate(optimizer, step, done)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         averaged.update_parameters(model)
@@ -79,28 +97,34 @@ def _optimizers(model: PreTrainedModel, settings: WarmupSettings) -> list[torch.
     ]
 
 
-def _set_rate(optimizer: torch.optim.Optimizer, step: int, steps: int) -> None:
-    """A short linear rise, then a cosine down to a tenth."""
+def _set_rate(optimizer: torch.optim.Optimizer, step: int, done: float) -> None:
+    """A short linear rise, then a cosine down to a tenth; `done` is the share of the training that is over."""
     rise = min(1.0, (step + 1) / 50)
-    scale = rise * (0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * step / steps)))
+    scale = rise * (0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * done)))
     for group in optimizer.param_groups:
         group.setdefault("initial_lr", group["lr"])
         group["lr"] = group["initial_lr"] * scale
 
 
 def _batches(
-    tasks: Sequence[Task], extra: Sequence[Example], settings: WarmupSettings, rng: np.random.Generator
+    tasks: Sequence[Task] | BoardStream, extra: Sequence[Example], settings: WarmupSettings, rng: np.random.Generator
 ) -> Iterator[list[Example]]:
     """Endless batches of examples of like length, so that little of a batch is padding."""
     others = round(settings.batch * settings.extra_share) if extra else 0
     while True:
-        chosen = rng.integers(len(tasks), size=POOL * (settings.batch - others))
-        drawn = [_augmented(tasks[i], rng) for i in chosen]
+        drawn = _drawn(tasks, POOL * (settings.batch - others), rng)
+        drawn = [_augmented(task, rng) for task in drawn] if settings.augment else drawn
         examples = [(encode_prompt(task.board), encode_answer(task.board, task.moves)) for task in drawn]
         examples += [extra[i] for i in rng.integers(len(extra), size=POOL * others)] if others else []
         examples.sort(key=lambda example: len(example[0]) + len(example[1]))
         for batch in rng.permutation(POOL):
             yield examples[batch * settings.batch : (batch + 1) * settings.batch]
+
+
+def _drawn(tasks: Sequence[Task] | BoardStream, count: int, rng: np.random.Generator) -> list[Task]:
+    if isinstance(tasks, BoardStream):
+        return tasks.take(count)
+    return [tasks[i] for i in rng.integers(len(tasks), size=count)]
 
 
 def _loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Tensor:

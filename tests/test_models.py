@@ -1,14 +1,17 @@
 """The model and its checkpoints, and the optimizer of its matrices."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
 from tiny import MODEL, tasks, tiny_model, tokenizer
 
+from core_jax.decoding import convert
 from core_jax.errors import InputError
 from policy.codecs.tokens import encode_prompt
-from policy.models import load_checkpoint, save_checkpoint
+from policy.models import FAMILY, ModelName, ModelSettings, build_model, load_checkpoint, save_checkpoint
 from policy.muon import Muon, orthogonalised
 
 CHECKPOINT = ("config.json", "model.safetensors", "tokenizer.json")
@@ -68,6 +71,37 @@ def test_a_checkpoint_of_another_shape_is_refused(tmp_path):
     file.write_text(json.dumps({**json.loads(file.read_text()), "hidden_size": 2 * MODEL.hidden}))
     with pytest.raises(InputError, match="checkpoint: not a readable checkpoint"):
         load_checkpoint(tmp_path / "checkpoint")
+
+
+def rewritten(checkpoint: Path, to: Path, **changes: object) -> Path:
+    """A copy of the checkpoint whose config says something else; None takes an entry away."""
+    shutil.copytree(checkpoint, to)
+    config = {**json.loads((to / "config.json").read_text()), **changes}
+    (to / "config.json").write_text(json.dumps({name: value for name, value in config.items() if value is not None}))
+    return to
+
+
+@pytest.mark.parametrize(("codec", "told"), [("text", "text"), (None, "text"), ("runes", "runes")])
+def test_a_checkpoint_of_another_codec_is_refused(checkpoint, tmp_path, codec, told):
+    other = rewritten(checkpoint, tmp_path / "other", codec=codec)
+    with pytest.raises(InputError, match=f"other: config.json: codec is '{told}', this needs 'tokens'; choose"):
+        load_checkpoint(other)
+
+
+def test_a_checkpoint_with_the_words_of_another_version_is_refused(checkpoint, tmp_path):
+    other = rewritten(checkpoint, tmp_path / "other")
+    file = other / "tokenizer.json"
+    file.write_text(file.read_text().replace('"<starts>"', '"<begins>"'))
+    with pytest.raises(InputError, match=r"other: tokenizer\.json: its words are not those of this version's codec"):
+        load_checkpoint(other)
+
+
+@pytest.mark.parametrize(("name", "millions"), [("0.6M", 0.6), ("3M", 3), ("25M", 25), ("100M", 100)])
+def test_the_family_has_the_sizes_that_it_names(name, millions):
+    with torch.device("meta"):
+        model = build_model(name, tokenizer(), 0)
+    assert sum(weight.numel() for weight in model.parameters()) / 1e6 == pytest.approx(millions, rel=0.06)
+    assert convert(name, ModelSettings | ModelName, "model") in FAMILY
 
 
 def test_weights_depend_on_the_seed_alone():

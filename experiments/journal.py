@@ -1,0 +1,48 @@
+"""A journal: a file of lines of JSON that only grows, a line at a time, so that a kill costs the line being written."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from core_jax.errors import InputError
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Journal(Generic[T]):
+    """The lines of `path`, each a `kind`. Opening it cuts off a line that a kill left unfinished.
+
+    Raises InputError where another line is none of `kind`.
+    """
+
+    def __init__(self, path: Path, kind: type[T]) -> None:
+        self._path, self._kind = path, kind
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(path, "a+b")  # noqa: SIM115
+        self._file.seek(0)
+        text = self._file.read()
+        self._file.truncate(text.rfind(b"\n") + 1)
+
+    def __enter__(self) -> "Journal[T]":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[T]:
+        decoder = msgspec.json.Decoder(self._kind)
+        self._file.seek(0)
+        for number, line in enumerate(self._file, 1):
+            try:
+                yield decoder.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise InputError(f"{self._path}:{number}: {error}; remove the line to have it made again") from error
+
+    def add(self, *rows: T) -> None:
+        """Writes rows; once this returns they outlive a kill of the process and of the machine."""
+        self._file.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+        self._file.flush()
+        os.fsync(self._file.fileno())

@@ -1,0 +1,151 @@
+"""A codec with its tokenizer: boards as prompts and answers as plans, in token ids, whichever codec a model speaks."""
+
+from typing import Literal, Protocol
+
+import msgspec
+import numpy as np
+from transformers import PreTrainedTokenizerFast
+
+from core_jax.config import MAX_TOKEN_SIZE
+from core_jax.errors import InputError
+from core_jax.ranges import Count
+from core_jax.types import DELTAS, JUMP, MOVES, PAD, WAIT, Board
+from policy.codecs import tokens
+from policy.codecs.answers import Refused, parse_answer
+from policy.codecs.text import MAX_AGENTS, MOVE_WORDS, encode_prompt
+
+CodecName = Literal["tokens", "text"]
+THINK = "<think>"  # with which some chat templates begin the answer
+
+
+class TextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How language models are asked. max_tokens: the longest answer, thoughts included. thinking: whether models whose
+    chat template knows the choice think first.
+    """
+
+    max_tokens: Count = 4096
+    thinking: bool = True
+
+
+class Codec(Protocol):
+    """What models are asked with, and how their answers are read; one board and one answer at a time."""
+
+    name: CodecName
+    tokenizer: PreTrainedTokenizerFast
+
+    def encode_prompt(self, board: Board) -> list[int]:
+        """The prompt of a board of numpy arrays. Raises InputError on a board that the codec has no words for."""
+        ...
+
+    def encode_answer(self, board: Board, moves: np.ndarray) -> list[int]:
+        """The answer that plays `moves`, int8 [K, T] padded with PAD."""
+        ...
+
+    def decode_answer(self, answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
+        """The moves int8 [K, horizon] of an answer, JUMP where one leaves the board, or None if it is no plan."""
+        ...
+
+    def answer_length(self, horizon: int, agents: int) -> int:
+        """The most tokens of an answer of `horizon` steps, its end included."""
+        ...
+
+
+class TokensCodec:
+    """A token a cell, for models trained from scratch: see `policy.codecs.tokens`."""
+
+    name: CodecName = "tokens"
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        self.tokenizer = tokenizer
+
+    def encode_prompt(self, board: Board) -> list[int]:
+        """As `Codec`."""
+        if (size := board.holes.shape[0]) > MAX_TOKEN_SIZE:
+            raise InputError(
+                f"a board is {size}x{size}, the tokens codec has cells up to {MAX_TOKEN_SIZE}; leave it out"
+            )
+        return tokens.encode_prompt(board)
+
+    def encode_answer(self, board: Board, moves: np.ndarray) -> list[int]:
+        """As `Codec`."""
+        return tokens.encode_answer(board, moves)
+
+    def decode_answer(self, answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
+        """As `Codec`."""
+        return tokens.decode_answer(answer, board.holes.shape[0], np.asarray(board.starts), horizon)
+
+    def answer_length(self, horizon: int, agents: int) -> int:
+        """As `Codec`."""
+        return agents * horizon + 1
+
+
+class TextCodec:
+    """Words, for language models: see `policy.codecs.text` for prompts and `policy.codecs.answers` for answers."""
+
+    name: CodecName = "text"
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, settings: TextSettings = TextSettings()) -> None:  # noqa: B008
+        self.tokenizer, self.settings = tokenizer, settings
+
+    def encode_prompt(self, board: Board) -> list[int]:
+        """As `Codec`."""
+        if (agents := len(board.starts)) > MAX_AGENTS:
+            raise InputError(f"a board has {agents} agents; the text codec has letters for {MAX_AGENTS}: leave it out")
+        return self.chat(encode_prompt(board))
+
+    def chat(self, words: str) -> list[int]:
+        """The ids of a request in the model's chat template, up to where the model goes on; as they are without one."""
+        if not self.tokenizer.chat_template:
+            return self.tokenizer.encode(words)
+        text = self.tokenizer.apply_chat_template(
+            [{"role": "user", "content": words}],
+            tokenize=False,
+            add_generation_prompt=True,
+            enable_thinking=self.settings.thinking,
+        )
+        return self.tokenizer.encode(str(text), add_special_tokens=False)
+
+    def encode_answer(self, board: Board, moves: np.ndarray) -> list[int]:
+        """As `Codec`; without a thought."""
+        lines = (
+            f"agent {agent}: {' '.join(MOVE_WORDS[move] for move in own[own != PAD].tolist()) or MOVE_WORDS[WAIT]}"
+            for agent, own in enumerate(moves)
+        )
+        said = self.tokenizer.encode("\n".join(lines), add_special_tokens=False)
+        return [*said, self.tokenizer.eos_token_id]
+
+    def words(self, prompt: list[int], answer: list[int]) -> str:
+        """What a model said, with the mark of a thought that the prompt began."""
+        begun = str(self.tokenizer.decode(prompt[-8:])).rstrip().endswith(THINK)
+        return THINK * begun + str(self.tokenizer.decode(answer, skip_special_tokens=True))
+
+    def decode_answer(self, answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
+        """As `Codec`."""
+        # Whether the template begins a thought does not depend on the board.
+        moves = parse_answer(self.words(self.chat(""), answer), len(board.starts))
+        if isinstance(moves, Refused) or moves.shape[1] > horizon:
+            return None
+        plan = np.full((len(moves), horizon), PAD, np.int8)
+        plan[:, : moves.shape[1]] = moves
+        return _jumps_off(board, plan)
+
+    def answer_length(self, horizon: int, agents: int) -> int:
+        """As `Codec`."""
+        return self.settings.max_tokens
+
+
+def codec_for(name: str, tokenizer: PreTrainedTokenizerFast, settings: TextSettings = TextSettings()) -> Codec:  # noqa: B008
+    """The codec of that name. Raises InputError where there is none."""
+    if name == TextCodec.name:
+        return TextCodec(tokenizer, settings)
+    if name == TokensCodec.name:
+        return TokensCodec(tokenizer)
+    raise InputError(f"codec is {name!r:.40}; this version knows {TokensCodec.name} and {TextCodec.name}")
+
+
+def _jumps_off(board: Board, moves: np.ndarray) -> np.ndarray:
+    """The moves int8 [K, T] with JUMP for each that ends off the board."""
+    steps = np.array([*DELTAS, (0, 0)])[np.where(moves == PAD, len(MOVES), moves)]
+    cells = np.asarray(board.starts)[:, None] + np.cumsum(steps, axis=1)
+    off = ((cells < 0) | (cells >= board.holes.shape[0])).any(-1)
+    return np.where(off & (moves != PAD), JUMP, moves).astype(np.int8)

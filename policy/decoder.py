@@ -1,0 +1,118 @@
+"""Decoding with Qwen3's layers, a token a row at a time, where the library's own loop is the wall.
+
+The prompt of a board is read once, by the model itself; its keys and values then serve all copies of the board, which
+ask them together. What the copies have answered is kept in buffers of fixed size. Two attentions, to the prompt and to
+the answer, share one softmax.
+"""
+
+from typing import Any
+
+import torch
+from torch.nn import functional
+from transformers import DynamicCache
+from transformers import Qwen3ForCausalLM as Qwen3
+
+Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
+
+
+class Decoder:
+    """The state of B boards with G answers each: keys and values of prompts and of answers so far.
+
+    Shapes: B boards, G copies, h heads, P prompt positions (padded on the left), T answer positions, d a head's width.
+    """
+
+    def __init__(self, model: Any, copies: int, length: int) -> None:
+        self._model: Qwen3 = model
+        self._copies, self._length = copies, length
+        self._layers = [_Layer(layer) for layer in model.model.layers]
+        self._told = 0
+
+    def read(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Reads prompts int [B, P] (mask: 1 where there is one): the logits of the first answer token, [B, G, V]."""
+        cache = DynamicCache(config=self._model.config)
+        output = self._model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=(mask.cumsum(1) - 1).clamp(min=0),
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        self._prompts: list[Pair] = [(layer.keys, layer.values) for layer in cache.layers]
+        shape = (*self._prompts[0][0].shape[:2], self._copies, self._length, self._prompts[0][0].shape[-1])
+        self._answers: list[Pair] = [(keys.new_empty(shape), keys.new_empty(shape)) for keys, _ in self._prompts]
+        self._bias = torch.zeros_like(mask, dtype=output.logits.dtype).masked_fill_(mask == 0, -torch.inf)
+        self._read = mask.sum(1)
+        return output.logits.expand(-1, self._copies, -1)
+
+    def tell(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Adds one token to every answer, int [B, G]: the logits of the next, [B, G, V]."""
+        base = self._model.model
+        x = base.embed_tokens(tokens)
+        places = (self._read + self._told)[:, None].expand(tokens.shape)
+        cos, sin = base.rotary_emb(x, places)
+        self._told += 1
+        for layer, prompt, answer in zip(self._layers, self._prompts, self._answers, strict=True):
+            x = layer.forward(x, cos, sin, prompt, answer, self._told, self._bias)
+        return self._model.lm_head(base.norm(x))
+
+    def keep(self, boards: torch.Tensor) -> None:
+        """Goes on with some boards only, int [B']."""
+        self._prompts = [(keys[boards], values[boards]) for keys, values in self._prompts]
+        self._answers = [(keys[boards], values[boards]) for keys, values in self._answers]
+        self._bias, self._read = self._bias[boards], self._read[boards]
+
+
+class _Layer:
+    """One layer, the matrices that meet the same input laid side by side."""
+
+    def __init__(self, layer: Any) -> None:
+        self._layer, self._attention, self._mlp = layer, layer.self_attn, layer.mlp
+        attention = layer.self_attn
+        self._into = torch.cat([attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight])
+        self._gate_up = torch.cat([layer.mlp.gate_proj.weight, layer.mlp.up_proj.weight])
+        self._widths = [part.weight.shape[0] for part in (attention.q_proj, attention.k_proj, attention.v_proj)]
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        cos: torch.Tensor,
+        sin: torch.Tensor,
+        prompt: Pair,
+        answer: Pair,
+        told: int,
+        bias: torch.Tensor,
+    ) -> torch.Tensor:
+        attention = self._attention
+        parts = functional.linear(_normed(self._layer.input_layernorm, x), self._into).split(self._widths, -1)
+        query, key, value = (part.unflatten(-1, (-1, attention.head_dim)) for part in parts)  # [B, G, h, d]
+        query = _turned(_normed(attention.q_norm, query), cos, sin).transpose(1, 2)  # [B, h, G, d]
+        keys, values = (buffer[:, :, :, :told] for buffer in answer)
+        keys[:, :, :, -1] = _turned(_normed(attention.k_norm, key), cos, sin).transpose(1, 2)
+        values[:, :, :, -1] = value.transpose(1, 2)
+        heard = _attend(query * attention.scaling, prompt, (keys, values), bias, attention.num_key_value_groups)
+        x = x + attention.o_proj(heard.transpose(1, 2).flatten(2))
+        gate, up = functional.linear(_normed(self._layer.post_attention_layernorm, x), self._gate_up).chunk(2, -1)
+        return x + self._mlp.down_proj(self._mlp.act_fn(gate) * up)
+
+
+def _attend(query: torch.Tensor, prompt: Pair, answer: Pair, bias: torch.Tensor, groups: int) -> torch.Tensor:
+    """Attention of [B, h, G, d] to the prompt [B, h', P, d] of the board and to the own answer [B, h', G, T, d]."""
+    if groups > 1:
+        prompt = tuple(part.repeat_interleave(groups, 1) for part in prompt)  # type: ignore[assignment]
+        answer = tuple(part.repeat_interleave(groups, 1) for part in answer)  # type: ignore[assignment]
+    before = query @ prompt[0].mT + bias[:, None, None]
+    since = (query[..., None, :] @ answer[0].mT).squeeze(-2)
+    weights = torch.cat([before, since], -1).softmax(-1)
+    of_prompt, of_answer = weights.split([before.shape[-1], since.shape[-1]], -1)
+    return of_prompt @ prompt[1] + (of_answer[..., None, :] @ answer[1]).squeeze(-2)
+
+
+def _normed(norm: Any, x: torch.Tensor) -> torch.Tensor:
+    return functional.rms_norm(x, (x.shape[-1],), norm.weight, norm.variance_epsilon)
+
+
+def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """The rotary embedding of [B, G, h, d] by angles [B, G, d]."""
+    one, other = x.chunk(2, -1)
+    return x * cos[:, :, None] + torch.cat((-other, one), -1) * sin[:, :, None]

@@ -1,0 +1,130 @@
+"""Rollouts for GRPO: groups of answers, judged where they are made, so that groups that teach nothing can be left out.
+
+A group whose rewards are all equal has no advantage and costs an update for nothing. DAPO's dynamic sampling (Yu et al.
+2025, section 3.2) samples more boards and keeps the informative groups. TRL asks a `rollout_func` for a number of
+answers and takes prompts and answers that it returns: so boards are chosen here and the trainer stays as it is.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from core_jax.types import FAILURE_NAMES, Failure
+from policy.boards import Task
+from policy.codecs.tokens import encode_prompt
+from policy.evaluation import answer_length
+from policy.rewards import RewardSettings, judge, rewards
+from policy.sampling import sample
+
+EQUAL = 1e-6  # rewards of a group that differ by no more are all equal
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """The answers to one board, with their log-probabilities, failures (`Failure`) and rewards."""
+
+    prompt: list[int]
+    answers: list[list[int]]
+    log_probs: list[list[float]]
+    failures: np.ndarray
+    rewards: np.ndarray
+
+    @property
+    def informative(self) -> bool:
+        """Whether the rewards differ."""
+        return bool(np.ptp(self.rewards) > EQUAL)
+
+
+class Rollouts:
+    """TRL's `rollout_func`: fills the groups that are asked for with boards from `take`.
+
+    Up to `oversample` times as many boards are sampled, in rounds, until enough groups are informative; where too few
+    are, the first of the others fill the rest. At 1 nothing is left out.
+    """
+
+    def __init__(
+        self,
+        take: Callable[[int], list[Task]],
+        tokenizer: PreTrainedTokenizerFast,
+        reward: RewardSettings,
+        *,
+        group: int,
+        oversample: int,
+        horizon: int,
+        temperature: float,
+    ) -> None:
+        self._take, self._tokenizer, self._reward = take, tokenizer, reward
+        self._group, self._oversample, self._horizon, self._temperature = group, oversample, horizon, temperature
+        self.figures: dict[str, float] = {}
+
+    def __call__(self, slots: list[Any], trainer: Any) -> dict[str, list]:
+        """`slots` only tell how many answers are wanted: whole groups."""
+        wanted = len(slots) // self._group
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        groups: list[Group] = []
+        for _ in range(self._oversample):
+            found = sum(group.informative for group in groups)
+            if groups and (found >= wanted or self._oversample == 1):
+                break
+            groups += self.sample(model, self._take(wanted))
+        self.figures = _figures(groups)
+        kept = sorted(groups, key=lambda group: not group.informative)[:wanted]
+        return {
+            "prompt_ids": [group.prompt for group in kept for _ in group.answers],
+            "completion_ids": [answer for group in kept for answer in group.answers],
+            "logprobs": [scores for group in kept for scores in group.log_probs],
+            "plan_reward": [float(reward) for group in kept for reward in group.rewards],
+        }
+
+    def sample(self, model: PreTrainedModel, tasks: list[Task]) -> list[Group]:
+        """A judged group of answers to each task."""
+        prompts = [encode_prompt(task.board) for task in tasks]
+        length = max(answer_length(self._horizon, len(task.board.starts)) for task in tasks)
+        given = {"copies": self._group, "max_new_tokens": length, "temperature": self._temperature}
+        made = sample(model, self._tokenizer, prompts, **given)  # type: ignore[arg-type]
+        failures, earned = self._judged([task for task in tasks for _ in range(self._group)], made.answers)
+        parts = (range(begin, begin + self._group) for begin in range(0, len(made.answers), self._group))
+        return [
+            Group(
+                prompt,
+                [made.answers[i] for i in rows],
+                [made.log_probs[i] for i in rows],
+                failures[rows.start : rows.stop],
+                earned[rows.start : rows.stop],
+            )
+            for prompt, rows in zip(prompts, parts, strict=True)
+        ]
+
+    def _judged(self, tasks: list[Task], answers: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+        """Failures and rewards [B]; teams of one size are judged together."""
+        agents = np.array([len(task.board.starts) for task in tasks])
+        failures, earned = np.zeros(len(tasks), int), np.zeros(len(tasks))
+        for number in np.unique(agents):
+            rows = np.flatnonzero(agents == number)
+            some = [tasks[row] for row in rows]
+            verdicts, moves = judge(some, [answers[row] for row in rows], self._horizon)
+            failures[rows] = verdicts.failure
+            earned[rows] = rewards(some, verdicts, moves, self._reward)
+        return failures, earned
+
+    def reward(
+        self, plan_reward: list[float], log_metric: Callable[[str, float], None], **_: Any
+    ) -> list[float | None]:
+        """TRL's reward function: what was earned, and the figures of all answers sampled for this step."""
+        for name, value in self.figures.items():
+            log_metric(name, value)
+        return list(plan_reward)
+
+
+def _figures(groups: list[Group]) -> dict[str, float]:
+    """Shares among all answers sampled, those of groups that are left out included."""
+    failures = np.concatenate([group.failures for group in groups])
+    shares = {f"failure/{name}": float((failures == code).mean()) for code, name in enumerate(FAILURE_NAMES) if code}
+    uninformative = float(np.mean([not group.informative for group in groups]))
+    valid = float((failures == Failure.NONE).mean())
+    earned = float(np.mean([group.rewards.mean() for group in groups]))
+    sampled = {"groups": float(len(groups)), "zero_variance": uninformative, "mean_reward": earned}
+    return {"valid": valid, **shares, **{f"sampled/{name}": value for name, value in sampled.items()}}
