@@ -29,7 +29,7 @@ def block_of(agents: int) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Lanes:
-    """Which attempts to make, `block_of` or a multiple: `wait`, bool [L], chooses the stratum, and the key of its stream;
+    """Which attempts to make, a multiple of `block_of`: `wait`, bool [L], chooses stratum and key of the stream;
     `index`, int [L], the board; `number`, int [L], which attempt at it.
     """
 
