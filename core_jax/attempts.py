@@ -19,10 +19,17 @@ from core_jax.placements import below, draw_board, lots, pick, scatter
 from core_jax.solver import BLOCK, concatenate, flood, read_labels, solve
 from core_jax.types import Board, Labels, Status
 
+FEW = 64  # whole boards drawn at once: each is solved, so few are to be made beyond those that are needed
+
+
+def block_of(agents: int) -> int:
+    """How many attempts are made at once."""
+    return BLOCK if agents == 2 else min(FEW, BLOCK)
+
 
 @dataclasses.dataclass(frozen=True)
 class Lanes:
-    """Which attempts to make, BLOCK or a multiple: `wait`, bool [L], chooses the stratum, and the key of its stream;
+    """Which attempts to make, a multiple of `block_of`: `wait`, bool [L], chooses stratum and key of the stream;
     `index`, int [L], the board; `number`, int [L], which attempt at it.
     """
 
@@ -62,7 +69,7 @@ def _maps_of_two_agents(size: int, holes: int, streams: jax.Array, lanes: Lanes)
         met = np.asarray(found)
         return met, *_rows((boards, read_labels(tables, boards)), met)
 
-    met, boards, labels = zip(*_in_blocks(of_block, lanes), strict=True)
+    met, boards, labels = zip(*_in_blocks(BLOCK, of_block, lanes), strict=True)
     return Attempts(np.concatenate(met), join(boards), concatenate(labels))
 
 
@@ -74,7 +81,8 @@ def join(boards: Sequence[Board]) -> Board:
 def _boards(agents: int, size: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
     """Draws whole boards on which each agent is connected to its goal, and solves them."""
     draw = functools.partial(_draw_boards, size, agents, holes, streams)
-    drawn, fit = zip(*_in_blocks(lambda *lane: jax.tree.map(np.asarray, draw(*lane)), lanes), strict=True)
+    in_numpy = functools.partial(jax.tree.map, np.asarray)
+    drawn, fit = zip(*_in_blocks(block_of(agents), lambda *lane: in_numpy(draw(*lane)), lanes), strict=True)
     boards, fits = join(drawn), np.concatenate(fit)
     status = np.full(len(fits), int(Status.UNSOLVABLE))
     waits = np.zeros(len(fits), bool)
@@ -87,10 +95,10 @@ def _boards(agents: int, size: int, holes: int, streams: jax.Array, lanes: Lanes
     return Attempts(met, _rows(boards, met[fits]), _rows(labels, met[fits]), status, waits)
 
 
-def _in_blocks(function: Callable[..., Any], lanes: Lanes) -> list[Any]:
+def _in_blocks(block: int, function: Callable[..., Any], lanes: Lanes) -> list[Any]:
     fields = (lanes.wait, lanes.index.astype(np.uint32), lanes.number.astype(np.uint32))
-    begins = range(0, len(lanes.wait), BLOCK)
-    return on_all_cores(lambda begin: function(*(field[begin : begin + BLOCK] for field in fields)), begins)
+    begins = range(0, len(lanes.wait), block)
+    return on_all_cores(lambda begin: function(*(field[begin : begin + block] for field in fields)), begins)
 
 
 def _rows(tree: Any, rows: np.ndarray) -> Any:

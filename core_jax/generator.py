@@ -12,12 +12,12 @@ import jax
 import msgspec
 import numpy as np
 
-from core_jax.attempts import Attempts, Lanes, attempt, join
+from core_jax.attempts import Attempts, Lanes, attempt, block_of, join
 from core_jax.config import EnvConfig, holes_of
 from core_jax.errors import InputError, TooRareError
 from core_jax.parallel import workers
 from core_jax.quotas import assign
-from core_jax.solver import BLOCK, concatenate
+from core_jax.solver import concatenate
 from core_jax.streams import streams
 from core_jax.types import Board, Labels, Status
 
@@ -25,7 +25,7 @@ from core_jax.types import Board, Labels, Status
 MAX_ATTEMPTS = 8192
 # A config is reachable where each stratum is met by at least so many of so many attempts.
 REACHED, REACH_ATTEMPTS = 16, 4096
-ROUND = 8  # blocks a worker is given at once
+ROUND = 4096  # attempts that a worker is given at once
 SPECULATION = 8  # attempts at one board in a round: at most one for so many that a board needs on average
 
 
@@ -164,7 +164,7 @@ def _draw(source: _Source, index: np.ndarray, wait: np.ndarray, on_progress: Cal
     open_ = np.arange(len(index))
     pieces: list[tuple[np.ndarray, Board, Labels]] = []
     while len(open_):
-        places, numbers = _round(open_, wait, tried, tally)
+        places, numbers = _round(block_of(source.agents), open_, wait, tried, tally)
         lanes = Lanes(wait[places], index[places], numbers)
         made = source.attempt(lanes)
         # The lowest attempt wins, so that the board does not depend on how many were made at once.
@@ -187,16 +187,18 @@ def _draw(source: _Source, index: np.ndarray, wait: np.ndarray, on_progress: Cal
     return Batch(board, label, index, acceptance)
 
 
-def _round(open_: np.ndarray, wait: np.ndarray, tried: np.ndarray, tally: _Tally) -> tuple[np.ndarray, np.ndarray]:
-    """The next attempts: whose, int [L], and which of that board's, int [L]; sorted, and L a multiple of BLOCK.
+def _round(
+    block: int, open_: np.ndarray, wait: np.ndarray, tried: np.ndarray, tally: _Tally
+) -> tuple[np.ndarray, np.ndarray]:
+    """The next attempts: whose, int [L], and which of that board's, int [L]; sorted, and L a multiple of `block`.
 
     Where a stratum is rare, several at a board, so that one that cannot be had is soon given up. Blocks are filled up
     with further attempts, and there are as many as workers if so many attempts are needed.
     """
     tries = np.maximum(1, tally.drawn // (SPECULATION * (tally.met + 1)))[wait[open_].astype(int)]
     needed = ((tally.drawn + 1) / (tally.met + 1))[wait[open_].astype(int)].sum()
-    blocks = max(-(-tries.sum() // BLOCK), min(workers(), -(-int(needed) // BLOCK)))
-    size = min(blocks, ROUND * workers()) * BLOCK
+    blocks = max(-(-tries.sum() // block), min(workers(), -(-int(needed) // block)))
+    size = min(blocks, ROUND // block * workers()) * block
     enough = np.searchsorted(np.cumsum(tries), size) + 1
     places = np.repeat(open_[:enough], tries[:enough])[:size]
     places = np.sort(np.concatenate([places, np.resize(open_, size - len(places))]))
@@ -209,8 +211,9 @@ def _check_found(source: _Source, wait: bool) -> None:
         begin = int(tally.drawn[int(wait)])
         if begin >= REACH_ATTEMPTS:
             raise _not_found(source, wait, tally, f"only {tally.met[int(wait)]} of {begin}")
-        lanes = Lanes(np.full(BLOCK, wait), np.zeros(BLOCK, int), np.arange(begin, begin + BLOCK))
-        tally.add(lanes, source.attempt(lanes), np.ones(BLOCK, bool))
+        block = block_of(source.agents)
+        lanes = Lanes(np.full(block, wait), np.zeros(block, int), np.arange(begin, begin + block))
+        tally.add(lanes, source.attempt(lanes), np.ones(block, bool))
 
 
 def _not_found(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRareError:

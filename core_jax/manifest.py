@@ -15,7 +15,7 @@ from core_jax.config import EnvConfig
 from core_jax.generator import Acceptance
 
 FORMAT = 1
-PACKAGES = ("lakewright", "jax", "jaxlib", "numpy")
+PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")
 
 
 class Manifest(msgspec.Struct, frozen=True):

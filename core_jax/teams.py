@@ -2,9 +2,10 @@
 
 Exact optima of every pair bound a depth-first search (`core_jax.search`), which solves most boards within a few steps.
 What it leaves open goes, board by board, to a satisfiability solver (`core_jax.satisfiability`); that a board has no
-plan is shown by looking at all its joint states (`core_jax.reachability`). An optimum far above its bound is one of
-agents who have little room: then all their joint states are few, and tell it (`core_jax.exhaustive`). Three agents are
-always decided; a search for four or more that is not finished within its budget leaves its board undecided.
+plan is shown by looking at all its joint states (`core_jax.reachability`). An optimum far above its bound, which the
+solver does not come to, is one of agents who have little room: then their joint states are few, and all of them are
+flooded (`core_jax.exhaustive`). Three agents are always decided; a search for four or more that is not finished within
+its budget leaves its board undecided.
 """
 
 import functools
@@ -29,7 +30,8 @@ from core_jax.types import PAD, Board, Certificate, Labels, Status
 
 BUDGET = 1 << 16  # conflicts of the satisfiability solver, after which a board of four or more agents stays undecided
 STATES = 1 << 22  # joint states of four or more agents that are looked at to show that there is no plan
-JOINT_MOVES, JOINT_MOVES_OF_THREE = 1 << 24, 1 << 28  # in all, at most, to find an optimum from all joint states
+PATIENCE = 1 << 12  # conflicts, after which a board is flooded that has, in all, no more joint moves than so many:
+JOINT_MOVES, JOINT_MOVES_OF_THREE = 1 << 26, 1 << 28
 UNLIMITED = 1 << 62
 TABLE_BYTES = 1 << 29  # of the tables of teams that are labelled at once
 
@@ -130,9 +132,11 @@ def _answer(puzzle: Puzzle, objective: Mode, lower: int, budget: int) -> Answer:
     if objective == Mode.MAKESPAN and solvable(*_cells(puzzle), UNLIMITED if three else STATES) is False:
         return Answer(None, BIG, False)
     flood = Flood(*_cells(puzzle))
-    if flood.joint_moves > (JOINT_MOVES_OF_THREE if three else JOINT_MOVES):
-        return optimal_plan(puzzle, objective, answer.bound, budget)
-    return Answer(*(flood.makespan() if objective == Mode.MAKESPAN else flood.sum_of_costs()))
+    small = flood.joint_moves <= (JOINT_MOVES_OF_THREE if three else JOINT_MOVES)
+    answer = optimal_plan(puzzle, objective, answer.bound, min(budget, PATIENCE) if small else budget)
+    if answer.moves is None and small:
+        answer = Answer(*(flood.makespan() if objective == Mode.MAKESPAN else flood.sum_of_costs()))
+    return answer
 
 
 def _cells(puzzle: Puzzle) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -19,7 +19,6 @@ from boards import (
 from core_jax import teams
 from core_jax.exhaustive import Flood
 from core_jax.reachability import steps_of
-from core_jax.search import BIG
 from core_jax.solver import solve
 from core_jax.types import Board
 
@@ -67,17 +66,14 @@ def test_agents_that_have_room_to_change_places_only_at_the_ends_of_a_corridor_g
     assert_reaches(board, plan, cost=cost)
 
 
-def test_optima_far_above_their_bounds_are_found_without_the_satisfiability_solver(monkeypatch):
-    def only_a_few_bounds(puzzle, objective, lower, budget, most=BIG):
-        assert most <= lower + teams.WINDOW, "the solver goes on and on"
-        return optimal_plan(puzzle, objective, lower, budget, most)
-
-    optimal_plan = teams.optimal_plan
-    monkeypatch.setattr(teams, "optimal_plan", only_a_few_bounds)
+def test_boards_that_the_satisfiability_solver_gives_up_are_flooded(monkeypatch):
+    monkeypatch.setattr(teams, "PATIENCE", 0)
+    monkeypatch.setattr(teams, "Flood", lambda *given: begun.append(Flood(*given)) or begun[-1])
+    begun: list[Flood] = []
     boards = batch([drawing(*board) for board in DETOURS])
     labels = solve(boards, makespan_plans=True)
     assert_same_optima(boards, optima(labels), searched(boards))
-    assert (labels.makespan >= 12).all()
+    assert len(begun) >= len(DETOURS), "their first bounds should be too low"
     for row, board in enumerate(each(boards)):
         assert_reaches(board, labels.moves[row], cost=labels.sum_of_costs[row])
         assert_reaches(board, labels.makespan_moves[row], makespan=labels.makespan[row])

@@ -141,7 +141,6 @@ def test_a_board_is_the_same_whatever_is_drawn_with_it(config):
 @pytest.mark.parametrize("block", [64, 1024])
 def test_a_board_is_the_same_whatever_the_size_of_the_blocks(monkeypatch, block):
     before = generate(RARE, 8, 90)
-    monkeypatch.setattr(generator, "BLOCK", block)
     monkeypatch.setattr(attempts, "BLOCK", block)
     after = generate(RARE, 8, 90)
     assert boards_by_index(after) == boards_by_index(before)
@@ -281,8 +280,7 @@ def slow_optima(board: str) -> tuple[int, int, bool]:
 def test_boards_for_other_numbers_of_agents_have_their_stratum_and_undecided_ones_are_left_out(
     monkeypatch, agents, wait_ratio
 ):
-    for module in (generator, attempts):
-        monkeypatch.setattr(module, "BLOCK", 32)
+    monkeypatch.setattr(attempts, "BLOCK", 32)
     monkeypatch.setattr(attempts, "solve", solved_slowly)
     config = EnvConfig.single(3, agents, 0.5, wait_ratio)
     made = generate(config, 2, 24)[3]

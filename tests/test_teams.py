@@ -186,6 +186,7 @@ def test_three_agents_that_turn_around_in_a_far_siding_are_decided():
 def test_an_unfinished_search_is_undecided_never_wrong(monkeypatch):
     boards, known = drawn(4, 4), solved(4, 4)
     monkeypatch.setattr(teams, "look", nothing_found)
+    monkeypatch.setattr(teams, "JOINT_MOVES", 0)
     labels = solve(boards, makespan_plans=True, budget=1)
     undecided = labels.status == Status.UNDECIDED
     assert undecided.any(), "one conflict should be too few for some boards"
