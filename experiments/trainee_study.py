@@ -9,7 +9,7 @@ kept if solvable, and `forced` ones, on which every optimal plan waits.
 Every part leaves its files and is skipped where they are, so a study that was killed repeats at most one part.
 """
 
-import argparse
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +30,7 @@ from core_jax.outcomes import Outcomes, pool
 from core_jax.ranges import Count, Positive
 from core_jax.solver import solve
 from core_jax.types import Board, Status
+from experiments.cli import Parser, keep_compiled
 from experiments.commands import prepare_training
 from experiments.progress import progress, say
 from experiments.runs import read, write
@@ -114,8 +115,6 @@ def _part(settings: StudySettings, seed: int, arm: str, place: Path, held_out: d
 
 def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[float, int, float]:
     """Trains and saves a checkpoint: seconds, steps, and seconds spent waiting for boards."""
-    import shutil
-
     from experiments.threads import FreeCores
     from policy.codecs.tokens import build_tokenizer
     from policy.fresh import BoardStream, with_hole_ratios
@@ -277,7 +276,7 @@ def _log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m experiments.trainee_study",
         description="Trains the tiny model for half an hour on several seeds, GRPO against supervised learning.",
         epilog="example: python -m experiments.trainee_study --out study --seeds 3 warmup.minutes=20",
@@ -294,6 +293,7 @@ def main() -> int:
         run = load_settings(options.preset, options.overrides)
         given = {"seeds": options.seeds, "boards": options.boards, "sft_rate": options.sft_rate}
         settings = msgspec.convert({"run": msgspec.to_builtins(run), **given}, StudySettings, strict=False)
+        keep_compiled()
         prepare_training()
         with locked(options.out):
             result = study(settings, options.out)
