@@ -181,7 +181,7 @@ def _held_out(kind: str, settings: StudySettings) -> list:
     """Fresh boards of every size and hole ratio of the settings."""
     from policy.fresh import tasks_of
 
-    tasks = []
+    tasks: list[Any] = []
     for size in settings.run.env.sizes:
         for hole_ratio in settings.run.validation.hole_ratios:
             seed = seed_for(EVALUATION_SEED, f"{kind} {size} {hole_ratio}")
@@ -197,7 +197,8 @@ def _natural(size: int, agents: int, hole_ratio: float, count: int, seed: int) -
     """Boards whose holes, starts and goals are drawn uniformly, those that are solvable."""
     from policy.boards import Task
 
-    rng, tasks = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    tasks: list[Task] = []
     while len(tasks) < count:
         order = rng.permuted(np.tile(np.arange(size * size), (2 * count, 1)), axis=1)
         ends = np.stack(np.divmod(order[:, : 2 * agents], size), -1).astype(np.int32)
@@ -271,7 +272,11 @@ def _plot(result: Result, path: Path) -> None:
 def _log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Yields a function that adds a line of JSON; the file takes its place once all is written."""
     with replacing(path) as beside, open(beside, "wb") as lines:
-        yield lambda figures: lines.write(msgspec.json.encode(figures) + b"\n")
+
+        def add(figures: dict[str, Any]) -> None:
+            lines.write(msgspec.json.encode(figures) + b"\n")
+
+        yield add
 
 
 def main() -> int:

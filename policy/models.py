@@ -58,7 +58,7 @@ def build_model(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokeni
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
-        codec=TOKENS,
+        codec=TOKENS,  # type: ignore[call-arg]
     )
     return on_best_device(Qwen3(config))
 
@@ -84,12 +84,12 @@ def load_checkpoint(folder: Path, codec: str = TOKENS) -> tuple[PreTrainedModel,
             raise InputError(f"{folder}: no {name}; give a checkpoint folder with model and tokenizer")
     try:
         model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, local_files_only=True)
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer = cast(PreTrainedTokenizerFast, AutoTokenizer.from_pretrained(folder, local_files_only=True))
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         first_line = str(error).strip().splitlines()[0]
         raise InputError(f"{folder}: not a readable checkpoint ({first_line}); train it again") from error
     _check_codec(folder, codec, model, tokenizer)
-    return on_best_device(cast(PreTrainedModel, model)), cast(PreTrainedTokenizerFast, tokenizer)
+    return on_best_device(cast(PreTrainedModel, model)), tokenizer
 
 
 def codec_of(model: PreTrainedModel) -> str:
@@ -102,7 +102,7 @@ def _check_codec(folder: Path, codec: str, model: PreTrainedModel, tokenizer: Pr
         raise InputError(
             f"{folder}: config.json: codec is {codec_of(model)!r}, this needs {codec!r}; choose another checkpoint"
         )
-    if codec == TOKENS and tokenizer.convert_ids_to_tokens(range(len(VOCABULARY))) != list(VOCABULARY):
+    if codec == TOKENS and tokenizer.convert_ids_to_tokens(list(range(len(VOCABULARY)))) != list(VOCABULARY):
         raise InputError(
             f"{folder}: tokenizer.json: its words are not those of this version's codec {codec!r}; train it again"
         )
