@@ -13,7 +13,9 @@ from core_jax.errors import InputError
 from core_jax.ranges import Count, HoleRatio, Natural, Share
 from engineer.evidence import Modules
 from engineer.guard import GuardSettings
+from engineer.rollback import RollbackSettings
 from engineer.teachers.registry import TEACHERS
+from engineer.trial import TrialSettings
 from policy.grpo import GrpoSettings
 from policy.models import ModelSettings
 from policy.rewards import RewardSettings
@@ -33,7 +35,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a run depends on.
 
     env: the boards of the first stage. warmup_env: the boards of the warm-up. horizon: the longest plan, in steps, that
-    the policy may answer with.
+    the policy may answer with. budget: the tokens that may be generated in training, in trials and by the engineer; the
+    run ends at the step that spends the last of them, or after its stages.
     """
 
     env: EnvConfig
@@ -49,6 +52,9 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     validation: ValidationSettings = ValidationSettings()
     modules: Modules = Modules()
     guard: GuardSettings = GuardSettings()
+    trial: TrialSettings = TrialSettings()
+    rollback: RollbackSettings = RollbackSettings()
+    budget: Count | None = None
 
     def __post_init__(self) -> None:
         if self.teacher not in TEACHERS:

@@ -1,5 +1,6 @@
 """The steps of a run: each makes one file or folder of it."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,18 +91,23 @@ def make_boards(settings: RunSettings, stage: Stage, number: int) -> None:
     write_rows(stage.boards, rows_of(made, env))
 
 
-def train(settings: RunSettings, stage: Stage, previous: Stage, number: int) -> None:
-    """GRPO from the previous checkpoint; interrupted, it starts over from there."""
+def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
+    """GRPO from the previous checkpoint until `tokens` are generated; interrupted, it starts over from there."""
     model, tokenizer = load_checkpoint(previous.checkpoint)
     tasks = [task_of(row) for row in read_all(stage.boards)]
     cores = FreeCores()
+    completions, spent = settings.grpo.prompts * settings.grpo.group, 0
     with progress("GRPO", settings.grpo.steps, "steps") as bar, _log(stage.train_log) as log:
 
-        def on_step(figures: dict[str, Any]) -> None:
+        def on_step(figures: dict[str, Any]) -> bool:
+            nonlocal spent
+            generated = round(completions * figures["completions/mean_length"])
+            spent += generated
             bar.update()
             bar.set_postfix(reward=f"{figures['reward']:.2f}", valid=f"{figures['valid']:.2f}")
-            log(figures)
+            log(figures | {"tokens": generated})
             cores.adapt()
+            return spent >= tokens
 
         model = train_grpo(
             model,
@@ -124,7 +130,8 @@ def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
     with progress("validation", len(tasks), "boards") as bar:
         verdicts, plans = evaluate(model, tokenizer, tasks, horizon=settings.horizon, on_progress=bar.update)
     shown = _examples(held_out, verdicts, plans)
-    write(stage.validation, Validation(outcomes_by_size(tasks, verdicts), shown))
+    valid = "".join("01"[int(failure == Failure.NONE)] for failure in np.asarray(verdicts.failure))
+    write(stage.validation, Validation(outcomes_by_size(tasks, verdicts), shown, valid))
 
 
 def _examples(rows: list[Row], verdicts: Verdict, plans: np.ndarray) -> list[Example]:

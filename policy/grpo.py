@@ -47,9 +47,9 @@ def train_grpo(
     horizon: int,
     seed: int,
     scratch: Path,
-    on_step: Callable[[dict[str, Any]], None] = lambda log: None,
+    on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
 ) -> PreTrainedModel:
-    """Trains `model` in place on `tasks`, one pass; `on_step` is told of TRL's log of each step.
+    """Trains `model` in place on `tasks`, one pass; `on_step` is told of TRL's log of each step, and True ends it there.
 
     Beside TRL's own figures the log holds the share of each failure (`failure/NAME`), of valid plans (`valid`) and of
     groups whose rewards are all equal (`frac_reward_zero_std`). Raises InputError where the tasks do not fill a step,
@@ -115,11 +115,11 @@ def _reward_function(tasks: list[Task], settings: RewardSettings, horizon: int) 
 
 
 class _Report(TrainerCallback):
-    """Hands every step's log on, and prints nothing."""
+    """Hands every step's log on, prints nothing, and ends the training when told to."""
 
-    def __init__(self, on_step: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, on_step: Callable[[dict[str, Any]], bool | None]) -> None:
         self.on_step = on_step
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        if logs and "reward" in logs:
-            self.on_step({"step": state.global_step, **logs})
+        if logs and "reward" in logs and self.on_step({"step": state.global_step, **logs}):
+            control.should_training_stop = True

@@ -8,7 +8,7 @@ from tiny import ENV, tiny_run
 
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
-from experiments import loop
+from experiments import deciding
 from experiments.runs import RunFolder
 
 
@@ -18,6 +18,7 @@ def before_the_first_decision(teacher: str, folder: RunFolder) -> RunFolder:
     shutil.rmtree(folder.stage(1).folder)
     folder.stage(0).done.unlink()
     folder.stage(0).proposal.unlink()
+    folder.stage(0).trial.unlink(missing_ok=True)
     return folder
 
 
@@ -36,7 +37,7 @@ GARBAGE = {
 @pytest.mark.parametrize("name", GARBAGE)
 def test_an_answer_that_is_garbage_is_recorded_as_refused_and_the_config_kept(tmp_path, monkeypatch, name):
     run = before_the_first_decision("self", RunFolder(tmp_path / "run"))
-    monkeypatch.setattr(loop, "answer_under_grammar", lambda *_: GARBAGE[name])
+    monkeypatch.setattr(deciding, "answer_under_grammar", lambda *_: GARBAGE[name])
     run_loop(tiny_run(teacher="self"), run)
     for number in (0, 1):
         found = decision(run, number)
@@ -51,7 +52,7 @@ def test_a_config_whose_boards_cannot_be_found_is_refused_and_the_old_one_kept(t
         raise InputError("0 of 1 3x3 boards found; change wait_ratio of size 3")
 
     run = before_the_first_decision("random", RunFolder(tmp_path / "run"))
-    monkeypatch.setattr(loop, "check_reachable", unreachable)
+    monkeypatch.setattr(deciding, "check_reachable", unreachable)
     run_loop(tiny_run(teacher="random"), run)
     assert decision(run, 0).verdict.reasons == ["0 of 1 3x3 boards found; change wait_ratio of size 3"]
     assert run.stage(1).config() == ENV

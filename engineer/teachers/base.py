@@ -11,12 +11,16 @@ from engineer.evidence import Evidence
 
 
 class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a teacher was asked and answered, word for word; `delta` is None, with an `error`, if it cannot be used."""
+    """What a teacher was asked and answered, word for word; `delta` is None, with an `error`, if it cannot be used.
+
+    tokens: what a model generated for it.
+    """
 
     prompt: str
     answer: str
     delta: ConfigDelta | None
     error: str = ""
+    tokens: int = 0
 
 
 class Teacher(Protocol):

@@ -27,6 +27,6 @@ class SelfTeacher(Stateless):
         # Whatever came back must go into a file: what is no text is spelled out.
         told = " ".join(prompt), " ".join(map(str, answer)).encode(errors="backslashreplace").decode()
         try:
-            return Proposal(*told, delta=tokens_delta(answer))
+            return Proposal(*told, delta=tokens_delta(answer), tokens=len(answer))
         except InputError as error:
-            return Proposal(*told, delta=None, error=str(error))
+            return Proposal(*told, delta=None, error=str(error), tokens=len(answer))

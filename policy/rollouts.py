@@ -1,0 +1,50 @@
+"""Sampled plans, several a board: how often a policy succeeds on each, and what that cost in tokens."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from core_jax.types import Failure
+from policy.boards import Task
+from policy.evaluation import answer_length
+from policy.rewards import judge
+from policy.sampling import answer_tasks
+
+
+def roll_out(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    tasks: list[Task],
+    *,
+    samples: int,
+    horizon: int,
+    temperature: float,
+    seed: int,
+    on_progress: Callable[[int], None] = lambda plans: None,
+) -> tuple[np.ndarray, int]:
+    """Of `samples` plans for each task how many are valid, int [B], and the tokens of all answers, their ends included.
+
+    Torch is seeded, and its state put back.
+    """
+    repeated = [task for task in tasks for _ in range(samples)]
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        answers = answer_tasks(
+            model,
+            tokenizer,
+            repeated,
+            max_new_tokens=answer_length(horizon),
+            temperature=temperature,
+            on_progress=on_progress,
+        )
+    verdicts, _ = judge(repeated, answers, horizon)
+    valid = (np.asarray(verdicts.failure) == Failure.NONE).reshape(len(tasks), samples)
+    return valid.sum(axis=1), sum(_length(answer, tokenizer) for answer in answers)
+
+
+def _length(answer: list[int], tokenizer: PreTrainedTokenizerFast) -> int:
+    """Tokens up to the end, what a batch pads behind it left out."""
+    end = tokenizer.eos_token_id
+    return answer.index(end) + 1 if end in answer else len(answer)
