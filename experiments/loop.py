@@ -23,12 +23,7 @@ RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 def run(settings: RunSettings, folder: RunFolder) -> None:
     """Runs, or goes on with, the whole loop in `folder`. Raises InputError where the folder holds another run."""
     folder.open(settings)
-    held_out = steps.held_out_set(settings, folder.validation)
-    if not folder.warmup.done.exists():
-        say(f"warm-up: {settings.warmup.steps} steps on certified plans")
-        begun = time.monotonic()
-        steps.warm_up(settings, folder.warmup, held_out)
-        _mark_done(folder.warmup, begun)
+    held_out = prepare(settings, folder)
     for number in range(settings.stages):
         stage = folder.stage(number)
         if not stage.done.exists():
@@ -39,6 +34,17 @@ def run(settings: RunSettings, folder: RunFolder) -> None:
             begun = time.monotonic()
             _run_stage(settings, folder, number, held_out)
             _mark_done(stage, begun)
+
+
+def prepare(settings: RunSettings, folder: RunFolder) -> list[Row]:
+    """The held-out set, which is returned, and the warm-up of an opened folder."""
+    held_out = steps.held_out_set(settings, folder.validation)
+    if not folder.warmup.done.exists():
+        say(f"warm-up: {settings.warmup.steps} steps on certified plans")
+        begun = time.monotonic()
+        steps.warm_up(settings, folder.warmup, held_out)
+        _mark_done(folder.warmup, begun)
+    return held_out
 
 
 def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: list[Row]) -> None:
