@@ -8,20 +8,19 @@ import importlib.metadata
 import shutil
 import time
 
-import numpy as np
+import jax
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
+from core_jax.decoding import read_raw
 from core_jax.formats import Row
-from core_jax.generator import check_reachable
-from engineer.evidence import Evidence, Round, gather
-from engineer.guard import GuardVerdict, judge
-from engineer.teachers.base import Proposal
-from engineer.teachers.registry import make_teacher
+from core_jax.generator import can_draw
+from engineer.evidence import Evidence, read_evidence
+from engineer.negotiation import negotiate
+from engineer.teachers.registry import Tools, make_teacher
 from engineer.teachers.self import Allowed
 from experiments import steps
+from experiments.facts import gather
 from experiments.progress import say
-from experiments.runs import Decision, Done, RunFolder, Stage, Validation, read, write
+from experiments.runs import Decision, Done, RunFolder, Stage, read, write
 from experiments.settings import RunSettings, seed_for
 from policy.models import load_checkpoint
 from policy.sampling import answer_under_grammar
@@ -65,41 +64,25 @@ def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: 
 
 
 def _gather_evidence(settings: RunSettings, folder: RunFolder, number: int) -> Evidence:
-    rounds = [
-        Round(stage.config(), read(stage.validation, Validation).sizes)
-        for stage in (folder.stage(earlier) for earlier in range(number + 1))
-    ]
-    *past, now = rounds
-    return gather(now.config, now.outcomes, past, number, settings.stages, settings.modules)
+    return gather(settings, [folder.stage(earlier) for earlier in range(number + 1)])
 
 
 def _decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
     """Asks the teacher, lets the guard judge; what cannot be used keeps the config and is recorded."""
     stage = folder.stage(number)
-    evidence, config = read(stage.evidence, Evidence), stage.config()
-    teacher = make_teacher(settings.teacher, lambda prompt, allowed: _ask_checkpoint(stage, prompt, allowed))
+    evidence, config = read_evidence(read_raw(stage.evidence), str(stage.evidence)), stage.config()
+    tools = Tools(settings.evidence, lambda prompt, allowed: _ask_checkpoint(stage, prompt, allowed))
+    teacher = make_teacher(settings.teacher, tools, settings.teacher_options)
     if number:
         teacher.load_state_dict(read(folder.stage(number - 1).proposal, Decision).teacher_state)
-    rng = np.random.default_rng(seed_for(settings.seed, f"stage {number} teacher"))
-    proposal = teacher.propose(evidence, config, rng)
-    return Decision(settings.teacher, proposal, _judged(settings, config, proposal), teacher.state_dict())
+    key = jax.random.key(seed_for(settings.seed, f"stage {number} teacher"))
+    *refused, last = negotiate(teacher, evidence, config, key, settings.guard, can_draw)
+    return Decision(settings.teacher, last.proposal, last.verdict, teacher.state_dict(), refused)
 
 
 def _ask_checkpoint(stage: Stage, prompt: list[str], allowed: Allowed) -> list[str]:
     model, tokenizer = load_checkpoint(stage.checkpoint)
     return answer_under_grammar(model, tokenizer, prompt, allowed)
-
-
-def _judged(settings: RunSettings, config: EnvConfig, proposal: Proposal) -> GuardVerdict:
-    """The guard's verdict, and beyond its ranges the generator's: a config whose boards cannot be found is refused."""
-    if proposal.delta is None:
-        return GuardVerdict("refused", [proposal.error], config)
-    verdict = judge(config, proposal.delta, settings.guard)
-    try:
-        check_reachable(verdict.config, seed_for(settings.seed, "reachable"))
-    except InputError as error:
-        return GuardVerdict("refused", [str(error)], config)
-    return verdict
 
 
 def _mark_done(stage: Stage, begun: float) -> None:

@@ -2,8 +2,8 @@
 
     config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html
 
-A stage holds env.json, boards.parquet, checkpoint/, train.jsonl, validation.json, evidence.json, proposal.json, and
-done.json, the marker that makes it count.
+A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, groups.jsonl, validation.json,
+evidence.json, proposal.json, and done.json, the marker that makes it count.
 """
 
 from contextlib import AbstractContextManager
@@ -18,11 +18,13 @@ from core_jax.errors import InputError
 from core_jax.files import locked, write_atomically
 from core_jax.formats import Row
 from core_jax.outcomes import Outcomes
+from engineer.evidence import SizeStatistics
 from engineer.guard import GuardVerdict
+from engineer.negotiation import Attempt
 from engineer.teachers.base import Proposal
 from experiments.settings import RunSettings
 
-FORMAT = 1
+FORMAT = 2
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -44,19 +46,33 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """validation.json: the outcomes on the held-out set per map size, and some plans to look at."""
+    """validation.json: the outcomes on the held-out set per map size, and some plans to look at.
+
+    forced: the outcomes on those of the boards that force a wait.
+    """
 
     sizes: dict[int, Outcomes]
     examples: list[Example]
+    forced: dict[int, Outcomes] = {}
+
+
+class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """sampled.json: what a stage's boards are really like."""
+
+    sizes: dict[int, SizeStatistics]
 
 
 class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """proposal.json: who proposed what, what the guard made of it, and the teacher's state afterwards."""
+    """proposal.json: who proposed what, what the guard made of it, and the teacher's state afterwards.
+
+    refused: earlier tries of this stage, each refused.
+    """
 
     teacher: str
     proposal: Proposal
     verdict: GuardVerdict
     teacher_state: dict[str, Any]
+    refused: list[Attempt] = []
 
 
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,9 +88,11 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.env = folder / "env.json"
+        self.sampled = folder / "sampled.json"
         self.boards = folder / "boards.parquet"
         self.checkpoint = folder / "checkpoint"
         self.train_log = folder / "train.jsonl"
+        self.groups = folder / "groups.jsonl"
         self.validation = folder / "validation.json"
         self.evidence = folder / "evidence.json"
         self.proposal = folder / "proposal.json"
