@@ -48,4 +48,4 @@ def _trained(stage: Stage) -> int:
 
 
 def _asked(decision: Decision) -> int:
-    return sum(judged.tokens for judged in (decision.proposal, *(other.proposal for other in decision.others)))
+    return decision.proposal.tokens + sum(attempt.proposal.tokens for attempt in decision.refused)

@@ -2,8 +2,9 @@
 
     config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html
 
-A stage holds env.json, boards.parquet, checkpoint/, train.jsonl, validation.json, rollback.json, evidence.json,
-proposal.json, trial.json where there was something to try, and done.json, the marker that makes it count.
+A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, groups.jsonl, validation.json,
+rollback.json, evidence.json, proposal.json, trial.json where there was something to try, and done.json, the marker that
+makes it count.
 """
 
 from contextlib import AbstractContextManager
@@ -18,13 +19,15 @@ from core_jax.errors import InputError
 from core_jax.files import locked, write_atomically
 from core_jax.formats import Row
 from core_jax.outcomes import Outcomes
+from engineer.evidence import SizeStatistics
 from engineer.guard import GuardVerdict
+from engineer.negotiation import Attempt
 from engineer.rollback import Comparison
 from engineer.teachers.base import Proposal
 from engineer.trial import Tried
 from experiments.settings import RunSettings
 
-FORMAT = 1
+FORMAT = 2
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -48,12 +51,20 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """validation.json: the outcomes on the held-out set per map size, and some plans to look at.
 
-    valid: a digit for each board in the order of the set, 1 where the plan is valid.
+    forced: the outcomes on those of the boards that force a wait. valid: a digit for each board in the order of the
+    set, 1 where the plan is valid.
     """
 
     sizes: dict[int, Outcomes]
     examples: list[Example]
+    forced: dict[int, Outcomes]
     valid: str
+
+
+class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """sampled.json: what a stage's boards are really like."""
+
+    sizes: dict[int, SizeStatistics]
 
 
 class Rollback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,24 +79,17 @@ class Rollback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weights: str
 
 
-class Judged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An answer of the teacher and the guard's verdict on it."""
-
-    proposal: Proposal
-    verdict: GuardVerdict
-
-
 class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """proposal.json: who proposed what, what the guard made of it, and the teacher's state afterwards.
 
-    others: further proposals, to be tried beside the first.
+    refused: earlier tries of this stage, each refused.
     """
 
     teacher: str
     proposal: Proposal
     verdict: GuardVerdict
     teacher_state: dict[str, Any]
-    others: list[Judged] = []
+    refused: list[Attempt] = []
 
 
 class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,9 +113,11 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.env = folder / "env.json"
+        self.sampled = folder / "sampled.json"
         self.boards = folder / "boards.parquet"
         self.checkpoint = folder / "checkpoint"
         self.train_log = folder / "train.jsonl"
+        self.groups = folder / "groups.jsonl"
         self.validation = folder / "validation.json"
         self.rollback = folder / "rollback.json"
         self.evidence = folder / "evidence.json"

@@ -11,10 +11,10 @@ from core_jax.config import MAX_TOKEN_SIZE, EnvConfig
 from core_jax.decoding import convert
 from core_jax.errors import InputError
 from core_jax.ranges import Count, HoleRatio, Natural, Share
-from engineer.evidence import Modules
 from engineer.guard import GuardSettings
+from engineer.modules import EvidenceSettings
 from engineer.rollback import RollbackSettings
-from engineer.teachers.registry import TEACHERS
+from engineer.teachers.registry import check_teacher
 from engineer.trial import TrialSettings
 from policy.grpo import GrpoSettings
 from policy.models import ModelSettings
@@ -35,8 +35,9 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a run depends on.
 
     env: the boards of the first stage. warmup_env: the boards of the warm-up. horizon: the longest plan, in steps, that
-    the policy may answer with. budget: the tokens that may be generated in training, in trials and by the engineer; the
-    run ends at the step that spends the last of them, or after its stages.
+    the policy may answer with. teacher_options: what its class may be set to. evidence: what an engineer is shown.
+    budget: the tokens that may be generated in training, in trials and by the engineer; the run ends at the step that
+    spends the last of them, or after its stages.
     """
 
     env: EnvConfig
@@ -44,21 +45,21 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: Natural = 0
     stages: Count = 3
     teacher: str = "self"
+    teacher_options: dict[str, Any] = {}
     horizon: Count = 16
     model: ModelSettings = ModelSettings()
     warmup: WarmupSettings = WarmupSettings()
     grpo: GrpoSettings = GrpoSettings()
     reward: RewardSettings = RewardSettings()
     validation: ValidationSettings = ValidationSettings()
-    modules: Modules = Modules()
+    evidence: EvidenceSettings = EvidenceSettings()
     guard: GuardSettings = GuardSettings()
     trial: TrialSettings = TrialSettings()
     rollback: RollbackSettings = RollbackSettings()
     budget: Count | None = None
 
     def __post_init__(self) -> None:
-        if self.teacher not in TEACHERS:
-            raise ValueError(f"teacher is {self.teacher!r}; choose from {', '.join(TEACHERS)}")
+        check_teacher(self.teacher, self.teacher_options)
         if large := [size for size in (*self.env.sizes, *self.warmup_env.sizes) if size > MAX_TOKEN_SIZE]:
             raise ValueError(f"env.sizes.{large[0]}: boards to train on are at most {MAX_TOKEN_SIZE}x{MAX_TOKEN_SIZE}")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:

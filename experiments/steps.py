@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jax
 import msgspec
 import numpy as np
 from transformers import PreTrainedTokenizerFast
@@ -14,11 +15,13 @@ from core_jax.config import EnvConfig
 from core_jax.files import replacing
 from core_jax.formats import Row, plan_of, read_all, rows_of, write_rows
 from core_jax.generator import generate
+from core_jax.groups import Group
 from core_jax.types import FAILURE_NAMES, Failure, Verdict
 from engineer.synthetic import synthetic_examples
 from engineer.tokens import ENGINEER_TOKENS
+from experiments.facts import statistics_of_boards
 from experiments.progress import progress
-from experiments.runs import Example, Stage, Validation, write
+from experiments.runs import Example, Sampled, Stage, Validation, write
 from experiments.settings import RunSettings, seed_for
 from experiments.threads import FreeCores
 from policy.boards import task_of
@@ -79,16 +82,21 @@ def warm_up(settings: RunSettings, warmup: Stage, held_out: list[Row]) -> None:
 
 def _engineer_examples(settings: RunSettings, tokenizer: PreTrainedTokenizerFast) -> list[tuple[list[int], list[int]]]:
     rng = np.random.default_rng(seed_for(settings.seed, "synthetic evidence"))
-    pairs = synthetic_examples(SYNTHETIC, settings.env, settings.modules, settings.stages, rng)
+    pairs = synthetic_examples(SYNTHETIC, settings.env, settings.stages, rng)
     return [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in pairs]
 
 
 def make_boards(settings: RunSettings, stage: Stage, number: int) -> None:
-    """A stage's boards: they depend on its config and seed alone."""
+    """A stage's boards, which depend on its config and seed alone, and what they are like."""
     env, count = stage.config(), settings.grpo.boards
     with progress("boards", count, "boards") as bar:
         made = generate(env, seed_for(settings.seed, f"stage {number} boards"), count, bar.update)
-    write_rows(stage.boards, rows_of(made, env))
+    rows = rows_of(made, env)
+    write(
+        stage.sampled,
+        Sampled(statistics_of_boards(rows, [part for batch in made.values() for part in batch.acceptance])),
+    )
+    write_rows(stage.boards, rows)
 
 
 def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
@@ -97,7 +105,11 @@ def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tok
     tasks = [task_of(row) for row in read_all(stage.boards)]
     cores = FreeCores()
     completions, spent = settings.grpo.prompts * settings.grpo.group, 0
-    with progress("GRPO", settings.grpo.steps, "steps") as bar, _log(stage.train_log) as log:
+    with (
+        progress("GRPO", settings.grpo.steps, "steps") as bar,
+        _log(stage.train_log) as log,
+        _log(stage.groups) as log_group,
+    ):
 
         def on_step(figures: dict[str, Any]) -> bool:
             nonlocal spent
@@ -109,6 +121,10 @@ def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tok
             cores.adapt()
             return spent >= tokens
 
+        def on_groups(groups: list[Group]) -> None:
+            for group in groups:
+                log_group(msgspec.structs.asdict(group))
+
         model = train_grpo(
             model,
             tokenizer,
@@ -119,6 +135,7 @@ def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tok
             seed=seed_for(settings.seed, f"stage {number} GRPO"),
             scratch=stage.scratch,
             on_step=on_step,
+            on_groups=on_groups,
         )
     save_checkpoint(stage.checkpoint, model, tokenizer)
 
@@ -130,8 +147,11 @@ def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
     with progress("validation", len(tasks), "boards") as bar:
         verdicts, plans = evaluate(model, tokenizer, tasks, horizon=settings.horizon, on_progress=bar.update)
     shown = _examples(held_out, verdicts, plans)
+    forced = np.flatnonzero([task.wait_required for task in tasks])
+    waiting = jax.tree.map(lambda field: np.asarray(field)[forced], verdicts)
+    of_forced = outcomes_by_size([tasks[i] for i in forced], waiting)
     valid = "".join("01"[int(failure == Failure.NONE)] for failure in np.asarray(verdicts.failure))
-    write(stage.validation, Validation(outcomes_by_size(tasks, verdicts), shown, valid))
+    write(stage.validation, Validation(outcomes_by_size(tasks, verdicts), shown, of_forced, valid))
 
 
 def _examples(rows: list[Row], verdicts: Verdict, plans: np.ndarray) -> list[Example]:

@@ -1,7 +1,7 @@
 """A study: many runs from one warm-up under one budget of tokens, in one folder that any kill leaves fit to go on.
 
-    study.json   what is run      start/   the warm-up      runs/ARM-sSEED/   the runs      trial.json   configs tried
-    results.json table.txt study.svg   what came of it
+study.json   what is run      start/   the warm-up      runs/ARM-sSEED/   the runs      trial.json   configs tried
+results.json table.txt study.svg   what came of it
 """
 
 import os
@@ -18,7 +18,7 @@ from core_jax.config import EnvConfig, SizeConfig
 from core_jax.decoding import convert, read_config, read_raw
 from core_jax.errors import InputError
 from core_jax.files import replacing, replacing_folder
-from core_jax.generator import check_reachable
+from core_jax.generator import can_draw
 from core_jax.ranges import Count, HoleRatio, Natural, Share
 from experiments.loop import prepare
 from experiments.runs import RunFolder, Trial, read, write
@@ -152,9 +152,7 @@ def predicted(folder: StudyFolder) -> Trial:
     return read(folder.trial, Trial)
 
 
-def _runs(
-    name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec, where: str
-) -> Iterator[Planned]:
+def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec, where: str) -> Iterator[Planned]:
     seeds = convert(arm.get("seeds", spec.seeds), tuple[Natural, ...], where, "seeds")
     changes = {key: value for key, value in arm.items() if key != "seeds"}
     for seed in seeds:
@@ -191,9 +189,6 @@ def _drawable(chosen: Configs, size: int, agents: int, rng: np.random.Generator)
     pairs: Sequence[tuple[float, float]] = [(hole, wait) for hole in chosen.hole_ratios for wait in chosen.wait_ratios]
     for place in rng.permutation(len(pairs)):
         hole, wait = pairs[place]
-        try:
-            check_reachable(EnvConfig.single(size, agents, hole, wait), 0)
+        if all(can_draw(size, agents, hole, forced) for forced, share in ((True, wait), (False, 1 - wait)) if share):
             return hole, wait
-        except InputError:
-            continue
     raise InputError(f"configs: no boards of {size}x{size} can be drawn at these ratios; give others")

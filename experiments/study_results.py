@@ -142,7 +142,9 @@ def table(results: Results) -> str:
     lines = [header, *(_line(arm) for arm in ordered)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     text = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines]
-    text.append(f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens a run")
+    text.append(
+        f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens a run"
+    )
     return "\n".join(text + [f"not finished: {', '.join(results.missing)}"] * bool(results.missing))
 
 
@@ -247,8 +249,13 @@ def _rank(one: Sequence[float], other: Sequence[float]) -> Rank:
     found = spearmanr(one, other)
     rng = np.random.default_rng(0)
     again = bootstrap(
-        (one, other), lambda x, y: spearmanr(x, y).statistic, paired=True, vectorized=False, method="percentile",
-        n_resamples=2000, rng=rng,
+        (one, other),
+        lambda x, y: spearmanr(x, y).statistic,
+        paired=True,
+        vectorized=False,
+        method="percentile",
+        n_resamples=2000,
+        rng=rng,
     )
     return Rank(float(found.statistic), float(found.pvalue), *map(float, again.confidence_interval))
 

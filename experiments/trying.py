@@ -1,6 +1,7 @@
 """The trial of a stage's proposals: its policy is rolled out on a few boards of each, and of the current config."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 from core_jax.config import EnvConfig
 from core_jax.formats import rows_of
@@ -39,18 +40,16 @@ def _rolled_out(
     model, tokenizer = load_checkpoint(policy.checkpoint)
     samples, tasks = settings.trial.samples, [task for part in boards.values() for task in part]
     with progress("trial", len(tasks) * samples, "plans") as bar:
-        valid, tokens = roll_out(
+        groups, tokens = roll_out(
             model,
             tokenizer,
             tasks,
-            samples=samples,
+            samples,
+            settings.reward,
             horizon=settings.horizon,
             temperature=settings.grpo.temperature,
             seed=seed,
             on_progress=bar.update,
         )
-    signals, begin = {}, 0
-    for stratum, part in boards.items():
-        signals[stratum] = signal_of(valid[begin : begin + len(part)], samples)
-        begin += len(part)
-    return signals, tokens
+    remaining = iter(groups)
+    return {stratum: signal_of(islice(remaining, len(part))) for stratum, part in boards.items()}, tokens

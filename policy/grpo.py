@@ -12,6 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast, PrinterCallba
 from trl import GRPOConfig, GRPOTrainer
 
 from core_jax.errors import InputError
+from core_jax.groups import Group
 from core_jax.ranges import Count, Positive, Weight
 from core_jax.types import FAILURE_NAMES, Failure
 from policy.boards import Task
@@ -48,8 +49,10 @@ def train_grpo(
     seed: int,
     scratch: Path,
     on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
+    on_groups: Callable[[list[Group]], None] = lambda groups: None,
 ) -> PreTrainedModel:
-    """Trains `model` in place on `tasks`, one pass; `on_step` is told of TRL's log of each step, and True ends it there.
+    """Trains `model` in place on `tasks`, one pass; `on_step` is told of TRL's log of each step, and True ends it there;
+    `on_groups` of the rollouts as they are judged, a group a board.
 
     Beside TRL's own figures the log holds the share of each failure (`failure/NAME`), of valid plans (`valid`) and of
     groups whose rewards are all equal (`frac_reward_zero_std`). Raises InputError where the tasks do not fill a step,
@@ -60,7 +63,7 @@ def train_grpo(
     prompts = [" ".join(tokenizer.convert_ids_to_tokens(encode_prompt(task.board))) for task in tasks]
     trainer = GRPOTrainer(
         model=model,
-        reward_funcs=_reward_function(tasks, reward, horizon),
+        reward_funcs=_reward_function(tasks, reward, horizon, on_groups),
         args=_arguments(settings, horizon, seed, scratch),
         train_dataset=Dataset.from_dict({"prompt": prompts, "task": list(range(len(tasks)))}),
         processing_class=tokenizer,
@@ -99,7 +102,9 @@ def _arguments(settings: GrpoSettings, horizon: int, seed: int, scratch: Path) -
     )
 
 
-def _reward_function(tasks: list[Task], settings: RewardSettings, horizon: int) -> Callable[..., list[float | None]]:
+def _reward_function(
+    tasks: list[Task], settings: RewardSettings, horizon: int, on_groups: Callable[[list[Group]], None]
+) -> Callable[..., list[float | None]]:
     def plan_reward(
         completion_ids: list[list[int]], task: list[int], log_metric: Callable[[str, float], None], **_: Any
     ) -> list[float | None]:
@@ -109,7 +114,10 @@ def _reward_function(tasks: list[Task], settings: RewardSettings, horizon: int) 
         log_metric("valid", float((failure == Failure.NONE).mean()))
         for code, name in enumerate(FAILURE_NAMES[1:], 1):
             log_metric(f"failure/{name}", float((failure == code).mean()))
-        return rewards(asked, verdicts, moves, settings).tolist()
+        earned = rewards(asked, verdicts, moves, settings)
+        boards = np.array(task)
+        on_groups([Group.of(int(i), (failure == Failure.NONE)[boards == i], earned[boards == i]) for i in set(task)])
+        return earned.tolist()
 
     return plan_reward
 

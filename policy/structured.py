@@ -40,7 +40,9 @@ def answer_in_json(
     prompt = _prompt_ids(tokenizer, messages)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        thought = _generate(model, tokenizer, prompt, settings.reasoning, settings.temperature) if settings.reasoning else []
+        thought = (
+            _generate(model, tokenizer, prompt, settings.reasoning, settings.temperature) if settings.reasoning else []
+        )
         reasoning = tokenizer.decode(thought, skip_special_tokens=True).split(THOUGHT)[0]
         bridge = (THOUGHT if "<think>" in tokenizer.decode([*prompt, *thought]) else "") + ANSWER
         begun = [*prompt, *_ids(tokenizer, reasoning + bridge)]

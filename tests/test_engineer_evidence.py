@@ -1,10 +1,12 @@
 """The evidence shows what its modules switch on, and nothing else."""
 
 import msgspec
+from engineers import view
 
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.outcomes import Outcomes
-from engineer.evidence import GUIDELINE, Evidence, Modules, Round, gather
+from engineer.evidence import GUIDELINE, Evidence, Round
+from engineer.modules import Modules
 
 OUTCOMES = Outcomes(10, 4, 3, 2, {"hole": 5, "swap_conflict": 1}, 5, 1)
 
@@ -17,7 +19,7 @@ PAST = [Round(config(hole_ratio), {5: OUTCOMES, 8: OUTCOMES}) for hole_ratio in 
 
 
 def shown(**switches: bool) -> Evidence:
-    return gather(config(0.3), {5: OUTCOMES, 8: OUTCOMES}, PAST, 3, 4, Modules(**switches))
+    return view(Modules(**switches), config(0.3), {5: OUTCOMES, 8: OUTCOMES}, PAST, 3, rounds=4)
 
 
 def test_by_default_everything_is_shown_but_the_round_0_config():
@@ -38,7 +40,7 @@ def test_history_off_leaves_no_earlier_round():
 
 
 def test_in_round_0_there_is_no_history_to_show():
-    assert gather(config(0.3), {}, [], 0, 4, Modules(default_in_history=True)).history == []
+    assert view(Modules(default_in_history=True), config(0.3), {}).history == []
 
 
 def test_failures_off_leaves_no_outcome_anywhere():

@@ -6,7 +6,6 @@ import pytest
 from loops import FILES, decision, files, finished, run_loop, state
 from tiny import ENV, tiny_run
 
-from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from experiments import deciding
 from experiments.runs import RunFolder
@@ -48,13 +47,11 @@ def test_an_answer_that_is_garbage_is_recorded_as_refused_and_the_config_kept(tm
 
 
 def test_a_config_whose_boards_cannot_be_found_is_refused_and_the_old_one_kept(tmp_path, monkeypatch):
-    def unreachable(config: EnvConfig, seed: int) -> None:
-        raise InputError("0 of 1 3x3 boards found; change wait_ratio of size 3")
-
     run = before_the_first_decision("random", RunFolder(tmp_path / "run"))
-    monkeypatch.setattr(deciding, "check_reachable", unreachable)
+    monkeypatch.setattr(deciding, "can_draw", lambda *cell: False)
     run_loop(tiny_run(teacher="random"), run)
-    assert decision(run, 0).verdict.reasons == ["0 of 1 3x3 boards found; change wait_ratio of size 3"]
+    assert decision(run, 0).verdict.reasons[0].startswith("sizes.3: no boards with hole_ratio")
+    assert len(decision(run, 0).refused) == tiny_run().guard.tries - 1
     assert run.stage(1).config() == ENV
 
 
