@@ -64,9 +64,9 @@ def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: 
         write(stage.evidence, gather_evidence(settings, folder, number))
     if not stage.proposal.exists():
         write(stage.proposal, decide(settings, folder, number))
-    if settings.trial.enabled and not stage.trial.exists() and _goes_on(settings, folder, number):
-        if trial := try_proposals(settings, folder, number):
-            write(stage.trial, trial)
+    to_try = settings.trial.enabled and not stage.trial.exists() and _goes_on(settings, folder, number)
+    if to_try and (trial := try_proposals(settings, folder, number)):
+        write(stage.trial, trial)
 
 
 def _goes_on(settings: RunSettings, folder: RunFolder, number: int) -> bool:
