@@ -8,22 +8,15 @@ import importlib.metadata
 import shutil
 import time
 
-import jax
-
-from core_jax.decoding import read_raw
 from core_jax.formats import Row
-from core_jax.generator import can_draw
-from engineer.evidence import Evidence, read_evidence
-from engineer.negotiation import negotiate
-from engineer.teachers.registry import Tools, make_teacher
-from engineer.teachers.self import Allowed
 from experiments import steps
+from experiments.costs import left, spent
+from experiments.deciding import decide, try_proposals
 from experiments.facts import gather
 from experiments.progress import say
-from experiments.runs import Decision, Done, RunFolder, Stage, read, write
-from experiments.settings import RunSettings, seed_for
-from policy.models import load_checkpoint
-from policy.sampling import answer_under_grammar
+from experiments.runs import Done, RunFolder, Stage, write
+from experiments.setbacks import compare
+from experiments.settings import RunSettings
 
 RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 
@@ -40,6 +33,9 @@ def run(settings: RunSettings, folder: RunFolder) -> None:
     for number in range(settings.stages):
         stage = folder.stage(number)
         if not stage.done.exists():
+            if left(settings.budget, spent(folder, number)) <= 0:
+                say(f"the budget of {settings.budget} tokens is spent after {number} stages")
+                return
             say(f"stage {number + 1} of {settings.stages}, teacher {settings.teacher}")
             begun = time.monotonic()
             _run_stage(settings, folder, number, held_out)
@@ -48,41 +44,29 @@ def run(settings: RunSettings, folder: RunFolder) -> None:
 
 def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: list[Row]) -> None:
     stage = folder.stage(number)
-    previous = folder.stage(number - 1) if number else folder.warmup
     if not stage.env.exists():
-        write(stage.env, read(previous.proposal, Decision).verdict.config if number else settings.env)
+        write(stage.env, folder.stage(number - 1).next_config() if number else settings.env)
     if not stage.boards.exists():
         steps.make_boards(settings, stage, number)
     if not stage.checkpoint.exists():
-        steps.train(settings, stage, previous, number)
+        tokens = left(settings.budget, spent(folder, number))
+        steps.train(settings, stage, folder.standing(number - 1), number, tokens)
     if not stage.validation.exists():
         steps.validate(settings, stage, held_out)
+    if settings.rollback.enabled and not stage.rollback.exists():
+        write(stage.rollback, compare(settings, folder, number))
     if not stage.evidence.exists():
-        write(stage.evidence, _gather_evidence(settings, folder, number))
+        write(stage.evidence, gather(settings, [folder.stage(earlier) for earlier in range(number + 1)]))
     if not stage.proposal.exists():
-        write(stage.proposal, _decide(settings, folder, number))
+        write(stage.proposal, decide(settings, folder, number))
+    if settings.trial.enabled and not stage.trial.exists() and _goes_on(settings, folder, number):
+        if trial := try_proposals(settings, folder, number):
+            write(stage.trial, trial)
 
 
-def _gather_evidence(settings: RunSettings, folder: RunFolder, number: int) -> Evidence:
-    return gather(settings, [folder.stage(earlier) for earlier in range(number + 1)])
-
-
-def _decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
-    """Asks the teacher, lets the guard judge; what cannot be used keeps the config and is recorded."""
-    stage = folder.stage(number)
-    evidence, config = read_evidence(read_raw(stage.evidence), str(stage.evidence)), stage.config()
-    tools = Tools(settings.evidence, lambda prompt, allowed: _ask_checkpoint(stage, prompt, allowed))
-    teacher = make_teacher(settings.teacher, tools, settings.teacher_options)
-    if number:
-        teacher.load_state_dict(read(folder.stage(number - 1).proposal, Decision).teacher_state)
-    key = jax.random.key(seed_for(settings.seed, f"stage {number} teacher"))
-    *refused, last = negotiate(teacher, evidence, config, key, settings.guard, can_draw)
-    return Decision(settings.teacher, last.proposal, last.verdict, teacher.state_dict(), refused)
-
-
-def _ask_checkpoint(stage: Stage, prompt: list[str], allowed: Allowed) -> list[str]:
-    model, tokenizer = load_checkpoint(stage.checkpoint)
-    return answer_under_grammar(model, tokenizer, prompt, allowed)
+def _goes_on(settings: RunSettings, folder: RunFolder, number: int) -> bool:
+    """Whether another stage follows: else there is nothing to try a proposal for."""
+    return number + 1 < settings.stages and left(settings.budget, spent(folder, number + 1)) > 0
 
 
 def _mark_done(stage: Stage, begun: float) -> None:

@@ -13,7 +13,9 @@ from core_jax.errors import InputError
 from core_jax.ranges import Count, HoleRatio, Natural, Share
 from engineer.guard import GuardSettings
 from engineer.modules import EvidenceSettings
+from engineer.rollback import RollbackSettings
 from engineer.teachers.registry import check_teacher
+from engineer.trial import TrialSettings
 from policy.grpo import GrpoSettings
 from policy.models import ModelSettings
 from policy.rewards import RewardSettings
@@ -34,6 +36,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     env: the boards of the first stage. warmup_env: the boards of the warm-up. horizon: the longest plan, in steps, that
     the policy may answer with. teacher_options: what its class may be set to. evidence: what an engineer is shown.
+    budget: the tokens that may be generated in training, in trials and by the engineer; the run ends at the step that
+    spends the last of them, or after its stages.
     """
 
     env: EnvConfig
@@ -50,6 +54,9 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     validation: ValidationSettings = ValidationSettings()
     evidence: EvidenceSettings = EvidenceSettings()
     guard: GuardSettings = GuardSettings()
+    trial: TrialSettings = TrialSettings()
+    rollback: RollbackSettings = RollbackSettings()
+    budget: Count | None = None
 
     def __post_init__(self) -> None:
         check_teacher(self.teacher, self.teacher_options)

@@ -1,5 +1,6 @@
 """The steps of a run: each makes one file or folder of it."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,22 +99,27 @@ def make_boards(settings: RunSettings, stage: Stage, number: int) -> None:
     write_rows(stage.boards, rows)
 
 
-def train(settings: RunSettings, stage: Stage, previous: Stage, number: int) -> None:
-    """GRPO from the previous checkpoint; interrupted, it starts over from there."""
+def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
+    """GRPO from the previous checkpoint until `tokens` are generated; interrupted, it starts over from there."""
     model, tokenizer = load_checkpoint(previous.checkpoint)
     tasks = [task_of(row) for row in read_all(stage.boards)]
     cores = FreeCores()
+    completions, spent = settings.grpo.prompts * settings.grpo.group, 0
     with (
         progress("GRPO", settings.grpo.steps, "steps") as bar,
         _log(stage.train_log) as log,
         _log(stage.groups) as log_group,
     ):
 
-        def on_step(figures: dict[str, Any]) -> None:
+        def on_step(figures: dict[str, Any]) -> bool:
+            nonlocal spent
+            generated = round(completions * figures["completions/mean_length"])
+            spent += generated
             bar.update()
             bar.set_postfix(reward=f"{figures['reward']:.2f}", valid=f"{figures['valid']:.2f}")
-            log(figures)
+            log(figures | {"tokens": generated})
             cores.adapt()
+            return spent >= tokens
 
         def on_groups(groups: list[Group]) -> None:
             for group in groups:
@@ -141,10 +147,11 @@ def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
     with progress("validation", len(tasks), "boards") as bar:
         verdicts, plans = evaluate(model, tokenizer, tasks, horizon=settings.horizon, on_progress=bar.update)
     shown = _examples(held_out, verdicts, plans)
+    valid = "".join("01"[int(failure == Failure.NONE)] for failure in np.asarray(verdicts.failure))
     forced = np.flatnonzero([task.wait_required for task in tasks])
     waiting = jax.tree.map(lambda field: np.asarray(field)[forced], verdicts)
     of_forced = outcomes_by_size([tasks[i] for i in forced], waiting)
-    write(stage.validation, Validation(outcomes_by_size(tasks, verdicts), shown, of_forced))
+    write(stage.validation, Validation(outcomes_by_size(tasks, verdicts), shown, valid, of_forced))
 
 
 def _examples(rows: list[Row], verdicts: Verdict, plans: np.ndarray) -> list[Example]:

@@ -48,11 +48,11 @@ def train_grpo(
     horizon: int,
     seed: int,
     scratch: Path,
-    on_step: Callable[[dict[str, Any]], None] = lambda log: None,
+    on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
     on_groups: Callable[[list[Group]], None] = lambda groups: None,
 ) -> PreTrainedModel:
-    """Trains `model` in place on `tasks`, one pass; `on_step` is told of TRL's log of each step, `on_groups` of the
-    rollouts as they are judged, a group a board.
+    """Trains `model` in place on `tasks`, one pass; `on_step` is told of TRL's log of a step, and True ends it there,
+    `on_groups` of the rollouts as they are judged, a group a board.
 
     Beside TRL's own figures the log holds the share of each failure (`failure/NAME`), of valid plans (`valid`) and of
     groups whose rewards are all equal (`frac_reward_zero_std`). Raises InputError where the tasks do not fill a step,
@@ -123,11 +123,11 @@ def _reward_function(
 
 
 class _Report(TrainerCallback):
-    """Hands every step's log on, and prints nothing."""
+    """Hands every step's log on, prints nothing, and ends the training when told to."""
 
-    def __init__(self, on_step: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, on_step: Callable[[dict[str, Any]], bool | None]) -> None:
         self.on_step = on_step
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        if logs and "reward" in logs:
-            self.on_step({"step": state.global_step, **logs})
+        if logs and "reward" in logs and self.on_step({"step": state.global_step, **logs}):
+            control.should_training_stop = True
