@@ -6,28 +6,25 @@ alone differ by no chance of sampling.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from core_jax.config import EnvConfig, holes_of
 from core_jax.generator import Stratum
+from core_jax.groups import Group
 from core_jax.ranges import Count
 
 FEWEST = 4  # boards of a stratum, however small its share
 
 
 class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether proposals are tried, on about so many boards a config, with so many sampled plans a board.
-
-    proposals: how many the teacher is asked for, so that the best is chosen.
-    """
+    """Whether proposals are tried, on about so many boards a config, with so many sampled plans a board."""
 
     enabled: bool = True
     boards: Count = 200
     samples: int = 4
-    proposals: Count = 1
 
     def __post_init__(self) -> None:
         if self.samples < 2:
@@ -79,17 +76,18 @@ def boards_to_try(configs: Sequence[EnvConfig], settings: TrialSettings) -> dict
     return {stratum: max(FEWEST, math.ceil(settings.boards * share)) for stratum, share in wanted.items()}
 
 
-def signal_of(valid: np.ndarray, samples: int) -> Signal:
-    """The signal of boards of which so many [B] of `samples` plans each are valid.
+def signal_of(groups: Iterable[Group]) -> Signal:
+    """The signal of boards from the plans sampled on each, at least two a board.
 
     p (1 - p) is estimated by x (G - x) / (G (G - 1)), the share of ordered pairs of plans of which only the first is
-    valid (the learnability of SFL, arXiv 2408.15099, without the bias of small groups).
+    valid: the learnability of SFL (arXiv 2408.15099) without the bias of small groups.
     """
-    failed = samples - valid
+    counts = np.array([(group.valid, group.completions) for group in groups])
+    valid, plans = counts.T
     return Signal(
-        valid=float(np.mean(valid / samples)),
-        informative=float(np.mean((valid > 0) & (failed > 0))),
-        variance=float(np.mean(valid * failed / (samples * (samples - 1)))),
+        valid=float(np.mean(valid / plans)),
+        informative=float(np.mean((valid > 0) & (valid < plans))),
+        variance=float(np.mean(valid * (plans - valid) / (plans * (plans - 1)))),
     )
 
 

@@ -1,23 +1,18 @@
 """The command line: `lakewright COMMAND ...`."""
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-import jax
-
 from core_jax.errors import InputError
 from experiments import commands
+from experiments.libraries import keep_compiled_programs
 
 # grpo.steps=10, or --grpo.steps=10: a setting of a run, wherever it stands on the line
 OVERRIDE = re.compile(r"^(--[a-z_]+(\.\w+)+|[a-z_]+(\.\w+)*)=")
-
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "jax"  # compiled programs
-
 
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
@@ -32,9 +27,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command: 0 done, 1 failed or rows left out, 2 bad input."""
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(CACHE))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    keep_compiled_programs()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     overrides = [argument for argument in arguments if OVERRIDE.match(argument)]
     options = build_parser().parse_args([argument for argument in arguments if argument not in overrides])
@@ -66,6 +59,7 @@ def build_parser() -> Parser:
     _verify(add)
     _run(add)
     _report(add)
+    _study(add)
     _bench(add)
     _benchmark(add)
     return parser
@@ -141,6 +135,20 @@ def _report(add: argparse._SubParsersAction) -> None:
         add, "report", commands.report, "print a run's table and write its report.html", "lakewright report runs/demo"
     )
     command.add_argument("folder", metavar="DIR", type=Path, help="the run folder")
+    _json(command)
+
+
+def _study(add: argparse._SubParsersAction) -> None:
+    command = _command(
+        add,
+        "study",
+        commands.study,
+        "compare teachers from one warm-up under one budget, or go on with it",
+        "lakewright study cpu --out studies/cpu --workers 2",
+    )
+    command.add_argument("spec", metavar="SPEC", type=Path, help="a spec, .toml or .json, or the name of one of ours")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of the study")
+    command.add_argument("--workers", type=int, default=1, help="runs at a time, each in its process (default 1)")
     _json(command)
 
 

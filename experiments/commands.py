@@ -1,10 +1,8 @@
 """What each command does; options come parsed, bad input is raised as InputError."""
 
 import argparse
-import os
 import sys
 import time
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,7 @@ from core_jax.files import write_atomically
 from core_jax.formats import SCHEMA, PlanRow, Row, check_plan, ending, read_rows, rows_of
 from core_jax.manifest import beside, manifest_of, prng
 from experiments.chunks import Part, Parts, job_of, parts_of, work_in_parts
+from experiments.libraries import prepare_training
 from experiments.plans import PlanIndex
 from experiments.progress import progress, say
 
@@ -113,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     named = {"teacher": options.teacher, "seed": options.seed}
     overrides = [f"{name}={value}" for name, value in named.items() if value is not None]
     settings = load_settings(options.preset, overrides + options.overrides)
-    _prepare_training()
+    prepare_training()
     from experiments.loop import run as run_loop
     from experiments.runs import RunFolder
 
@@ -128,6 +127,21 @@ def report(options: argparse.Namespace) -> int:
     from experiments.runs import RunFolder
 
     return _show(RunFolder(options.folder), options.json)
+
+
+def study(options: argparse.Namespace) -> int:
+    """Runs a study in a folder, or goes on with it, and prints its table; 1 where a run failed."""
+    if options.workers < 1:
+        raise InputError(f"--workers is {options.workers}; give at least 1")
+    prepare_training()
+    from experiments.study_results import table
+    from experiments.studying import run_study
+
+    results, failures = run_study(options.spec, options.out, options.workers)
+    print(msgspec.json.encode(results).decode() if options.json else table(results))
+    for name, error in failures.items():
+        print(f"lakewright: {name}: {error}", file=sys.stderr)
+    return 1 if failures else 0
 
 
 def bench(options: argparse.Namespace) -> int:
@@ -205,18 +219,6 @@ def _told(options: argparse.Namespace, parts: Parts, *counts: str) -> int:
     result = {name: parts.tally[name] for name in (*counts, "bad_rows")}
     _tell(options, {**result, "out": str(options.out)})
     return 1 if result["bad_rows"] else 0
-
-
-def _prepare_training() -> None:
-    """Settles what must be known before the training libraries are imported: no hub, no chatter of their own."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # a GPU is shared with torch
-    warnings.filterwarnings("ignore", category=FutureWarning)
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
 
 
 def _tell(options: argparse.Namespace, result: dict[str, Any]) -> None:

@@ -48,5 +48,4 @@ def _trained(stage: Stage) -> int:
 
 
 def _asked(decision: Decision) -> int:
-    attempts = [*decision.others, *decision.refused]
-    return sum(judged.tokens for judged in (decision.proposal, *(attempt.proposal for attempt in attempts)))
+    return decision.proposal.tokens + sum(attempt.proposal.tokens for attempt in decision.refused)

@@ -11,8 +11,7 @@ import time
 from core_jax.formats import Row
 from experiments import steps
 from experiments.costs import left, spent
-from experiments.deciding import decide, try_proposals
-from experiments.facts import gather
+from experiments.deciding import decide, gather_evidence, try_proposals
 from experiments.progress import say
 from experiments.runs import Done, RunFolder, Stage, write
 from experiments.setbacks import compare
@@ -24,12 +23,7 @@ RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 def run(settings: RunSettings, folder: RunFolder) -> None:
     """Runs, or goes on with, the whole loop in `folder`. Raises InputError where the folder holds another run."""
     folder.open(settings)
-    held_out = steps.held_out_set(settings, folder.validation)
-    if not folder.warmup.done.exists():
-        say(f"warm-up: {settings.warmup.steps} steps on certified plans")
-        begun = time.monotonic()
-        steps.warm_up(settings, folder.warmup, held_out)
-        _mark_done(folder.warmup, begun)
+    held_out = prepare(settings, folder)
     for number in range(settings.stages):
         stage = folder.stage(number)
         if not stage.done.exists():
@@ -40,6 +34,17 @@ def run(settings: RunSettings, folder: RunFolder) -> None:
             begun = time.monotonic()
             _run_stage(settings, folder, number, held_out)
             _mark_done(stage, begun)
+
+
+def prepare(settings: RunSettings, folder: RunFolder) -> list[Row]:
+    """The held-out set, which is returned, and the warm-up of an opened folder."""
+    held_out = steps.held_out_set(settings, folder.validation)
+    if not folder.warmup.done.exists():
+        say(f"warm-up: {settings.warmup.steps} steps on certified plans")
+        begun = time.monotonic()
+        steps.warm_up(settings, folder.warmup, held_out)
+        _mark_done(folder.warmup, begun)
+    return held_out
 
 
 def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: list[Row]) -> None:
@@ -56,7 +61,7 @@ def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: 
     if settings.rollback.enabled and not stage.rollback.exists():
         write(stage.rollback, compare(settings, folder, number))
     if not stage.evidence.exists():
-        write(stage.evidence, gather(settings, [folder.stage(earlier) for earlier in range(number + 1)]))
+        write(stage.evidence, gather_evidence(settings, folder, number))
     if not stage.proposal.exists():
         write(stage.proposal, decide(settings, folder, number))
     if settings.trial.enabled and not stage.trial.exists() and _goes_on(settings, folder, number):

@@ -51,14 +51,14 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """validation.json: the outcomes on the held-out set per map size, and some plans to look at.
 
-    valid: a digit for each board in the order of the set, 1 where the plan is valid. forced: the outcomes on those of
-    the boards that force a wait.
+    forced: the outcomes on those of the boards that force a wait. valid: a digit for each board in the order of the
+    set, 1 where the plan is valid.
     """
 
     sizes: dict[int, Outcomes]
     examples: list[Example]
+    forced: dict[int, Outcomes]
     valid: str
-    forced: dict[int, Outcomes] = {}
 
 
 class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,14 +82,13 @@ class Rollback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """proposal.json: who proposed what, what the guard made of it, and the teacher's state afterwards.
 
-    others: further proposals, to be tried beside the first. refused: earlier tries of this stage, each refused.
+    refused: earlier tries of this stage, each refused.
     """
 
     teacher: str
     proposal: Proposal
     verdict: GuardVerdict
     teacher_state: dict[str, Any]
-    others: list[Attempt] = []
     refused: list[Attempt] = []
 
 

@@ -82,18 +82,32 @@ def load_settings(preset: str, overrides: list[str]) -> RunSettings:
 
     Raises InputError naming the setting, its value and the remedy.
     """
-    if preset not in presets():
-        raise InputError(f"preset {preset!r} is unknown; choose from {', '.join(presets())}")
-    text = (resources.files("experiments") / "presets" / f"{preset}.toml").read_text()
-    raw = tomllib.loads(text)
+    raw = preset_table(preset)
     for override in overrides:
         _override(raw, override)
     return convert(raw, RunSettings, f"preset {preset}")
 
 
+def preset_table(preset: str) -> dict[str, Any]:
+    """The settings that a preset names. Raises InputError on an unknown one."""
+    if preset not in presets():
+        raise InputError(f"preset {preset!r} is unknown; choose from {', '.join(presets())}")
+    return tomllib.loads((resources.files("experiments") / "presets" / f"{preset}.toml").read_text())
+
+
+def merged(raw: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A table with the values of another, table by table; neither is altered."""
+    both = {name: merged(raw[name], value) for name, value in changes.items() if _tables(raw.get(name), value)}
+    return {**raw, **changes, **both}
+
+
 def seed_for(seed: int, purpose: str) -> int:
     """An independent 31-bit seed for each purpose of a run."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{purpose}".encode()).digest()[:4], "big") >> 1
+
+
+def _tables(one: Any, other: Any) -> bool:
+    return isinstance(one, dict) and isinstance(other, dict)
 
 
 def _override(raw: dict[str, Any], override: str) -> None:

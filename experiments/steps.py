@@ -147,11 +147,11 @@ def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
     with progress("validation", len(tasks), "boards") as bar:
         verdicts, plans = evaluate(model, tokenizer, tasks, horizon=settings.horizon, on_progress=bar.update)
     shown = _examples(held_out, verdicts, plans)
-    valid = "".join("01"[int(failure == Failure.NONE)] for failure in np.asarray(verdicts.failure))
     forced = np.flatnonzero([task.wait_required for task in tasks])
     waiting = jax.tree.map(lambda field: np.asarray(field)[forced], verdicts)
     of_forced = outcomes_by_size([tasks[i] for i in forced], waiting)
-    write(stage.validation, Validation(outcomes_by_size(tasks, verdicts), shown, valid, of_forced))
+    valid = "".join("01"[int(failure == Failure.NONE)] for failure in np.asarray(verdicts.failure))
+    write(stage.validation, Validation(outcomes_by_size(tasks, verdicts), shown, of_forced, valid))
 
 
 def _examples(rows: list[Row], verdicts: Verdict, plans: np.ndarray) -> list[Example]:

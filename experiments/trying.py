@@ -1,8 +1,7 @@
 """The trial of a stage's proposals: its policy is rolled out on a few boards of each, and of the current config."""
 
 from collections.abc import Sequence
-
-import numpy as np
+from itertools import islice
 
 from core_jax.config import EnvConfig
 from core_jax.formats import rows_of
@@ -45,16 +44,12 @@ def _rolled_out(
             model,
             tokenizer,
             tasks,
+            samples,
             settings.reward,
-            samples=samples,
             horizon=settings.horizon,
             temperature=settings.grpo.temperature,
             seed=seed,
             on_progress=bar.update,
         )
-    valid = np.array([group.valid for group in groups])
-    signals, begin = {}, 0
-    for stratum, part in boards.items():
-        signals[stratum] = signal_of(valid[begin : begin + len(part)], samples)
-        begin += len(part)
-    return signals, tokens
+    remaining = iter(groups)
+    return {stratum: signal_of(islice(remaining, len(part))) for stratum, part in boards.items()}, tokens

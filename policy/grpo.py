@@ -51,7 +51,7 @@ def train_grpo(
     on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
     on_groups: Callable[[list[Group]], None] = lambda groups: None,
 ) -> PreTrainedModel:
-    """Trains `model` in place on `tasks`, one pass; `on_step` is told of TRL's log of a step, and True ends it there,
+    """Trains `model` in place on `tasks`, one pass; `on_step` is told of TRL's log of a step, and True ends it there;
     `on_groups` of the rollouts as they are judged, a group a board.
 
     Beside TRL's own figures the log holds the share of each failure (`failure/NAME`), of valid plans (`valid`) and of

@@ -1,4 +1,4 @@
-"""Sampled plans, several a board: what a policy could learn from them, and what that cost in tokens."""
+"""Sampled answers to boards, several each: what a policy could learn from them."""
 
 from collections.abc import Callable
 
@@ -18,37 +18,28 @@ def roll_out(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     tasks: list[Task],
+    group: int,
     reward: RewardSettings,
     *,
-    samples: int,
     horizon: int,
-    temperature: float,
     seed: int,
-    on_progress: Callable[[int], None] = lambda plans: None,
+    temperature: float = 1.0,
+    on_progress: Callable[[int], None] = lambda answers: None,
 ) -> tuple[list[Group], int]:
-    """`samples` plans for each task: the groups in order, and the tokens of all answers, their ends included.
-
-    Torch is seeded, and its state put back.
-    """
-    repeated = [task for task in tasks for _ in range(samples)]
+    """`group` sampled answers to each task, judged as in training: the groups in order, and the tokens generated."""
+    asked = [task for task in tasks for _ in range(group)]
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         answers = answer_tasks(
             model,
             tokenizer,
-            repeated,
+            asked,
             max_new_tokens=answer_length(horizon),
             temperature=temperature,
             on_progress=on_progress,
         )
-    verdicts, moves = judge(repeated, answers, horizon)
-    valid = (np.asarray(verdicts.failure) == Failure.NONE).reshape(len(tasks), samples)
-    earned = rewards(repeated, verdicts, moves, reward).reshape(len(tasks), samples)
+    verdicts, moves = judge(asked, answers, horizon)
+    valid = (np.asarray(verdicts.failure) == Failure.NONE).reshape(-1, group)
+    earned = rewards(asked, verdicts, moves, reward).reshape(-1, group)
     groups = [Group.of(board, *row) for board, row in enumerate(zip(valid, earned, strict=True))]
-    return groups, sum(_length(answer, tokenizer) for answer in answers)
-
-
-def _length(answer: list[int], tokenizer: PreTrainedTokenizerFast) -> int:
-    """Tokens up to the end, what a batch pads behind it left out."""
-    end = tokenizer.eos_token_id
-    return answer.index(end) + 1 if end in answer else len(answer)
+    return groups, sum(token != tokenizer.pad_token_id for answer in answers for token in answer)
