@@ -51,8 +51,8 @@ def train_grpo(
     on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
     on_groups: Callable[[list[Group]], None] = lambda groups: None,
 ) -> PreTrainedModel:
-    """Trains `model` in place on `tasks`, one pass; `on_step` is told of TRL's log of each step, and ends it there
-    where it returns True; `on_groups` of the rollouts as they are judged, a group a board.
+    """Trains `model` in place on `tasks`, one pass; `on_step` is told of TRL's log of a step, and True ends it there;
+    `on_groups` of the rollouts as they are judged, a group a board.
 
     Beside TRL's own figures the log holds the share of each failure (`failure/NAME`), of valid plans (`valid`) and of
     groups whose rewards are all equal (`frac_reward_zero_std`). Raises InputError where the tasks do not fill a step,

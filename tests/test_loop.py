@@ -1,5 +1,6 @@
 """The closed loop in miniature: what it leaves, what it draws from, and what it never touches again."""
 
+import jax
 import msgspec
 import pytest
 from loops import FILES, TRIED, decision, files, finished, run_loop, state
@@ -8,7 +9,8 @@ from tiny import ENV, tiny_run
 from core_jax.config import EnvConfig, holes_of
 from core_jax.errors import InputError
 from core_jax.formats import Row, read_all
-from engineer.evidence import Evidence
+from engineer.evidence import Evidence, shown
+from engineer.modules import Modules
 from engineer.teachers.registry import TEACHERS
 from engineer.tokens import evidence_tokens, tokens_delta
 from experiments import steps
@@ -57,7 +59,13 @@ def test_every_record_can_be_read_and_tells_its_stage():
         outcomes = read(stage.validation, Validation).sizes
         evidence = read(stage.evidence, Evidence)
         assert (evidence.config, evidence.outcomes) == (stage.config(), outcomes)
-        assert (evidence.round, evidence.rounds, evidence.history) == (number, 2, [])
+        assert (evidence.round, evidence.rounds) == (number, 2)
+        assert [old.config for old in evidence.history] == [ENV][:number], "round 0 is kept, shown or not"
+        assert {cell.size for cell in evidence.groups} == set(evidence.statistics) == {3, 5}
+        assert sum(cell.groups.groups for cell in evidence.groups) == evidence.boards == 4
+        assert evidence.forced.keys() <= evidence.outcomes.keys()
+        assert evidence.training["grpo.group"] == 2
+        assert "reward" in evidence.training
         assert {size: found.boards for size, found in outcomes.items()} == {3: 4, 5: 4}
         assert set(read(stage.done, Done).versions) >= {"lakewright", "jax", "torch", "trl"}
         load_checkpoint(stage.checkpoint)
@@ -92,7 +100,8 @@ def test_the_checkpoint_itself_answers_the_evidence_in_words_of_the_delta():
     for number in (0, 1):
         asked = decision(finished("self"), number).proposal
         evidence = read(finished("self").stage(number).evidence, Evidence)
-        assert asked.prompt == " ".join(evidence_tokens(evidence))
+        view = shown(evidence, Modules(), jax.random.key(0))
+        assert asked.prompt == " ".join(evidence_tokens(view))
         assert asked.delta == tokens_delta(asked.answer.split())
         assert asked.error == ""
 

@@ -1,17 +1,28 @@
 """The teachers by name."""
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from core_jax.errors import InputError
 from engineer.modules import EvidenceSettings
+from engineer.teachers.adarft import AdaRFTTeacher
+from engineer.teachers.alp_gmm import AlpGmmTeacher
 from engineer.teachers.base import Teacher
+from engineer.teachers.domain_randomisation import DomainRandomisationTeacher
+from engineer.teachers.e2h import EasyToHardTeacher
 from engineer.teachers.fixed import FixedTeacher
+from engineer.teachers.matched_random import MatchedRandomTeacher
 from engineer.teachers.random import RandomTeacher
 from engineer.teachers.rules import RulesTeacher
+from engineer.teachers.saboteur import SaboteurTeacher
+from engineer.teachers.sec import SecTeacher
 from engineer.teachers.self import Decode, SelfTeacher
+from engineer.teachers.sfl import SflTeacher
+from engineer.teachers.static import StaticTeacher
+from engineer.teachers.thompson import ThompsonTeacher
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,8 +33,35 @@ class Tools:
     decode: Decode | None = None
 
 
-_UNPROMPTED: dict[str, Callable[..., Teacher]] = {"fixed": FixedTeacher, "random": RandomTeacher, "rules": RulesTeacher}
-TEACHERS = (*_UNPROMPTED, "self")
+def _self(tools: Tools) -> Teacher:
+    if tools.decode is None:
+        raise InputError("teacher: self has no model to ask; give a decode function")
+    return SelfTeacher(tools.decode, tools.evidence)
+
+
+def _matched_random(tools: Tools, match: str = "rules") -> Teacher:
+    if match == "matched_random":
+        raise InputError("teacher_options: match is matched_random; name another teacher")
+    return MatchedRandomTeacher(make_teacher(match, tools))
+
+
+_ALONE: dict[str, Callable[..., Teacher]] = {
+    "fixed": FixedTeacher,
+    "static": StaticTeacher,
+    "domain_randomisation": DomainRandomisationTeacher,
+    "random": RandomTeacher,
+    "rules": RulesTeacher,
+    "e2h_cosine": functools.partial(EasyToHardTeacher, "cosine"),
+    "e2h_gaussian": functools.partial(EasyToHardTeacher, "gaussian"),
+    "adarft": AdaRFTTeacher,
+    "sec": SecTeacher,
+    "thompson": ThompsonTeacher,
+    "alp_gmm": AlpGmmTeacher,
+    "sfl": SflTeacher,
+    "saboteur": SaboteurTeacher,
+}
+_WITH_TOOLS: dict[str, Callable[..., Teacher]] = {"matched_random": _matched_random, "self": _self}
+TEACHERS = (*_ALONE, *_WITH_TOOLS)
 
 
 def make_teacher(name: str, tools: Tools | None = None, options: Mapping[str, Any] | None = None) -> Teacher:
@@ -31,24 +69,27 @@ def make_teacher(name: str, tools: Tools | None = None, options: Mapping[str, An
 
     Raises InputError on an unknown name or option, naming the choices, and where a tool is missing.
     """
-    check_teacher(name, options or {})
-    if name in _UNPROMPTED:
-        return _UNPROMPTED[name](**(options or {}))
-    return _self(tools or Tools())
+    options = options or {}
+    check_teacher(name, options)
+    if name in _ALONE:
+        return _ALONE[name](**options)
+    return _WITH_TOOLS[name](tools or Tools(), **options)
 
 
 def check_teacher(name: str, options: Mapping[str, Any]) -> None:
-    """Raises InputError where there is no teacher of that name, or it knows no such option."""
+    """Raises InputError where there is no teacher of that name, or it has no such option, or not of that type."""
     if name not in TEACHERS:
         raise InputError(f"teacher: {name!r:.60} is unknown; choose from {', '.join(TEACHERS)}")
-    known = list(inspect.signature(_UNPROMPTED[name]).parameters) if name in _UNPROMPTED else []
-    if unknown := [option for option in options if option not in known]:
-        raise InputError(
-            f"teacher_options: {unknown[0]!r:.60} is unknown to {name}; choose from {', '.join(known) or 'none'}"
-        )
-
-
-def _self(tools: Tools) -> Teacher:
-    if tools.decode is None:
-        raise InputError("teacher: self has no model to ask; give a decode function")
-    return SelfTeacher(tools.decode, tools.evidence)
+    signature = inspect.signature(_ALONE.get(name) or _WITH_TOOLS[name])
+    known = {
+        option: value.default for option, value in signature.parameters.items() if option not in ("tools", "schedule")
+    }
+    for option, value in options.items():
+        if option not in known:
+            choices = ", ".join(known) or "none"
+            raise InputError(f"teacher_options: {option!r:.60} is unknown to {name}; choose from {choices}")
+        kind = type(known[option])
+        if type(value) is not kind and not (kind is float and type(value) is int):
+            raise InputError(f"teacher_options: {option} is {value!r:.60}; give a {kind.__name__}")
+    if "match" in options:
+        check_teacher(options["match"], {})
