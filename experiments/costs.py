@@ -4,20 +4,24 @@ import math
 
 import msgspec
 
-from experiments.runs import Decision, RunFolder, Stage, Trial, read
+from experiments.runs import Decision, RunFolder, Sampled, Stage, Trial, read
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """Tokens generated in training, in trials, and by the engineer. Validation, the same for all, is not charged."""
+    """Tokens generated in training, by samplers that look at rollouts, in trials, and by the engineer.
+
+    Validation, the same for all, is not charged.
+    """
 
     training: int = 0
+    sampling: int = 0
     trials: int = 0
     engineer: int = 0
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.training + self.trials + self.engineer
+        return self.training + self.sampling + self.trials + self.engineer
 
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
@@ -27,6 +31,7 @@ def spent_on(stage: Stage) -> Spent:
     """What a stage has cost so far; a step that was interrupted and will be repeated counts once."""
     return Spent(
         training=_trained(stage) if stage.checkpoint.exists() else 0,
+        sampling=read(stage.sampled, Sampled).figures["tokens"] if stage.boards.exists() else 0,
         trials=read(stage.trial, Trial).tokens if stage.trial.exists() else 0,
         engineer=_asked(read(stage.proposal, Decision)) if stage.proposal.exists() else 0,
     )

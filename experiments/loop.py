@@ -10,7 +10,8 @@ import time
 
 from core_jax.formats import Row
 from experiments import steps
-from experiments.costs import left, spent
+from experiments.boards import make_boards
+from experiments.costs import left, spent, spent_on
 from experiments.deciding import decide, gather_evidence, try_proposals
 from experiments.progress import say
 from experiments.runs import Done, RunFolder, Stage, write
@@ -52,9 +53,10 @@ def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: 
     if not stage.env.exists():
         write(stage.env, folder.stage(number - 1).next_config() if number else settings.env)
     if not stage.boards.exists():
-        steps.make_boards(settings, stage, number)
+        before = folder.stage(number - 1) if number else None
+        make_boards(settings, stage, folder.standing(number - 1), before, number)
     if not stage.checkpoint.exists():
-        tokens = left(settings.budget, spent(folder, number))
+        tokens = left(settings.budget, spent(folder, number) + spent_on(stage))
         steps.train(settings, stage, folder.standing(number - 1), number, tokens)
     if not stage.validation.exists():
         steps.validate(settings, stage, held_out)

@@ -62,9 +62,16 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """sampled.json: what a stage's boards are really like."""
+    """sampled.json: what a stage's boards are really like, which sampler chose them, and its state when it did.
+
+    figures: boards drawn anew (`fresh`), rolled out on (`scored`) and taken up again (`replayed`), and the `tokens` of
+    those rollouts.
+    """
 
     sizes: dict[int, SizeStatistics]
+    sampler: str
+    figures: dict[str, int]
+    state: dict[str, Any]
 
 
 class Rollback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,6 +5,7 @@ import tomllib
 from importlib import resources
 from typing import Annotated, Any
 
+import jax
 import msgspec
 
 from core_jax.config import MAX_TOKEN_SIZE, EnvConfig
@@ -14,6 +15,7 @@ from core_jax.ranges import Count, HoleRatio, Natural, Share
 from engineer.guard import GuardSettings
 from engineer.modules import EvidenceSettings
 from engineer.rollback import RollbackSettings
+from engineer.samplers.registry import SamplerSettings
 from engineer.teachers.registry import check_teacher
 from engineer.trial import TrialSettings
 from policy.grpo import GrpoSettings
@@ -36,6 +38,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     env: the boards of the first stage. warmup_env: the boards of the warm-up. horizon: the longest plan, in steps, that
     the policy may answer with. teacher_options: what its class may be set to. evidence: what an engineer is shown.
+    sampler: how the boards of a stage are chosen.
     budget: the tokens that may be generated in training, in trials and by the engineer; the run ends at the step that
     spends the last of them, or after its stages.
     """
@@ -54,6 +57,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     validation: ValidationSettings = ValidationSettings()
     evidence: EvidenceSettings = EvidenceSettings()
     guard: GuardSettings = GuardSettings()
+    sampler: SamplerSettings = SamplerSettings()
     trial: TrialSettings = TrialSettings()
     rollback: RollbackSettings = RollbackSettings()
     budget: Count | None = None
@@ -108,6 +112,11 @@ def seed_for(seed: int, purpose: str) -> int:
 
 def _tables(one: Any, other: Any) -> bool:
     return isinstance(one, dict) and isinstance(other, dict)
+
+
+def key_for(seed: int, purpose: str) -> jax.Array:
+    """An independent typed key for each purpose of a run."""
+    return jax.random.key(seed_for(seed, purpose))
 
 
 def _override(raw: dict[str, Any], override: str) -> None:

@@ -19,9 +19,8 @@ from core_jax.groups import Group
 from core_jax.types import FAILURE_NAMES, Failure, Verdict
 from engineer.synthetic import synthetic_examples
 from engineer.tokens import ENGINEER_TOKENS
-from experiments.facts import statistics_of_boards
 from experiments.progress import progress
-from experiments.runs import Example, Sampled, Stage, Validation, write
+from experiments.runs import Example, Stage, Validation, write
 from experiments.settings import RunSettings, seed_for
 from experiments.threads import FreeCores
 from policy.boards import task_of
@@ -84,19 +83,6 @@ def _engineer_examples(settings: RunSettings, tokenizer: PreTrainedTokenizerFast
     rng = np.random.default_rng(seed_for(settings.seed, "synthetic evidence"))
     pairs = synthetic_examples(SYNTHETIC, settings.env, settings.stages, rng)
     return [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in pairs]
-
-
-def make_boards(settings: RunSettings, stage: Stage, number: int) -> None:
-    """A stage's boards, which depend on its config and seed alone, and what they are like."""
-    env, count = stage.config(), settings.grpo.boards
-    with progress("boards", count, "boards") as bar:
-        made = generate(env, seed_for(settings.seed, f"stage {number} boards"), count, bar.update)
-    rows = rows_of(made, env)
-    write(
-        stage.sampled,
-        Sampled(statistics_of_boards(rows, [part for batch in made.values() for part in batch.acceptance])),
-    )
-    write_rows(stage.boards, rows)
 
 
 def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:

@@ -6,13 +6,21 @@ from typing import Any, Protocol
 import jax
 import msgspec
 
+from core_jax.config import EnvConfig
 from core_jax.formats import Row
 from core_jax.groups import Group
 
-Fresh = Callable[[int], list[Row]]
-"""Draws so many further boards from the stage's config."""
-Score = Callable[[Sequence[Row]], list[Group]]
+Score = Callable[[list[Row]], list[Group]]
 """Rolls the present policy out on boards: a group each, in their order; the rollouts are charged to the budget."""
+
+
+class Fresh(Protocol):
+    """Draws boards that are new: from the stage's `config`, or from another."""
+
+    config: EnvConfig
+
+    def __call__(self, count: int, config: EnvConfig | None = None) -> list[Row]:
+        """The next `count` boards."""
 
 
 class Drawn(msgspec.Struct, frozen=True):

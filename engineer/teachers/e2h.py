@@ -24,9 +24,7 @@ class EasyToHardTeacher(Stateless):
     gaussian: mu = x^exponent (K - 1), q_i ~ exp(-(i - mu)^2 / (2 sigma^2)) and p_i = m + (1 - K m) q_i.
     """
 
-    def __init__(
-        self, schedule: Literal["cosine", "gaussian"] = "gaussian", exponent: float = 0.5, sigma: float = 0.5
-    ) -> None:
+    def __init__(self, schedule: Literal["cosine", "gaussian"], exponent: float = 0.5, sigma: float = 0.5) -> None:
         if sigma <= 0:
             raise InputError(f"teacher_options: sigma is {sigma:g}; choose more than 0")
         self.schedule = schedule

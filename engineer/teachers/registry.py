@@ -8,6 +8,7 @@ from typing import Any
 
 from core_jax.errors import InputError
 from engineer.modules import EvidenceSettings
+from engineer.options import check_options
 from engineer.teachers.adarft import AdaRFTTeacher
 from engineer.teachers.alp_gmm import AlpGmmTeacher
 from engineer.teachers.base import Teacher
@@ -91,16 +92,6 @@ def check_teacher(name: str, options: Mapping[str, Any]) -> None:
     """Raises InputError where there is no teacher of that name, or it has no such option, or not of that type."""
     if name not in TEACHERS:
         raise InputError(f"teacher: {name!r:.60} is unknown; choose from {', '.join(TEACHERS)}")
-    signature = inspect.signature(_ALONE.get(name) or _WITH_TOOLS[name])
-    known = {
-        option: value.default for option, value in signature.parameters.items() if option not in ("tools", "schedule")
-    }
-    for option, value in options.items():
-        if option not in known:
-            choices = ", ".join(known) or "none"
-            raise InputError(f"teacher_options: {option!r:.60} is unknown to {name}; choose from {choices}")
-        kind = type(known[option])
-        if type(value) is not kind and not (kind is float and type(value) is int):
-            raise InputError(f"teacher_options: {option} is {value!r:.60}; give a {kind.__name__}")
+    check_options("teacher_options", name, inspect.signature(_ALONE.get(name) or _WITH_TOOLS[name]), options)
     if "match" in options:
         check_teacher(options["match"], {})
