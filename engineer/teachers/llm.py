@@ -23,9 +23,9 @@ THOUGHT, ANSWER = "</think>", "ANSWER:"  # what stands between reasoning and JSO
 MOST = 65_536  # characters of an answer that are kept
 REASON, REASONING = 160, 2000  # characters
 SYSTEM = (
-    "You are the engineer of a training environment. A policy learns to plan the ways of several agents on boards of a "
-    "frozen lake. You read how it does, and change the distribution of the boards that it trains on next. The policy is "
-    "judged on held-out boards of all sizes that you cannot change."
+    "You are the engineer of a training environment. A policy learns to plan the ways of several agents on boards of "
+    "a frozen lake. You read how it does, and change the distribution of the boards that it trains on next. It is "
+    "judged on held-out boards of all sizes, which you cannot change."
 )
 TASK = """\
 ## Your task
@@ -63,7 +63,7 @@ class Answer(ConfigDelta, frozen=True, forbid_unknown_fields=True):
 
 
 class LlmTeacher(Stateless):
-    """Asks `ask` for `proposals` answers; the first that can be used is the delta, the others are to be tried beside it.
+    """Asks `ask` for `proposals` answers; the first that can be used is the delta, the others are tried beside it.
 
     inline: whether the reasoning is a part of the JSON, for servers that let a model write nothing else.
     """
