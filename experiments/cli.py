@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if overrides and options.command not in TAKE_SETTINGS:
             raise InputError(
-                f"{overrides[0]!r:.60}: only `lakewright run` takes settings, and engineer propose and replay; leave it out"
+                f"{overrides[0]!r:.60}: only `lakewright run` takes settings, or engineer propose; leave it out"
             )
         options.overrides = [override.removeprefix("--") for override in overrides]
         return options.command(options)

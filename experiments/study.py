@@ -8,6 +8,9 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +117,15 @@ class StudyFolder:
 
 
 def plan_of(path: Path) -> Plan:
-    """All runs of a spec, TOML or JSON. Raises InputError naming file, arm, setting, value and remedy."""
-    spec = read_config(path, StudySpec)
+    """All runs of a spec, TOML or JSON, or of one of ours by name.
+
+    Raises InputError naming file, arm, setting, value and remedy.
+    """
+    ours = {file.name.removesuffix(".toml"): file for file in _ours().iterdir()}
+    if not path.suffix and str(path) not in ours:
+        raise InputError(f"study {str(path)!r:.60} is unknown; give a file, or choose from {', '.join(sorted(ours))}")
+    with resources.as_file(ours[str(path)]) if str(path) in ours else nullcontext(path) as file:
+        spec = read_config(file, StudySpec)
     base = merged(preset_table(spec.preset), spec.settings) | {"budget": spec.budget}
     start = convert(base, RunSettings, f"{path}: settings")
     arms = spec.arms or {name: {"env": env, "teacher": "fixed", "stages": 1} for name, env in _configs(spec, start)}
@@ -150,6 +160,10 @@ def begin_run(planned: Planned, folder: StudyFolder) -> RunFolder:
 def predicted(folder: StudyFolder) -> Trial:
     """The trial of a study of configs."""
     return read(folder.trial, Trial)
+
+
+def _ours() -> Traversable:
+    return resources.files("experiments") / "presets" / "studies"
 
 
 def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec, where: str) -> Iterator[Planned]:
