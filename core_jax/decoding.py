@@ -53,12 +53,14 @@ def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
     if not isinstance(raw, dict):
         raise InputError(f"{at}expected an object, got {raw!r:.60}")
     hints, fields = _shape(kind)  # type: ignore[arg-type]
-    if unknown := [name for name in raw if name not in fields]:
+    unknown = [name for name in raw if name not in fields]
+    if unknown and kind.__struct_config__.forbid_unknown_fields:  # type: ignore[attr-defined]
         name, choices = unknown[0], ", ".join(fields)
         raise InputError(f"{at}unknown field {name!r:.60} = {raw[name]!r:.60}; choose from {choices}")
     if missing := [name for name, field in fields.items() if field.required and name not in raw]:
         raise InputError(f"{at}field {missing[0]!r} is missing; add it")
-    values = {name: convert(value, hints[name], where, f"{path}.{name}".lstrip(".")) for name, value in raw.items()}
+    given = {name: value for name, value in raw.items() if name in fields}
+    values = {name: convert(value, hints[name], where, f"{path}.{name}".lstrip(".")) for name, value in given.items()}
     try:
         return kind(**values)
     except ValueError as error:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -35,20 +35,25 @@ class ConfigDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     edits: dict[int, SizeEdit]
 
 
+D = TypeVar("D", bound=ConfigDelta)
+
+
 def delta_schema() -> dict[str, Any]:
     """The JSON schema of an answer, for prompts and guided decoding."""
     return msgspec.json.schema(ConfigDelta)
 
 
-def parse_delta(answer: str | bytes) -> ConfigDelta:
+def parse_delta(answer: str | bytes, kind: type[D] = ConfigDelta) -> D:  # type: ignore[assignment]
     """Reads a model's answer: one JSON object of the shape of `delta_schema`, and nothing around it.
+
+    `kind` may add fields of its own.
 
     Raises InputError, and nothing else, on whatever is not exactly that: other text, unknown or repeated fields, NaN or
     infinite numbers, changes beyond -1 .. 1, nesting too deep, or more than MAX_ANSWER_BYTES.
     """
     try:
         raw = json.loads(_text(answer), object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=float)
-        delta = convert(raw, ConfigDelta, "answer")
+        delta = convert(raw, kind, "answer")
     except json.JSONDecodeError as error:
         raise InputError(f"answer: not JSON ({error}); answer with one JSON object") from error
     except RecursionError as error:

@@ -1,4 +1,4 @@
-"""The trial: configs are compared by the signal that the policy gets on a few of their boards, before one is trained on.
+"""The trial: before a config is trained on, configs are compared by the signal that the policy gets on their boards.
 
 Boards alike in size, holes and forced wait form a stratum. Configs share strata, so each stratum is rolled out once,
 and the signal of a config is the mean over its strata by their shares of its boards: configs that differ in shares

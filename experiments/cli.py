@@ -14,6 +14,7 @@ from experiments.libraries import keep_compiled_programs
 # grpo.steps=10, or --grpo.steps=10: a setting of a run, wherever it stands on the line
 OVERRIDE = re.compile(r"^(--[a-z_]+(\.\w+)+|[a-z_]+(\.\w+)*)=")
 
+TAKE_SETTINGS = (commands.run, commands.engineer_propose, commands.engineer_replay)
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -32,8 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     overrides = [argument for argument in arguments if OVERRIDE.match(argument)]
     options = build_parser().parse_args([argument for argument in arguments if argument not in overrides])
     try:
-        if overrides and options.command is not commands.run:
-            raise InputError(f"{overrides[0]!r:.60}: only `lakewright run` takes settings; leave it out")
+        if overrides and options.command not in TAKE_SETTINGS:
+            raise InputError(
+                f"{overrides[0]!r:.60}: only `lakewright run` takes settings, and engineer propose and replay; leave it out"
+            )
         options.overrides = [override.removeprefix("--") for override in overrides]
         return options.command(options)
     except InputError as error:
@@ -59,6 +62,7 @@ def build_parser() -> Parser:
     _verify(add)
     _run(add)
     _report(add)
+    _engineer(add)
     _study(add)
     _bench(add)
     _benchmark(add)
@@ -136,6 +140,39 @@ def _report(add: argparse._SubParsersAction) -> None:
     )
     command.add_argument("folder", metavar="DIR", type=Path, help="the run folder")
     _json(command)
+
+
+def _engineer(add: argparse._SubParsersAction) -> None:
+    example = "lakewright engineer show runs/demo --stage 0"
+    engineer = _command(add, "engineer", commands.engineer_show, "look at the engineer's work", example)
+    steps = engineer.add_subparsers(title="steps", required=True, metavar="STEP")
+    show = _command(
+        steps, "show", commands.engineer_show, "print a stage's evidence, prompt, answer, verdict and trial", example
+    )
+    show.add_argument("folder", metavar="DIR", type=Path, help="the run folder")
+    show.add_argument("--stage", type=int, required=True, help="a finished stage, from 0")
+    _json(show)
+    propose = _command(
+        steps,
+        "propose",
+        commands.engineer_propose,
+        "ask a teacher after a finished stage, and write nothing",
+        "lakewright engineer propose runs/demo --teacher rules",
+    )
+    propose.add_argument("folder", metavar="DIR", type=Path, help="the run folder")
+    propose.add_argument("--teacher", required=True, help="who is asked")
+    propose.add_argument("--stage", type=int, help="a finished stage, from 0 (default the last)")
+    _json(propose)
+    replay = _command(
+        steps,
+        "replay",
+        commands.engineer_replay,
+        "ask teachers about recorded evidence, side by side",
+        "lakewright engineer replay runs/a runs/b --teachers rules,sec,self",
+    )
+    replay.add_argument("folders", metavar="DIR", type=Path, nargs="+", help="run folders")
+    replay.add_argument("--teachers", help="names with commas between (default all that ask no model)")
+    _json(replay)
 
 
 def _study(add: argparse._SubParsersAction) -> None:

@@ -144,6 +144,52 @@ def study(options: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
+def engineer_show(options: argparse.Namespace) -> int:
+    """Prints what the engineer saw and answered after a stage, and what came of it."""
+    from experiments.proposals import shown_stage, told
+    from experiments.runs import RunFolder
+
+    found = shown_stage(RunFolder(options.folder), options.stage)
+    print(msgspec.json.encode(found).decode() if options.json else told(found))
+    return 0
+
+
+def engineer_propose(options: argparse.Namespace) -> int:
+    """Asks a teacher after a finished stage, and writes nothing."""
+    prepare_training()
+    from experiments.proposals import proposed, told_proposal
+    from experiments.runs import RunFolder
+    from experiments.settings import with_teacher
+
+    folder = RunFolder(options.folder)
+    stage = len(folder.finished_stages()) - 1 if options.stage is None else options.stage
+    settings = with_teacher(folder.settings(), options.teacher, options.overrides)
+    found = proposed(settings, folder, stage)
+    print(msgspec.json.encode(found).decode() if options.json else told_proposal(found))
+    return 0
+
+
+def engineer_replay(options: argparse.Namespace) -> int:
+    """Asks teachers after every finished stage of runs, and prints their proposals side by side."""
+    prepare_training()
+    from engineer.teachers.registry import MODELS, TEACHERS
+    from experiments.proposals import Replayed, replayed, side_by_side
+    from experiments.runs import RunFolder
+    from experiments.settings import with_teacher
+
+    names = options.teachers.split(",") if options.teachers else [name for name in TEACHERS if name not in MODELS]
+    found: list[Replayed] = []
+    configs: dict[tuple[str, int], EnvConfig] = {}
+    for path in options.folders:
+        folder = RunFolder(path)
+        chosen = [with_teacher(folder.settings(), name, options.overrides) for name in names]
+        found += list(replayed(chosen, folder))
+        stages = enumerate(folder.finished_stages())
+        configs |= {(str(path), number): stage.config() for number, stage in stages}
+    print(msgspec.json.encode(found).decode() if options.json else side_by_side(found, configs))
+    return 0
+
+
 def bench(options: argparse.Namespace) -> int:
     """Measures the lake on this machine."""
     from experiments.bench.lake import measure

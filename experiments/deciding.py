@@ -11,15 +11,13 @@ from engineer.evidence import Evidence, read_evidence
 from engineer.guard import GuardVerdict, judge
 from engineer.negotiation import negotiate
 from engineer.teachers.base import Teacher, decided
-from engineer.teachers.registry import Tools, make_teacher
-from engineer.teachers.self import Allowed
+from engineer.teachers.registry import make_teacher
+from experiments.asking import tools_of
 from experiments.facts import gather
 from experiments.runs import Decision, RunFolder, Stage, Trial, read
 from experiments.setbacks import config_before, taken_back
 from experiments.settings import RunSettings, seed_for
 from experiments.trying import try_configs
-from policy.models import load_checkpoint
-from policy.sampling import answer_under_grammar
 
 
 def gather_evidence(settings: RunSettings, folder: RunFolder, number: int) -> Evidence:
@@ -39,17 +37,16 @@ def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
         reason = f"taken back to {rollback.against}: {found.lost} boards lost, {found.gained} gained"
         verdict = GuardVerdict("accepted", [f"{reason}, p {found.p_value:.2g}"], config)
         return Decision(settings.teacher, decided(ConfigDelta({})), verdict, before or {})
-    teacher = teacher_of(settings, stage, before)
+    teacher = teacher_of(settings, folder, stage, before)
     key = jax.random.key(seed_for(settings.seed, f"stage {number} teacher"))
     evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
     *refused, last = negotiate(teacher, evidence, stage.config(), key, settings.guard, can_draw)
     return Decision(settings.teacher, last.proposal, last.verdict, teacher.state_dict(), refused)
 
 
-def teacher_of(settings: RunSettings, stage: Stage, state: dict[str, Any] | None) -> Teacher:
+def teacher_of(settings: RunSettings, folder: RunFolder, stage: Stage, state: dict[str, Any] | None) -> Teacher:
     """The teacher of a run after `stage`, in the state that it was left in."""
-    tools = Tools(settings.evidence, lambda prompt, allowed: _ask_checkpoint(stage, prompt, allowed))
-    teacher = make_teacher(settings.teacher, tools, settings.teacher_options)
+    teacher = make_teacher(settings.teacher, tools_of(settings, folder, stage), settings.teacher_options)
     if state is not None:
         teacher.load_state_dict(state)
     return teacher
@@ -69,8 +66,3 @@ def try_proposals(settings: RunSettings, folder: RunFolder, number: int) -> Tria
     if len(configs) == 1:
         return None
     return try_configs(settings, folder.standing(number), configs, f"stage {number} trial")
-
-
-def _ask_checkpoint(stage: Stage, prompt: list[str], allowed: Allowed) -> list[str]:
-    model, tokenizer = load_checkpoint(stage.checkpoint)
-    return answer_under_grammar(model, tokenizer, prompt, allowed)

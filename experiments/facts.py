@@ -69,9 +69,16 @@ def _round(stage: Stage) -> Round:
     decision = read(stage.proposal, Decision)
     verdict = decision.verdict
     note = verdict.status + (f": {'; '.join(verdict.reasons)}" if verdict.reasons else "")
-    if stage.trial.exists() and not read(stage.trial, Trial).chosen:
-        note += "; not trained on, as the current config did better in the trial"
+    if stage.trial.exists():
+        note += f"; {_tried(read(stage.trial, Trial))}"
     return Round(stage.config(), read(stage.validation, Validation).sizes, decision.proposal.delta, note)
+
+
+def _tried(trial: Trial) -> str:
+    current, proposed, chosen = (trial.candidates[place].score for place in (0, 1, trial.chosen))
+    if trial.chosen:
+        return f"tried, and it gives more signal: {chosen:.3f} against {current:.3f}"
+    return f"tried, and not trained on, as it gives less signal: {proposed:.3f} against {current:.3f}"
 
 
 def _statistics(rows: Sequence[Row], parts: Sequence[Acceptance]) -> SizeStatistics:

@@ -10,6 +10,7 @@ import time
 
 from core_jax.formats import Row
 from experiments import steps
+from experiments.asking import check_askable
 from experiments.boards import make_boards
 from experiments.costs import left, spent, spent_on
 from experiments.deciding import decide, gather_evidence, try_proposals
@@ -23,6 +24,7 @@ RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 
 def run(settings: RunSettings, folder: RunFolder) -> None:
     """Runs, or goes on with, the whole loop in `folder`. Raises InputError where the folder holds another run."""
+    check_askable(settings)
     folder.open(settings)
     held_out = prepare(settings, folder)
     for number in range(settings.stages):
@@ -66,9 +68,9 @@ def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: 
         write(stage.evidence, gather_evidence(settings, folder, number))
     if not stage.proposal.exists():
         write(stage.proposal, decide(settings, folder, number))
-    if settings.trial.enabled and not stage.trial.exists() and _goes_on(settings, folder, number):
-        if trial := try_proposals(settings, folder, number):
-            write(stage.trial, trial)
+    to_try = settings.trial.enabled and not stage.trial.exists() and _goes_on(settings, folder, number)
+    if to_try and (trial := try_proposals(settings, folder, number)):
+        write(stage.trial, trial)
 
 
 def _goes_on(settings: RunSettings, folder: RunFolder, number: int) -> bool:

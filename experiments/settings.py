@@ -11,13 +11,14 @@ import msgspec
 from core_jax.config import MAX_TOKEN_SIZE, EnvConfig
 from core_jax.decoding import convert
 from core_jax.errors import InputError
-from core_jax.ranges import Count, HoleRatio, Natural, Share
+from core_jax.ranges import Count, HoleRatio, Natural, Share, Weight
 from engineer.guard import GuardSettings
 from engineer.modules import EvidenceSettings
 from engineer.rollback import RollbackSettings
 from engineer.samplers.registry import SamplerSettings
 from engineer.teachers.registry import check_teacher
 from engineer.trial import TrialSettings
+from policy.endpoint import EndpointSettings
 from policy.grpo import GrpoSettings
 from policy.models import ModelSettings
 from policy.rewards import RewardSettings
@@ -31,6 +32,21 @@ class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     wait_ratios: Annotated[tuple[Share, ...], msgspec.Meta(min_length=1)] = (0.25, 0.5, 0.75)
     boards: Count = 20
     seed: Natural = 20260617
+
+
+class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a language model is asked to be the engineer.
+
+    reasoning, answer: tokens of a checkpoint's free reasoning and of its JSON, at most. proposals: how many answers are
+    asked for, to be tried beside each other. endpoint: the server of the teacher `endpoint`; key: whether it wants one.
+    """
+
+    reasoning: Natural = 1024
+    answer: Count = 2048
+    temperature: Weight = 0.7
+    proposals: Count = 1
+    endpoint: EndpointSettings | None = None
+    key: bool = True
 
 
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,9 +77,12 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trial: TrialSettings = TrialSettings()
     rollback: RollbackSettings = RollbackSettings()
     budget: Count | None = None
+    engineer: EngineerSettings = EngineerSettings()
 
     def __post_init__(self) -> None:
         check_teacher(self.teacher, self.teacher_options)
+        if "endpoint" in (self.teacher, self.teacher_options.get("match")) and not self.engineer.endpoint:
+            raise ValueError("teacher endpoint has no server; give engineer.endpoint.url and engineer.endpoint.model")
         if large := [size for size in (*self.env.sizes, *self.warmup_env.sizes) if size > MAX_TOKEN_SIZE]:
             raise ValueError(f"env.sizes.{large[0]}: boards to train on are at most {MAX_TOKEN_SIZE}x{MAX_TOKEN_SIZE}")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:
@@ -90,6 +109,19 @@ def load_settings(preset: str, overrides: list[str]) -> RunSettings:
     for override in overrides:
         _override(raw, override)
     return convert(raw, RunSettings, f"preset {preset}")
+
+
+def with_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> RunSettings:
+    """Settings with another teacher, its options the default, and overrides.
+
+    Raises InputError naming the setting, its value and the remedy.
+    """
+    raw = msgspec.to_builtins(settings, str_keys=True)
+    if teacher != settings.teacher:
+        raw |= {"teacher": teacher, "teacher_options": {}}
+    for override in overrides:
+        _override(raw, override)
+    return convert(raw, RunSettings, "settings")
 
 
 def preset_table(preset: str) -> dict[str, Any]:

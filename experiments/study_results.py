@@ -1,4 +1,4 @@
-"""What came of a study: each run, each arm beside the baseline, and how well the trial predicted what training gained."""
+"""What came of a study: each run, each arm beside the baseline, and how well the trial predicted the gains."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +20,8 @@ CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
 class RunResult(msgspec.Struct, frozen=True):
     """A run that finished: shares of valid plans in percent, of the policy that it ended with.
 
-    gain: over the warm-up. forced: on boards that force a wait. optimal: by sum of costs. tried, kept: trials, and those
-    that kept the current config. taken_back: stages. refused: answers that the guard refused.
+    gain: over the warm-up. forced: on boards that force a wait. optimal: by sum of costs. tried: trials. kept: those of
+    them that kept the current config. taken_back: stages. refused: answers that the guard refused.
     """
 
     arm: str
@@ -136,7 +136,16 @@ def table(results: Results) -> str:
     """A line for each arm, the best first; below, how well the trial predicted."""
     if results.prediction:
         return "\n".join(_told(results.prediction, len(results.runs)))
-    header = ("arm", "seeds", "valid %", "s.d.", "forced %", "optimal %", f"vs {results.baseline or '-'}", "losses")
+    header: tuple[str, ...] = (
+        "arm",
+        "seeds",
+        "valid %",
+        "s.d.",
+        "forced %",
+        "optimal %",
+        f"vs {results.baseline or '-'}",
+        "losses",
+    )
     header += ("k tokens", "trials", "engineer", "stages", "kept", "back", "refused", "minutes")
     ordered = sorted(results.arms, key=lambda arm: -arm.valid)
     lines = [header, *(_line(arm) for arm in ordered)]

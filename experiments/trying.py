@@ -16,7 +16,7 @@ from policy.rollouts import roll_out
 
 
 def try_configs(settings: RunSettings, policy: Stage, configs: Sequence[EnvConfig], purpose: str) -> Trial:
-    """The signal of each config for a policy, and the place of the best; all chance comes from the seed and `purpose`."""
+    """The signal of each config for a policy, and the place of the best; chance comes from the seed and `purpose`."""
     wanted = boards_to_try(configs, settings.trial)
     sources = {stratum: config for config in configs for stratum in strata_of(config)}
     seed = seed_for(settings.seed, purpose)

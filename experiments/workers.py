@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 def work_on(pieces: Sequence[T], work: Callable[[T], R], workers: int) -> Iterator[tuple[T, R]]:
-    """`work` on each piece, as each is done; what it raises comes out. `work` is a function that another process finds."""
+    """`work`, which another process must find by name, on each piece, as each is done; what it raises comes out."""
     if workers == 1:
         for piece in pieces:
             yield piece, work(piece)

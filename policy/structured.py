@@ -1,8 +1,8 @@
-"""Answers in JSON under a schema from a language model in this process: free reasoning first, then only legal tokens."""
+"""Answers in JSON under a schema from a model in this process: free reasoning first, then only legal tokens."""
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -43,12 +43,12 @@ def answer_in_json(
         thought = (
             _generate(model, tokenizer, prompt, settings.reasoning, settings.temperature) if settings.reasoning else []
         )
-        reasoning = tokenizer.decode(thought, skip_special_tokens=True).split(THOUGHT)[0]
+        reasoning = _text(tokenizer, thought).split(THOUGHT)[0]
         bridge = (THOUGHT if "<think>" in tokenizer.decode([*prompt, *thought]) else "") + ANSWER
         begun = [*prompt, *_ids(tokenizer, reasoning + bridge)]
         mask = SchemaMask(tokenizer, schema, len(begun))
         answer = _generate(model, tokenizer, begun, settings.answer, settings.temperature, mask)
-    text = reasoning + bridge + tokenizer.decode(answer, skip_special_tokens=True)
+    text = reasoning + bridge + _text(tokenizer, answer)
     return text, len(thought) + len(answer)
 
 
@@ -84,8 +84,13 @@ class SchemaMask(LogitsProcessor):
 
 def _prompt_ids(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:
     if tokenizer.chat_template:
-        return tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, return_dict=True)["input_ids"]
+        text = tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
+        return _ids(tokenizer, cast(str, text))
     return _ids(tokenizer, "\n\n".join(message["content"] for message in messages) + "\n\n")
+
+
+def _text(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> str:
+    return cast(str, tokenizer.decode(ids, skip_special_tokens=True))
 
 
 def _ids(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
@@ -101,7 +106,9 @@ def _generate(
     temperature: float,
     mask: SchemaMask | None = None,
 ) -> list[int]:
-    """The tokens after `prompt`, the end left out; free text ends with its thought."""
+    """At most so many tokens after `prompt`, the end left out; free text ends with its thought."""
+    if not max_new_tokens:
+        return []
     how: dict[str, Any] = {"do_sample": False}
     if temperature:
         how = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}

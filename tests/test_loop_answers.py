@@ -7,7 +7,7 @@ from loops import FILES, decision, files, finished, run_loop, state
 from tiny import ENV, tiny_run
 
 from core_jax.errors import InputError
-from experiments import deciding
+from experiments import asking, deciding
 from experiments.runs import RunFolder
 
 
@@ -36,7 +36,7 @@ GARBAGE = {
 @pytest.mark.parametrize("name", GARBAGE)
 def test_an_answer_that_is_garbage_is_recorded_as_refused_and_the_config_kept(tmp_path, monkeypatch, name):
     run = before_the_first_decision("self", RunFolder(tmp_path / "run"))
-    monkeypatch.setattr(deciding, "answer_under_grammar", lambda *_: GARBAGE[name])
+    monkeypatch.setattr(asking, "answer_under_grammar", lambda *_: GARBAGE[name])
     run_loop(tiny_run(teacher="self"), run)
     for number in (0, 1):
         found = decision(run, number)

@@ -15,6 +15,7 @@ from engineer.teachers.base import Teacher
 from engineer.teachers.domain_randomisation import DomainRandomisationTeacher
 from engineer.teachers.e2h import EasyToHardTeacher
 from engineer.teachers.fixed import FixedTeacher
+from engineer.teachers.llm import Ask, LlmTeacher
 from engineer.teachers.matched_random import MatchedRandomTeacher
 from engineer.teachers.random import RandomTeacher
 from engineer.teachers.rules import RulesTeacher
@@ -28,16 +29,25 @@ from engineer.teachers.thompson import ThompsonTeacher
 
 @dataclasses.dataclass(frozen=True)
 class Tools:
-    """What teachers may need of the run: its evidence settings, and `decode`, by which the checkpoint is asked."""
+    """What teachers may need of the run: its evidence settings, and the way in which their model is asked.
+
+    That is `decode` for a model that speaks tokens, `ask` for one that speaks language. proposals, inline: as in
+    `LlmTeacher`.
+    """
 
     evidence: EvidenceSettings = dataclasses.field(default_factory=EvidenceSettings)
     decode: Decode | None = None
+    ask: Ask | None = None
+    proposals: int = 1
+    inline: bool = False
 
 
-def _self(tools: Tools) -> Teacher:
-    if tools.decode is None:
-        raise InputError("teacher: self has no model to ask; give a decode function")
-    return SelfTeacher(tools.decode, tools.evidence)
+def _model(tools: Tools) -> Teacher:
+    if tools.ask:
+        return LlmTeacher(tools.ask, tools.evidence, tools.proposals, tools.inline)
+    if tools.decode:
+        return SelfTeacher(tools.decode, tools.evidence)
+    raise InputError("teacher: there is no model to ask; give a decode or an ask function")
 
 
 def _matched_random(tools: Tools, match: str = "rules") -> Teacher:
@@ -61,7 +71,8 @@ _ALONE: dict[str, Callable[..., Teacher]] = {
     "sfl": SflTeacher,
     "saboteur": SaboteurTeacher,
 }
-_WITH_TOOLS: dict[str, Callable[..., Teacher]] = {"matched_random": _matched_random, "self": _self}
+MODELS = ("self", "base", "endpoint")  # the current checkpoint, that of the warm-up, and one behind a server
+_WITH_TOOLS: dict[str, Callable[..., Teacher]] = {"matched_random": _matched_random, **dict.fromkeys(MODELS, _model)}
 TEACHERS = (*_ALONE, *_WITH_TOOLS)
 
 

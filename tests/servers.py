@@ -1,0 +1,122 @@
+"""A real HTTP server that speaks the chat completions protocol, and misbehaves as it is told to."""
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Reply = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
+
+
+class Server:
+    """`plan`: what to do with the first requests, in turn; `usual` with all later ones. `seen`: their bodies."""
+
+    def __init__(self, usual: Reply, plan: list[Reply]) -> None:
+        self.usual, self.plan = usual, plan
+        self.seen: list[dict[str, Any]] = []
+        self.keys: set[str | None] = set()
+        self.running = self.most = 0
+        self.url = ""
+        self._lock = threading.Lock()
+
+    def handle(self, request: BaseHTTPRequestHandler) -> None:
+        """Does with a request what is its turn."""
+        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        with self._lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+            self.seen.append(body)
+            self.keys.add(request.headers.get("Authorization"))
+            reply = self.plan.pop(0) if self.plan else self.usual
+        try:
+            reply(request, body)
+        finally:
+            with self._lock:
+                self.running -= 1
+
+
+@contextlib.contextmanager
+def serving(usual: Reply, plan: list[Reply] | None = None) -> Iterator[Server]:
+    """A server at a port of its own, until the block ends."""
+    server = Server(usual, plan or [])
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                server.handle(self)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads = True
+    server.url = f"http://127.0.0.1:{http.server_port}/v1"
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        http.shutdown()
+        thread.join()
+        http.server_close()
+
+
+def send(request: BaseHTTPRequestHandler, data: bytes, status: int = 200, **headers: str) -> None:
+    """Answers with `data`; an underscore in a header's name is a hyphen."""
+    request.send_response(status)
+    told = {"Content-Type": "application/json", "Content-Length": str(len(data))}
+    for name, value in (told | {name.replace("_", "-"): value for name, value in headers.items()}).items():
+        request.send_header(name, value)
+    request.end_headers()
+    request.wfile.write(data)
+
+
+def completion(text: str | None, **fields: Any) -> bytes:
+    """A completion as servers send it: 100 tokens in, 50 out."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    whole = {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+    usage = {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}
+    return json.dumps({**whole, "usage": usage, **fields}).encode()
+
+
+def saying(text: str | None, **fields: Any) -> Reply:
+    """Says `text`."""
+    return lambda request, body: send(request, completion(text, **fields))
+
+
+def echo(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    """Says what it was asked."""
+    send(request, completion(body["messages"][-1]["content"]))
+
+
+def failing(status: int, said: str = "no", **headers: str) -> Reply:
+    """Answers with an error, and asks for another try at once unless told otherwise."""
+    headers = {"retry_after_ms": "5"} | headers
+    return lambda request, body: send(request, json.dumps({"error": {"message": said}}).encode(), status, **headers)
+
+
+def garbage(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    """Sends half a JSON."""
+    send(request, b'{"choices": [{"mess')
+
+
+def closed(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    """Hangs up without a word."""
+    request.close_connection = True
+
+
+def cut(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    """Promises more than it sends, and hangs up."""
+    send(request, b'{"choices"', Content_Length="5000")
+    request.close_connection = True
+
+
+def silent(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    """Says nothing for longer than anyone waits."""
+    time.sleep(1.5)
+    request.close_connection = True
