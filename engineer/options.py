@@ -8,7 +8,7 @@ from core_jax.errors import InputError
 
 
 def check_options(where: str, name: str, signature: inspect.Signature, options: Mapping[str, Any]) -> None:
-    """Raises InputError where `options` are no arguments of `signature` with a default, or not of the default's type."""
+    """Raises InputError where `options` are no arguments of `signature` with a default, or of another type."""
     known = {option: value.default for option, value in signature.parameters.items()}
     known = {option: default for option, default in known.items() if default is not inspect.Parameter.empty}
     for option, value in options.items():

@@ -18,8 +18,8 @@ from policy.rollouts import roll_out
 def make_boards(settings: RunSettings, stage: Stage, policy: Stage, before: Stage | None, number: int) -> None:
     """The boards of stage `number`, and what they are like.
 
-    They depend on config and seed alone, unless the sampler looks at rollouts: those of `policy`, the one to be trained,
-    or those of the stage `before`.
+    They depend on config and seed alone, unless the sampler looks at rollouts, of `policy`, which is to be trained, or
+    of the stage `before`.
     """
     count, sampler = settings.grpo.boards, _sampler(settings, before, number)
     source = _Source(settings, stage.config(), policy, number)

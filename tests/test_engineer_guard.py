@@ -14,7 +14,7 @@ from engineer.guard import judge as judged
 
 CONFIG = EnvConfig({size: SizeConfig(0.25, 0.2, 0.3) for size in (4, 5, 6, 8)})
 GUARD = GuardSettings()
-TINY = 1e-6  # the grid of ratios
+TINY = 2e-6  # the grid of ratios, rounded to once or twice
 
 
 def judge(config: EnvConfig, delta: ConfigDelta, guard: GuardSettings) -> GuardVerdict:
