@@ -1,5 +1,6 @@
 """Engineers that are language models: a tiny one from disk, and one behind a server that answers in every way."""
 
+import contextlib
 import json
 import shutil
 import time
@@ -99,13 +100,11 @@ def test_a_hostile_answer_is_an_error_that_is_told_and_can_be_written(name):
     json.dumps(proposal.answer).encode()
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.text() | st.recursive(st.none() | st.floats() | st.text(), lambda inner: st.lists(inner)).map(json.dumps))
 def test_whatever_a_model_says_parses_or_is_an_input_error(text):
-    try:
-        parse_answer(text)
-    except InputError as error:
-        assert "\n" not in str(error)
+    with contextlib.suppress(InputError):
+        assert parse_answer(text).edits is not None
 
 
 def test_further_answers_are_candidates_for_the_trial_and_useless_ones_do_no_harm():
@@ -258,5 +257,5 @@ def test_an_endpoint_without_a_key_or_a_server_is_told_before_anything_is_done(t
     with pytest.raises(InputError, match=f"^teacher endpoint: no key in the environment; {remedy}$"):
         run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
     assert not run.folder.exists()
-    with pytest.raises(ValueError, match="teacher endpoint has no server; give engineer.endpoint.url"):
+    with pytest.raises(ValueError, match=r"teacher endpoint has no server; give engineer\.endpoint\.url"):
         type(tiny_run())(env=ENV, warmup_env=ENV, teacher="endpoint")
