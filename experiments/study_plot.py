@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.plots import COLOURS, INK, LOOK, saved
-from experiments.study_results import Prediction, Results
+from experiments.study_results import Prediction, Rank, Results
 
 ROW = 0.3  # inches an arm
 
@@ -43,18 +43,19 @@ def _arms(results: Results) -> Figure:
 def _prediction(found: Prediction) -> Figure:
     figure = Figure((8.4, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    _scatter(left, found.scores, found.gains, f"mean p(1 - p): rank correlation {found.by_score.rho:+.2f}")
     share = [100 * value for value in found.informative]
-    _scatter(right, share, found.gains, f"informative groups, %: {found.by_informative.rho:+.2f}")
+    _scatter(left, found.scores, found.gains, "mean p(1 - p)", found.by_score)
+    _scatter(right, share, found.gains, "informative groups, %", found.by_informative)
     left.set_ylabel("gain in valid plans after training, points")
     return figure
 
 
-def _scatter(axes: Axes, x: list[float], y: list[float], title: str) -> None:
+def _scatter(axes: Axes, x: list[float], y: list[float], name: str, rank: Rank | None) -> None:
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.plot(x, y, "o", color=COLOURS[0], markerfacecolor="none")
-    slope, height = np.polyfit(x, y, 1)
-    ends = np.array([min(x), max(x)])
-    axes.plot(ends, slope * ends + height, "--", color=COLOURS[1], linewidth=1.2)
-    axes.set_title(title)
-    axes.set_xlabel("the trial's score before training")
+    if rank:
+        slope, height = np.polyfit(x, y, 1)
+        ends = np.array([min(x), max(x)])
+        axes.plot(ends, slope * ends + height, "--", color=COLOURS[1], linewidth=1.2)
+    axes.set_title(f"rank correlation {rank.rho:+.2f}" if rank else "all alike")
+    axes.set_xlabel(f"{name}, before training")

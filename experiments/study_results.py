@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
-from scipy.stats import bootstrap, spearmanr
+from scipy.stats import bootstrap, rankdata, spearmanr
 
 from core_jax.outcomes import Outcomes, pool
 from experiments.costs import Spent, spent
@@ -14,6 +14,7 @@ from experiments.runs import Decision, Done, RunFolder, Stage, Trial, Validation
 from experiments.setbacks import taken_back
 from experiments.study import Plan, Planned, StudyFolder, predicted
 
+RESAMPLING_SEED = 0
 CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
 
 
@@ -88,8 +89,8 @@ class Prediction(msgspec.Struct, frozen=True):
     scores: list[float]
     informative: list[float]
     gains: list[float]
-    by_score: Rank
-    by_informative: Rank
+    by_score: Rank | None
+    by_informative: Rank | None
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -182,7 +183,8 @@ def _line(arm: ArmResult) -> tuple[str, ...]:
 def _told(found: Prediction, configs: int) -> Iterator[str]:
     yield f"The trial before, and the gain in valid plans after training, over {configs} configs (Spearman's rho):"
     for name, rank in (("mean p(1-p)", found.by_score), ("share of informative groups", found.by_informative)):
-        yield f"{name:28} {rank.rho:+.2f}  95 % {rank.low:+.2f} to {rank.high:+.2f}  p {rank.p_value:.2g}"
+        interval = f"{rank.rho:+.2f}  95 % {rank.low:+.2f} to {rank.high:+.2f}  p {rank.p_value:.2g}" if rank else ""
+        yield f"{name:28} {interval or 'all alike'}"
     yield f"gains {min(found.gains):+.1f} to {max(found.gains):+.1f} points"
 
 
@@ -251,22 +253,24 @@ def _prediction(trial: Trial, plan: Plan, runs: Sequence[RunResult]) -> Predicti
     scores = [tried[arm].score for arm in gains]
     informative = [tried[arm].signal.informative for arm in gains]
     found = list(gains.values())
-    return Prediction(scores, informative, found, _rank(scores, found), _rank(informative, found))
+    return Prediction(scores, informative, found, ranked(scores, found), ranked(informative, found))
 
 
-def _rank(one: Sequence[float], other: Sequence[float]) -> Rank:
+def ranked(one: Sequence[float], other: Sequence[float]) -> Rank | None:
+    """Spearman's rank correlation; None where all values of one are alike, which have no ranks."""
+    if min(len(set(one)), len(set(other))) < 2:
+        return None
     found = spearmanr(one, other)
-    rng = np.random.default_rng(0)
     again = bootstrap(
-        (one, other),
-        lambda x, y: spearmanr(x, y).statistic,
-        paired=True,
-        vectorized=False,
-        method="percentile",
-        n_resamples=2000,
-        rng=rng,
+        (one, other), _rho, paired=True, vectorized=False, method="percentile", n_resamples=2000, rng=RESAMPLING_SEED
     )
     return Rank(float(found.statistic), float(found.pvalue), *map(float, again.confidence_interval))
+
+
+def _rho(one: np.ndarray, other: np.ndarray) -> float:
+    """The correlation of ranks; 0 for a resample of equal values."""
+    ranks = rankdata(one), rankdata(other)
+    return float(np.corrcoef(*ranks)[0, 1]) if all(np.ptp(rank) for rank in ranks) else 0.0
 
 
 def _stages(run: RunFolder, planned: Planned) -> list[Stage]:
