@@ -16,7 +16,6 @@ from experiments import steps
 from experiments.runs import FORMAT, Done, RunConfig, RunFolder, Validation, read
 from policy.models import load_checkpoint
 
-
 LOOPED = ("fixed", "random", "rules", "self")
 
 
