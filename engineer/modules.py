@@ -56,8 +56,8 @@ class EvidenceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def chosen(self) -> Modules:
         """The modules. Raises InputError on an unknown preset or module, naming the choices."""
         if self.preset not in PRESETS:
-            raise InputError(f"evidence.preset is {self.preset!r:.60}; choose from {', '.join(PRESETS)}")
+            raise InputError(f"preset is {self.preset!r:.60}; choose from {', '.join(PRESETS)}")
         names = Modules.__struct_fields__
         if unknown := [name for name in self.modules if name not in names]:
-            raise InputError(f"evidence.modules: {unknown[0]!r:.60} is unknown; choose from {', '.join(names)}")
+            raise InputError(f"modules: {unknown[0]!r:.60} is unknown; choose from {', '.join(names)}")
         return msgspec.structs.replace(PRESETS[self.preset], **self.modules)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import jax
+import msgspec
 import numpy as np
 
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
@@ -10,14 +11,15 @@ from core_jax.errors import InputError
 from core_jax.groups import GroupStatistics
 from core_jax.outcomes import Outcomes
 from core_jax.types import FAILURE_NAMES
-from engineer.evidence import CellGroups, Evidence, Round, shown
+from engineer.evidence import Case, CellGroups, Evidence, Round, SizeStatistics, shown
 from engineer.modules import PRESETS
 from engineer.teachers.rules import RulesTeacher
 from engineer.tokens import delta_tokens, evidence_tokens
 from engineer.vocabulary import STEPS
 
 BOARDS = 50
-REFUSED_SHARE = 0.1
+CASES = 3
+SELDOM = 0.1  # the share of examples with a refused answer, and with each module that no preset has
 
 
 def synthetic_examples(
@@ -26,8 +28,9 @@ def synthetic_examples(
     """`count` pairs (prompt tokens, answer tokens) over the sizes of `config`, at a random round of `rounds`.
 
     Each round's config is drawn from the step grid and its outcomes at random; which modules show it is drawn from the
-    presets, so one warm-up serves them all, and sometimes an earlier answer was refused. The answer is the threshold
-    rule's, applied to what is shown. The generator `rng` is consumed. Raises InputError where `rounds` is less than 1.
+    presets and more, so one warm-up serves them all, and sometimes an earlier answer was refused. The answer is the
+    threshold rule's, applied to what is shown. The generator `rng` is consumed. Raises InputError where `rounds` is less
+    than 1.
     """
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; choose at least 1")
@@ -46,12 +49,29 @@ def _example(config: EnvConfig, rounds: int, rng: np.random.Generator) -> tuple[
         groups=[
             _groups(size, cell, forced, rng) for size, cell in now.config.sizes.items() for forced in (False, True)
         ],
-        refusals=["refused"] * int(rng.integers(1, 3)) if rng.random() < REFUSED_SHARE else [],
+        statistics={size: _sampled(cell, rng) for size, cell in now.config.sizes.items()},
+        cases=[_case(int(size), rng) for size in rng.choice(list(now.config.sizes), CASES)],
+        refusals=["refused"] * int(rng.integers(1, 3)) if _seldom(rng) else [],
     )
     # Shuffled evidence looks like any other.
     preset = rng.choice([name for name, modules in PRESETS.items() if not modules.shuffled])
-    view = shown(evidence, PRESETS[preset], jax.random.key(0))
+    modules = msgspec.structs.replace(PRESETS[preset], statistics=_seldom(rng), cases=_seldom(rng))
+    view = shown(evidence, modules, jax.random.key(0))
     return evidence_tokens(view), delta_tokens(RulesTeacher().delta(view, now.config))
+
+
+def _seldom(rng: np.random.Generator) -> bool:
+    return bool(rng.random() < SELDOM)
+
+
+def _sampled(cell: SizeConfig, rng: np.random.Generator) -> SizeStatistics:
+    makespan = float(rng.uniform(1, 12))
+    return SizeStatistics(BOARDS, cell.hole_ratio, cell.wait_ratio, makespan, 2 * makespan, float(rng.random()))
+
+
+def _case(size: int, rng: np.random.Generator) -> Case:
+    failure = str(rng.choice(FAILURE_NAMES[1:]))
+    return Case(size, [], [], [], [], failure, 0, int(rng.integers(0, 12)))
 
 
 def _summary(past: Round) -> str:

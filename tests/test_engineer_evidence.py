@@ -225,8 +225,8 @@ def test_evidence_of_another_version_is_refused_in_one_line(version):
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"preset": "v7"}, "evidence.preset is 'v7'; choose from v1, v2, v3, v4, v5, v6, rl_details, shuffled, none"),
-        ({"modules": {"hints": True}}, "evidence.modules: 'hints' is unknown; choose from failures, guideline"),
+        ({"preset": "v7"}, "preset is 'v7'; choose from v1, v2, v3, v4, v5, v6, rl_details, shuffled, none"),
+        ({"modules": {"hints": True}}, "modules: 'hints' is unknown; choose from failures, guideline"),
     ],
 )
 def test_an_unknown_preset_or_module_is_refused_and_the_choices_named(given, problem):

@@ -159,10 +159,10 @@ def test_every_teacher_is_made_by_name_and_carries_its_state(name):
 
 
 def test_an_unknown_teacher_is_refused_and_the_choices_named():
-    with pytest.raises(InputError, match="'oracle' is unknown; choose from fixed, random, rules, self"):
+    with pytest.raises(InputError, match=r"'oracle' is unknown; choose from fixed, static, .*, self"):
         make_teacher("oracle")
 
 
 def test_the_self_teacher_needs_a_decode_function():
-    with pytest.raises(InputError, match="give a decode function"):
+    with pytest.raises(InputError, match="there is no model to ask"):
         make_teacher("self")

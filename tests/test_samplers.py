@@ -144,7 +144,7 @@ def test_replay_keeps_the_best_levels_and_its_state_survives_json():
 @pytest.mark.parametrize(
     ("name", "options", "problem"),
     [
-        ("oracle", {}, "'oracle' is unknown; choose from fresh, domain_randomisation, sfl, plr, dapo"),
+        ("oracle", {}, "'oracle' is no sampler; choose from fresh, domain_randomisation, sfl, plr, dapo"),
         ("plr", {"alpha": 1.0}, "'alpha' is unknown to plr; choose from replay, staleness, beta, capacity"),
         ("sfl", {"pool": 0.1}, "pool is 0.1, less than mix"),
     ],

@@ -39,6 +39,6 @@ class SamplerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def make_sampler(name: str, options: Mapping[str, Any]) -> Sampler:
     """The sampler of that name. Raises InputError on an unknown name or option, naming the choices."""
     if name not in SAMPLERS:
-        raise InputError(f"sampler: {name!r:.60} is unknown; choose from {', '.join(SAMPLERS)}")
-    check_options("sampler.options", name, inspect.signature(SAMPLERS[name]), options)
+        raise InputError(f"{name!r:.60} is no sampler; choose from {', '.join(SAMPLERS)}")
+    check_options("options", name, inspect.signature(SAMPLERS[name]), options)
     return SAMPLERS[name](**options)
