@@ -34,9 +34,8 @@ def study(tmp_path_factory) -> tuple[StudyFolder, Results]:
 
 def finished(folder: Path) -> dict:
     """Bytes and time of the files of every part that counts."""
-    return {
-        f"{part.parent}/{name}": told for part in folder.rglob("done.json") for name, told in state(part.parent).items()
-    }
+    parts = [file.parent for file in folder.rglob("done.json") if ".part/" not in str(file)]
+    return {f"{part}/{name}": told for part in parts for name, told in state(part).items()}
 
 
 def weights(run: RunFolder) -> bytes:
