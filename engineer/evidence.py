@@ -28,12 +28,14 @@ class Round(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A config, and per map size the outcomes on the held-out set of the policy trained on it.
 
     delta: what was then proposed. note: one line on what became of it, such as a projection, a refusal or a rollback.
+    undone: whether the round was taken back, as validation fell.
     """
 
     config: EnvConfig
     outcomes: dict[int, Outcomes]
     delta: ConfigDelta | None = None
     note: str = ""
+    undone: bool = False
 
 
 class CellGroups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -138,7 +140,7 @@ def _history(past: Sequence[Round], modules: Modules) -> list[Round]:
     if not modules.history:
         return []
     chosen = past if modules.default_in_history else past[1:]
-    return [old if modules.failures else msgspec.structs.replace(old, outcomes={}) for old in chosen]
+    return [old if modules.failures else msgspec.structs.replace(old, outcomes={}, undone=False) for old in chosen]
 
 
 def _shuffled(evidence: Evidence, key: jax.Array) -> Evidence:

@@ -29,8 +29,8 @@ def synthetic_examples(
 
     Each round's config is drawn from the step grid and its outcomes at random; which modules show it is drawn from the
     presets and more, so one warm-up serves them all, and sometimes an earlier answer was refused. The answer is the
-    threshold rule's, applied to what is shown. The generator `rng` is consumed. Raises InputError where `rounds` is less
-    than 1.
+    threshold rule's, applied to what is shown. The generator `rng` is consumed. Raises InputError where `rounds` is
+    less than 1.
     """
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; choose at least 1")
@@ -89,7 +89,7 @@ def _groups(size: int, cell: SizeConfig, forced: bool, rng: np.random.Generator)
 def _round(config: EnvConfig, rng: np.random.Generator) -> Round:
     sizes = sorted(config.sizes)
     drawn = dict(zip(sizes, _cells(len(sizes), rng), strict=True))
-    return Round(config.replace(drawn), {size: _outcomes(rng) for size in sizes})
+    return Round(config.replace(drawn), {size: _outcomes(rng) for size in sizes}, undone=_seldom(rng))
 
 
 def _cells(count: int, rng: np.random.Generator) -> Sequence[SizeConfig]:

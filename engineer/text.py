@@ -65,6 +65,8 @@ def _past(number: int, old: Round) -> Iterator[str]:
         yield f"  then proposed: {_quoted(summary(old.delta))}"
     if old.note:
         yield f"  which was {_quoted(old.note)}"
+    if old.undone:
+        yield "  The round was taken back, as validation fell."
 
 
 def _config(config: EnvConfig) -> Iterator[str]:

@@ -26,6 +26,7 @@ from engineer.vocabulary import (
     SIZES,
     STEPS,
     SUMMARY,
+    UNDONE,
     UNKNOWN,
     bucket_token,
     round_tokens,
@@ -43,9 +44,9 @@ def evidence_tokens(evidence: Evidence) -> list[str]:
     """The prompt: guideline marker, round, own summary, the last two rounds, then the current one, and `<delta>`.
 
     A size is its token; data, hole and wait ratio in steps of 0.05, 0.05 and 0.1; then in tenths the valid rate, the
-    rate optimal by makespan, each failure's rate, and the valid rate of boards that force a wait. Of earlier rounds
-    only the valid rate is told. A rate of no boards is `<unknown>`; what a module left out has no token. Of the
-    training the rollouts are told, a cell being its size, 0 or 10 for a forced wait, and in tenths informative groups,
+    rate optimal by makespan, each failure's rate, and the valid rate of boards that force a wait. Of an earlier round
+    only the valid rate is told, and `<undone>` where it was taken back. A rate of no boards is `<unknown>`; what a
+    module left out has no token. Of the training the rollouts are told, a cell being its size, 0 or 10 for a forced wait, and in tenths informative groups,
     valid plans and mean reward; of what was sampled, its hole and wait ratio, its acceptance and its makespan in tenths
     of twice the side; of a case, its size, failure and step. Numbers of boards and settings have no words.
     """
@@ -55,7 +56,7 @@ def evidence_tokens(evidence: Evidence) -> list[str]:
     if evidence.summary:
         tokens += [SUMMARY, *(word for word in evidence.summary.split() if word in _WORDS)][:MAX_SUMMARY]
     for old in evidence.history[-HISTORY:]:
-        tokens += [PAST, *_sizes(old.config, old.outcomes, rates=1)]
+        tokens += [PAST, *[UNDONE] * old.undone, *_sizes(old.config, old.outcomes, rates=1)]
     tokens += [NOW, *_sizes(evidence.config, evidence.outcomes, rates=RATES)]
     tokens += [token for cell in evidence.groups for token in _rollouts(cell)]
     tokens += [token for size, sampled in sorted(evidence.statistics.items()) for token in _sampled(size, sampled)]

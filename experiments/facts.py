@@ -11,7 +11,7 @@ from core_jax.formats import Row, read_all
 from core_jax.generator import Acceptance
 from core_jax.groups import Group, statistics_of
 from engineer.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
-from experiments.runs import Decision, Example, Sampled, Stage, Trial, Validation, read
+from experiments.runs import Decision, Example, Rollback, Sampled, Stage, Trial, Validation, read
 from experiments.settings import RunSettings
 
 LAST_STEPS = 8  # steps of the log whose means are the figures of a training
@@ -69,9 +69,10 @@ def _round(stage: Stage) -> Round:
     decision = read(stage.proposal, Decision)
     verdict = decision.verdict
     note = verdict.status + (f": {'; '.join(verdict.reasons)}" if verdict.reasons else "")
+    undone = stage.rollback.exists() and read(stage.rollback, Rollback).back
     if stage.trial.exists():
         note += f"; {_tried(read(stage.trial, Trial))}"
-    return Round(stage.config(), read(stage.validation, Validation).sizes, decision.proposal.delta, note)
+    return Round(stage.config(), read(stage.validation, Validation).sizes, decision.proposal.delta, note, undone)
 
 
 def _tried(trial: Trial) -> str:

@@ -9,7 +9,9 @@ from tiny import ENV, tiny_run
 
 from engineer.evidence import Evidence
 from engineer.rollback import Comparison, RollbackSettings
+from engineer.tokens import evidence_tokens
 from engineer.trial import TrialSettings
+from engineer.vocabulary import UNDONE
 from experiments import setbacks, steps
 from experiments.costs import spent, spent_on
 from experiments.runs import FORMAT, Rollback, RunConfig, RunFolder, Trial, read, write
@@ -79,7 +81,10 @@ def test_a_stage_whose_policy_fell_is_taken_back_with_weights_and_config(tmp_pat
         name: told for name, told in before.items() if name != "config.json"
     }
     assert run.stage(2).config() == ENV
-    assert "taken back" in read(run.stage(2).evidence, Evidence).history[1].note
+    past = read(run.stage(2).evidence, Evidence).history
+    assert [old.undone for old in past] == [False, True]
+    assert "taken back" in past[1].note
+    assert evidence_tokens(read(run.stage(2).evidence, Evidence)).count(UNDONE) == 1
 
 
 def test_weights_stay_where_only_the_config_is_to_go_back(tmp_path, monkeypatch):
