@@ -1,5 +1,6 @@
 """Strict decoding of what comes from outside into msgspec types, with errors that name field, value and remedy."""
 
+import functools
 import math
 import tomllib
 from pathlib import Path
@@ -51,8 +52,7 @@ def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
     at = f"{where}: {path}: " if path else f"{where}: "
     if not isinstance(raw, dict):
         raise InputError(f"{at}expected an object, got {raw!r:.60}")
-    hints = get_type_hints(kind, include_extras=True)
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}  # type: ignore[arg-type]
+    hints, fields = _shape(kind)  # type: ignore[arg-type]
     unknown = [name for name in raw if name not in fields]
     if unknown and kind.__struct_config__.forbid_unknown_fields:  # type: ignore[attr-defined]
         name, choices = unknown[0], ", ".join(fields)
@@ -65,6 +65,12 @@ def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
         return kind(**values)
     except ValueError as error:
         raise InputError(f"{at}{error}") from error
+
+
+@functools.cache
+def _shape(kind: type) -> tuple[dict[str, Any], dict[str, msgspec.structs.FieldInfo]]:
+    """The type of each field, and the fields by name."""
+    return get_type_hints(kind, include_extras=True), {field.name: field for field in msgspec.structs.fields(kind)}
 
 
 def _convert_leaf(raw: Any, kind: Any, at: str) -> Any:

@@ -6,6 +6,7 @@ processes and devices.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import jax
@@ -112,6 +113,22 @@ def check_reachable(config: EnvConfig, seed: int) -> None:
                 _check_found(_Source.of(config, size, seed), wait)
 
 
+def can_draw(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
+    """Whether boards of this cell, with a forced wait or without one, are met by one in 256 attempts or more."""
+    return _can_draw(size, agents, holes_of(size, agents, hole_ratio), wait)
+
+
+@functools.cache
+def _can_draw(size: int, agents: int, holes: int, wait: bool) -> bool:
+    if agents == 1 and wait:
+        return False
+    try:
+        _check_found(_Source.with_holes(size, agents, holes, seed=0), wait)
+    except InputError:
+        return False
+    return True
+
+
 @dataclasses.dataclass(frozen=True)
 class _Source:
     """Where the boards of one size come from: both strata, and the key of each one's streams, [2] by `wait`."""
@@ -123,9 +140,11 @@ class _Source:
 
     @classmethod
     def of(cls, config: EnvConfig, size: int, seed: int) -> "_Source":
-        holes = holes_of(size, config.agents, config.sizes[size].hole_ratio)
-        names = [(seed, config.agents, size, holes, wait) for wait in (False, True)]
-        return cls(size, config.agents, holes, streams(names))
+        return cls.with_holes(size, config.agents, holes_of(size, config.agents, config.sizes[size].hole_ratio), seed)
+
+    @classmethod
+    def with_holes(cls, size: int, agents: int, holes: int, seed: int) -> "_Source":
+        return cls(size, agents, holes, streams([(seed, agents, size, holes, wait) for wait in (False, True)]))
 
     def stratum(self, wait: bool) -> Stratum:
         return Stratum(self.size, self.agents, self.holes, wait)

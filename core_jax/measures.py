@@ -144,8 +144,8 @@ def _walk(size: int, nearer: list[jax.Array], starts: jax.Array, goals: jax.Arra
         soon = functools.reduce(jnp.bitwise_or, steps, before & goals)
         (at, spread), (left, _) = soon, before
         meeting, shared = at[one] & at[other], spread[one] & spread[other]
-        met = [meeting, meeting & both_goals, left[one] & at[other], at[one] & left[other], shared]
-        vertex, target, there, back, both = any_cell(jnp.stack(met))
+        touched = [meeting, meeting & both_goals, left[one] & at[other], at[one] & left[other], shared]
+        vertex, target, there, back, both = any_cell(jnp.stack(touched))
         several = _several(size, spread)
         met = jnp.stack([vertex, target, there & back, both & ~(several[one] | several[other])])
         return Walk(

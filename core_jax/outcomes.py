@@ -43,3 +43,14 @@ def pool(parts: Iterable[Outcomes]) -> Outcomes:
         wait_boards=total("wait_boards"),
         wait_valid=total("wait_valid"),
     )
+
+
+def without(whole: Outcomes, part: Outcomes) -> Outcomes:
+    """The outcomes of the boards of `whole` that are not among those of `part`."""
+    counts = {
+        field: getattr(whole, field) - getattr(part, field)
+        for field in Outcomes.__struct_fields__
+        if field != "failures"
+    }
+    failures = {name: count - part.failures.get(name, 0) for name, count in whole.failures.items()}
+    return Outcomes(**counts, failures=failures)

@@ -1,7 +1,9 @@
 """The typed change of a config that the engineer answers with."""
 
 import json
-from typing import Annotated, Any
+import math
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -12,6 +14,7 @@ from core_jax.errors import InputError
 FIELDS = ("data_ratio", "hole_ratio", "wait_ratio")
 MAX_ANSWER_BYTES = 32_768
 MAX_REASON = 500
+DECIMALS = 6  # ratios are read to six decimals, by `core_jax.quotas` too; on that grid sum and difference are exact
 
 Change = Annotated[float, msgspec.Meta(ge=-1, le=1, description="signed change, added to the current value")]
 Reason = Annotated[str, msgspec.Meta(max_length=MAX_REASON, description="the evidence this edit answers")]
@@ -32,20 +35,25 @@ class ConfigDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     edits: dict[int, SizeEdit]
 
 
+D = TypeVar("D", bound=ConfigDelta)
+
+
 def delta_schema() -> dict[str, Any]:
     """The JSON schema of an answer, for prompts and guided decoding."""
     return msgspec.json.schema(ConfigDelta)
 
 
-def parse_delta(answer: str | bytes) -> ConfigDelta:
+def parse_delta(answer: str | bytes, kind: type[D] = ConfigDelta) -> D:  # type: ignore[assignment]
     """Reads a model's answer: one JSON object of the shape of `delta_schema`, and nothing around it.
+
+    `kind` may add fields of its own.
 
     Raises InputError, and nothing else, on whatever is not exactly that: other text, unknown or repeated fields, NaN or
     infinite numbers, changes beyond -1 .. 1, nesting too deep, or more than MAX_ANSWER_BYTES.
     """
     try:
         raw = json.loads(_text(answer), object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=float)
-        delta = convert(raw, ConfigDelta, "answer")
+        delta = convert(raw, kind, "answer")
     except json.JSONDecodeError as error:
         raise InputError(f"answer: not JSON ({error}); answer with one JSON object") from error
     except RecursionError as error:
@@ -58,15 +66,44 @@ def parse_delta(answer: str | bytes) -> ConfigDelta:
 
 
 def edited(config: EnvConfig, delta: ConfigDelta) -> dict[int, SizeConfig]:
-    """The sizes of `config` plus the changes: raw sums, not yet legal.
+    """The sizes of `config` plus the changes, to DECIMALS: raw sums, not yet legal. What is not changed stays as it is.
 
     Raises InputError on a map size that the config lacks.
     """
-    for size in delta.edits:
-        if size not in config.sizes:
-            choices = ", ".join(map(str, config.sizes))
-            raise InputError(f"edits.{size}: map size {size} is not in the config; choose from {choices}")
+    _check_known(config, delta.edits)
     return {size: _plus(cell, delta.edits.get(size)) for size, cell in config.sizes.items()}
+
+
+def difference(old: EnvConfig, new: Mapping[int, SizeConfig], reason: str | Mapping[int, str]) -> ConfigDelta:
+    """The delta from `old` to its sizes as in `new`, one reason for all or one a size: `edited` gives `new` back.
+
+    That is exact where the ratios of `new` that change have at most DECIMALS. Raises InputError on a size that `old`
+    lacks.
+    """
+    _check_known(old, new)
+    told = reason if isinstance(reason, Mapping) else dict.fromkeys(new, reason)
+    edits = {
+        size: _edit(old.sizes[size], cell, told[size]) for size, cell in new.items() if cell != old.sizes.get(size)
+    }
+    return ConfigDelta(edits)
+
+
+def normalised(sizes: Mapping[int, SizeConfig]) -> dict[int, SizeConfig]:
+    """The sizes with data ratios on the grid of DECIMALS that sum to one, by largest remainder; the others rounded.
+
+    Data ratios are taken relative to their sum; where that is 0, equal.
+    """
+    whole = 10**DECIMALS
+    total = math.fsum(cell.data_ratio for cell in sizes.values())
+    parts = [cell.data_ratio / total * whole if total else whole / len(sizes) for cell in sizes.values()]
+    floors = [math.floor(part) for part in parts]
+    order = sorted(range(len(parts)), key=lambda place: floors[place] - parts[place])
+    for place in order[: whole - sum(floors)]:
+        floors[place] += 1
+    return {
+        size: SizeConfig(part / whole, round(cell.hole_ratio, DECIMALS), round(cell.wait_ratio, DECIMALS))
+        for part, (size, cell) in zip(floors, sizes.items(), strict=True)
+    }
 
 
 def summary(delta: ConfigDelta) -> str:
@@ -105,10 +142,23 @@ def _check_writable(size: int, reason: str) -> None:
         raise InputError(f"answer: edits.{size}.reason: holds half a surrogate pair; use plain text") from error
 
 
+def _check_known(config: EnvConfig, sizes: Iterable[int]) -> None:
+    for size in sizes:
+        if size not in config.sizes:
+            choices = ", ".join(map(str, config.sizes))
+            raise InputError(f"edits.{size}: map size {size} is not in the config; choose from {choices}")
+
+
 def _plus(cell: SizeConfig, edit: SizeEdit | None) -> SizeConfig:
     if edit is None:
         return cell
-    return SizeConfig(**{field: getattr(cell, field) + getattr(edit, field) for field in FIELDS})
+    changes = {field: getattr(edit, field) for field in FIELDS if getattr(edit, field)}
+    sums = {field: round(getattr(cell, field) + change, DECIMALS) for field, change in changes.items()}
+    return msgspec.structs.replace(cell, **sums)
+
+
+def _edit(old: SizeConfig, new: SizeConfig, reason: str) -> SizeEdit:
+    return SizeEdit(**{field: getattr(new, field) - getattr(old, field) for field in FIELDS}, reason=reason)
 
 
 def _spoken(size: int, edit: SizeEdit) -> str:

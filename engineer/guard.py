@@ -1,6 +1,7 @@
 """The guard between the engineer's answer and the next round: legal ranges, floors and a trust region."""
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -8,7 +9,11 @@ import numpy as np
 
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
 from core_jax.errors import InputError
-from engineer.delta import FIELDS, ConfigDelta, edited
+from core_jax.generator import can_draw
+from engineer.delta import FIELDS, ConfigDelta, edited, normalised
+
+Reachable = Callable[[int, int, float, bool], bool]
+"""Whether boards of (size, agents, hole ratio, forced wait) can be drawn; `core_jax.generator.can_draw` by default."""
 
 NOISE = 1e-3  # EnvConfig's own tolerance on the sum of the data ratios
 
@@ -17,6 +22,7 @@ class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The legal region, and how far one round may go. Raises InputError on a value outside its range.
 
     floor: least data_ratio of a size. max_*_change: largest change of a ratio in a round. max_*_ratio: upper limits.
+    tries: how often the engineer is asked before a refusal stands.
     """
 
     floor: float = 0.05
@@ -25,9 +31,12 @@ class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_wait_change: float = 0.25
     max_hole_ratio: float = MAX_HOLE_RATIO
     max_wait_ratio: float = 1.0
+    tries: int = 3
 
     def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
+        if self.tries < 1:
+            raise InputError(f"guard: tries is {self.tries}; choose at least 1")
+        for name in self.__struct_fields__[:-1]:
             top = MAX_HOLE_RATIO if name == "max_hole_ratio" else 1.0
             if not 0 <= getattr(self, name) <= top:
                 raise InputError(f"guard: {name} is {getattr(self, name):g}; choose 0 to {top:g}")
@@ -41,7 +50,9 @@ class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     config: EnvConfig
 
 
-def judge(config: EnvConfig, delta: ConfigDelta, settings: GuardSettings) -> GuardVerdict:
+def judge(
+    config: EnvConfig, delta: ConfigDelta, settings: GuardSettings, reachable: Reachable = can_draw
+) -> GuardVerdict:
     """Applies `delta` to `config` and projects the sum onto the legal region within reach of `config`.
 
     The legal region, for data ratios d, hole ratios h and wait ratios w of m sizes:
@@ -55,6 +66,10 @@ def judge(config: EnvConfig, delta: ConfigDelta, settings: GuardSettings) -> Gua
     reaches; where that ends short of the floor, the next round's non-empty delta goes on.
     Hole and wait: clip to the limits, then to the trust region around the current value.
 
+    Strata: where a size's boards, with a forced wait or without, cannot be drawn, its wait ratio stays as it was, else
+    its hole ratio, else both; where not even that helps, the proposal is refused. The config is on the grid of six
+    decimals.
+
     A ratio within 0.001 of what was proposed counts as accepted. A delta without edits keeps `config` as it is. An
     unknown size or a number that is not finite is refused, and `config` kept. Raises InputError only where `settings`
     do not suit `config` (floor x sizes > 1).
@@ -67,8 +82,12 @@ def judge(config: EnvConfig, delta: ConfigDelta, settings: GuardSettings) -> Gua
         proposed = edited(config, delta)
     except InputError as error:
         return GuardVerdict("refused", [str(error)], config)
-    applied = _projected(config.sizes, proposed, settings)
-    reasons = _differences(proposed, applied)
+    applied = normalised(_projected(config.sizes, proposed, settings))
+    try:
+        applied, missing = _drawable(config, applied, reachable)
+    except InputError as error:
+        return GuardVerdict("refused", [str(error)], config)
+    reasons = _differences(proposed, applied) + missing
     return GuardVerdict("projected" if reasons else "accepted", reasons, config.replace(applied))
 
 
@@ -122,6 +141,30 @@ def _walk(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach: float)
 
 def _clipped(current: np.ndarray, raw: np.ndarray, top: float, reach: float) -> np.ndarray:
     return np.clip(np.clip(raw, 0, top), current - reach, current + reach)
+
+
+def _drawable(
+    config: EnvConfig, applied: dict[int, SizeConfig], reachable: Reachable
+) -> tuple[dict[int, SizeConfig], list[str]]:
+    """The sizes with what cannot be drawn taken back, and a line for each."""
+    drawable, missing = {}, []
+    for size, new in applied.items():
+        old = config.sizes[size]
+        ways = [(h, w) for h in (new.hole_ratio, old.hole_ratio) for w in (new.wait_ratio, old.wait_ratio)]
+        cells = [SizeConfig(new.data_ratio, *way) for way in ways]
+        found = next((cell for cell in cells if _exists(size, config.agents, cell, reachable)), None)
+        told = f"hole_ratio {new.hole_ratio:.3g} and wait_ratio {new.wait_ratio:.3g}"
+        if found is None:
+            raise InputError(f"sizes.{size}: no boards with {told} can be drawn; change hole_ratio or wait_ratio")
+        if found != new:
+            missing.append(f"sizes.{size}: no boards with {told} can be drawn")
+        drawable[size] = found
+    return drawable, missing
+
+
+def _exists(size: int, agents: int, cell: SizeConfig, reachable: Reachable) -> bool:
+    strata = [wait for wait, share in ((True, cell.wait_ratio), (False, 1 - cell.wait_ratio)) if share]
+    return not cell.data_ratio or all(reachable(size, agents, cell.hole_ratio, wait) for wait in strata)
 
 
 def _differences(proposed: dict[int, SizeConfig], applied: dict[int, SizeConfig]) -> list[str]:

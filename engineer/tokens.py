@@ -8,9 +8,10 @@ from core_jax.errors import InputError
 from core_jax.outcomes import Outcomes
 from core_jax.types import FAILURE_NAMES
 from engineer.delta import ConfigDelta, SizeEdit
-from engineer.evidence import Evidence
+from engineer.evidence import CellGroups, Evidence, SizeStatistics
 from engineer.grammar import DeltaGrammar
 from engineer.vocabulary import (
+    CASE,
     DELTA,
     EDITS,
     END,
@@ -19,8 +20,13 @@ from engineer.vocabulary import (
     NOW,
     PAST,
     REASONS,
+    REFUSED,
+    ROLLOUTS,
+    SAMPLED,
     SIZES,
     STEPS,
+    SUMMARY,
+    UNDONE,
     UNKNOWN,
     bucket_token,
     round_tokens,
@@ -31,21 +37,33 @@ __all__ = ["ENGINEER_TOKENS", "DeltaGrammar", "delta_tokens", "evidence_tokens",
 
 HISTORY = 2
 RATES = 3 + len(FAILURE_NAMES[1:])
+MAX_SUMMARY = 40
 
 
 def evidence_tokens(evidence: Evidence) -> list[str]:
-    """The prompt: guideline marker, round, the last two rounds, then the current one size by size, and `<delta>`.
+    """The prompt: guideline marker, round, own summary, the last two rounds, then the current one, and `<delta>`.
 
     A size is its token; data, hole and wait ratio in steps of 0.05, 0.05 and 0.1; then in tenths the valid rate, the
-    rate optimal by makespan, each failure's rate, and the valid rate of boards that force a wait. Of earlier rounds
-    only the valid rate is told. A rate of no boards is `<unknown>`; what a module left out has no token.
+    rate optimal by makespan, each failure's rate, and the valid rate of boards that force a wait. Of an earlier round
+    only the valid rate is told, and `<undone>` where it was taken back. A rate of no boards is `<unknown>`; what a
+    module left out has no token. Of the training the rollouts are told, a cell being its size, 0 or 10 for a forced
+    wait, and in tenths informative groups, valid plans and mean reward; of what was sampled, its hole and wait ratio,
+    its acceptance and its makespan in tenths of twice the side; of a case, its size, failure and step. Numbers of
+    boards and settings have no words.
     """
     tokens = [GUIDED] if evidence.guideline else []
     if evidence.round is not None and evidence.rounds is not None:
         tokens += round_tokens(evidence.round, evidence.rounds)
+    if evidence.summary:
+        tokens += [SUMMARY, *(word for word in evidence.summary.split() if word in _WORDS)][:MAX_SUMMARY]
     for old in evidence.history[-HISTORY:]:
-        tokens += [PAST, *_sizes(old.config, old.outcomes, rates=1)]
-    return [*tokens, NOW, *_sizes(evidence.config, evidence.outcomes, rates=RATES), DELTA]
+        tokens += [PAST, *[UNDONE] * old.undone, *_sizes(old.config, old.outcomes, rates=1)]
+    tokens += [NOW, *_sizes(evidence.config, evidence.outcomes, rates=RATES)]
+    tokens += [token for cell in evidence.groups for token in _rollouts(cell)]
+    tokens += [token for size, sampled in sorted(evidence.statistics.items()) for token in _sampled(size, sampled)]
+    for case in evidence.cases:
+        tokens += [CASE, size_token(case.size), f"<because_{case.failure}>", bucket_token(max(case.step, 0), 1)]
+    return [*tokens, *[REFUSED] * len(evidence.refusals), DELTA]
 
 
 def delta_tokens(delta: ConfigDelta) -> list[str]:
@@ -73,6 +91,7 @@ def tokens_delta(tokens: Sequence[str]) -> ConfigDelta:
     return ConfigDelta(edits)
 
 
+_WORDS = frozenset(ENGINEER_TOKENS)
 _GRAMMAR = DeltaGrammar(SIZES)
 _SIZE_OF = {size_token(size): size for size in SIZES}
 _REASON_OF = {sentence: token for token, sentence in REASONS.items()}
@@ -93,6 +112,18 @@ def _rates(seen: Outcomes | None) -> list[str]:
     counts = [seen.valid, seen.optimal_makespan, *(seen.failures.get(name, 0) for name in FAILURE_NAMES[1:])]
     waiting = bucket_token(seen.wait_valid / seen.wait_boards) if seen.wait_boards else UNKNOWN
     return [*(bucket_token(seen.rate(count)) for count in counts), waiting]
+
+
+def _rollouts(cell: CellGroups) -> list[str]:
+    seen = cell.groups
+    shares = (float(cell.forced), seen.informative_share, seen.success, max(0.0, seen.reward))
+    return [ROLLOUTS, size_token(cell.size), *(bucket_token(share) for share in shares)]
+
+
+def _sampled(size: int, sampled: SizeStatistics) -> list[str]:
+    ratios = [bucket_token(getattr(sampled, field), STEPS[field]) for field in ("hole_ratio", "wait_ratio")]
+    accepted = UNKNOWN if sampled.acceptance is None else bucket_token(sampled.acceptance)
+    return [SAMPLED, size_token(size), *ratios, accepted, bucket_token(sampled.makespan / (2 * size))]
 
 
 def _edit_tokens(size: int, edit: SizeEdit) -> list[str]:

@@ -8,6 +8,8 @@ from core_jax.types import FAILURE_NAMES
 SIZES = tuple(range(MIN_SIZE, MAX_TOKEN_SIZE + 1))
 TOP_BUCKET = 10
 UNKNOWN, GUIDED, PAST, NOW, DELTA, END = "<unknown>", "<guideline>", "<past>", "<now>", "<delta>", "<end>"
+SUMMARY, ROLLOUTS, SAMPLED, CASE, REFUSED = "<summary>", "<rollouts>", "<sampled>", "<case>", "<refused>"
+UNDONE = "<undone>"
 
 STEPS = {"data_ratio": 0.05, "hole_ratio": 0.05, "wait_ratio": 0.1}
 STRIDES = (-2, -1, 1, 2)
@@ -47,6 +49,7 @@ ENGINEER_TOKENS: tuple[str, ...] = (
     *(size_token(size) for size in SIZES),
     *(f"<{kind}{number}>" for kind in ("q", "round_", "of_") for number in range(TOP_BUCKET + 1)),
     *(UNKNOWN, GUIDED, PAST, NOW, DELTA, END),
+    *(SUMMARY, ROLLOUTS, SAMPLED, CASE, REFUSED, UNDONE),
     *EDITS,
     *REASONS,
 )

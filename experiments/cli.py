@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from core_jax.errors import InputError
 from experiments import commands, sweep_commands
-from experiments.programs import keep_programs
+from experiments.libraries import keep_compiled_programs
 
 # grpo.steps=10, or --grpo.steps=10: a setting of a run, wherever it stands on the line
 OVERRIDE = re.compile(r"^(--[a-z_]+(\.\w+)+|[a-z_]+(\.\w+)*)=")
@@ -18,6 +18,7 @@ OVERRIDE = re.compile(r"^(--[a-z_]+(\.\w+)+|[a-z_]+(\.\w+)*)=")
 INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
 SWEEP_STEPS = ("run", "status", "plot", "-h", "--help")
 KEYS = ("LAKEWRIGHT_API_KEY", "OPENAI_API_KEY")  # of endpoints
+TAKE_SETTINGS = (commands.run, commands.engineer_propose, commands.engineer_replay)
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -31,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command: 0 done, 1 failed or rows left out, 2 bad input, 130 interrupted."""
-    keep_programs()
+    keep_compiled_programs()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     overrides = [argument for argument in arguments if OVERRIDE.match(argument)]
     words = [argument for argument in arguments if argument not in overrides]
@@ -39,8 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words.insert(1, "run")
     options = build_parser().parse_args(words)
     try:
-        if overrides and options.command is not commands.run:
-            raise InputError(f"{overrides[0]!r:.60}: only `lakewright run` takes settings; leave it out")
+        if overrides and options.command not in TAKE_SETTINGS:
+            raise InputError(
+                f"{overrides[0]!r:.60}: only `lakewright run` takes settings, or engineer propose; leave it out"
+            )
         options.overrides = [override.removeprefix("--") for override in overrides]
         return options.command(options)
     except InputError as error:
@@ -66,6 +69,8 @@ def build_parser() -> Parser:
     _verify(add)
     _run(add)
     _report(add)
+    _engineer(add)
+    _study(add)
     _bench(add)
     _benchmark(add)
     _sweep(add)
@@ -142,6 +147,53 @@ def _report(add: argparse._SubParsersAction) -> None:
         add, "report", commands.report, "print a run's table and write its report.html", "lakewright report runs/demo"
     )
     command.add_argument("folder", metavar="DIR", type=Path, help="the run folder")
+    _json(command)
+
+
+def _engineer(add: argparse._SubParsersAction) -> None:
+    example = "lakewright engineer show runs/demo --stage 0"
+    engineer = _command(add, "engineer", commands.engineer_show, "look at the engineer's work", example)
+    steps = engineer.add_subparsers(title="steps", required=True, metavar="STEP")
+    show = _command(
+        steps, "show", commands.engineer_show, "print a stage's evidence, prompt, answer, verdict and trial", example
+    )
+    show.add_argument("folder", metavar="DIR", type=Path, help="the run folder")
+    show.add_argument("--stage", type=int, required=True, help="a finished stage, from 0")
+    _json(show)
+    propose = _command(
+        steps,
+        "propose",
+        commands.engineer_propose,
+        "ask a teacher after a finished stage, and write nothing",
+        "lakewright engineer propose runs/demo --teacher rules",
+    )
+    propose.add_argument("folder", metavar="DIR", type=Path, help="the run folder")
+    propose.add_argument("--teacher", required=True, help="who is asked")
+    propose.add_argument("--stage", type=int, help="a finished stage, from 0 (default the last)")
+    _json(propose)
+    replay = _command(
+        steps,
+        "replay",
+        commands.engineer_replay,
+        "ask teachers about recorded evidence, side by side",
+        "lakewright engineer replay runs/a runs/b --teachers rules,sec,self",
+    )
+    replay.add_argument("folders", metavar="DIR", type=Path, nargs="+", help="run folders")
+    replay.add_argument("--teachers", help="names with commas between (default all that ask no model)")
+    _json(replay)
+
+
+def _study(add: argparse._SubParsersAction) -> None:
+    command = _command(
+        add,
+        "study",
+        commands.study,
+        "compare teachers from one warm-up under one budget, or go on with it",
+        "lakewright study cpu --out studies/cpu --workers 2",
+    )
+    command.add_argument("spec", metavar="SPEC", type=Path, help="a spec, .toml or .json, or the name of one of ours")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of the study")
+    command.add_argument("--workers", type=int, default=1, help="runs at a time, each in its process (default 1)")
     _json(command)
 
 

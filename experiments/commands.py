@@ -4,7 +4,6 @@ import argparse
 import os
 import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from core_jax.files import write_atomically
 from core_jax.formats import SCHEMA, PlanRow, Row, check_plan, ending, read_rows, rows_of
 from core_jax.manifest import beside, manifest_of, prng
 from experiments.chunks import Part, Parts, job_of, parts_of, work_in_parts
+from experiments.libraries import prepare_training
 from experiments.plans import PlanIndex
 from experiments.progress import progress, say
 
@@ -129,6 +129,67 @@ def report(options: argparse.Namespace) -> int:
     from experiments.runs import RunFolder
 
     return _show(RunFolder(options.folder), options.json)
+
+
+def study(options: argparse.Namespace) -> int:
+    """Runs a study in a folder, or goes on with it, and prints its table; 1 where a run failed."""
+    if options.workers < 1:
+        raise InputError(f"--workers is {options.workers}; give at least 1")
+    prepare_training()
+    from experiments.study_results import table
+    from experiments.studying import run_study
+
+    results, failures = run_study(options.spec, options.out, options.workers)
+    print(msgspec.json.encode(results).decode() if options.json else table(results))
+    for name, error in failures.items():
+        print(f"lakewright: {name}: {error}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def engineer_show(options: argparse.Namespace) -> int:
+    """Prints what the engineer saw and answered after a stage, and what came of it."""
+    from experiments.proposals import shown_stage, told
+    from experiments.runs import RunFolder
+
+    found = shown_stage(RunFolder(options.folder), options.stage)
+    print(msgspec.json.encode(found).decode() if options.json else told(found))
+    return 0
+
+
+def engineer_propose(options: argparse.Namespace) -> int:
+    """Asks a teacher after a finished stage, and writes nothing."""
+    prepare_training()
+    from experiments.proposals import proposed, told_proposal
+    from experiments.runs import RunFolder
+    from experiments.settings import with_teacher
+
+    folder = RunFolder(options.folder)
+    stage = len(folder.finished_stages()) - 1 if options.stage is None else options.stage
+    settings = with_teacher(folder.settings(), options.teacher, options.overrides)
+    found = proposed(settings, folder, stage)
+    print(msgspec.json.encode(found).decode() if options.json else told_proposal(found))
+    return 0
+
+
+def engineer_replay(options: argparse.Namespace) -> int:
+    """Asks teachers after every finished stage of runs, and prints their proposals side by side."""
+    prepare_training()
+    from engineer.teachers.registry import MODELS, TEACHERS
+    from experiments.proposals import Replayed, replayed, side_by_side
+    from experiments.runs import RunFolder
+    from experiments.settings import with_teacher
+
+    names = options.teachers.split(",") if options.teachers else [name for name in TEACHERS if name not in MODELS]
+    found: list[Replayed] = []
+    configs: dict[tuple[str, int], EnvConfig] = {}
+    for path in options.folders:
+        folder = RunFolder(path)
+        chosen = [with_teacher(folder.settings(), name, options.overrides) for name in names]
+        found += list(replayed(chosen, folder))
+        stages = enumerate(folder.finished_stages())
+        configs |= {(str(path), number): stage.config() for number, stage in stages}
+    print(msgspec.json.encode(found).decode() if options.json else side_by_side(found, configs))
+    return 0
 
 
 def bench(options: argparse.Namespace) -> int:
@@ -280,18 +341,6 @@ def _told(options: argparse.Namespace, parts: Parts, *counts: str) -> int:
     result = {name: parts.tally[name] for name in (*counts, "bad_rows")}
     tell(options, {**result, "out": str(options.out)})
     return 1 if result["bad_rows"] else 0
-
-
-def prepare_training() -> None:
-    """Settles what must be known before the training libraries are imported: no hub, no chatter of their own."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # a GPU is shared with torch
-    warnings.filterwarnings("ignore", category=FutureWarning)
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
 
 
 def tell(options: argparse.Namespace, result: dict[str, Any]) -> None:

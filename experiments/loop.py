@@ -8,98 +8,74 @@ import importlib.metadata
 import shutil
 import time
 
-import numpy as np
-
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
 from core_jax.formats import Row
-from core_jax.generator import check_reachable
-from engineer.evidence import Evidence, Round, gather
-from engineer.guard import GuardVerdict, judge
-from engineer.teachers.base import Proposal
-from engineer.teachers.registry import make_teacher
-from engineer.teachers.self import Allowed
 from experiments import steps
+from experiments.asking import check_askable
+from experiments.boards import make_boards
+from experiments.costs import left, spent, spent_on
+from experiments.deciding import decide, gather_evidence, try_proposals
 from experiments.progress import say
-from experiments.runs import Decision, Done, RunFolder, Stage, Validation, read, write
-from experiments.settings import RunSettings, seed_for
-from policy.models import load_checkpoint
-from policy.sampling import answer_under_grammar
+from experiments.runs import Done, RunFolder, Stage, write
+from experiments.setbacks import compare
+from experiments.settings import RunSettings
 
 RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 
 
 def run(settings: RunSettings, folder: RunFolder) -> None:
     """Runs, or goes on with, the whole loop in `folder`. Raises InputError where the folder holds another run."""
+    check_askable(settings)
     folder.open(settings)
-    held_out = steps.held_out_set(settings, folder.validation)
-    if not folder.warmup.done.exists():
-        say(f"warm-up: {settings.warmup.steps} steps on certified plans")
-        begun = time.monotonic()
-        steps.warm_up(settings, folder.warmup, held_out)
-        _mark_done(folder.warmup, begun)
+    held_out = prepare(settings, folder)
     for number in range(settings.stages):
         stage = folder.stage(number)
         if not stage.done.exists():
+            if left(settings.budget, spent(folder, number)) <= 0:
+                say(f"the budget of {settings.budget} tokens is spent after {number} stages")
+                return
             say(f"stage {number + 1} of {settings.stages}, teacher {settings.teacher}")
             begun = time.monotonic()
             _run_stage(settings, folder, number, held_out)
             _mark_done(stage, begun)
 
 
+def prepare(settings: RunSettings, folder: RunFolder) -> list[Row]:
+    """The held-out set, which is returned, and the warm-up of an opened folder."""
+    held_out = steps.held_out_set(settings, folder.validation)
+    if not folder.warmup.done.exists():
+        say(f"warm-up: {settings.warmup.steps} steps on certified plans")
+        begun = time.monotonic()
+        steps.warm_up(settings, folder.warmup, held_out)
+        _mark_done(folder.warmup, begun)
+    return held_out
+
+
 def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: list[Row]) -> None:
     stage = folder.stage(number)
-    previous = folder.stage(number - 1) if number else folder.warmup
     if not stage.env.exists():
-        write(stage.env, read(previous.proposal, Decision).verdict.config if number else settings.env)
-    if not stage.boards.exists():
-        steps.make_boards(settings, stage, number)
+        write(stage.env, folder.stage(number - 1).next_config() if number else settings.env)
+    if not settings.grpo.fresh and not stage.boards.exists():
+        before = folder.stage(number - 1) if number else None
+        make_boards(settings, stage, folder.standing(number - 1), before, number)
     if not stage.checkpoint.exists():
-        steps.train(settings, stage, previous, number)
+        tokens = left(settings.budget, spent(folder, number) + spent_on(stage))
+        steps.train(settings, stage, folder.standing(number - 1), number, tokens)
     if not stage.validation.exists():
         steps.validate(settings, stage, held_out)
+    if settings.rollback.enabled and not stage.rollback.exists():
+        write(stage.rollback, compare(settings, folder, number))
     if not stage.evidence.exists():
-        write(stage.evidence, _gather_evidence(settings, folder, number))
+        write(stage.evidence, gather_evidence(settings, folder, number))
     if not stage.proposal.exists():
-        write(stage.proposal, _decide(settings, folder, number))
+        write(stage.proposal, decide(settings, folder, number))
+    to_try = settings.trial.enabled and not stage.trial.exists() and _goes_on(settings, folder, number)
+    if to_try and (trial := try_proposals(settings, folder, number)):
+        write(stage.trial, trial)
 
 
-def _gather_evidence(settings: RunSettings, folder: RunFolder, number: int) -> Evidence:
-    rounds = [
-        Round(stage.config(), read(stage.validation, Validation).sizes)
-        for stage in (folder.stage(earlier) for earlier in range(number + 1))
-    ]
-    *past, now = rounds
-    return gather(now.config, now.outcomes, past, number, settings.stages, settings.modules)
-
-
-def _decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
-    """Asks the teacher, lets the guard judge; what cannot be used keeps the config and is recorded."""
-    stage = folder.stage(number)
-    evidence, config = read(stage.evidence, Evidence), stage.config()
-    teacher = make_teacher(settings.teacher, lambda prompt, allowed: _ask_checkpoint(stage, prompt, allowed))
-    if number:
-        teacher.load_state_dict(read(folder.stage(number - 1).proposal, Decision).teacher_state)
-    rng = np.random.default_rng(seed_for(settings.seed, f"stage {number} teacher"))
-    proposal = teacher.propose(evidence, config, rng)
-    return Decision(settings.teacher, proposal, _judged(settings, config, proposal), teacher.state_dict())
-
-
-def _ask_checkpoint(stage: Stage, prompt: list[str], allowed: Allowed) -> list[str]:
-    model, tokenizer = load_checkpoint(stage.checkpoint)
-    return answer_under_grammar(model, tokenizer, prompt, allowed)
-
-
-def _judged(settings: RunSettings, config: EnvConfig, proposal: Proposal) -> GuardVerdict:
-    """The guard's verdict, and beyond its ranges the generator's: a config whose boards cannot be found is refused."""
-    if proposal.delta is None:
-        return GuardVerdict("refused", [proposal.error], config)
-    verdict = judge(config, proposal.delta, settings.guard)
-    try:
-        check_reachable(verdict.config, seed_for(settings.seed, "reachable"))
-    except InputError as error:
-        return GuardVerdict("refused", [str(error)], config)
-    return verdict
+def _goes_on(settings: RunSettings, folder: RunFolder, number: int) -> bool:
+    """Whether another stage follows: else there is nothing to try a proposal for."""
+    return number + 1 < settings.stages and left(settings.budget, spent(folder, number + 1)) > 0
 
 
 def _mark_done(stage: Stage, begun: float) -> None:

@@ -78,7 +78,7 @@ def curves_svg(history: Sequence[Chapter]) -> str:
         left, right = figure.subplots(1, 2)
         _draw_rates(left, history)
         _draw_sizes(right, history)
-        return _saved(figure)
+        return saved(figure)
 
 
 def _draw_rates(axes: Axes, history: Sequence[Chapter]) -> None:
@@ -178,12 +178,13 @@ def _inline(name: str, draw: Draw, size: tuple[float, float] = WIDE) -> str:
     with matplotlib.rc_context(LOOK | {"svg.hashsalt": name}):
         figure = Figure(size, layout="constrained")
         draw(figure.subplots())
-        svg = _saved(figure, transparent=True)
+        svg = saved(figure, transparent=True)
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     return re.sub(r' id="[a-zA-Z0-9.]+_\d+"', "", svg)
 
 
-def _saved(figure: Figure, transparent: bool = False) -> str:
+def saved(figure: Figure, transparent: bool = False) -> str:
+    """A figure as SVG, the same bytes each time."""
     file = io.StringIO()
     figure.savefig(file, format="svg", transparent=transparent, metadata={"Date": None})
     return file.getvalue().replace("'DejaVu Sans'", "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif")

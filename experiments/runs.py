@@ -2,8 +2,9 @@
 
     config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html
 
-A stage holds env.json, boards.parquet, checkpoint/, train.jsonl, validation.json, evidence.json, proposal.json, and
-done.json, the marker that makes it count.
+A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, groups.jsonl, validation.json,
+rollback.json, evidence.json, proposal.json, trial.json where there was something to try, and done.json, the marker that
+makes it count.
 """
 
 from contextlib import AbstractContextManager
@@ -18,11 +19,15 @@ from core_jax.errors import InputError
 from core_jax.files import locked, write_atomically
 from core_jax.formats import Row
 from core_jax.outcomes import Outcomes
+from engineer.evidence import SizeStatistics
 from engineer.guard import GuardVerdict
+from engineer.negotiation import Attempt
+from engineer.rollback import Comparison
 from engineer.teachers.base import Proposal
+from engineer.trial import Tried
 from experiments.settings import RunSettings
 
-FORMAT = 1
+FORMAT = 2
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -44,19 +49,62 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """validation.json: the outcomes on the held-out set per map size, and some plans to look at."""
+    """validation.json: the outcomes on the held-out set per map size, and some plans to look at.
+
+    forced: the outcomes on those of the boards that force a wait. valid: a digit for each board in the order of the
+    set, 1 where the plan is valid.
+    """
 
     sizes: dict[int, Outcomes]
     examples: list[Example]
+    forced: dict[int, Outcomes]
+    valid: str
+
+
+class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """sampled.json: what a stage's boards are really like, which sampler chose them, and its state when it did.
+
+    figures: boards drawn anew (`fresh`), rolled out on (`scored`) and taken up again (`replayed`), and the `tokens` of
+    those rollouts.
+    """
+
+    sizes: dict[int, SizeStatistics]
+    sampler: str
+    figures: dict[str, int]
+    state: dict[str, Any]
+
+
+class Rollback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """rollback.json: the stage's policy compared with the one it was trained from, and whether it was taken back.
+
+    against: the folder of that policy. weights: the folder of the policy that the run goes on with.
+    """
+
+    against: str
+    comparison: Comparison
+    back: bool
+    weights: str
 
 
 class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """proposal.json: who proposed what, what the guard made of it, and the teacher's state afterwards."""
+    """proposal.json: who proposed what, what the guard made of it, and the teacher's state afterwards.
+
+    refused: earlier tries of this stage, each refused.
+    """
 
     teacher: str
     proposal: Proposal
     verdict: GuardVerdict
     teacher_state: dict[str, Any]
+    refused: list[Attempt] = []
+
+
+class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """trial.json: the configs that were tried, the current one first; the place of the one chosen; what it cost."""
+
+    candidates: list[Tried]
+    chosen: int
+    tokens: int
 
 
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,18 +120,29 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.env = folder / "env.json"
+        self.sampled = folder / "sampled.json"
         self.boards = folder / "boards.parquet"
         self.checkpoint = folder / "checkpoint"
         self.train_log = folder / "train.jsonl"
+        self.groups = folder / "groups.jsonl"
         self.validation = folder / "validation.json"
+        self.rollback = folder / "rollback.json"
         self.evidence = folder / "evidence.json"
         self.proposal = folder / "proposal.json"
+        self.trial = folder / "trial.json"
         self.done = folder / "done.json"
         self.scratch = folder / ".scratch"  # what TRL writes; gone once the stage is done
 
     def config(self) -> EnvConfig:
         """The config that the stage's boards are drawn from."""
         return read(self.env, EnvConfig)
+
+    def next_config(self) -> EnvConfig:
+        """The config that was decided on after the stage: by the trial, where there was one."""
+        if self.trial.exists():
+            trial = read(self.trial, Trial)
+            return trial.candidates[trial.chosen].config
+        return read(self.proposal, Decision).verdict.config
 
 
 class RunFolder:
@@ -103,6 +162,15 @@ class RunFolder:
     def stage(self, number: int) -> Stage:
         """The files of stage `number`, from 0."""
         return Stage(self.folder / f"stage_{number:02d}")
+
+    def named(self, name: str) -> Stage:
+        """The stage, or the warm-up, of that folder name."""
+        return Stage(self.folder / name)
+
+    def standing(self, number: int) -> Stage:
+        """The stage, or the warm-up, whose policy stage `number` left to go on with; -1 is the warm-up."""
+        stage = self.stage(number) if number >= 0 else self.warmup
+        return self.named(read(stage.rollback, Rollback).weights) if stage.rollback.exists() else stage
 
     def finished_stages(self) -> list[Stage]:
         """The stages that count, in order."""

@@ -5,15 +5,20 @@ import tomllib
 from importlib import resources
 from typing import Annotated, Any
 
+import jax
 import msgspec
 
 from core_jax.config import MAX_TOKEN_SIZE, EnvConfig
 from core_jax.decoding import convert
 from core_jax.errors import InputError
-from core_jax.ranges import Count, HoleRatio, Natural, Share
-from engineer.evidence import Modules
+from core_jax.ranges import Count, HoleRatio, Natural, Share, Weight
 from engineer.guard import GuardSettings
-from engineer.teachers.registry import TEACHERS
+from engineer.modules import EvidenceSettings
+from engineer.rollback import RollbackSettings
+from engineer.samplers.registry import SamplerSettings
+from engineer.teachers.registry import check_teacher
+from engineer.trial import TrialSettings
+from policy.endpoint import EndpointSettings
 from policy.grpo import GrpoSettings
 from policy.models import ModelName, ModelSettings
 from policy.rewards import RewardSettings
@@ -29,11 +34,29 @@ class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     seed: Natural = 20260617
 
 
+class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a language model is asked to be the engineer.
+
+    reasoning, answer: tokens of a checkpoint's free reasoning and of its JSON, at most. proposals: how many answers are
+    asked for, to be tried beside each other. endpoint: the server of the teacher `endpoint`; key: whether it wants one.
+    """
+
+    reasoning: Natural = 1024
+    answer: Count = 2048
+    temperature: Weight = 0.7
+    proposals: Count = 1
+    endpoint: EndpointSettings | None = None
+    key: bool = True
+
+
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a run depends on.
 
     env: the boards of the first stage. warmup_env: the boards of the warm-up. horizon: the longest plan, in steps, that
-    the policy may answer with.
+    the policy may answer with. teacher_options: what its class may be set to. evidence: what an engineer is shown.
+    sampler: how the boards of a stage are chosen.
+    budget: the tokens that may be generated in training, in trials and by the engineer; the run ends at the step that
+    spends the last of them, or after its stages.
     """
 
     env: EnvConfig
@@ -41,18 +64,25 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: Natural = 0
     stages: Count = 3
     teacher: str = "self"
+    teacher_options: dict[str, Any] = {}
     horizon: Count = 16
     model: ModelSettings | ModelName = ModelSettings()
     warmup: WarmupSettings = WarmupSettings()
     grpo: GrpoSettings = GrpoSettings()
     reward: RewardSettings = RewardSettings()
     validation: ValidationSettings = ValidationSettings()
-    modules: Modules = Modules()
+    evidence: EvidenceSettings = EvidenceSettings()
     guard: GuardSettings = GuardSettings()
+    sampler: SamplerSettings = SamplerSettings()
+    trial: TrialSettings = TrialSettings()
+    rollback: RollbackSettings = RollbackSettings()
+    budget: Count | None = None
+    engineer: EngineerSettings = EngineerSettings()
 
     def __post_init__(self) -> None:
-        if self.teacher not in TEACHERS:
-            raise ValueError(f"teacher is {self.teacher!r}; choose from {', '.join(TEACHERS)}")
+        check_teacher(self.teacher, self.teacher_options)
+        if "endpoint" in (self.teacher, self.teacher_options.get("match")) and not self.engineer.endpoint:
+            raise ValueError("teacher endpoint has no server; give engineer.endpoint.url and engineer.endpoint.model")
         if large := [size for size in (*self.env.sizes, *self.warmup_env.sizes) if size > MAX_TOKEN_SIZE]:
             raise ValueError(f"env.sizes.{large[0]}: boards to train on are at most {MAX_TOKEN_SIZE}x{MAX_TOKEN_SIZE}")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:
@@ -75,18 +105,50 @@ def load_settings(preset: str, overrides: list[str]) -> RunSettings:
 
     Raises InputError naming the setting, its value and the remedy.
     """
-    if preset not in presets():
-        raise InputError(f"preset {preset!r} is unknown; choose from {', '.join(presets())}")
-    text = (resources.files("experiments") / "presets" / f"{preset}.toml").read_text()
-    raw = tomllib.loads(text)
+    raw = preset_table(preset)
     for override in overrides:
         _override(raw, override)
     return convert(raw, RunSettings, f"preset {preset}")
 
 
+def with_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> RunSettings:
+    """Settings with another teacher, its options the default, and overrides.
+
+    Raises InputError naming the setting, its value and the remedy.
+    """
+    raw = msgspec.to_builtins(settings, str_keys=True)
+    if teacher != settings.teacher:
+        raw |= {"teacher": teacher, "teacher_options": {}}
+    for override in overrides:
+        _override(raw, override)
+    return convert(raw, RunSettings, "settings")
+
+
+def preset_table(preset: str) -> dict[str, Any]:
+    """The settings that a preset names. Raises InputError on an unknown one."""
+    if preset not in presets():
+        raise InputError(f"preset {preset!r} is unknown; choose from {', '.join(presets())}")
+    return tomllib.loads((resources.files("experiments") / "presets" / f"{preset}.toml").read_text())
+
+
+def merged(raw: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A table with the values of another, table by table; neither is altered."""
+    both = {name: merged(raw[name], value) for name, value in changes.items() if _tables(raw.get(name), value)}
+    return {**raw, **changes, **both}
+
+
 def seed_for(seed: int, purpose: str) -> int:
     """An independent 31-bit seed for each purpose of a run."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{purpose}".encode()).digest()[:4], "big") >> 1
+
+
+def _tables(one: Any, other: Any) -> bool:
+    return isinstance(one, dict) and isinstance(other, dict)
+
+
+def key_for(seed: int, purpose: str) -> jax.Array:
+    """An independent typed key for each purpose of a run."""
+    return jax.random.key(seed_for(seed, purpose))
 
 
 def _override(raw: dict[str, Any], override: str) -> None:

@@ -1,10 +1,12 @@
 """The steps of a run: each makes one file or folder of it."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jax
 import msgspec
 import numpy as np
 from transformers import PreTrainedTokenizerFast
@@ -13,9 +15,11 @@ from core_jax.config import EnvConfig
 from core_jax.files import replacing
 from core_jax.formats import Row, plan_of, read_all, rows_of, write_rows
 from core_jax.generator import generate
+from core_jax.groups import Group
 from core_jax.types import FAILURE_NAMES, Failure, Verdict
 from engineer.synthetic import synthetic_examples
 from engineer.tokens import ENGINEER_TOKENS
+from experiments.boards import keep_boards
 from experiments.progress import progress
 from experiments.runs import Example, Stage, Validation, write
 from experiments.settings import RunSettings, seed_for
@@ -92,35 +96,34 @@ def _warmup_boards(settings: RunSettings) -> Iterator[list[Task] | BoardStream]:
 
 def _engineer_examples(settings: RunSettings, tokenizer: PreTrainedTokenizerFast) -> list[tuple[list[int], list[int]]]:
     rng = np.random.default_rng(seed_for(settings.seed, "synthetic evidence"))
-    pairs = synthetic_examples(SYNTHETIC, settings.env, settings.modules, settings.stages, rng)
+    pairs = synthetic_examples(SYNTHETIC, settings.env, settings.stages, rng)
     return [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in pairs]
 
 
-def make_boards(settings: RunSettings, stage: Stage, number: int) -> None:
-    """A stage's boards: they depend on its config and seed alone. Not where they are drawn while training."""
-    if settings.grpo.fresh:
-        return
-    env, count = stage.config(), settings.grpo.boards
-    with progress("boards", count, "boards") as bar:
-        made = generate(env, seed_for(settings.seed, f"stage {number} boards"), count, bar.update)
-    write_rows(stage.boards, rows_of(made, env))
-
-
-def train(settings: RunSettings, stage: Stage, previous: Stage, number: int) -> None:
-    """GRPO from the previous checkpoint; interrupted, it starts over from there."""
+def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
+    """GRPO from the previous checkpoint until `tokens` are generated; interrupted, it starts over from there."""
     model, tokenizer = load_checkpoint(previous.checkpoint)
     cores = FreeCores()
+    spent = 0
     with (
         _stage_boards(settings, stage, number) as tasks,
         progress("GRPO", settings.grpo.steps, "steps") as bar,
         _log(stage.train_log) as log,
+        _log(stage.groups) as log_group,
     ):
 
-        def on_step(figures: dict[str, Any]) -> None:
+        def on_step(figures: dict[str, Any]) -> bool:
+            nonlocal spent
+            spent += round(figures["sampled/tokens"])
             bar.update()
             bar.set_postfix(reward=f"{figures['reward']:.2f}", valid=f"{figures['valid']:.2f}")
             log(figures)
             cores.adapt()
+            return spent >= tokens
+
+        def on_groups(groups: list[Group]) -> None:
+            for group in groups:
+                log_group(msgspec.structs.asdict(group))
 
         model = train_grpo(
             model,
@@ -132,7 +135,10 @@ def train(settings: RunSettings, stage: Stage, previous: Stage, number: int) -> 
             seed=seed_for(settings.seed, f"stage {number} GRPO"),
             scratch=stage.scratch,
             on_step=on_step,
+            on_groups=on_groups,
         )
+    if isinstance(tasks, BoardStream):
+        keep_boards(settings, stage, tasks.taken)
     save_checkpoint(stage.checkpoint, model, tokenizer)
 
 
@@ -141,7 +147,7 @@ def _stage_boards(settings: RunSettings, stage: Stage, number: int) -> Iterator[
     """Those of the stage's file, or boards drawn while training."""
     if settings.grpo.fresh:
         configs = with_hole_ratios(stage.config(), settings.grpo.hole_ratios)
-        with BoardStream(configs, seed_for(settings.seed, f"stage {number} boards")) as stream:
+        with BoardStream(configs, seed_for(settings.seed, f"stage {number} boards"), kept=True) as stream:
             yield stream
     else:
         yield [task_of(row) for row in read_all(stage.boards)]
@@ -154,7 +160,11 @@ def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
     with progress("validation", len(tasks), "boards") as bar:
         verdicts, plans = evaluate(model, tokenizer, tasks, horizon=settings.horizon, on_progress=bar.update)
     shown = _examples(held_out, verdicts, plans)
-    write(stage.validation, Validation(outcomes_by_size(tasks, verdicts), shown))
+    forced = np.flatnonzero([task.wait_required for task in tasks])
+    waiting = jax.tree.map(lambda field: np.asarray(field)[forced], verdicts)
+    of_forced = outcomes_by_size([tasks[i] for i in forced], waiting)
+    valid = "".join("01"[int(failure == Failure.NONE)] for failure in np.asarray(verdicts.failure))
+    write(stage.validation, Validation(outcomes_by_size(tasks, verdicts), shown, of_forced, valid))
 
 
 def _examples(rows: list[Row], verdicts: Verdict, plans: np.ndarray) -> list[Example]:

@@ -31,8 +31,7 @@ from core_jax.ranges import Count, Positive
 from core_jax.solver import solve
 from core_jax.types import Board, Status
 from experiments.cli import Parser
-from experiments.commands import prepare_training
-from experiments.programs import keep_programs
+from experiments.libraries import keep_compiled_programs, prepare_training
 from experiments.progress import progress, say
 from experiments.runs import read, write
 from experiments.settings import RunSettings, load_settings, seed_for
@@ -299,7 +298,7 @@ def main() -> int:
         run = load_settings(options.preset, options.overrides)
         given = {"seeds": options.seeds, "boards": options.boards, "sft_rate": options.sft_rate}
         settings = msgspec.convert({"run": msgspec.to_builtins(run), **given}, StudySettings, strict=False)
-        keep_programs()
+        keep_compiled_programs()
         prepare_training()
         with locked(options.out):
             result = study(settings, options.out)

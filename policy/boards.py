@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from core_jax.formats import Row, moves_of
-from core_jax.types import Board
+from core_jax.formats import Row, moves_of, plan_of
+from core_jax.types import STATUS_NAMES, Board, Status
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,3 +32,23 @@ def task_of(row: Row) -> Task:
     board = Board(holes, np.array(row.starts, np.int32), np.array(row.goals, np.int32))  # type: ignore[arg-type]
     moves = moves_of([row.plan], max(len(letters) for letters in row.plan))[0]
     return Task(board, row.makespan, row.sum_of_costs, row.wait_required, moves)
+
+
+def row_of(task: Task, name: str) -> Row:
+    """The row of a task, with that id; what certifies its labels a task does not know."""
+    board = task.board
+    agents, holes = len(board.starts), np.asarray(board.holes)
+    return Row(
+        name,
+        task.size,
+        agents,
+        ["".join(".H"[hole] for hole in line) for line in holes.astype(int)],
+        [(int(row), int(column)) for row, column in board.starts],
+        [(int(row), int(column)) for row, column in board.goals],
+        hole_ratio=round(float(holes.sum() / (holes.size - 2 * agents)), 4),
+        status=STATUS_NAMES[Status.SOLVABLE],
+        makespan=task.makespan,
+        sum_of_costs=task.sum_of_costs,
+        wait_required=task.wait_required,
+        plan=plan_of(task.moves),
+    )

@@ -56,7 +56,9 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EndpointError(InputError):
-    """A server that does not answer, or not as asked, however often it is tried."""
+    """A server that does not answer, or not as asked, however often it is tried; `status`: its HTTP error, if any."""
+
+    status: int | None = None
 
 
 class BudgetSpentError(Exception):
@@ -176,7 +178,7 @@ class Endpoint:
             except openai.APIConnectionError as error:
                 raise self._error(f"cannot be reached ({error.__cause__ or error})") from None
             except openai.APIStatusError as error:
-                raise self._error(_status(error)) from None
+                raise self._error(_status(error), error.status_code) from None
             except openai.OpenAIError as error:
                 raise self._error(str(error)) from None
             try:
@@ -198,15 +200,17 @@ class Endpoint:
             given["response_format"] = {"type": "json_schema", "json_schema": schema}
         return given
 
-    def _error(self, problem: str) -> EndpointError:
+    def _error(self, problem: str, status: int | None = None) -> EndpointError:
         """What is wrong, in a line without the key."""
         told = " ".join(problem.split())
         told = told if self._key == NO_KEY else told.replace(self._key, "***")
         tries = f"{self.settings.retries + 1} tries" if self.settings.retries else "one try"
-        return EndpointError(
+        error = EndpointError(
             f"endpoint {self.settings.url}, model {self.settings.model!r:.60}: {told:.{TOLD}} (at most {tries}); check "
             f"the server, the model's name and the key in {KEYS[0]}, then run the same command again"
         )
+        error.status = status
+        return error
 
     def _most(self, question: Question) -> float:
         """The most that an answer may cost: a token has at least a byte, and a chat template a few dozen a message."""

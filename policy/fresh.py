@@ -38,10 +38,13 @@ class BoardStream:
     """Tasks of `configs`, a chunk of each in turn, without end and without a repeated index.
 
     Configs, seed and a board's place in the stream decide it, so that a stream opened again at `first` goes on with the
-    same boards. The process ends with this one, however this one ends. Use it in a `with` statement.
+    same boards. The process ends with this one, however this one ends. `taken` holds what was
+    taken, where it is `kept`. Use it in a `with` statement.
     """
 
-    def __init__(self, configs: Sequence[EnvConfig], seed: int, first: int = 0, chunk: int = CHUNK) -> None:
+    def __init__(
+        self, configs: Sequence[EnvConfig], seed: int, first: int = 0, chunk: int = CHUNK, kept: bool = False
+    ) -> None:
         self.agents = max(config.agents for config in configs)
         self.waited = 0.0  # seconds that a taker has waited, the first chunk apart
         spawned = multiprocessing.get_context("spawn")  # a fork would copy the locks of JAX and torch
@@ -50,6 +53,7 @@ class BoardStream:
         given = (self._chunks, tuple(configs), seed, first // chunk, chunk, cache)
         self._process = spawned.Process(target=_draw, args=given, daemon=True)
         self._process.start()
+        self._kept, self.taken = kept, list[Task]()
         self._tasks: list[Task] = []
         self._tasks = self._next_chunk()[first % chunk :]
         self.waited = 0.0
@@ -58,8 +62,9 @@ class BoardStream:
         """The next tasks. Raises InputError where boards cannot be drawn."""
         while len(self._tasks) < count:
             self._tasks += self._next_chunk()
-        taken, self._tasks = self._tasks[:count], self._tasks[count:]
-        return taken
+        some, self._tasks = self._tasks[:count], self._tasks[count:]
+        self.taken += some if self._kept else []
+        return some
 
     def close(self) -> None:
         """Ends the process."""

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast, PrinterCallba
 from trl import GRPOConfig, GRPOTrainer
 
 from core_jax.errors import InputError
+from core_jax.groups import Group
 from core_jax.ranges import Count, HoleRatio, Positive, Weight
 from policy.boards import Task
 from policy.evaluation import answer_length
@@ -64,9 +65,11 @@ def train_grpo(
     horizon: int,
     seed: int,
     scratch: Path,
-    on_step: Callable[[dict[str, Any]], None] = lambda log: None,
+    on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
+    on_groups: Callable[[list[Group]], None] = lambda groups: None,
 ) -> PreTrainedModel:
-    """Trains `model` in place on `tasks`, each seen once; `on_step` is told of TRL's log of each step.
+    """Trains `model` in place on `tasks`, each seen once; `on_step` is told of TRL's log of a step, and True ends it
+    there; `on_groups` of the rollouts as they are judged, a group a board.
 
     Beside TRL's own figures the log holds, of all answers sampled, the share of valid plans (`valid`), of each failure
     (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`; `frac_reward_zero_std` is the
@@ -82,6 +85,7 @@ def train_grpo(
         oversample=settings.oversample,
         horizon=horizon,
         temperature=settings.temperature,
+        on_groups=on_groups,
     )
     trainer = GRPOTrainer(
         model=model,
@@ -142,14 +146,14 @@ def _arguments(settings: GrpoSettings, length: int, seed: int, scratch: Path) ->
 
 
 class _Report(TrainerCallback):
-    """Hands every step's log on, and prints nothing."""
+    """Hands every step's log on, prints nothing, and ends the training when told to."""
 
-    def __init__(self, on_step: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, on_step: Callable[[dict[str, Any]], bool | None]) -> None:
         self.on_step = on_step
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        if logs and "reward" in logs:
-            self.on_step({"step": state.global_step, **logs})
+        if logs and "reward" in logs and self.on_step({"step": state.global_step, **logs}):
+            control.should_training_stop = True
 
 
 class _Until(TrainerCallback):
@@ -159,4 +163,5 @@ class _Until(TrainerCallback):
         self.end = time.monotonic() + 60 * minutes
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        control.should_training_stop = time.monotonic() >= self.end
+        if time.monotonic() >= self.end:
+            control.should_training_stop = True

@@ -1,4 +1,4 @@
-"""Rollouts for GRPO: groups of answers, judged where they are made, so that groups that teach nothing can be left out.
+"""Rollouts: groups of answers to a board, judged where they are made, so that GRPO can leave out what teaches nothing.
 
 A group whose rewards are all equal has no advantage and costs an update for nothing. DAPO's dynamic sampling (Yu et al.
 2025, section 3.2) samples more boards and keeps the informative groups. TRL asks a `rollout_func` for a number of
@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from core_jax.groups import Group
 from core_jax.types import FAILURE_NAMES, Failure
 from policy.boards import Task
 from policy.codecs.tokens import encode_prompt
@@ -23,7 +25,7 @@ EQUAL = 1e-6  # rewards of a group that differ by no more are all equal
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class Answered:
     """The answers to one board, with their log-probabilities, failures (`Failure`) and rewards."""
 
     prompt: list[int]
@@ -36,6 +38,88 @@ class Group:
     def informative(self) -> bool:
         """Whether the rewards differ."""
         return bool(np.ptp(self.rewards) > EQUAL)
+
+    @property
+    def tokens(self) -> int:
+        """How many were sampled."""
+        return sum(map(len, self.answers))
+
+    def group(self, board: int) -> Group:
+        """What became of the answers to a board of this number."""
+        return Group.of(board, self.failures == Failure.NONE, self.rewards)
+
+
+def roll_out(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    tasks: list[Task],
+    group: int,
+    reward: RewardSettings,
+    *,
+    horizon: int,
+    seed: int,
+    temperature: float = 1.0,
+    on_progress: Callable[[int], None] = lambda answers: None,
+) -> tuple[list[Group], int]:
+    """`group` sampled answers to each task, judged as in training: the groups in order, and the tokens generated."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        made = answer_groups(
+            model,
+            tokenizer,
+            tasks,
+            group,
+            reward,
+            horizon=horizon,
+            temperature=temperature,
+            on_progress=lambda prompts: on_progress(prompts * group),
+        )
+    return [answered.group(board) for board, answered in enumerate(made)], sum(answered.tokens for answered in made)
+
+
+def answer_groups(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    tasks: list[Task],
+    group: int,
+    reward: RewardSettings,
+    *,
+    horizon: int,
+    temperature: float,
+    on_progress: Callable[[int], None] = lambda prompts: None,
+) -> list[Answered]:
+    """`group` judged answers to each task."""
+    prompts = [encode_prompt(task.board) for task in tasks]
+    made = sample(
+        model,
+        tokenizer,
+        prompts,
+        copies=group,
+        max_new_tokens=max(answer_length(horizon, len(task.board.starts)) for task in tasks),
+        temperature=temperature,
+        on_progress=on_progress,
+    )
+    failures, earned = _judged([task for task in tasks for _ in range(group)], made.answers, reward, horizon)
+    parts = [slice(begin, begin + group) for begin in range(0, len(made.answers), group)]
+    return [
+        Answered(prompt, made.answers[rows], made.log_probs[rows], failures[rows], earned[rows])
+        for prompt, rows in zip(prompts, parts, strict=True)
+    ]
+
+
+def _judged(
+    tasks: list[Task], answers: list[list[int]], reward: RewardSettings, horizon: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Failures and rewards [B]; teams of one size are judged together."""
+    agents = np.array([len(task.board.starts) for task in tasks])
+    failures, earned = np.zeros(len(tasks), int), np.zeros(len(tasks))
+    for number in np.unique(agents):
+        rows = np.flatnonzero(agents == number)
+        some = [tasks[row] for row in rows]
+        verdicts, moves = judge(some, [answers[row] for row in rows], horizon)
+        failures[rows] = verdicts.failure
+        earned[rows] = rewards(some, verdicts, moves, reward)
+    return failures, earned
 
 
 class Rollouts:
@@ -55,22 +139,26 @@ class Rollouts:
         oversample: int,
         horizon: int,
         temperature: float,
+        on_groups: Callable[[list[Group]], None] = lambda groups: None,
     ) -> None:
         self._take, self._tokenizer, self._reward = take, tokenizer, reward
         self._group, self._oversample, self._horizon, self._temperature = group, oversample, horizon, temperature
+        self._on_groups, self._seen = on_groups, 0
         self.figures: dict[str, float] = {}
 
     def __call__(self, slots: list[Any], trainer: Any) -> dict[str, list]:
         """`slots` only tell how many answers are wanted: whole groups."""
         wanted = len(slots) // self._group
         model = trainer.accelerator.unwrap_model(trainer.model)
-        groups: list[Group] = []
+        groups: list[Answered] = []
         for _ in range(self._oversample):
             found = sum(group.informative for group in groups)
             if groups and (found >= wanted or self._oversample == 1):
                 break
-            groups += self.sample(model, self._take(wanted))
+            groups += self._sample(model, self._take(wanted))
         self.figures = _figures(groups)
+        self._on_groups([answered.group(self._seen + place) for place, answered in enumerate(groups)])
+        self._seen += len(groups)
         kept = sorted(groups, key=lambda group: not group.informative)[:wanted]
         return {
             "prompt_ids": [group.prompt for group in kept for _ in group.answers],
@@ -79,36 +167,9 @@ class Rollouts:
             "plan_reward": [float(reward) for group in kept for reward in group.rewards],
         }
 
-    def sample(self, model: PreTrainedModel, tasks: list[Task]) -> list[Group]:
-        """A judged group of answers to each task."""
-        prompts = [encode_prompt(task.board) for task in tasks]
-        length = max(answer_length(self._horizon, len(task.board.starts)) for task in tasks)
-        given = {"copies": self._group, "max_new_tokens": length, "temperature": self._temperature}
-        made = sample(model, self._tokenizer, prompts, **given)  # type: ignore[arg-type]
-        failures, earned = self._judged([task for task in tasks for _ in range(self._group)], made.answers)
-        parts = (range(begin, begin + self._group) for begin in range(0, len(made.answers), self._group))
-        return [
-            Group(
-                prompt,
-                [made.answers[i] for i in rows],
-                [made.log_probs[i] for i in rows],
-                failures[rows.start : rows.stop],
-                earned[rows.start : rows.stop],
-            )
-            for prompt, rows in zip(prompts, parts, strict=True)
-        ]
-
-    def _judged(self, tasks: list[Task], answers: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-        """Failures and rewards [B]; teams of one size are judged together."""
-        agents = np.array([len(task.board.starts) for task in tasks])
-        failures, earned = np.zeros(len(tasks), int), np.zeros(len(tasks))
-        for number in np.unique(agents):
-            rows = np.flatnonzero(agents == number)
-            some = [tasks[row] for row in rows]
-            verdicts, moves = judge(some, [answers[row] for row in rows], self._horizon)
-            failures[rows] = verdicts.failure
-            earned[rows] = rewards(some, verdicts, moves, self._reward)
-        return failures, earned
+    def _sample(self, model: PreTrainedModel, tasks: list[Task]) -> list[Answered]:
+        given = {"horizon": self._horizon, "temperature": self._temperature}
+        return answer_groups(model, self._tokenizer, tasks, self._group, self._reward, **given)  # type: ignore[arg-type]
 
     def reward(
         self, plan_reward: list[float], log_metric: Callable[[str, float], None], **_: Any
@@ -119,12 +180,13 @@ class Rollouts:
         return list(plan_reward)
 
 
-def _figures(groups: list[Group]) -> dict[str, float]:
+def _figures(groups: list[Answered]) -> dict[str, float]:
     """Shares among all answers sampled, those of groups that are left out included."""
     failures = np.concatenate([group.failures for group in groups])
     shares = {f"failure/{name}": float((failures == code).mean()) for code, name in enumerate(FAILURE_NAMES) if code}
     uninformative = float(np.mean([not group.informative for group in groups]))
     valid = float((failures == Failure.NONE).mean())
     earned = float(np.mean([group.rewards.mean() for group in groups]))
-    sampled = {"groups": float(len(groups)), "zero_variance": uninformative, "mean_reward": earned}
+    tokens = float(sum(group.tokens for group in groups))
+    sampled = {"groups": float(len(groups)), "tokens": tokens, "zero_variance": uninformative, "mean_reward": earned}
     return {"valid": valid, **shares, **{f"sampled/{name}": value for name, value in sampled.items()}}

@@ -6,7 +6,7 @@ import itertools
 import tempfile
 from pathlib import Path
 
-from experiments.programs import keep_programs
+from experiments.libraries import keep_compiled_programs
 from experiments.sweep.executors import Here
 from experiments.sweep.spec import SweepSpec
 from experiments.sweep.sweeping import WHOLE, Finished, sweep
@@ -17,7 +17,7 @@ TOML = "sizes = [3]\nagents = [2]\nhole_ratios = [0.0, 0.4]\nboards = 80\nshard 
 
 def make(spec: SweepSpec, out: Path, share: tuple[int, int] = WHOLE, at_most: int | None = None) -> list[Finished]:
     """Makes a sweep, or some of its shards, in this process; compiling would take longest."""
-    keep_programs()
+    keep_compiled_programs()
     with contextlib.closing(sweep(spec, Here(), out, share)) as shards:
         return list(itertools.islice(shards, at_most))
 

@@ -9,11 +9,17 @@ from hypothesis import strategies as st
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
 from engineer.delta import FIELDS, ConfigDelta, SizeEdit
-from engineer.guard import GuardSettings, judge
+from engineer.guard import GuardSettings, GuardVerdict
+from engineer.guard import judge as judged
 
 CONFIG = EnvConfig({size: SizeConfig(0.25, 0.2, 0.3) for size in (4, 5, 6, 8)})
 GUARD = GuardSettings()
-TINY = 1e-9
+TINY = 2e-6  # the grid of ratios, rounded to once or twice
+
+
+def judge(config: EnvConfig, delta: ConfigDelta, guard: GuardSettings) -> GuardVerdict:
+    """The verdict where all boards can be drawn."""
+    return judged(config, delta, guard, lambda *cell: True)
 
 
 def change(size: int = 5, **changes: float) -> ConfigDelta:
@@ -145,7 +151,7 @@ def test_a_set_limit_binds_before_the_range():
 
 def test_data_for_one_size_is_taken_from_the_others_in_proportion_to_their_excess():
     verdict = judge(CONFIG, change(data_ratio=0.1), GUARD)
-    assert shares(verdict.config) == pytest.approx([0.05 + 0.8 * e / 0.9 for e in (0.2, 0.3, 0.2, 0.2)])
+    assert shares(verdict.config) == pytest.approx([0.05 + 0.8 * e / 0.9 for e in (0.2, 0.3, 0.2, 0.2)], abs=TINY)
 
 
 def test_a_change_of_data_beyond_the_trust_region_is_scaled_as_a_whole():
@@ -175,7 +181,7 @@ def test_a_floor_too_high_for_the_sizes_is_an_error_of_the_settings():
     assert judge(CONFIG, change(data_ratio=0.1), GuardSettings(floor=0.25)).config == CONFIG
 
 
-@pytest.mark.parametrize("field", GuardSettings.__struct_fields__)
+@pytest.mark.parametrize("field", [name for name in GuardSettings.__struct_fields__ if name != "tries"])
 @pytest.mark.parametrize("value", [-0.1, 1.1, math.nan])
 def test_settings_outside_their_range_are_refused(field, value):
     with pytest.raises(InputError, match=f"guard: {field} is .*; choose 0 to"):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from engineers import V6, view
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +11,8 @@ from core_jax.errors import InputError
 from core_jax.outcomes import Outcomes
 from core_jax.types import FAILURE_NAMES
 from engineer.delta import ConfigDelta, SizeEdit
-from engineer.evidence import Evidence, Modules, Round, gather
+from engineer.evidence import Evidence, Round
+from engineer.modules import Modules
 from engineer.synthetic import synthetic_examples
 from engineer.tokens import ENGINEER_TOKENS, DeltaGrammar, delta_tokens, evidence_tokens, tokens_delta
 from engineer.vocabulary import REASONS, STEPS, STRIDES
@@ -24,7 +26,7 @@ size_sets = st.lists(st.integers(3, 10), min_size=1, max_size=8, unique=True)
 
 
 def evidence(**switches: bool) -> Evidence:
-    return gather(CONFIG, SEEN, PAST, 5, 8, Modules(**switches))
+    return view(Modules(**switches), CONFIG, SEEN, PAST, 5, rounds=8)
 
 
 @st.composite
@@ -55,7 +57,7 @@ def test_the_vocabulary_has_no_word_twice():
 
 def test_a_size_is_told_in_buckets():
     config = EnvConfig.single(5, agents=2, hole_ratio=0.3, wait_ratio=0.4)
-    told = evidence_tokens(gather(config, {5: OUTCOMES}, [], 1, 3, Modules()))
+    told = evidence_tokens(view(V6, config, {5: OUTCOMES}, round=1))
     rates = "<q6> <q4> <q1> <q0> <q3> <q0> <q1> <q0> <q2>"
     assert " ".join(told) == f"<guideline> <round_1> <of_3> <now> <size_5> <q10> <q6> <q4> {rates} <delta>"
 
@@ -63,8 +65,8 @@ def test_a_size_is_told_in_buckets():
 def test_a_rate_of_no_boards_is_unknown():
     config = EnvConfig.single(5, agents=2, hole_ratio=0.3, wait_ratio=0.4)
     without_waits = Outcomes(100, 60, 40, 50, {}, 0, 0)
-    assert evidence_tokens(gather(config, {5: without_waits}, [], 0, 3, Modules()))[-2] == "<unknown>"
-    assert evidence_tokens(gather(config, {8: OUTCOMES}, [], 0, 3, Modules()))[-10:-1] == ["<unknown>"] * 9
+    assert evidence_tokens(view(V6, config, {5: without_waits}))[-2] == "<unknown>"
+    assert evidence_tokens(view(V6, config, {8: OUTCOMES}))[-10:-1] == ["<unknown>"] * 9
 
 
 def test_four_sizes_with_every_module_take_about_a_hundred_tokens():
@@ -161,7 +163,7 @@ def test_a_delta_without_a_token_form_is_refused(size, edit, problem):
 
 
 def test_synthetic_examples_speak_the_vocabulary_and_the_grammar():
-    examples = synthetic_examples(100, CONFIG, Modules(), 4, np.random.default_rng(0))
+    examples = synthetic_examples(100, CONFIG, 4, np.random.default_rng(0))
     assert len(examples) == 100
     for prompt, answer in examples:
         assert set(prompt) <= set(ENGINEER_TOKENS)
@@ -170,7 +172,7 @@ def test_synthetic_examples_speak_the_vocabulary_and_the_grammar():
 
 
 def test_synthetic_examples_show_every_step_and_every_length_of_history():
-    examples = synthetic_examples(300, CONFIG, Modules(), 4, np.random.default_rng(0))
+    examples = synthetic_examples(300, CONFIG, 4, np.random.default_rng(0))
     answered = {token for _, answer in examples for token in answer}
     assert {"<hole-2>", "<hole+2>", "<wait-1>", "<wait+1>", "<data-1>", "<data+1>"} <= answered
     assert {prompt.count("<past>") for prompt, _ in examples} == {0, 1, 2}
@@ -178,7 +180,7 @@ def test_synthetic_examples_show_every_step_and_every_length_of_history():
 
 def test_synthetic_examples_depend_on_the_seed_alone():
     def drawn(seed: int):
-        return synthetic_examples(5, CONFIG, Modules(), 3, np.random.default_rng(seed))
+        return synthetic_examples(5, CONFIG, 3, np.random.default_rng(seed))
 
     assert drawn(1) == drawn(1)
     assert drawn(1) != drawn(2)
@@ -186,4 +188,4 @@ def test_synthetic_examples_depend_on_the_seed_alone():
 
 def test_synthetic_examples_need_a_round():
     with pytest.raises(InputError, match="rounds is 0; choose at least 1"):
-        synthetic_examples(1, CONFIG, Modules(), 0, np.random.default_rng(0))
+        synthetic_examples(1, CONFIG, 0, np.random.default_rng(0))

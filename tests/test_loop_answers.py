@@ -6,9 +6,8 @@ import pytest
 from loops import FILES, decision, files, finished, run_loop, state
 from tiny import ENV, tiny_run
 
-from core_jax.config import EnvConfig
 from core_jax.errors import InputError
-from experiments import loop
+from experiments import asking, deciding
 from experiments.runs import RunFolder
 
 
@@ -18,6 +17,7 @@ def before_the_first_decision(teacher: str, folder: RunFolder) -> RunFolder:
     shutil.rmtree(folder.stage(1).folder)
     folder.stage(0).done.unlink()
     folder.stage(0).proposal.unlink()
+    folder.stage(0).trial.unlink(missing_ok=True)
     return folder
 
 
@@ -36,7 +36,7 @@ GARBAGE = {
 @pytest.mark.parametrize("name", GARBAGE)
 def test_an_answer_that_is_garbage_is_recorded_as_refused_and_the_config_kept(tmp_path, monkeypatch, name):
     run = before_the_first_decision("self", RunFolder(tmp_path / "run"))
-    monkeypatch.setattr(loop, "answer_under_grammar", lambda *_: GARBAGE[name])
+    monkeypatch.setattr(asking, "answer_under_grammar", lambda *_: GARBAGE[name])
     run_loop(tiny_run(teacher="self"), run)
     for number in (0, 1):
         found = decision(run, number)
@@ -47,13 +47,11 @@ def test_an_answer_that_is_garbage_is_recorded_as_refused_and_the_config_kept(tm
 
 
 def test_a_config_whose_boards_cannot_be_found_is_refused_and_the_old_one_kept(tmp_path, monkeypatch):
-    def unreachable(config: EnvConfig, seed: int) -> None:
-        raise InputError("0 of 1 3x3 boards found; change wait_ratio of size 3")
-
     run = before_the_first_decision("random", RunFolder(tmp_path / "run"))
-    monkeypatch.setattr(loop, "check_reachable", unreachable)
+    monkeypatch.setattr(deciding, "can_draw", lambda *cell: False)
     run_loop(tiny_run(teacher="random"), run)
-    assert decision(run, 0).verdict.reasons == ["0 of 1 3x3 boards found; change wait_ratio of size 3"]
+    assert decision(run, 0).verdict.reasons[0].startswith("sizes.3: no boards with hole_ratio")
+    assert len(decision(run, 0).refused) == tiny_run().guard.tries - 1
     assert run.stage(1).config() == ENV
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cuts import PowerCutError, begin, cut_power, wait_for
 from killed import SETTINGS
-from loops import FILES, State, files, run_loop, state
+from loops import State, files, run_loop, state
 from samples import surroundings
 
 from core_jax.formats import read_all
@@ -54,7 +54,7 @@ def assert_kept(before: State, after: State) -> None:
 
 def assert_same_end(run: RunFolder, whole: RunFolder) -> None:
     """All files are there, no litter beside them, and the boards are those of the run that nobody disturbed."""
-    assert files(run.folder) == FILES
+    assert files(run.folder) == files(whole.folder)
     assert not [path for path in run.folder.rglob("*") if path.name.endswith((".part", ".scratch"))]
     assert read_all(run.validation) == read_all(whole.validation)
     for number in (0, 1):

@@ -14,7 +14,6 @@ from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
 from core_jax.outcomes import pool
 from core_jax.types import FAILURE_NAMES, Failure
-from engineer.evidence import Modules
 from engineer.synthetic import synthetic_examples
 from engineer.tokens import DeltaGrammar, tokens_delta
 from policy.codecs.tokens import ID, encode_answer, token_ids
@@ -98,7 +97,7 @@ def test_sampled_answers_differ_and_depend_on_the_seed_of_torch():
 def test_a_random_model_answers_under_the_grammar_with_deltas_alone():
     config = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 4: SizeConfig(0.5, 0.2, 0.5)})
     grammar = DeltaGrammar(config.sizes)
-    prompts = [prompt for prompt, _ in synthetic_examples(4, config, Modules(), 3, np.random.default_rng(0))]
+    prompts = [prompt for prompt, _ in synthetic_examples(4, config, 3, np.random.default_rng(0))]
     answers = []
     for seed, prompt in enumerate(prompts):
         answers.append(answer_under_grammar(tiny_model(seed), tokenizer(), prompt, grammar.allowed))

@@ -12,6 +12,7 @@ from transformers.utils import logging
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.types import PAD
 from engineer.tokens import ENGINEER_TOKENS
+from engineer.trial import TrialSettings
 from experiments.settings import RunSettings, ValidationSettings
 from policy.boards import Task, task_of
 from policy.codecs.tokens import build_tokenizer
@@ -27,6 +28,7 @@ ENV = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5)})
 SHORT = {
     "warmup": WarmupSettings(steps=2, boards=24, batch=8),
     "grpo": GrpoSettings(steps=1, prompts=4, group=2),
+    "trial": TrialSettings(boards=8, samples=2),
     "validation": ValidationSettings(hole_ratios=(0.2,), wait_ratios=(0.5,), boards=4),
 }
 

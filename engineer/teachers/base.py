@@ -2,8 +2,8 @@
 
 from typing import Any, Protocol
 
+import jax
 import msgspec
-import numpy as np
 
 from core_jax.config import EnvConfig
 from engineer.delta import ConfigDelta
@@ -11,19 +11,31 @@ from engineer.evidence import Evidence
 
 
 class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a teacher was asked and answered, word for word; `delta` is None, with an `error`, if it cannot be used."""
+    """What a teacher was asked and answered, word for word; `delta` is None, with an `error`, if it cannot be used.
+
+    candidates: further deltas that a trial may prefer to `delta`, best first. summary: what the teacher tells itself of
+    this round, shown to it in the next where the evidence says so. cut: what of the evidence did not fit its budget of
+    tokens. tokens: how many were generated for the answer.
+    """
 
     prompt: str
     answer: str
     delta: ConfigDelta | None
     error: str = ""
+    candidates: tuple[ConfigDelta, ...] = ()
+    summary: str = ""
+    cut: tuple[str, ...] = ()
+    tokens: int = 0
 
 
 class Teacher(Protocol):
     """Maps evidence to a change of the config; never raises because of what a model answered."""
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: np.random.Generator) -> Proposal:
-        """A change of `config`, which need not be legal: the guard decides. All chance comes from `key`."""
+    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+        """A change of `config`, which need not be legal: the guard decides. All chance comes from `key`, consumed.
+
+        `evidence` holds all that is known; a teacher that is a language model shows it what its modules switch on.
+        """
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run must restore, as JSON values."""

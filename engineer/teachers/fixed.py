@@ -1,6 +1,6 @@
 """The baseline that never changes the config."""
 
-import numpy as np
+import jax
 
 from core_jax.config import EnvConfig
 from engineer.delta import ConfigDelta
@@ -11,6 +11,6 @@ from engineer.teachers.base import Proposal, Stateless, decided
 class FixedTeacher(Stateless):
     """Proposes no edits: the paper's fixed config."""
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: np.random.Generator) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
         """A delta without edits."""
         return decided(ConfigDelta({}))

@@ -1,24 +1,97 @@
 """The teachers by name."""
 
-from collections.abc import Callable
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from core_jax.errors import InputError
+from engineer.modules import EvidenceSettings
+from engineer.options import check_options
+from engineer.teachers.adarft import AdaRFTTeacher
+from engineer.teachers.alp_gmm import AlpGmmTeacher
 from engineer.teachers.base import Teacher
+from engineer.teachers.domain_randomisation import DomainRandomisationTeacher
+from engineer.teachers.e2h import EasyToHardTeacher
 from engineer.teachers.fixed import FixedTeacher
+from engineer.teachers.llm import Ask, LlmTeacher
+from engineer.teachers.matched_random import MatchedRandomTeacher
 from engineer.teachers.random import RandomTeacher
 from engineer.teachers.rules import RulesTeacher
+from engineer.teachers.saboteur import SaboteurTeacher
+from engineer.teachers.sec import SecTeacher
 from engineer.teachers.self import Decode, SelfTeacher
+from engineer.teachers.sfl import SflTeacher
+from engineer.teachers.static import StaticTeacher
+from engineer.teachers.thompson import ThompsonTeacher
 
-_UNPROMPTED: dict[str, Callable[[], Teacher]] = {"fixed": FixedTeacher, "random": RandomTeacher, "rules": RulesTeacher}
-TEACHERS = (*_UNPROMPTED, "self")
+
+@dataclasses.dataclass(frozen=True)
+class Tools:
+    """What teachers may need of the run: its evidence settings, and the way in which their model is asked.
+
+    That is `decode` for a model that speaks tokens, `ask` for one that speaks language. proposals, inline: as in
+    `LlmTeacher`.
+    """
+
+    evidence: EvidenceSettings = dataclasses.field(default_factory=EvidenceSettings)
+    decode: Decode | None = None
+    ask: Ask | None = None
+    proposals: int = 1
+    inline: bool = False
 
 
-def make_teacher(name: str, decode: Decode | None = None) -> Teacher:
-    """The teacher of that name; `self` needs `decode`. Raises InputError on an unknown name or a missing decode."""
-    if name in _UNPROMPTED:
-        return _UNPROMPTED[name]()
-    if name != "self":
+def _model(tools: Tools) -> Teacher:
+    if tools.ask:
+        return LlmTeacher(tools.ask, tools.evidence, tools.proposals, tools.inline)
+    if tools.decode:
+        return SelfTeacher(tools.decode, tools.evidence)
+    raise InputError("teacher: there is no model to ask; give a decode or an ask function")
+
+
+def _matched_random(tools: Tools, match: str = "rules") -> Teacher:
+    if match == "matched_random":
+        raise InputError("teacher_options: match is matched_random; name another teacher")
+    return MatchedRandomTeacher(make_teacher(match, tools))
+
+
+_ALONE: dict[str, Callable[..., Teacher]] = {
+    "fixed": FixedTeacher,
+    "static": StaticTeacher,
+    "domain_randomisation": DomainRandomisationTeacher,
+    "random": RandomTeacher,
+    "rules": RulesTeacher,
+    "e2h_cosine": functools.partial(EasyToHardTeacher, "cosine"),
+    "e2h_gaussian": functools.partial(EasyToHardTeacher, "gaussian"),
+    "adarft": AdaRFTTeacher,
+    "sec": SecTeacher,
+    "thompson": ThompsonTeacher,
+    "alp_gmm": AlpGmmTeacher,
+    "sfl": SflTeacher,
+    "saboteur": SaboteurTeacher,
+}
+MODELS = ("self", "base", "endpoint")  # the current checkpoint, that of the warm-up, and one behind a server
+_WITH_TOOLS: dict[str, Callable[..., Teacher]] = {"matched_random": _matched_random, **dict.fromkeys(MODELS, _model)}
+TEACHERS = (*_ALONE, *_WITH_TOOLS)
+
+
+def make_teacher(name: str, tools: Tools | None = None, options: Mapping[str, Any] | None = None) -> Teacher:
+    """The teacher of that name, its `options` being keyword arguments of its class.
+
+    Raises InputError on an unknown name or option, naming the choices, and where a tool is missing.
+    """
+    options = options or {}
+    check_teacher(name, options)
+    if name in _ALONE:
+        return _ALONE[name](**options)
+    return _WITH_TOOLS[name](tools or Tools(), **options)
+
+
+def check_teacher(name: str, options: Mapping[str, Any]) -> None:
+    """Raises InputError where there is no teacher of that name, or it has no such option, or not of that type."""
+    if name not in TEACHERS:
         raise InputError(f"teacher: {name!r:.60} is unknown; choose from {', '.join(TEACHERS)}")
-    if decode is None:
-        raise InputError("teacher: self has no model to ask; give a decode function")
-    return SelfTeacher(decode)
+    check_options("teacher_options", name, inspect.signature(_ALONE.get(name) or _WITH_TOOLS[name]), options)
+    if "match" in options:
+        check_teacher(options["match"], {})

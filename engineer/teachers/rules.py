@@ -1,6 +1,6 @@
 """The threshold rule: harder where the policy succeeds, easier where it fails."""
 
-import numpy as np
+import jax
 
 from core_jax.config import EnvConfig
 from core_jax.outcomes import Outcomes
@@ -24,7 +24,7 @@ class RulesTeacher(Stateless):
         self.easier_below = easier_below
         self.harder_above = harder_above
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: np.random.Generator) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
         """The delta of the rule; no chance in it."""
         return decided(self.delta(evidence, config))
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
+import jax
 
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
-from engineer.evidence import Evidence
+from engineer.budget import fitted
+from engineer.evidence import Evidence, shown
+from engineer.modules import EvidenceSettings
 from engineer.teachers.base import Proposal, Stateless
 from engineer.tokens import DeltaGrammar, evidence_tokens, tokens_delta
 
@@ -15,18 +17,25 @@ Decode = Callable[[list[str], Allowed], list[str]]
 
 
 class SelfTeacher(Stateless):
-    """Asks `decode`, which maps prompt tokens and a function prefix -> allowed next tokens to answer tokens."""
+    """Asks `decode`, which maps prompt tokens and a function prefix -> allowed next tokens to answer tokens.
 
-    def __init__(self, decode: Decode) -> None:
+    It is shown what `settings` switch on; its own answer is what it tells itself of the round.
+    """
+
+    def __init__(self, decode: Decode, settings: EvidenceSettings) -> None:
         self.decode = decode
+        self.settings = settings
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: np.random.Generator) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
         """The checkpoint's delta; whatever tokens come back, a proposal, with an error where they make no delta."""
-        prompt = evidence_tokens(evidence)
+        view = shown(evidence, self.settings.chosen(), key)
+        view, cut = fitted(view, self.settings.budget, lambda view: len(evidence_tokens(view)))
+        prompt = evidence_tokens(view)
         answer = self.decode(prompt, DeltaGrammar(config.sizes).allowed)
         # Whatever came back must go into a file: what is no text is spelled out.
-        told = " ".join(prompt), " ".join(map(str, answer)).encode(errors="backslashreplace").decode()
+        told = " ".join(map(str, answer)).encode(errors="backslashreplace").decode()
         try:
-            return Proposal(*told, delta=tokens_delta(answer))
-        except InputError as error:
-            return Proposal(*told, delta=None, error=str(error))
+            delta, error = tokens_delta(answer), ""
+        except InputError as problem:
+            delta, error = None, str(problem)
+        return Proposal(" ".join(prompt), told, delta, error, summary=told, cut=cut, tokens=len(answer))

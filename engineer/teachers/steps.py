@@ -6,12 +6,12 @@ from core_jax.config import MAX_HOLE_RATIO, SizeConfig
 from engineer.delta import SizeEdit
 from engineer.vocabulary import STEPS
 
-_TOPS = {"data_ratio": 1.0, "hole_ratio": MAX_HOLE_RATIO, "wait_ratio": 1.0}
+TOPS = {"data_ratio": 1.0, "hole_ratio": MAX_HOLE_RATIO, "wait_ratio": 1.0}
 
 
 def fits(cell: SizeConfig, field: str, stride: int) -> bool:
     """Whether `stride` steps leave `field` of `cell` inside its range, float noise aside."""
-    return -1e-9 <= getattr(cell, field) + stride * STEPS[field] <= _TOPS[field] + 1e-9
+    return -1e-9 <= getattr(cell, field) + stride * STEPS[field] <= TOPS[field] + 1e-9
 
 
 def step_edit(cell: SizeConfig, strides: Mapping[str, int], reason: str) -> SizeEdit | None:

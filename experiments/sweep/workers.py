@@ -4,7 +4,7 @@ import os
 
 import jax
 
-from experiments.programs import keep_programs
+from experiments.libraries import keep_compiled_programs
 
 
 def prepare() -> None:
@@ -12,4 +12,4 @@ def prepare() -> None:
     os.environ["NPROC"] = "1"
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")
-    keep_programs()
+    keep_compiled_programs()

@@ -1,0 +1,99 @@
+"""What became of groups of rollouts: several answers of one policy to the same board."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+ADVANTAGE_EPSILON = 1e-4  # TRL's, in the advantage (reward - mean) / (std + epsilon)
+
+
+class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rollouts of one board.
+
+    board: its place among those rolled out. valid: how many of the `completions` are valid plans. reward, deviation,
+    spread: of the completions' rewards the mean, the mean absolute deviation from it, and the standard deviation.
+    """
+
+    board: int
+    completions: int
+    valid: int
+    reward: float
+    deviation: float
+    spread: float
+
+    @classmethod
+    def of(cls, board: int, valid: Sequence[bool] | np.ndarray, rewards: Sequence[float] | np.ndarray) -> "Group":
+        """The group of completions with these verdicts, bool [G], and rewards, float [G]."""
+        earned = np.asarray(rewards, float)
+        mean = float(earned.mean())
+        spread = float(earned.std(ddof=1)) if len(earned) > 1 and np.ptp(earned) else 0.0
+        return cls(board, len(earned), int(np.sum(valid)), mean, float(np.abs(earned - mean).mean()), spread)
+
+    @property
+    def success(self) -> float:
+        """p, the share of valid plans."""
+        return self.valid / self.completions
+
+    @property
+    def learnability(self) -> float:
+        """p (1 - p): Rutherford et al. 2024, arXiv 2408.15099."""
+        return self.success * (1 - self.success)
+
+    @property
+    def informative(self) -> bool:
+        """Whether the rewards are not all equal: else GRPO learns nothing from the group."""
+        return self.spread > 0
+
+    @property
+    def mixed(self) -> bool:
+        """Whether some plans are valid and some are not, 0 < correct < G: DAPO's filter, arXiv 2503.14476."""
+        return 0 < self.valid < self.completions
+
+    @property
+    def advantage(self) -> float:
+        """The mean of GRPO's absolute advantages abs(reward - mean) / (std + epsilon)."""
+        return self.deviation / (self.spread + ADVANTAGE_EPSILON)
+
+
+class GroupStatistics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Many groups as one: counts of groups and completions, and means over groups; means of no groups are 0."""
+
+    groups: int
+    informative: int
+    mixed: int
+    completions: int
+    valid: int
+    reward: float
+    learnability: float
+    advantage: float
+
+    @property
+    def success(self) -> float:
+        """The share of valid plans; 0 where there are no completions."""
+        return self.valid / self.completions if self.completions else 0.0
+
+    @property
+    def informative_share(self) -> float:
+        """The share of groups whose rewards are not all equal; 0 where there are no groups."""
+        return self.informative / self.groups if self.groups else 0.0
+
+
+def statistics_of(groups: Iterable[Group]) -> GroupStatistics:
+    """The statistics of some groups."""
+    groups = list(groups)
+
+    def mean(field: str) -> float:
+        return math.fsum(getattr(group, field) for group in groups) / len(groups) if groups else 0.0
+
+    return GroupStatistics(
+        groups=len(groups),
+        informative=sum(group.informative for group in groups),
+        mixed=sum(group.mixed for group in groups),
+        completions=sum(group.completions for group in groups),
+        valid=sum(group.valid for group in groups),
+        reward=mean("reward"),
+        learnability=mean("learnability"),
+        advantage=mean("advantage"),
+    )

@@ -1,0 +1,53 @@
+"""The engineer and the guard: a refused proposal goes back with its error, until one passes or the tries are over."""
+
+import jax
+import msgspec
+
+from core_jax.config import EnvConfig
+from core_jax.generator import can_draw
+from engineer.evidence import Evidence
+from engineer.guard import GuardSettings, GuardVerdict, Reachable, judge
+from engineer.teachers.base import Proposal, Teacher
+
+
+class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One try: what was proposed, and what the guard made of it."""
+
+    proposal: Proposal
+    verdict: GuardVerdict
+
+
+def negotiate(
+    teacher: Teacher,
+    evidence: Evidence,
+    config: EnvConfig,
+    key: jax.Array,
+    settings: GuardSettings,
+    reachable: Reachable = can_draw,
+) -> list[Attempt]:
+    """Asks until a proposal is not refused, at most `settings.tries` times; the last attempt is what counts.
+
+    Each refusal is told in `evidence.refusals` of the next try, and leaves no trace in the teacher's state. Where the
+    last is refused too, its verdict holds `config`. The key is consumed.
+    """
+    attempts: list[Attempt] = []
+    before = teacher.state_dict()
+    for attempt_key in jax.random.split(key, settings.tries):
+        proposal = teacher.propose(evidence, config, attempt_key)
+        attempts.append(Attempt(proposal, verdict_on(proposal, config, settings, reachable)))
+        refused = attempts[-1].verdict.status == "refused"
+        if not refused:
+            break
+        teacher.load_state_dict(before)
+        errors = [*evidence.refusals, "; ".join(attempts[-1].verdict.reasons)]
+        evidence = msgspec.structs.replace(evidence, refusals=errors)
+    return attempts
+
+
+def verdict_on(
+    proposal: Proposal, config: EnvConfig, settings: GuardSettings, reachable: Reachable = can_draw
+) -> GuardVerdict:
+    """The guard's verdict on a proposal; one without a delta is refused for its own error."""
+    if proposal.delta is None:
+        return GuardVerdict("refused", [proposal.error], config)
+    return judge(config, proposal.delta, settings, reachable)

@@ -1,0 +1,40 @@
+"""The test by which a stage is taken back: whether its policy solves fewer held-out boards than the one before it."""
+
+from collections.abc import Sequence
+
+import msgspec
+from scipy.stats import binomtest
+
+from core_jax.ranges import Share
+
+
+class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether stages are taken back, at which level of the test, and whether their weights go back with the config."""
+
+    enabled: bool = True
+    level: Share = 0.05
+    weights: bool = True
+
+
+class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Two policies on the same boards: how many only the later solves, and how many only the earlier.
+
+    p_value: the chance of so many lost among those that changed, if each were as likely gained as lost.
+    """
+
+    gained: int
+    lost: int
+    p_value: float
+
+
+def compared(before: Sequence[bool], after: Sequence[bool]) -> Comparison:
+    """The one-sided exact McNemar test (McNemar 1947) on the valid plans of two policies, board by board.
+
+    Raises ValueError where the two have unequal numbers of boards.
+    """
+    pairs = list(zip(before, after, strict=True))
+    gained = sum(new and not old for old, new in pairs)
+    lost = sum(old and not new for old, new in pairs)
+    changed = gained + lost
+    p_value = float(binomtest(lost, changed, 0.5, alternative="greater").pvalue) if changed else 1.0
+    return Comparison(gained, lost, p_value)

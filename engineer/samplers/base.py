@@ -1,0 +1,48 @@
+"""What a sampler is."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import jax
+import msgspec
+
+from core_jax.config import EnvConfig
+from core_jax.formats import Row
+from core_jax.groups import Group
+
+Score = Callable[[list[Row]], list[Group]]
+"""Rolls the present policy out on boards: a group each, in their order; the rollouts are charged to the budget."""
+
+
+class Fresh(Protocol):
+    """Draws boards that are new: from the stage's `config`, or from another."""
+
+    config: EnvConfig
+
+    def __call__(self, count: int, config: EnvConfig | None = None) -> list[Row]:
+        """The next `count` boards."""
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """The boards of a stage; how many boards were drawn anew for them, rolled out on, and taken up again."""
+
+    rows: list[Row]
+    fresh: int
+    scored: int = 0
+    replayed: int = 0
+
+
+class Sampler(Protocol):
+    """Chooses the boards of a stage, where they are drawn; learns from the stage's training rollouts on them."""
+
+    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+        """`count` boards to train on. Leaves the state as it is. All chance comes from `key`, consumed."""
+
+    def learn(self, rows: Sequence[Row], groups: Sequence[Group], stage: int) -> None:
+        """Notes the training rollouts on the boards of a stage, from 0; the `board` of a group is a place in `rows`."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run must restore, as JSON values."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores what `state_dict` gave."""

@@ -1,0 +1,29 @@
+"""DAPO's filter, dynamic sampling: Yu et al. 2025, arXiv 2503.14476, equation 11."""
+
+import jax
+
+from core_jax.formats import Row
+from engineer.samplers.base import Drawn, Fresh, Score
+from engineer.samplers.fresh import Unscored
+
+
+class DapoSampler(Unscored):
+    """Fresh boards are rolled out, and those with 0 < correct < G kept, until there are enough or `rounds` x count have
+    been looked at; what is then lacking is filled with the first of those that were passed over.
+    """
+
+    def __init__(self, rounds: int = 3) -> None:
+        self.rounds = rounds
+
+    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+        """Boards on which some plans are valid and some are not."""
+        kept: list[Row] = []
+        passed: list[Row] = []
+        for _ in range(self.rounds):
+            rows = fresh(count)
+            for group in score(rows):
+                (kept if group.mixed else passed).append(rows[group.board])
+            if len(kept) >= count:
+                break
+        seen = len(kept) + len(passed)
+        return Drawn((kept + passed)[:count], seen, scored=seen)

@@ -1,0 +1,37 @@
+"""Domain randomisation for each board: Tobin et al. 2017, arXiv 1703.06907."""
+
+import jax
+import numpy as np
+
+from core_jax.config import MAX_HOLE_RATIO, EnvConfig
+from core_jax.formats import Row
+from core_jax.generator import can_draw
+from engineer.chance import numpy_rng
+from engineer.samplers.base import Drawn, Fresh, Score
+from engineer.samplers.fresh import Unscored
+
+
+class DomainRandomisationSampler(Unscored):
+    """theta = (size, hole ratio, forced wait) ~ U(box), anew for every `alike` boards; what cannot be drawn is redrawn.
+
+    Only the sizes and the number of agents are the config's.
+    """
+
+    def __init__(self, alike: int = 8) -> None:
+        self.alike = alike
+
+    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+        """Boards of many configs, mixed."""
+        rng = numpy_rng(key)
+        rows: list[Row] = []
+        while len(rows) < count:
+            rows += fresh(min(self.alike, count - len(rows)), _theta(fresh.config, rng))
+        return Drawn([rows[i] for i in rng.permutation(count)], count)
+
+
+def _theta(config: EnvConfig, rng: np.random.Generator) -> EnvConfig:
+    while True:
+        size, hole_ratio = int(rng.choice(sorted(config.sizes))), float(rng.uniform(0, MAX_HOLE_RATIO))
+        forced = bool(rng.integers(2))
+        if can_draw(size, config.agents, hole_ratio, forced):
+            return EnvConfig.single(size, config.agents, hole_ratio, float(forced))

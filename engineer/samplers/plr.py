@@ -1,0 +1,84 @@
+"""PLR, prioritised level replay: Jiang et al. 2021, arXiv 2010.03934; scores as in SFL, as there is no critic."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import msgspec
+import numpy as np
+
+from core_jax.decoding import convert
+from core_jax.errors import InputError
+from core_jax.formats import Row
+from core_jax.groups import Group
+from engineer.chance import numpy_rng
+from engineer.samplers.base import Drawn, Fresh, Score
+
+
+class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A board that was trained on: its score p (1 - p) then, and the last stage that drew it."""
+
+    row: Row
+    score: float
+    stage: int
+
+
+class PlrSampler:
+    """`replay` of a stage's boards, or as many as there are, are boards of earlier stages, drawn without replacement by
+
+        P_i = (1 - staleness) h_i / sum(h) + staleness (c - C_i) / sum(c - C),    h_i = rank_i^(-1 / beta),
+
+    with rank 1 the largest score, c the stage to come and C_i the last one that drew the board; the others are fresh.
+    The `capacity` levels of the largest scores are kept. A replayed board is scored anew by the stage's rollouts.
+    """
+
+    def __init__(self, replay: float = 0.5, staleness: float = 0.3, beta: float = 0.1, capacity: int = 1024) -> None:
+        if beta <= 0:
+            raise InputError(f"sampler_options: beta is {beta:g}; choose more than 0")
+        self.replay = replay
+        self.staleness = staleness
+        self.beta = beta
+        self.capacity = capacity
+        self.levels: list[Level] = []
+        self.stage = 0
+
+    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+        """Old boards by rank and staleness, and fresh ones; nothing is rolled out for it."""
+        rng, again = numpy_rng(key), min(round(self.replay * count), len(self.levels))
+        rows = fresh(count - again) if again < count else []
+        if again:
+            chosen = rng.choice(len(self.levels), size=again, replace=False, p=self.chances())
+            rows += [self.levels[i].row for i in chosen]
+        return Drawn([rows[i] for i in rng.permutation(count)], count - again, replayed=again)
+
+    def chances(self) -> np.ndarray:
+        """P, float [levels]."""
+        scores = np.array([level.score for level in self.levels])
+        ranks = np.empty(len(scores))
+        ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
+        weights = ranks ** (-1 / self.beta)
+        stale = np.array([self.stage - level.stage for level in self.levels], float)
+        by_age = stale / stale.sum() if stale.any() else np.full(len(stale), 1 / len(stale))
+        return (1 - self.staleness) * weights / weights.sum() + self.staleness * by_age
+
+    def learn(self, rows: Sequence[Row], groups: Sequence[Group], stage: int) -> None:
+        """Scores the boards of a stage."""
+        levels = {_board(level.row): level for level in self.levels}
+        for group in groups:
+            row = rows[group.board]
+            levels[_board(row)] = Level(row, group.learnability, stage)
+        self.levels = sorted(levels.values(), key=lambda level: -level.score)[: self.capacity]
+        self.stage = stage + 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """The levels and the stage to come."""
+        return {"stage": self.stage, "levels": msgspec.to_builtins(self.levels)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The levels and the stage to come."""
+        self.stage = state["stage"]
+        self.levels = [convert(level, Level, "sampler state") for level in state["levels"]]
+
+
+def _board(row: Row) -> tuple:
+    return tuple(row.grid), tuple(row.starts), tuple(row.goals)

@@ -1,0 +1,44 @@
+"""The samplers by name."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from core_jax.errors import InputError
+from core_jax.ranges import Count
+from engineer.options import check_options
+from engineer.samplers.base import Sampler
+from engineer.samplers.dapo import DapoSampler
+from engineer.samplers.domain_randomisation import DomainRandomisationSampler
+from engineer.samplers.fresh import FreshSampler
+from engineer.samplers.plr import PlrSampler
+from engineer.samplers.sfl import SflSampler
+
+SAMPLERS: dict[str, Callable[..., Sampler]] = {
+    "fresh": FreshSampler,
+    "domain_randomisation": DomainRandomisationSampler,
+    "sfl": SflSampler,
+    "plr": PlrSampler,
+    "dapo": DapoSampler,
+}
+
+
+class SamplerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which sampler chooses the boards of a stage, what its class may be set to, and how many plans score a board."""
+
+    name: str = "fresh"
+    options: dict[str, Any] = {}
+    plans: Count = 4
+
+    def __post_init__(self) -> None:
+        make_sampler(self.name, self.options)
+
+
+def make_sampler(name: str, options: Mapping[str, Any]) -> Sampler:
+    """The sampler of that name. Raises InputError on an unknown name or option, naming the choices."""
+    if name not in SAMPLERS:
+        raise InputError(f"{name!r:.60} is no sampler; choose from {', '.join(SAMPLERS)}")
+    check_options("options", name, inspect.signature(SAMPLERS[name]), options)
+    return SAMPLERS[name](**options)

@@ -1,0 +1,30 @@
+"""SFL, sampling for learnability: Rutherford et al. 2024, "No regrets", arXiv 2408.15099."""
+
+import jax
+
+from core_jax.errors import InputError
+from engineer.chance import numpy_rng
+from engineer.samplers.base import Drawn, Fresh, Score
+from engineer.samplers.fresh import Unscored
+
+
+class SflSampler(Unscored):
+    """Of `pool` x count fresh boards that are rolled out, those of the largest p (1 - p) are `mix` of the stage's; the
+    rest are fresh boards that nobody looked at, as in the paper. They come in an order of their own chance.
+    """
+
+    def __init__(self, pool: float = 2.0, mix: float = 0.5) -> None:
+        if not pool >= mix:
+            raise InputError(f"sampler_options: pool is {pool:g}, less than mix {mix:g}; choose more")
+        self.pool = pool
+        self.mix = mix
+
+    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+        """The most learnable of a pool, and fresh boards."""
+        chosen = round(self.mix * count)
+        pool = fresh(max(chosen, round(self.pool * count)))
+        groups = score(pool)
+        best = sorted(groups, key=lambda group: -group.learnability)[:chosen]
+        rows = [pool[group.board] for group in best] + (fresh(count - chosen) if chosen < count else [])
+        order = numpy_rng(key).permutation(count)
+        return Drawn([rows[i] for i in order], len(pool) + count - chosen, scored=len(pool))

@@ -1,0 +1,107 @@
+"""ALP-GMM: absolute learning progress and a Gaussian mixture. Portelas et al. 2019, arXiv 1910.07224."""
+
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+
+from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
+from engineer.cells import moved_to
+from engineer.chance import numpy_rng
+from engineer.delta import ConfigDelta, normalised
+from engineer.evidence import CellGroups, Evidence
+from engineer.teachers.base import Proposal, decided
+
+REASON = "where the success rate changed most"
+SIZE, HOLE, WAIT, ALP = range(4)
+
+
+class AlpGmmTeacher:
+    """Tasks theta = (size rank, hole ratio, forced wait), each 0 .. 1; a stage tells the success rate R of each cell.
+
+    ALP(theta) = abs(R - R'), where R' belongs to the nearest task of earlier stages. A Gaussian mixture is fitted to
+    the latest `window` (theta, ALP), its number of components, 2 to `components`, by AIC. Of `draws` tasks the share
+    `random` is uniform, and so are all until there are `first` points; the others come from a component chosen in
+    proportion to its mean ALP. Shares and means of the tasks by size are the config.
+    """
+
+    def __init__(
+        self, random: float = 0.2, components: int = 6, first: int = 8, window: int = 128, draws: int = 128
+    ) -> None:
+        self.random = random
+        self.components = components
+        self.first = first
+        self.window = window
+        self.draws = draws
+        self.seen: list[list[float]] = []  # rows of theta and R
+        self.points: list[list[float]] = []  # rows of theta and ALP
+
+    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+        """The config of the drawn tasks. Without rollouts, no edits."""
+        if not evidence.groups:
+            return decided(ConfigDelta({}))
+        self.observe([_task(cell, config) for cell in evidence.groups])
+        return moved_to(config, _config_of(self._tasks(numpy_rng(key)), config), REASON)
+
+    def observe(self, rows: list[list[float]]) -> None:
+        """Takes in a stage's rows of theta and R."""
+        if self.seen:
+            old = np.array(self.seen)
+            for row in rows:
+                nearest = int(np.argmin(np.linalg.norm(old[:, :ALP] - row[:ALP], axis=1)))
+                self.points.append([*row[:ALP], abs(row[ALP] - float(old[nearest, ALP]))])
+        self.seen = [*self.seen, *rows][-self.window :]
+        self.points = self.points[-self.window :]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Tasks with their success rates, and with their learning progress."""
+        return {"seen": self.seen, "points": self.points}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Tasks with their success rates, and with their learning progress."""
+        self.seen, self.points = state["seen"], state["points"]
+
+    def _tasks(self, rng: np.random.Generator) -> np.ndarray:
+        """float [draws, 3]"""
+        uniform = rng.uniform(size=(self.draws, ALP))
+        if len(self.points) < self.first:
+            return uniform
+        means, covariances = _mixture(np.array(self.points), self.components, int(rng.integers(1 << 31)))
+        progress = np.maximum(means[:, ALP], 0)
+        chances = progress / progress.sum() if progress.sum() else np.full(len(means), 1 / len(means))
+        chosen = rng.choice(len(means), size=self.draws, p=chances)
+        drawn = [rng.multivariate_normal(means[i, :ALP], covariances[i, :ALP, :ALP], method="eigh") for i in chosen]
+        exploring = rng.uniform(size=(self.draws, 1)) < self.random
+        return np.where(exploring, uniform, np.clip(drawn, 0, 1))
+
+
+def _mixture(points: np.ndarray, components: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means [k, 4] and covariances [k, 4, 4] of the mixture of the least AIC."""
+    from sklearn.mixture import GaussianMixture  # a second to load: only who uses it waits
+
+    counts = range(2, min(components, len(points) // 2) + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of repeated points, which leave components empty
+        fits = [GaussianMixture(count, random_state=seed).fit(points) for count in counts]
+    best = min(fits, key=lambda fit: fit.aic(points))
+    return best.means_, best.covariances_
+
+
+def _task(cell: CellGroups, config: EnvConfig) -> list[float]:
+    sizes = sorted(config.sizes)
+    rank = sizes.index(cell.size) / max(len(sizes) - 1, 1)
+    return [rank, cell.hole_ratio / MAX_HOLE_RATIO, float(cell.forced), cell.groups.success]
+
+
+def _config_of(tasks: np.ndarray, config: EnvConfig) -> dict[int, SizeConfig]:
+    ranks = np.rint(tasks[:, SIZE] * (len(config.sizes) - 1))
+    ordered, sizes = sorted(config.sizes), {}
+    for size, old in config.sizes.items():
+        mine = tasks[ranks == ordered.index(size)]
+        sizes[size] = SizeConfig(0.0, old.hole_ratio, old.wait_ratio)
+        if len(mine):
+            _, hole, wait = mine.mean(axis=0).tolist()
+            share = len(mine) / len(tasks)
+            sizes[size] = SizeConfig(share, hole * MAX_HOLE_RATIO, wait if config.agents > 1 else 0.0)
+    return normalised(sizes)

@@ -1,0 +1,167 @@
+"""A language model as the teacher: it reads the evidence as text, reasons, and answers in JSON under a schema."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import msgspec
+import numpy as np
+
+from core_jax.config import EnvConfig
+from core_jax.errors import InputError
+from engineer.budget import fitted
+from engineer.chance import numpy_rng
+from engineer.delta import FIELDS, ConfigDelta, parse_delta
+from engineer.evidence import Evidence, shown
+from engineer.modules import EvidenceSettings
+from engineer.teachers.base import Proposal, Stateless
+from engineer.text import evidence_text, token_estimate
+from engineer.vocabulary import STEPS, STRIDES
+
+Message = dict[str, str]  # role and content
+THOUGHT, ANSWER = "</think>", "ANSWER:"  # what stands between reasoning and JSON
+MOST = 65_536  # characters of an answer that are kept
+REASON, REASONING = 160, 2000  # characters
+SYSTEM = (
+    "You are the engineer of a training environment. A policy learns to plan the ways of several agents on boards of "
+    "a frozen lake. You read how it does, and change the distribution of the boards that it trains on next. It is "
+    "judged on held-out boards of all sizes, which you cannot change."
+)
+TASK = """\
+## Your task
+For each map size, change the share of boards (data_ratio), the share of cells that are holes (hole_ratio, 0 to 0.5) and
+the share of boards on which a wait is forced (wait_ratio, 0 to 1). Give signed changes:
+{changes}
+0 keeps a ratio. Data ratios are made to sum to one afterwards, and what is illegal or too large a change is cut back.
+Give a short reason for each size, first of all.{summary}
+Think first. Then write a line {answer} and below it one JSON object of this form, with nothing after it:
+{example}
+"""
+SUMMARY = "\nAdd a summary of this round for yourself: you will read it in the next one."
+
+
+class Reply(NamedTuple):
+    """What a model said, and how many tokens it generated."""
+
+    text: str
+    tokens: int
+
+
+class UnansweredError(Exception):
+    """The model cannot be reached, or not afforded; the text is a line that says why."""
+
+
+Ask = Callable[[list[Message], dict[str, Any], int], Reply]
+"""Asks a model: messages, the JSON schema of the answer, and a seed. Raises UnansweredError."""
+
+
+class Answer(ConfigDelta, frozen=True, forbid_unknown_fields=True):
+    """The JSON of an answer: the delta, and what a model may say beside it."""
+
+    reasoning: str = ""
+    summary: str = ""
+
+
+class LlmTeacher(Stateless):
+    """Asks `ask` for `proposals` answers; the first that can be used is the delta, the others are tried beside it.
+
+    inline: whether the reasoning is a part of the JSON, for servers that let a model write nothing else.
+    """
+
+    def __init__(self, ask: Ask, settings: EvidenceSettings, proposals: int = 1, inline: bool = False) -> None:
+        self.ask = ask
+        self.settings = settings
+        self.proposals = proposals
+        self.inline = inline
+        self._unanswered = ""
+
+    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+        """The model's delta; whatever comes back, a proposal, with an error where it is none.
+
+        A model that once could not be reached is not asked again: the error stands for all tries of a stage.
+        """
+        for_view, for_seeds = jax.random.split(key)
+        modules = self.settings.chosen()
+        view = shown(evidence, modules, for_view)
+        view, cut = fitted(view, self.settings.budget, lambda view: token_estimate(evidence_text(view)))
+        messages = _messages(view, config, modules.self_summary)
+        prompt = "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)
+        schema = answer_schema(config, self.inline, modules.self_summary)
+        replies: list[Reply] = []
+        for seed in numpy_rng(for_seeds).integers(np.iinfo(np.int32).max, size=self.proposals).tolist():
+            try:
+                replies.append(self._asked(messages, schema, seed))
+            except UnansweredError as error:
+                self._unanswered = str(error)
+        return msgspec.structs.replace(_proposal(replies, self._unanswered), prompt=prompt, cut=cut)
+
+    def _asked(self, messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
+        if self._unanswered:
+            raise UnansweredError(self._unanswered)
+        return self.ask(messages, schema, seed)
+
+
+def answer_schema(config: EnvConfig, inline: bool, summary: bool) -> dict[str, Any]:
+    """The JSON schema of an answer for the sizes of `config`: changes in whole steps, texts of bounded length.
+
+    All fields are required and no others allowed, as strict servers demand; `parse_answer` is more lenient.
+    """
+    changes = {field: {"enum": _steps(field)} for field in FIELDS}
+    edit = _object({"reason": _line(REASON), **changes})
+    edits = _object({str(size): edit for size in sorted(config.sizes)})
+    before = {"reasoning": _line(REASONING)} if inline else {}
+    return _object({**before, "edits": edits, **({"summary": _line(REASON)} if summary else {})})
+
+
+def parse_answer(text: str) -> Answer:
+    """The JSON object that ends a model's answer, after its reasoning and without a code fence.
+
+    Raises InputError, and nothing else, where the answer is not that.
+    """
+    told = text.rpartition(THOUGHT)[2].rpartition(ANSWER)[2].strip()
+    fenced = told.startswith("```") and told.endswith("```") and len(told) > 6
+    return parse_delta(told[3:-3].removeprefix("json") if fenced else told, Answer)
+
+
+def _proposal(replies: list[Reply], unanswered: str) -> Proposal:
+    """The first usable answer as the delta, the other usable ones as candidates."""
+    told = [reply.text[:MOST].encode(errors="backslashreplace").decode() for reply in replies]
+    answers, errors = [], []
+    for text in (reply.text for reply in replies):
+        try:
+            answers.append(parse_answer(text))
+        except InputError as error:
+            errors.append(str(error))
+    tokens = sum(reply.tokens for reply in replies)
+    whole = "\n\n".join(told)
+    if not answers:
+        return Proposal("", whole, None, unanswered or errors[0], tokens=tokens)
+    first, *others = (ConfigDelta(answer.edits) for answer in answers)
+    return Proposal("", whole, first, candidates=tuple(others), summary=answers[0].summary, tokens=tokens)
+
+
+def _messages(view: Evidence, config: EnvConfig, summary: bool) -> list[Message]:
+    changes = "\n".join(f"- {field}: {', '.join(f'{step:g}' for step in _steps(field))}" for field in FIELDS)
+    edit = {"reason": "...", **dict.fromkeys(FIELDS, 0)}
+    example: dict[str, Any] = {"edits": {str(size): edit for size in sorted(config.sizes)}}
+    if summary:
+        example["summary"] = "..."
+    task = TASK.format(
+        changes=changes,
+        answer=ANSWER,
+        example=msgspec.json.encode(example).decode(),
+        summary=SUMMARY if summary else "",
+    )
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": f"{evidence_text(view)}\n{task}"}]
+
+
+def _steps(field: str) -> list[float]:
+    return sorted(round(stride * STEPS[field], 6) for stride in (0, *STRIDES))
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _line(most: int) -> dict[str, Any]:
+    return {"type": "string", "pattern": f"^.{{1,{most}}}$"}

@@ -1,0 +1,59 @@
+"""The control that edits as much as another teacher, but elsewhere: it separates the choice from the change."""
+
+from typing import Any
+
+import jax
+import msgspec
+import numpy as np
+
+from core_jax.config import EnvConfig, SizeConfig
+from engineer.chance import numpy_rng
+from engineer.delta import FIELDS, ConfigDelta, SizeEdit
+from engineer.evidence import Evidence
+from engineer.teachers.base import Proposal, Teacher, decided
+from engineer.teachers.steps import TOPS
+
+REASON = "a random edit of the same size as another teacher's"
+
+
+class MatchedRandomTeacher:
+    """Asks another teacher, and gives its edits to sizes drawn by chance, each change with a sign drawn by chance.
+
+    So the number of edits and the absolute changes of each ratio are those of the other teacher. A sign that would
+    leave the ratio's range is turned. Asking costs what it costs the other teacher, whose prompt, error, state and
+    tokens are this one's too.
+    """
+
+    def __init__(self, other: Teacher) -> None:
+        self.other = other
+
+    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+        """The other teacher's proposal with its edits dealt out anew."""
+        asking, dealing = jax.random.split(key)
+        asked = self.other.propose(evidence, config, asking)
+        if asked.delta is None:
+            return asked
+        rng = numpy_rng(dealing)
+        unknown = [size for size in asked.delta.edits if size not in config.sizes]
+        drawn = rng.permutation(sorted(config.sizes)).tolist()[: len(asked.delta.edits) - len(unknown)]
+        edits = [edit for size, edit in asked.delta.edits.items() if size not in unknown]
+        dealt = {size: _dealt(config.sizes[size], edit, rng) for size, edit in zip(drawn, edits, strict=True)}
+        own = decided(ConfigDelta(dict(sorted(dealt.items()))))
+        return msgspec.structs.replace(own, prompt=asked.prompt, tokens=asked.tokens)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The other teacher's."""
+        return self.other.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The other teacher's."""
+        self.other.load_state_dict(state)
+
+
+def _dealt(cell: SizeConfig, edit: SizeEdit, rng: np.random.Generator) -> SizeEdit:
+    changes = {}
+    for field in FIELDS:
+        change = abs(getattr(edit, field)) * float(rng.choice([-1, 1]))
+        inside = 0 <= getattr(cell, field) + change <= TOPS[field]
+        changes[field] = change if inside or not change else -change
+    return SizeEdit(**changes, reason=REASON)

@@ -1,0 +1,53 @@
+"""SEC, a bandit on the absolute advantage: Chen et al. 2025, "Self-evolving curriculum", arXiv 2505.14970."""
+
+import math
+from typing import Any
+
+import jax
+
+from core_jax.config import EnvConfig
+from core_jax.errors import InputError
+from engineer.cells import Cell, binned, config_of, grid, moved_to
+from engineer.delta import ConfigDelta
+from engineer.evidence import Evidence
+from engineer.teachers.base import Proposal, decided
+
+REASON = "the cells where the advantage was largest"
+
+
+class SecTeacher:
+    """Q_c <- rate E[abs A] + (1 - rate) Q_c of each cell c that was trained on, Q = 0 at first; p_c ~ exp(Q_c / tau).
+
+    E[abs A] is the mean over a cell's groups of the mean absolute GRPO advantage. p over the grid of cells becomes a
+    config by `engineer.cells.config_of`.
+    """
+
+    def __init__(self, rate: float = 0.5, tau: float = 0.2) -> None:
+        if tau <= 0:
+            raise InputError(f"teacher_options: tau is {tau:g}; choose more than 0")
+        self.rate = rate
+        self.tau = tau
+        self.values: dict[Cell, float] = {}
+
+    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+        """The config of p; no chance in it. Without rollouts, no edits."""
+        if not evidence.groups:
+            return decided(ConfigDelta({}))
+        for seen in evidence.groups:
+            cell = binned(Cell(seen.size, seen.hole_ratio, seen.forced))
+            self.values[cell] = self.rate * seen.groups.advantage + (1 - self.rate) * self.values.get(cell, 0.0)
+        return moved_to(config, config_of(config, self.shares(config)), REASON)
+
+    def shares(self, config: EnvConfig) -> dict[Cell, float]:
+        """p of every cell of the grid."""
+        weights = {cell: math.exp(self.values.get(cell, 0.0) / self.tau) for cell in grid(config)}
+        total = math.fsum(weights.values())
+        return {cell: weight / total for cell, weight in weights.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Q by cell."""
+        return {"values": {str(cell): value for cell, value in self.values.items()}}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Q by cell."""
+        self.values = {Cell.named(name): float(value) for name, value in state["values"].items()}

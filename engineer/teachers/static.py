@@ -1,0 +1,36 @@
+"""The static baseline: one config, whatever is seen. The best of a small search is the bar for every curriculum."""
+
+import itertools
+
+import jax
+
+from core_jax.config import EnvConfig, SizeConfig
+from engineer.cells import moved_to
+from engineer.delta import normalised
+from engineer.evidence import Evidence
+from engineer.teachers.base import Proposal, Stateless
+
+REASON = "the static config"
+
+
+class StaticTeacher(Stateless):
+    """Goes to one config and stays: `hole_ratio` and `wait_ratio` for all sizes, data in proportion to size ** `tilt`.
+
+    A search trains once with the options of each of `designs()` and keeps the best by validation.
+    """
+
+    def __init__(self, hole_ratio: float = 0.25, wait_ratio: float = 0.5, tilt: float = 0.0) -> None:
+        self.hole_ratio = hole_ratio
+        self.wait_ratio = wait_ratio
+        self.tilt = tilt
+
+    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+        """The way to the static config; no chance in it."""
+        sizes = {size: SizeConfig(size**self.tilt, self.hole_ratio, self.wait_ratio) for size in config.sizes}
+        return moved_to(config, normalised(sizes), REASON)
+
+
+def designs() -> list[dict[str, float]]:
+    """The options of the search: hole ratio x wait ratio x data for all sizes alike or more for the large."""
+    grid = itertools.product((0.1, 0.25, 0.4), (0.25, 0.5, 0.75), (0.0, 2.0))
+    return [dict(zip(("hole_ratio", "wait_ratio", "tilt"), design, strict=True)) for design in grid]

@@ -1,0 +1,57 @@
+"""Thompson sampling on informative groups."""
+
+from collections import Counter
+from typing import Any
+
+import jax
+import numpy as np
+
+from core_jax.config import EnvConfig
+from engineer.cells import Cell, binned, config_of, grid, moved_to
+from engineer.chance import numpy_rng
+from engineer.delta import ConfigDelta
+from engineer.evidence import Evidence
+from engineer.teachers.base import Proposal, decided
+
+REASON = "the cells whose groups are most likely informative"
+
+
+class ThompsonTeacher:
+    """A Beta posterior of "a group's rewards are not all equal" for each cell; Thompson 1933, Chapelle and Li 2011.
+
+    With s informative and f other groups of a cell in a stage: S <- decay S + s and F <- decay F + f. For each of
+    `draws` slots theta_c ~ Beta(1 + S_c, 1 + F_c) is drawn for every cell of the grid, and the slot goes to the
+    largest; the shares of the slots become a config by `engineer.cells.config_of`.
+    """
+
+    def __init__(self, decay: float = 0.8, draws: int = 256) -> None:
+        self.decay = decay
+        self.draws = draws
+        self.counts: dict[Cell, tuple[float, float]] = {}
+
+    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+        """The config of the slots. Without rollouts, no edits."""
+        if not evidence.groups:
+            return decided(ConfigDelta({}))
+        self._observe(evidence)
+        cells, rng = grid(config), numpy_rng(key)
+        counts = np.array([self.counts.get(cell, (0.0, 0.0)) for cell in cells])
+        drawn = rng.beta(1 + counts[:, 0], 1 + counts[:, 1], size=(self.draws, len(cells)))
+        slots = Counter(cells[place] for place in drawn.argmax(axis=1))
+        return moved_to(config, config_of(config, slots), REASON)
+
+    def state_dict(self) -> dict[str, Any]:
+        """S and F by cell."""
+        return {"counts": {str(cell): list(counts) for cell, counts in self.counts.items()}}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """S and F by cell."""
+        self.counts = {Cell.named(name): (float(s), float(f)) for name, (s, f) in state["counts"].items()}
+
+    def _observe(self, evidence: Evidence) -> None:
+        self.counts = {cell: (self.decay * s, self.decay * f) for cell, (s, f) in self.counts.items()}
+        for seen in evidence.groups:
+            cell = binned(Cell(seen.size, seen.hole_ratio, seen.forced))
+            s, f = self.counts.get(cell, (0.0, 0.0))
+            informative = seen.groups.informative
+            self.counts[cell] = (s + informative, f + seen.groups.groups - informative)

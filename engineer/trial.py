@@ -1,0 +1,112 @@
+"""The trial: before a config is trained on, configs are compared by the signal that the policy gets on their boards.
+
+Boards alike in size, holes and forced wait form a stratum. Configs share strata, so each stratum is rolled out once,
+and the signal of a config is the mean over its strata by their shares of its boards: configs that differ in shares
+alone differ by no chance of sampling.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from core_jax.config import EnvConfig, holes_of
+from core_jax.generator import Stratum
+from core_jax.groups import Group
+from core_jax.ranges import Count
+
+FEWEST = 4  # boards of a stratum, however small its share
+
+
+class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether proposals are tried, on about so many boards a config, with so many sampled plans a board."""
+
+    enabled: bool = True
+    boards: Count = 200
+    samples: int = 4
+
+    def __post_init__(self) -> None:
+        if self.samples < 2:
+            raise ValueError(f"samples is {self.samples}; choose at least 2, one plan shows no variance")
+
+
+class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a policy got on some boards, means over the boards.
+
+    valid: p, the share of valid plans of a board. informative: whether some of its plans are valid and some are not.
+    variance: p (1 - p), estimated without bias.
+    """
+
+    valid: float
+    informative: float
+    variance: float
+
+
+class Tried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The signal of a config: on all its boards, and per map size."""
+
+    config: EnvConfig
+    signal: Signal
+    sizes: dict[int, Signal]
+
+    @property
+    def score(self) -> float:
+        """What configs are compared by: the mean variance, twice which two plans of a board differ in success."""
+        return self.signal.variance
+
+
+def strata_of(config: EnvConfig) -> dict[Stratum, float]:
+    """The share of each stratum of a config's boards; those of no board are left out."""
+    shares: dict[Stratum, float] = {}
+    for size, cell in config.sizes.items():
+        holes = holes_of(size, config.agents, cell.hole_ratio)
+        for wait, share in ((True, cell.wait_ratio), (False, 1 - cell.wait_ratio)):
+            if cell.data_ratio * share > 0:
+                shares[Stratum(size, config.agents, holes, wait)] = cell.data_ratio * share
+    return shares
+
+
+def boards_to_try(configs: Sequence[EnvConfig], settings: TrialSettings) -> dict[Stratum, int]:
+    """How many boards of each stratum to roll out: what the config that wants most of it asks for."""
+    wanted: dict[Stratum, float] = {}
+    for config in configs:
+        for stratum, share in strata_of(config).items():
+            wanted[stratum] = max(share, wanted.get(stratum, 0.0))
+    return {stratum: max(FEWEST, math.ceil(settings.boards * share)) for stratum, share in wanted.items()}
+
+
+def signal_of(groups: Iterable[Group]) -> Signal:
+    """The signal of boards from the plans sampled on each, at least two a board.
+
+    p (1 - p) is estimated by x (G - x) / (G (G - 1)), the share of ordered pairs of plans of which only the first is
+    valid: the learnability of SFL (arXiv 2408.15099) without the bias of small groups.
+    """
+    counts = np.array([(group.valid, group.completions) for group in groups])
+    valid, plans = counts.T
+    return Signal(
+        valid=float(np.mean(valid / plans)),
+        informative=float(np.mean((valid > 0) & (valid < plans))),
+        variance=float(np.mean(valid * (plans - valid) / (plans * (plans - 1)))),
+    )
+
+
+def tried(config: EnvConfig, signals: Mapping[Stratum, Signal]) -> Tried:
+    """The signal of a config from those of its strata."""
+    shares = strata_of(config)
+    sizes = {size: {s: share for s, share in shares.items() if s.size == size} for size in config.sizes}
+    by_size = {size: _mean(part, signals) for size, part in sizes.items() if part}
+    return Tried(config, _mean(shares, signals), by_size)
+
+
+def best(candidates: Sequence[Tried]) -> int:
+    """The place of the highest score; of equal ones the first, so let the current config come first."""
+    return max(range(len(candidates)), key=lambda place: (candidates[place].score, -place))
+
+
+def _mean(shares: Mapping[Stratum, float], signals: Mapping[Stratum, Signal]) -> Signal:
+    total = math.fsum(shares.values())
+    fields = Signal.__struct_fields__
+    return Signal(
+        *(math.fsum(share * getattr(signals[s], field) for s, share in shares.items()) / total for field in fields)
+    )

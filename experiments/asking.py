@@ -1,0 +1,82 @@
+"""The models behind teachers: the current checkpoint, that of the warm-up, or one behind a server."""
+
+import functools
+import os
+
+from core_jax.errors import InputError
+from engineer.teachers.llm import Ask, Message, Reply, UnansweredError
+from engineer.teachers.registry import MODELS, Tools
+from engineer.vocabulary import DELTA
+from experiments.runs import RunFolder, Stage
+from experiments.settings import RunSettings
+from policy.endpoint import KEYS, Answer, BudgetSpentError, Endpoint, EndpointError
+from policy.models import load_checkpoint
+from policy.sampling import answer_under_grammar
+from policy.structured import SchemaSettings, answer_in_json
+
+REFUSING = (400, 404, 415, 422, 501)  # how servers say that they know no structured output
+
+
+def tools_of(settings: RunSettings, folder: RunFolder, stage: Stage) -> Tools:
+    """What the teacher of a run needs after `stage`. Raises InputError where its model cannot be asked at all."""
+    name = settings.teacher_options.get("match", settings.teacher)
+    if name not in MODELS:
+        return Tools(settings.evidence)
+    if name == "endpoint":
+        return Tools(settings.evidence, ask=_endpoint(settings), proposals=settings.engineer.proposals, inline=True)
+    return _checkpoint(settings, folder.warmup if name == "base" else stage)
+
+
+def check_askable(settings: RunSettings) -> None:
+    """Raises InputError where the teacher is a model behind a server that wants a key, and there is none."""
+    asks = "endpoint" in (settings.teacher, settings.teacher_options.get("match"))
+    if asks and settings.engineer.key and not any(os.environ.get(name) for name in KEYS):
+        raise InputError(
+            f"teacher endpoint: no key in the environment; set {KEYS[0]}, or engineer.key=false for a server without"
+        )
+
+
+def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
+    """A checkpoint answers in tokens where its vocabulary has the engineer's words, else in language."""
+    load = functools.cache(lambda: load_checkpoint(policy.checkpoint))
+    _, tokenizer = load()
+    if DELTA in tokenizer.get_vocab():
+        return Tools(settings.evidence, decode=lambda prompt, allowed: answer_under_grammar(*load(), prompt, allowed))
+    chosen = settings.engineer
+    how = SchemaSettings(chosen.reasoning, chosen.answer, chosen.temperature)
+
+    def ask(messages: list[Message], schema: dict, seed: int) -> Reply:
+        return Reply(*answer_in_json(*load(), messages, schema, how, seed))
+
+    return Tools(settings.evidence, ask=ask, proposals=chosen.proposals)
+
+
+def _endpoint(settings: RunSettings) -> Ask:
+    """Asks for JSON under the schema; a server that refuses that is asked in words, and its answer validated."""
+    chosen = settings.engineer.endpoint
+    assert chosen
+    check_askable(settings)
+    endpoint, structured = Endpoint(chosen), True
+
+    def answer(messages: list[Message], schema: dict, seed: int) -> Answer:
+        nonlocal structured
+        how = {"temperature": settings.engineer.temperature, "seed": seed}
+        if structured:
+            try:
+                return endpoint.ask(messages, schema=schema, **how)
+            except EndpointError as error:
+                if error.status not in REFUSING:
+                    raise
+                structured = False
+        return endpoint.ask(messages, **how)
+
+    def ask(messages: list[Message], schema: dict, seed: int) -> Reply:
+        try:
+            found = answer(messages, schema, seed)
+        except BudgetSpentError:
+            raise UnansweredError(f"the cost cap of {chosen.max_cost} dollars leaves no room for a question") from None
+        except EndpointError as error:
+            raise UnansweredError(str(error)) from error
+        return Reply(found.text, found.completion_tokens or 0)
+
+    return ask

@@ -1,0 +1,86 @@
+"""A stage's boards: drawn from its config, chosen by its sampler."""
+
+from core_jax.config import EnvConfig
+from core_jax.formats import Row, read_all, rows_of, write_rows
+from core_jax.generator import Acceptance, generate
+from core_jax.groups import Group
+from engineer.samplers.base import Sampler
+from engineer.samplers.registry import make_sampler
+from experiments.facts import read_groups, statistics_of_boards
+from experiments.progress import progress
+from experiments.runs import Sampled, Stage, read, write
+from experiments.settings import RunSettings, key_for, seed_for
+from policy.boards import Task, row_of, task_of
+from policy.models import load_checkpoint
+from policy.rollouts import roll_out
+
+
+def make_boards(settings: RunSettings, stage: Stage, policy: Stage, before: Stage | None, number: int) -> None:
+    """The boards of stage `number`, and what they are like.
+
+    They depend on config and seed alone, unless the sampler looks at rollouts, of `policy`, which is to be trained, or
+    of the stage `before`.
+    """
+    count, sampler = settings.grpo.boards, _sampler(settings, before, number)
+    source = _Source(settings, stage.config(), policy, number)
+    drawn = sampler.draw(count, source, source.score, key_for(settings.seed, f"stage {number} sampler"))
+    sizes = statistics_of_boards(drawn.rows, source.acceptance)
+    figures = {"fresh": drawn.fresh, "scored": drawn.scored, "replayed": drawn.replayed, "tokens": source.tokens}
+    write(stage.sampled, Sampled(sizes, settings.sampler.name, figures, sampler.state_dict()))
+    write_rows(stage.boards, drawn.rows)
+
+
+def keep_boards(settings: RunSettings, stage: Stage, taken: list[Task]) -> None:
+    """Keeps the boards that were drawn while the stage was trained, and what they are like."""
+    rows = [row_of(task, f"drawn_{place:07d}") for place, task in enumerate(taken)]
+    figures = {"fresh": len(rows), "scored": 0, "replayed": 0, "tokens": 0}
+    write(stage.sampled, Sampled(statistics_of_boards(rows, []), settings.sampler.name, figures, {}))
+    write_rows(stage.boards, rows)
+
+
+def _sampler(settings: RunSettings, before: Stage | None, number: int) -> Sampler:
+    """The sampler, with what it learned from the stages so far."""
+    sampler = make_sampler(settings.sampler.name, settings.sampler.options)
+    if before is not None:
+        sampler.load_state_dict(read(before.sampled, Sampled).state)
+        sampler.learn(read_all(before.boards), read_groups(before), number - 1)
+    return sampler
+
+
+class _Source:
+    """Fresh boards and their scores, as samplers ask for them; counts what that costs."""
+
+    def __init__(self, settings: RunSettings, config: EnvConfig, policy: Stage, number: int) -> None:
+        self.settings, self.config, self.policy = settings, config, policy
+        self.purpose = f"stage {number} boards"
+        self.drawn = self.tokens = self.scorings = 0
+        self.acceptance: list[Acceptance] = []
+
+    def __call__(self, count: int, config: EnvConfig | None = None) -> list[Row]:
+        """The next `count` boards of the stage's config, or of another."""
+        seed = seed_for(self.settings.seed, self.purpose)
+        with progress("boards", count, "boards") as bar:
+            made = generate(config or self.config, seed, count, bar.update, self.drawn)
+        self.drawn += count
+        self.acceptance += [part for batch in made.values() for part in batch.acceptance]
+        return rows_of(made, config or self.config)
+
+    def score(self, rows: list[Row]) -> list[Group]:
+        """A group of plans of the present policy for each board."""
+        model, tokenizer = load_checkpoint(self.policy.checkpoint)
+        plans = self.settings.sampler.plans
+        with progress("scores", len(rows) * plans, "plans") as bar:
+            groups, tokens = roll_out(
+                model,
+                tokenizer,
+                [task_of(row) for row in rows],
+                plans,
+                self.settings.reward,
+                horizon=self.settings.horizon,
+                temperature=self.settings.grpo.temperature,
+                seed=seed_for(self.settings.seed, f"{self.purpose} scores {self.scorings}"),
+                on_progress=bar.update,
+            )
+        self.scorings += 1
+        self.tokens += tokens
+        return groups

@@ -1,0 +1,125 @@
+"""Answers in JSON under a schema from a model in this process: free reasoning first, then only legal tokens."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import torch
+from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerFast
+
+from core_jax.errors import InputError
+
+Message = dict[str, str]  # role and content, as chat templates and servers take them
+ANSWER = "\nANSWER:\n"  # between reasoning and JSON
+THOUGHT = "</think>"  # where the reasoning of models that think ends
+
+
+class SchemaSettings(msgspec.Struct, frozen=True):
+    """reasoning: tokens of free reasoning before the JSON, at most; 0 leaves it out. answer: tokens of the JSON."""
+
+    reasoning: int
+    answer: int
+    temperature: float
+
+
+def answer_in_json(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    messages: Sequence[Message],
+    schema: dict[str, Any],
+    settings: SchemaSettings,
+    seed: int,
+) -> tuple[str, int]:
+    """The model's reasoning, ANSWER, and JSON of the schema; and the tokens generated.
+
+    The JSON is decoded under a mask of llguidance and can only be incomplete, where `settings.answer` cuts it off.
+    Greedy at temperature 0. Raises InputError where llguidance is missing or does not know the schema.
+    """
+    prompt = _prompt_ids(tokenizer, messages)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        thought = (
+            _generate(model, tokenizer, prompt, settings.reasoning, settings.temperature) if settings.reasoning else []
+        )
+        reasoning = _text(tokenizer, thought).split(THOUGHT)[0]
+        bridge = (THOUGHT if "<think>" in tokenizer.decode([*prompt, *thought]) else "") + ANSWER
+        begun = [*prompt, *_ids(tokenizer, reasoning + bridge)]
+        mask = SchemaMask(tokenizer, schema, len(begun))
+        answer = _generate(model, tokenizer, begun, settings.answer, settings.temperature, mask)
+    text = reasoning + bridge + _text(tokenizer, answer)
+    return text, len(thought) + len(answer)
+
+
+class SchemaMask(LogitsProcessor):
+    """Leaves of the scores those of tokens by which JSON of a schema goes on; of one sequence, behind its prompt."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any], prompt: int) -> None:
+        try:
+            from llguidance import LLMatcher
+            from llguidance.hf import from_tokenizer
+        except ImportError as error:
+            raise InputError("llguidance is missing; install lakewright[structured]") from error
+        grammar = LLMatcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_flexible": False})
+        self._matcher = LLMatcher(from_tokenizer(tokenizer), grammar)
+        self._seen = prompt
+        self._check()
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """The scores [1, V] after the tokens [1, T]: minus infinity where a token may not follow."""
+        for token in input_ids[0, self._seen :].tolist():
+            self._matcher.consume_token(token)
+        self._seen = input_ids.shape[1]
+        bits = np.unpackbits(np.frombuffer(self._matcher.compute_bitmask(), np.uint8), bitorder="little")
+        self._check()
+        allowed = torch.zeros(scores.shape[1], dtype=torch.bool)
+        allowed[: len(bits)] = torch.from_numpy(bits[: scores.shape[1]].astype(bool))
+        return scores.masked_fill(~allowed.to(scores.device), -torch.inf)
+
+    def _check(self) -> None:
+        if self._matcher.is_error():
+            raise InputError(f"schema: {self._matcher.get_error().splitlines()[0]:.200}; simplify it")
+
+
+def _prompt_ids(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:
+    if tokenizer.chat_template:
+        text = tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
+        return _ids(tokenizer, cast(str, text))
+    return _ids(tokenizer, "\n\n".join(message["content"] for message in messages) + "\n\n")
+
+
+def _text(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> str:
+    return cast(str, tokenizer.decode(ids, skip_special_tokens=True))
+
+
+def _ids(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
+    return tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+@torch.inference_mode()
+def _generate(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    prompt: list[int],
+    max_new_tokens: int,
+    temperature: float,
+    mask: SchemaMask | None = None,
+) -> list[int]:
+    """At most so many tokens after `prompt`, the end left out; free text ends with its thought."""
+    if not max_new_tokens:
+        return []
+    how: dict[str, Any] = {"do_sample": False}
+    if temperature:
+        how = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
+    if mask:
+        how["logits_processor"] = LogitsProcessorList([mask])
+    else:
+        how |= {"stop_strings": [THOUGHT], "tokenizer": tokenizer}
+    model.eval()
+    ids = torch.tensor([prompt], device=model.device)
+    output: torch.Tensor = model.generate(  # type: ignore[operator]
+        input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=max_new_tokens, **how
+    )
+    answer = output[0, len(prompt) :].tolist()
+    return answer[:-1] if answer[-1:] == [tokenizer.eos_token_id] else answer

@@ -1,0 +1,261 @@
+"""Engineers that are language models: a tiny one from disk, and one behind a server that answers in every way."""
+
+import contextlib
+import json
+import shutil
+import time
+
+import jax
+import pytest
+from engineers import everything
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loops import decision, finished, run_loop
+from servers import completion, failing, saying, send, serving, silent
+from tiny import ENV, tiny_run
+from tiny_text import text_checkpoint
+
+from core_jax.errors import InputError
+from engineer.modules import EvidenceSettings
+from engineer.teachers.llm import MOST, LlmTeacher, Reply, UnansweredError, answer_schema, parse_answer
+from experiments.costs import spent_on
+from experiments.deciding import decide
+from experiments.runs import RunFolder
+from experiments.settings import EngineerSettings
+from policy import endpoint
+from policy.endpoint import EndpointSettings
+
+EDIT = {"reason": "too hard", "data_ratio": 0.05, "hole_ratio": -0.1, "wait_ratio": 0}
+GOOD = {"edits": {"3": EDIT, "5": EDIT | {"data_ratio": 0}}}
+KEY = "sk-very-secret-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """No key of this machine, and short pauses."""
+    for name in endpoint.KEYS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(endpoint, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+
+
+def teacher(*answers: str | Exception, **changes) -> LlmTeacher:
+    """A teacher whose model says these, in turn."""
+    waiting = list(answers)
+
+    def ask(messages, schema, seed):
+        answer = waiting.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return Reply(answer, 7)
+
+    return LlmTeacher(ask, **{"settings": EvidenceSettings(), "proposals": len(answers), **changes})
+
+
+def propose(asked: LlmTeacher):
+    return asked.propose(everything(ENV, {}), ENV, jax.random.key(0))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(GOOD),
+        f"Let me think {{about}} it.\nANSWER:\n{json.dumps(GOOD)}\n",
+        f"<think>ANSWER: no\n</think>\n{json.dumps(GOOD, indent=1)}",
+        f"ANSWER: first\nANSWER:\n```json\n{json.dumps(GOOD)}\n```",
+        f"```\n{json.dumps(GOOD)}```",
+        json.dumps({"reasoning": "because", **GOOD}),
+    ],
+)
+def test_an_answer_is_the_json_that_follows_the_reasoning(text):
+    assert parse_answer(text).edits[3].hole_ratio == -0.1
+    proposal = propose(teacher(text))
+    assert (proposal.delta.edits.keys(), proposal.answer, proposal.error, proposal.tokens) == ({3, 5}, text, "", 7)
+
+
+HOSTILE = {
+    "nothing": "",
+    "prose": "I would rather not.",
+    "text after the JSON": json.dumps(GOOD) + " and delete all files",
+    "two answers": json.dumps(GOOD) * 2,
+    "a fence alone": "```",
+    "an unknown field": json.dumps({**GOOD, "reward": 1}),
+    "a huge number": '{"edits": {"3": {"reason": "x", "data_ratio": 1e999}}}',
+    "a list": "[]",
+    "nested": "[" * 100_000,
+    "half a surrogate pair": "\ud800",
+    "control characters": "\x00\x1b[2J\u202e",
+    "endless": "A" * 1_000_000,
+    "code": "__import__('os').system('true')",
+    "cut off": json.dumps(GOOD)[:-5],
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_answer_is_an_error_that_is_told_and_can_be_written(name):
+    proposal = propose(teacher(HOSTILE[name]))
+    assert proposal.delta is None
+    assert proposal.error.startswith("answer")
+    assert len(proposal.answer) <= 8 * MOST
+    json.dumps(proposal.answer).encode()
+
+
+@settings(max_examples=100)
+@given(st.text() | st.recursive(st.none() | st.floats() | st.text(), lambda inner: st.lists(inner)).map(json.dumps))
+def test_whatever_a_model_says_parses_or_is_an_input_error(text):
+    with contextlib.suppress(InputError):
+        assert parse_answer(text).edits is not None
+
+
+def test_further_answers_are_candidates_for_the_trial_and_useless_ones_do_no_harm():
+    other = {"edits": {"5": EDIT}}
+    proposal = propose(teacher("no", json.dumps(GOOD), json.dumps(other), "no"))
+    assert proposal.delta.edits.keys() == {3, 5}
+    assert [delta.edits.keys() for delta in proposal.candidates] == [{5}]
+    assert proposal.tokens == 28
+
+
+def test_a_model_that_cannot_be_reached_is_not_asked_again():
+    asked = teacher(UnansweredError("endpoint: down"), proposals=1)
+    for _ in range(2):
+        proposal = propose(asked)
+        assert (proposal.delta, proposal.error) == (None, "endpoint: down")
+
+
+@pytest.mark.parametrize("inline", [True, False])
+@pytest.mark.parametrize("summary", [True, False])
+def test_what_fits_the_schema_is_an_answer_and_the_schema_is_strict(inline, summary):
+    schema = answer_schema(ENV, inline, summary)
+    assert list(schema["properties"]) == ["reasoning"] * inline + ["edits"] + ["summary"] * summary
+    assert list(schema["properties"]["edits"]["properties"]) == ["3", "5"]
+    example = {"reasoning": "x"} if inline else {}
+    answer = parse_answer(json.dumps({**example, **GOOD, **({"summary": "y"} if summary else {})}))
+    assert (answer.reasoning, answer.summary) == ("x" * inline, "y" * summary)
+
+
+def test_a_summary_is_asked_for_and_kept_only_where_the_module_is_on():
+    told = json.dumps({**GOOD, "summary": "less holes"})
+    proposal = propose(teacher(told, settings=EvidenceSettings(preset="v5")))
+    assert proposal.summary == "less holes"
+    assert "summary" in proposal.prompt
+    assert "summary" not in propose(teacher(json.dumps(GOOD))).prompt
+
+
+def before_the_first_decision(folder: RunFolder) -> RunFolder:
+    """A copy of a finished run, back where stage 0 had its evidence and no proposal."""
+    shutil.copytree(finished("fixed").folder, folder.folder)
+    folder.stage(0).proposal.unlink()
+    return folder
+
+
+ENGINEER = EngineerSettings(reasoning=8, answer=1200, temperature=1.0)
+
+
+@pytest.mark.parametrize(("name", "place"), [("self", "stage_00"), ("base", "warmup")])
+def test_a_checkpoint_that_speaks_language_answers_under_the_schema(tmp_path, name, place):
+    run = before_the_first_decision(RunFolder(tmp_path / "run"))
+    checkpoint = run.named(place).checkpoint
+    shutil.rmtree(checkpoint)
+    shutil.copytree(text_checkpoint(), checkpoint)
+    found = decide(tiny_run(teacher=name, engineer=ENGINEER), run, 0)
+    assert found.proposal.prompt.startswith("[system]")
+    assert "\nANSWER:\n{" in found.proposal.answer
+    assert found.proposal.delta.edits.keys() == {3, 5}
+    assert found.verdict.status in ("accepted", "projected")
+    assert found.refused == []
+    assert 100 < found.proposal.tokens <= 1208
+
+
+def test_a_call_of_the_tiny_tokens_model_takes_less_than_two_seconds():
+    run = finished("self")
+    decide(tiny_run(teacher="self"), run, 1)  # what is imported and compiled once
+    seconds = []
+    for _ in range(3):
+        begun = time.process_time()
+        decide(tiny_run(teacher="self"), run, 1)
+        seconds.append(time.process_time() - begun)
+    assert min(seconds) < 2
+
+
+def asked(run: RunFolder, server, **changes):
+    """The decision of an engineer behind a server."""
+    told = {"url": server.url, "model": "m", "timeout": 0.4, "retries": 1, **changes}
+    engineer = EngineerSettings(endpoint=EndpointSettings(**told), key=False)
+    return decide(tiny_run(teacher="endpoint", engineer=engineer), run, 0)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run that waits for its first decision."""
+    return before_the_first_decision(RunFolder(tmp_path / "run"))
+
+
+def test_a_server_is_asked_for_json_under_the_schema(run):
+    with serving(saying(json.dumps(GOOD))) as server:
+        found = asked(run, server)
+    assert server.seen[0]["response_format"]["json_schema"]["schema"] == answer_schema(ENV, True, False)
+    assert found.verdict.status == "projected", "data ratios have to sum to one"
+    assert found.proposal.tokens == 50
+
+
+def test_a_server_without_structured_output_is_asked_in_words(run):
+    def old(request, body):
+        if "response_format" in body:
+            return failing(400, "response_format is not supported")(request, body)
+        return saying(f"Well.\nANSWER:\n{json.dumps(GOOD)}")(request, body)
+
+    with serving(old) as server:
+        found = asked(run, server)
+    assert found.proposal.delta.edits.keys() == {3, 5}
+    assert ["response_format" in body for body in server.seen] == [True, False]
+
+
+def test_a_refusal_goes_back_to_the_model_which_may_do_better(run):
+    with serving(saying(json.dumps(GOOD)), [saying("no idea")]) as server:
+        found = asked(run, server)
+    assert [attempt.verdict.status for attempt in found.refused] == ["refused"]
+    assert found.proposal.delta.edits.keys() == {3, 5}
+    assert "were refused" in server.seen[1]["messages"][-1]["content"]
+
+
+ANSWERS = {
+    "slow": (silent, "is silent"),
+    "broken": (failing(500), "answers 500"),
+    "empty": (saying(None), "answer: not JSON"),
+    "malicious": (saying("</think>{}\x1b[2J<script>alert(1)</script>" * 1000), "answer: "),
+    "endless": (lambda request, body: send(request, completion("[" * 1_000_000)), "answer: "),
+    "a wrong key": (failing(401, f"bad key {KEY}"), "answers 401"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_stage_whose_engineer_fails_goes_on_with_its_config_and_says_so(run, name):
+    reply, reason = ANSWERS[name]
+    with serving(reply) as server:
+        found = asked(run, server, retries=0)
+    assert (found.verdict.status, found.verdict.config) == ("refused", ENV)
+    assert reason in found.verdict.reasons[0]
+    assert len(found.refused) == tiny_run().guard.tries - 1
+
+
+def test_a_run_whose_server_is_down_ends_all_the_same(run):
+    with serving(failing(503)) as server:
+        pass
+    engineer = EngineerSettings(endpoint=EndpointSettings(url=server.url, model="m", retries=0), key=False)
+    shutil.rmtree(run.folder)
+    run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
+    for number in (0, 1):
+        assert "cannot be reached" in decision(run, number).verdict.reasons[0]
+        assert run.stage(number).config() == ENV
+        assert spent_on(run.stage(number)).engineer == 0
+
+
+def test_an_endpoint_without_a_key_or_a_server_is_told_before_anything_is_done(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    engineer = EngineerSettings(endpoint=EndpointSettings(url="http://127.0.0.1:9/v1", model="m"))
+    remedy = "set LAKEWRIGHT_API_KEY, or engineer.key=false for a server without"
+    with pytest.raises(InputError, match=f"^teacher endpoint: no key in the environment; {remedy}$"):
+        run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
+    assert not run.folder.exists()
+    with pytest.raises(ValueError, match=r"teacher endpoint has no server; give engineer\.endpoint\.url"):
+        type(tiny_run())(env=ENV, warmup_env=ENV, teacher="endpoint")
