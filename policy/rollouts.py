@@ -99,7 +99,7 @@ def answer_groups(
         temperature=temperature,
         on_progress=on_progress,
     )
-    failures, earned = _judged([task for task in tasks for _ in range(group)], made.answers, reward, horizon)
+    failures, earned = judged([task for task in tasks for _ in range(group)], made.answers, reward, horizon)
     parts = [slice(begin, begin + group) for begin in range(0, len(made.answers), group)]
     return [
         Answered(prompt, made.answers[rows], made.log_probs[rows], failures[rows], earned[rows])
@@ -107,7 +107,7 @@ def answer_groups(
     ]
 
 
-def _judged(
+def judged(
     tasks: list[Task], answers: list[list[int]], reward: RewardSettings, horizon: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Failures and rewards [B]; teams of one size are judged together."""

@@ -28,7 +28,7 @@ def informative(number: int) -> bool:
 def make(monkeypatch):
     """Rollouts of ASKED whose model solves every board, but is wrong once in each informative group."""
 
-    def answers(model, words, prompts, *, copies, max_new_tokens, temperature) -> Samples:
+    def answers(model, words, prompts, *, copies, max_new_tokens, temperature, on_progress) -> Samples:
         made = []
         for prompt in prompts:
             number = next(i for i, task in enumerate(ASKED) if encode_prompt(task.board) == prompt)
@@ -83,12 +83,12 @@ def test_the_figures_are_those_of_all_answers_sampled(make):
     assert sum(value for name, value in told.items() if "failure" in name or name == "valid") == pytest.approx(1)
 
 
-def test_answers_to_teams_of_several_sizes_are_judged_together(make):
-    made = make(1)
+def test_answers_to_teams_of_several_sizes_are_judged_together():
     pair = ASKED[0]
     alone = pair.__class__(
         pair.board.replace(starts=pair.board.starts[:1], goals=pair.board.goals[:1]), 1, 1, False, pair.moves[:1]
     )
-    failures, earned = made._judged([pair, alone], [encode_answer(task.board, task.moves) for task in (pair, alone)])
+    answers = [encode_answer(task.board, task.moves) for task in (pair, alone)]
+    failures, earned = rollouts_module.judged([pair, alone], answers, RewardSettings(), HORIZON)
     assert failures.tolist() == [Failure.NONE, Failure.NONE], as_lists(pair.board)
     assert earned.tolist()[0] == 1
