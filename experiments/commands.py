@@ -143,7 +143,8 @@ def bench(options: argparse.Namespace) -> int:
 
 def benchmark_build(options: argparse.Namespace) -> int:
     """Builds the evaluation set in a folder, or goes on with it."""
-    from experiments.benchmark import TIERS, build
+    from experiments.benchmark import build
+    from experiments.tiers import TIERS
 
     with progress("benchmark", TIERS[options.tier].count, "boards") as bar:
         manifest = build(options.out, options.tier, options.seed, bar.update)
