@@ -15,8 +15,9 @@ from core_jax.config import EnvConfig
 from core_jax.decoding import read_config
 from core_jax.errors import InputError
 from core_jax.files import write_atomically
-from core_jax.formats import SCHEMA, PlanRow, Row, check_plan, ending, read_rows, rows_of
+from core_jax.formats import SCHEMA, Row, ending, read_rows, rows_of
 from core_jax.manifest import beside, manifest_of, prng
+from core_jax.row import PlanRow, check_plan
 from experiments.chunks import Part, Parts, job_of, parts_of, work_in_parts
 from experiments.plans import PlanIndex
 from experiments.progress import progress, say

@@ -19,7 +19,8 @@ from test_text import read_board
 
 from core_jax.config import holes_of
 from core_jax.errors import InputError, TooRareError
-from core_jax.formats import BENCHMARK_COLUMNS, Row, read_all, read_rows
+from core_jax.formats import read_all, read_rows
+from core_jax.row import BENCHMARK_COLUMNS, Row
 from experiments import benchmark, cells, commands
 from experiments.benchmark import build
 from experiments.cells import BenchmarkRow, draw_cell, moved_from
