@@ -15,8 +15,9 @@ from core_jax.config import EnvConfig
 from core_jax.decoding import convert, read_config
 from core_jax.errors import InputError
 from core_jax.files import write_atomically
-from core_jax.formats import SCHEMA, PlanRow, Row, check_plan, ending, read_rows, rows_of
+from core_jax.formats import SCHEMA, Row, ending, read_rows, rows_of
 from core_jax.manifest import beside, manifest_of, prng
+from core_jax.row import PlanRow, check_plan
 from experiments.chunks import Part, Parts, job_of, parts_of, work_in_parts
 from experiments.libraries import prepare_training
 from experiments.plans import PlanIndex
@@ -205,7 +206,8 @@ def bench(options: argparse.Namespace) -> int:
 
 def benchmark_build(options: argparse.Namespace) -> int:
     """Builds the evaluation set in a folder, or goes on with it."""
-    from experiments.benchmark import TIERS, build
+    from experiments.benchmark import build
+    from experiments.tiers import TIERS
 
     with progress("benchmark", TIERS[options.tier].count, "boards") as bar:
         manifest = build(options.out, options.tier, options.seed, bar.update)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.formats import PlanRow
+from core_jax.row import PlanRow
 
 
 class PlanIndex:

@@ -19,10 +19,13 @@ from test_text import read_board
 
 from core_jax.config import holes_of
 from core_jax.errors import InputError, TooRareError
-from core_jax.formats import BENCHMARK_COLUMNS, Row, read_all, read_rows
-from experiments import benchmark, commands
-from experiments.benchmark import HARD, PAPER, TIERS, BenchmarkRow, Cell, Tier, build
+from core_jax.formats import read_all, read_rows
+from core_jax.row import BENCHMARK_COLUMNS, Row
+from experiments import benchmark, cells, commands
+from experiments.benchmark import build
+from experiments.cells import BenchmarkRow, draw_cell, moved_from
 from experiments.cli import build_parser, main
+from experiments.tiers import HARD, PAPER, TIERS, Cell, Tier
 
 SMALL = Tier(teams=((2, 3), (2, 4)), hole_ratios=(0.1, 0.5), wait_ratios=(0.25, 0.75), boards=6)
 HERE = Path(__file__).parent
@@ -130,13 +133,13 @@ def test_a_stratum_that_does_not_exist_is_replaced_by_the_nearest_and_told(whole
             raise TooRareError("too rare")
         return generate(config, seed, count)
 
-    generate = benchmark.generate
-    monkeypatch.setattr(benchmark, "generate", draw_without_waits)
+    generate = cells.generate
+    monkeypatch.setattr(cells, "generate", draw_without_waits)
     tier = Tier(((2, 4),), (0.5,), (0.25,), 3)
-    for row in benchmark.draw_cell(Cell(2, 4, 0.5), tier, 0, set()):
+    for row in draw_cell(Cell(2, 4, 0.5), tier, 0, set()):
         assert (row.hole_ratio, row.wait_ratio, row.id[:-4]) == (0.5, 0.25, "2ag_4x4_hr0.5")
         assert (row.drawn_hole_ratio, row.drawn_wait_ratio) == (round(2 / 12, 4), 0)
-        told = benchmark._moved(row)
+        told = moved_from(row)
         assert (told.cell, told.drawn_holes, told.drawn_wait_ratio) == ("2ag_4x4_hr0.5", 2, 0)
 
 
@@ -144,9 +147,9 @@ def test_a_cell_that_cannot_be_had_at_all_is_an_error_that_names_it(monkeypatch)
     def never(config, seed, count):
         raise TooRareError("too rare to go on")
 
-    monkeypatch.setattr(benchmark, "generate", never)
+    monkeypatch.setattr(cells, "generate", never)
     with pytest.raises(InputError, match=r"^benchmark cell 2ag_4x4_hr0.5, wait ratio 0.25: too rare to go on$"):
-        benchmark.draw_cell(Cell(2, 4, 0.5), SMALL, 0, set())
+        draw_cell(Cell(2, 4, 0.5), SMALL, 0, set())
 
 
 def test_bad_input_is_no_reason_to_draw_other_boards(monkeypatch):
@@ -154,9 +157,9 @@ def test_bad_input_is_no_reason_to_draw_other_boards(monkeypatch):
         assert config.sizes[4].hole_ratio == 0.5, "another cell was tried"
         raise InputError("not enough memory")
 
-    monkeypatch.setattr(benchmark, "generate", refuse)
+    monkeypatch.setattr(cells, "generate", refuse)
     with pytest.raises(InputError, match=r"^not enough memory$"):
-        benchmark.draw_cell(Cell(2, 4, 0.5), SMALL, 0, set())
+        draw_cell(Cell(2, 4, 0.5), SMALL, 0, set())
 
 
 def test_the_manifest_counts_and_signs_what_is_there(whole, rows):
@@ -164,7 +167,7 @@ def test_the_manifest_counts_and_signs_what_is_there(whole, rows):
     assert manifest.boards == SMALL.count == len(rows)
     assert [(team.agents, team.size, team.boards) for team in manifest.counts] == [(2, 3, 24), (2, 4, 24)]
     assert sum(team.wait_required for team in manifest.counts) == sum(row.wait_required for row in rows)
-    assert {moved.cell for moved in manifest.moved} == {row.id[:-4] for row in rows if benchmark._moved(row)}
+    assert {moved.cell for moved in manifest.moved} == {row.id[:-4] for row in rows if moved_from(row)}
     for name, file in manifest.files.items():
         assert hashlib.sha256((whole / name).read_bytes()).hexdigest() == file.sha256
     assert manifest.request.versions.keys() >= {"lakewright", "jax"}
@@ -190,13 +193,12 @@ def unplanned(row: Row) -> Row:
     return Row(**fields | {"plan": None, "certificate": None})
 
 
-@pytest.mark.parametrize("cells", [0, 1, 3, 4])
-def test_a_build_that_is_killed_goes_on_and_ends_with_the_same_bytes(whole, tmp_path, monkeypatch, cells):
+@pytest.mark.parametrize("finished", [0, 1, 3, 4])
+def test_a_build_that_is_killed_goes_on_and_ends_with_the_same_bytes(whole, tmp_path, monkeypatch, finished):
     drawn = []
-    draw_cell = benchmark.draw_cell
 
     def count(cell, *rest):
-        if len(drawn) == cells:
+        if len(drawn) == finished:
             raise PowerCutError
         drawn.append(cell)
         return draw_cell(cell, *rest)
@@ -248,7 +250,7 @@ def test_a_finished_benchmark_is_left_alone_and_another_one_refused(whole, tmp_p
 
 
 def test_another_seed_gives_other_boards(rows):
-    others = benchmark.draw_cell(SMALL.cells()[-1], SMALL, 1, set())
+    others = draw_cell(SMALL.cells()[-1], SMALL, 1, set())
     assert not {str(row.grid) for row in others} & {str(row.grid) for row in rows[-12:]}
 
 

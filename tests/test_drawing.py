@@ -9,7 +9,7 @@ import pytest
 from boards import as_lists, each, mixed_boards
 
 from core_jax.dynamics import step
-from core_jax.formats import Row, check_plan
+from core_jax.row import Row, check_plan
 from core_jax.types import LETTERS
 from experiments.art import CELL
 from experiments.drawing import BAR, GUTTER, MOST_FRAMES, board_svg, caption, frames, steps_shown, strip_svg

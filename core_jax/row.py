@@ -1,0 +1,119 @@
+"""The row: one board with its labels, and what makes it a good one."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+import pyarrow as pa
+
+from core_jax.types import CERTIFICATE_NAMES, MOVES, STATUS_NAMES
+
+CERTIFICATES = CERTIFICATE_NAMES[1:]  # of a row without one, null says so
+# What a row of the benchmark has beyond a row: read over wherever rows are read.
+BENCHMARK_COLUMNS = frozenset(("sample_id", "num_agents", "text", "wait_ratio", "drawn_hole_ratio", "drawn_wait_ratio"))
+Cost = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+
+
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A board, its labels, and plans that reach them. Labels are null until solved, or where unsolvable or undecided.
+
+    grid: `.` frozen, `H` hole. status: solvable, unsolvable or undecided. plan: a string of U D L R W for each agent,
+    together of cost `sum_of_costs`. makespan_plan: one that reaches `makespan`, where asked for. certificate: why the
+    labels are certain, by name of `Certificate`. Raises ValueError where a field contradicts another.
+    """
+
+    id: str
+    size: int
+    agents: int
+    grid: list[str]
+    starts: list[tuple[int, int]]
+    goals: list[tuple[int, int]]
+    hole_ratio: float | None = None
+    status: str | None = None
+    makespan: Cost | None = None
+    sum_of_costs: Cost | None = None
+    wait_required: bool | None = None
+    plan: list[str] | None = None
+    makespan_plan: list[str] | None = None
+    certificate: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"size is {self.size}; a board has at least 1 cell a side")
+        if self.agents < 1:
+            raise ValueError(f"agents is {self.agents}; there must be at least 1")
+        _check_grid(self.grid, self.size)
+        _check_cells("starts", self.starts, self)
+        _check_cells("goals", self.goals, self)
+        _check_word("status", self.status, STATUS_NAMES)
+        _check_word("certificate", self.certificate, CERTIFICATES)
+        if self.plan is not None:
+            check_plan(self.plan, self.agents)
+        if self.makespan_plan is not None:
+            check_plan(self.makespan_plan, self.agents, "makespan_plan")
+
+
+class PlanRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A plan for the board of the same id."""
+
+    id: str
+    plan: list[str]
+
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("size", pa.int32()),
+        ("agents", pa.int32()),
+        ("grid", pa.list_(pa.string())),
+        ("starts", pa.list_(pa.list_(pa.int32()))),
+        ("goals", pa.list_(pa.list_(pa.int32()))),
+        ("hole_ratio", pa.float64()),
+        ("status", pa.string()),
+        ("makespan", pa.int32()),
+        ("sum_of_costs", pa.int32()),
+        ("wait_required", pa.bool_()),
+        ("plan", pa.list_(pa.string())),
+        ("makespan_plan", pa.list_(pa.string())),
+        ("certificate", pa.string()),
+    ]
+)
+
+
+def check_plan(plan: list[str], agents: int, name: str = "plan") -> None:
+    """Raises ValueError unless `plan` is a string of known moves for each agent."""
+    if len(plan) != agents:
+        raise ValueError(f"{name} has {len(plan)} strings for {agents} agents; give one string an agent")
+    for agent, moves in enumerate(plan):
+        if unknown := moves.strip(MOVES):
+            raise ValueError(f"{name}[{agent}] has the move {unknown[0]!r}; use {' '.join(MOVES)} only")
+
+
+def _check_grid(grid: list[str], size: int) -> None:
+    if len(grid) == size and set(map(len, grid)) == {size} and not "".join(grid).strip(".H"):
+        return  # as nearly always: there are millions of rows
+    if len(grid) != size:
+        raise ValueError(f"grid has {len(grid)} lines for size {size}; give one line a row of the board")
+    for number, line in enumerate(grid):
+        if len(line) != size:
+            raise ValueError(f"grid[{number}] is {line!r:.40}, not {size} cells long")
+        if unknown := line.strip(".H"):
+            raise ValueError(f"grid[{number}] holds {unknown[0]!r}; use '.' for frozen and 'H' for a hole")
+
+
+def _check_word(name: str, word: str | None, choices: Sequence[str]) -> None:
+    if word is not None and word not in choices:
+        raise ValueError(f"{name} is {word!r:.40}; choose from {', '.join(choices)}, or null")
+
+
+def _check_cells(name: str, cells: list[tuple[int, int]], row: Row) -> None:
+    if len(cells) != row.agents:
+        raise ValueError(f"{name} has {len(cells)} cells for {row.agents} agents; give one an agent")
+    for agent, (line, column) in enumerate(cells):
+        if not (0 <= line < row.size and 0 <= column < row.size):
+            board = f"{row.size}x{row.size} board"
+            raise ValueError(f"{name}[{agent}] is [{line}, {column}], off the {board}; use 0-based cells")
+        if row.grid[line][column] == "H":
+            raise ValueError(f"{name}[{agent}] is [{line}, {column}], a hole; choose a frozen cell")
+    if len(set(cells)) != len(cells):
+        raise ValueError(f"{name} are {[list(cell) for cell in cells]}: two agents share a cell; make them distinct")
