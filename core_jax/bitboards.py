@@ -5,7 +5,9 @@ column that is always a hole, N = n (n + 1): so a move is a shift of the cell in
 lands in that column. Functions here take one word of 32 boards; vmap them over words.
 """
 
+import itertools
 import math
+from collections.abc import Sequence
 
 import chex
 import jax
@@ -92,3 +94,38 @@ def by_word(field: jax.Array) -> jax.Array:
     """[B, ...] to [B / 32, 32, ...]; B is a multiple of 32."""
     chex.assert_is_divisible(field.shape[0], BOARDS_PER_WORD)
     return field.reshape(-1, BOARDS_PER_WORD, *field.shape[1:])
+
+
+def count_cells(cells: jax.Array) -> jax.Array:
+    """How many cells are set on each board: uint32 [..., N, W] to int32 [..., 32 W], N at most 510."""
+    return sum(_count_bytes(part) for part in jnp.array_split(cells, 2, axis=-2))
+
+
+def count_sets(sets: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    """`count_cells` of sets uint32 [S, N, W] each, all in one: int32 [S, 32 W] each."""
+    # Side by side in memory: a set is not to be computed anew for each bit that is counted.
+    counts = count_cells(jnp.concatenate(list(sets.values())))
+    ends = itertools.accumulate(len(cells) for cells in sets.values())
+    return {name: counts[end - len(sets[name]) : end] for name, end in zip(sets, ends, strict=True)}
+
+
+def _count_bytes(cells: jax.Array) -> jax.Array:
+    """`count_cells` of at most 255 cells: every eighth board at once, as each count fits a byte."""
+    boards = jnp.arange(8, dtype=jnp.uint32)
+    counts = jnp.sum(cells[..., None] >> boards & 0x01010101, axis=-3, dtype=jnp.uint32)  # [..., W, 8]
+    by_byte = counts[..., None, :] >> (8 * jnp.arange(4, dtype=jnp.uint32)[:, None]) & 0xFF
+    return by_byte.astype(jnp.int32).reshape(*counts.shape[:-2], -1)
+
+
+def by_board(words: jax.Array) -> jax.Array:
+    """The bits of uint32 [..., W] by board: int32 [..., 32 W]."""
+    bits = bit(words[..., None], jnp.arange(BOARDS_PER_WORD)).astype(jnp.int32)
+    return bits.reshape(*words.shape[:-1], -1)
+
+
+def at_least(sets: Sequence[jax.Array] | jax.Array, most: int) -> list[jax.Array]:
+    """The cells that are in at least 1, 2, .. `most` of the sets."""
+    found = [jnp.zeros_like(sets[0])] * most
+    for cells in sets:
+        found = [found[0] | cells, *(more | (less & cells) for less, more in itertools.pairwise(found))]
+    return found

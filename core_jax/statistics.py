@@ -6,18 +6,20 @@ et al., 2015), density, distances and the map's narrow places (Kaduri, Boyarski 
 et al., 2022).
 """
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
-from scipy import ndimage
 
-from core_jax.measures import measures
+from core_jax.bitboards import by_word, cell_count, cell_index, one_hot, pack_cells
 from core_jax.parallel import in_blocks
 from core_jax.team import rows_of
+from core_jax.terrain import components, terrain
 from core_jax.types import CERTIFICATE_NAMES, PAD, STATUS_NAMES, WAIT, Board, Labels
+from core_jax.ways import ways
 
 BLOCK = 1024  # boards measured at once
 NONE = -1  # of a number that a board does not have
-CROSS = ndimage.generate_binary_structure(2, 1)[None] & [[[False]], [[True]], [[False]]]  # neighbours on one board
 
 # Every column: its type, and what it tells. A number that does not exist is null in a table.
 COLUMNS: dict[str, tuple[pa.DataType, str]] = {
@@ -54,6 +56,13 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
 }
 SCHEMA = pa.schema([pa.field(name, kind, metadata={"about": about}) for name, (kind, about) in COLUMNS.items()])
 
+# What is counted on the device.
+MEASURED = (
+    *("makespan_bound", "cost_bound", "vertex_conflicts", "target_conflicts", "swap_conflicts", "cardinal_conflicts"),
+    *("path_overlap", "mdd_nodes", "mdd_overlap", "free_cells", "links", "components", "largest_component"),
+    *("dead_ends", "corridors", "bottlenecks"),
+)
+
 
 def features(boards: Board, labels: Labels) -> dict[str, np.ndarray]:
     """The statistics of B boards of one size and number of agents: for each of COLUMNS an array [B].
@@ -62,12 +71,11 @@ def features(boards: Board, labels: Labels) -> dict[str, np.ndarray]:
     """
     # Boards of like distances side by side, as each block walks as far as its furthest.
     order = np.argsort(np.asarray(labels.makespan), kind="stable")
-    parts = in_blocks(measures, rows_of(boards, order), BLOCK)
-    back = np.argsort(order)
-    measured = {name: np.concatenate([part[name] for part in parts])[back] for name in parts[0]}
+    numbers = np.concatenate(in_blocks(_measured, rows_of(boards, order), BLOCK))[np.argsort(order)]
+    measured = dict(zip(MEASURED, np.ascontiguousarray(numbers.T), strict=True))
     links = measured.pop("links")
     agents, free = boards.starts.shape[1], np.maximum(measured["free_cells"], 1)
-    found = _of_labels(labels) | measured | _components(~np.asarray(boards.holes))
+    found = _of_labels(labels) | measured
     found |= {
         "makespan_gap": _gap(found["makespan"], found["makespan_bound"]),
         "cost_gap": _gap(found["sum_of_costs"], found["cost_bound"]),
@@ -87,6 +95,22 @@ def table(statistics: dict[str, np.ndarray]) -> pa.Table:
     )
 
 
+@jax.jit
+def _measured(boards: Board) -> jax.Array:
+    """MEASURED of B boards, B a multiple of 32: int16 [B, M]."""
+    size = boards.holes.shape[-1]
+    free = jnp.moveaxis(jax.vmap(pack_cells)(by_word(~boards.holes)), 0, -1)
+    starts, goals = _cells(size, boards.starts), _cells(size, boards.goals)
+    found = terrain(size, free) | components(~boards.holes) | ways(size, free, starts, goals)
+    return jnp.stack([found[name] for name in MEASURED], axis=1).astype(jnp.int16)
+
+
+def _cells(size: int, cells: jax.Array) -> jax.Array:
+    """int32 [B, K, 2] to sets of one cell each, [K, N, W]."""
+    index = jnp.moveaxis(by_word(cell_index(size, cells)), 2, 0)  # [K, W, 32]
+    return jnp.moveaxis(jax.vmap(jax.vmap(one_hot, (0, None)), (0, None))(index, cell_count(size)), 1, 2)
+
+
 def _of_labels(labels: Labels) -> dict[str, np.ndarray]:
     moves, solvable = np.asarray(labels.moves), np.asarray(labels.solvable)
 
@@ -99,20 +123,9 @@ def _of_labels(labels: Labels) -> dict[str, np.ndarray]:
         "makespan": np.asarray(labels.makespan),
         "sum_of_costs": np.asarray(labels.sum_of_costs),
         "wait_required": np.asarray(labels.wait_required),
-        "plan_length": known((moves != PAD).any(axis=1).sum(axis=1)),
-        "plan_waits": known((moves == WAIT).sum(axis=(1, 2))),
+        "plan_length": known((moves != PAD).any(axis=1).sum(axis=1, dtype=np.int16)),
+        "plan_waits": known((moves == WAIT).sum(axis=(1, 2), dtype=np.int16)),
     }
-
-
-def _components(free: np.ndarray) -> dict[str, np.ndarray]:
-    """Number and largest size of the components of free bool [B, n, n]."""
-    # Numbered through all boards, which lie side by side unconnected; 0 is for holes.
-    labelled, _ = ndimage.label(free, CROSS)
-    last = np.maximum.accumulate(labelled.max(axis=(1, 2)))
-    number = np.diff(last, prepend=0)
-    sizes = np.append(np.bincount(labelled.ravel(), minlength=1)[1:], 0)
-    largest = np.maximum.reduceat(sizes, last - number)
-    return {"components": number, "largest_component": np.where(number > 0, largest, 0)}
 
 
 def _gap(optimum: np.ndarray, bound: np.ndarray) -> np.ndarray:
