@@ -194,7 +194,13 @@ def engineer_replay(options: argparse.Namespace) -> int:
 
 
 def bench(options: argparse.Namespace) -> int:
-    """Measures the lake on this machine."""
+    """Measures the lake, or sweeps, on this machine."""
+    if options.sweeps:
+        from experiments.bench import sweeps
+
+        measured = sweeps.measure()
+        print(msgspec.json.encode(measured).decode() if options.json else sweeps.table(measured))
+        return 0
     from experiments.bench.lake import measure
     from experiments.bench.measurement import table
 

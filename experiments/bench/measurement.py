@@ -71,7 +71,7 @@ def table(bench: Bench) -> str:
 
 
 def _tables(bench: Bench) -> Iterator[str]:
-    yield from _markdown(MEASURED, [_measured(row) for row in bench.measurements])
+    yield from markdown(MEASURED, [_measured(row) for row in bench.measurements])
     if not bench.flood_limits:  # boards of two agents were left out
         return
     yield ""
@@ -86,7 +86,7 @@ def _tables(bench: Bench) -> Iterator[str]:
         )
         for row in bench.flood_limits
     ]
-    yield from _markdown(FLOODED, limits)
+    yield from markdown(FLOODED, limits)
 
 
 def _measured(row: Measurement) -> tuple[str, ...]:
@@ -108,7 +108,8 @@ def _measured(row: Measurement) -> tuple[str, ...]:
     )
 
 
-def _markdown(head: Sequence[str], rows: list[tuple[str, ...]]) -> Iterator[str]:
+def markdown(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """The lines of a table."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for line in (head, tuple("-" * width for width in widths), *rows):
         yield "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |"

@@ -59,10 +59,16 @@ def draw(shard: Shard) -> tuple[Board, Labels, list[Acceptance]]:
     """The boards of a shard and their labels, with leading axis `count`, and how those of strata came about."""
     cell = shard.cell
     if cell.wait_ratio is None:
-        boards = draw_free(cell.size, cell.agents, cell.holes, cell.seed, shard.first, shard.count)
+        boards = draw_boards(shard)
         return boards, solve(boards), []
     batch = generate(cell.config, cell.seed, shard.count, first=shard.first)[cell.size]
     return batch.boards, batch.labels, list(batch.acceptance)
+
+
+def draw_boards(shard: Shard) -> Board:
+    """The boards of a shard of free draws."""
+    cell = shard.cell
+    return draw_free(cell.size, cell.agents, cell.holes, cell.seed, shard.first, shard.count)
 
 
 def table_of(shard: Shard, measured: dict[str, np.ndarray]) -> pa.Table:
