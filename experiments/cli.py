@@ -33,9 +33,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command: 0 done, 1 failed or rows left out, 2 bad input."""
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(CACHE))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    keep_compiled()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     overrides = [argument for argument in arguments if OVERRIDE.match(argument)]
     options = build_parser().parse_args([argument for argument in arguments if argument not in overrides])
@@ -56,6 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("lakewright: interrupted; what was finished is kept, the same command goes on", file=sys.stderr)
         return 1
+
+
+def keep_compiled() -> None:
+    """Has JAX keep compiled programs for the next process."""
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        jax.config.update("jax_compilation_cache_dir", str(CACHE))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
 def build_parser() -> Parser:

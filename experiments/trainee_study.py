@@ -9,7 +9,7 @@ kept if solvable, and `forced` ones, on which every optimal plan waits.
 Every part leaves its files and is skipped where they are, so a study that was killed repeats at most one part.
 """
 
-import argparse
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +30,7 @@ from core_jax.outcomes import Outcomes, pool
 from core_jax.ranges import Count, Positive
 from core_jax.solver import solve
 from core_jax.types import Board, Status
+from experiments.cli import Parser, keep_compiled
 from experiments.commands import prepare_training
 from experiments.progress import progress, say
 from experiments.runs import read, write
@@ -114,8 +115,6 @@ def _part(settings: StudySettings, seed: int, arm: str, place: Path, held_out: d
 
 def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[float, int, float]:
     """Trains and saves a checkpoint: seconds, steps, and seconds spent waiting for boards."""
-    import shutil
-
     from experiments.threads import FreeCores
     from policy.codecs.tokens import build_tokenizer
     from policy.fresh import BoardStream, with_hole_ratios
@@ -182,7 +181,7 @@ def _held_out(kind: str, settings: StudySettings) -> list:
     """Fresh boards of every size and hole ratio of the settings."""
     from policy.fresh import tasks_of
 
-    tasks = []
+    tasks: list[Any] = []
     for size in settings.run.env.sizes:
         for hole_ratio in settings.run.validation.hole_ratios:
             seed = seed_for(EVALUATION_SEED, f"{kind} {size} {hole_ratio}")
@@ -198,7 +197,8 @@ def _natural(size: int, agents: int, hole_ratio: float, count: int, seed: int) -
     """Boards whose holes, starts and goals are drawn uniformly, those that are solvable."""
     from policy.boards import Task
 
-    rng, tasks = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    tasks: list[Task] = []
     while len(tasks) < count:
         order = rng.permuted(np.tile(np.arange(size * size), (2 * count, 1)), axis=1)
         ends = np.stack(np.divmod(order[:, : 2 * agents], size), -1).astype(np.int32)
@@ -272,12 +272,16 @@ def _plot(result: Result, path: Path) -> None:
 def _log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Yields a function that adds a line of JSON; the file takes its place once all is written."""
     with replacing(path) as beside, open(beside, "wb") as lines:
-        yield lambda figures: lines.write(msgspec.json.encode(figures) + b"\n")
+
+        def add(figures: dict[str, Any]) -> None:
+            lines.write(msgspec.json.encode(figures) + b"\n")
+
+        yield add
 
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m experiments.trainee_study",
         description="Trains the tiny model for half an hour on several seeds, GRPO against supervised learning.",
         epilog="example: python -m experiments.trainee_study --out study --seeds 3 warmup.minutes=20",
@@ -294,6 +298,7 @@ def main() -> int:
         run = load_settings(options.preset, options.overrides)
         given = {"seeds": options.seeds, "boards": options.boards, "sft_rate": options.sft_rate}
         settings = msgspec.convert({"run": msgspec.to_builtins(run), **given}, StudySettings, strict=False)
+        keep_compiled()
         prepare_training()
         with locked(options.out):
             result = study(settings, options.out)

@@ -38,7 +38,8 @@ class Decoder:
             use_cache=True,
             logits_to_keep=1,
         )
-        self._prompts: list[Pair] = [(layer.keys, layer.values) for layer in cache.layers]
+        layers: Any = cache.layers
+        self._prompts: list[Pair] = [(layer.keys, layer.values) for layer in layers]
         shape = (*self._prompts[0][0].shape[:2], self._copies, self._length, self._prompts[0][0].shape[-1])
         self._answers: list[Pair] = [(keys.new_empty(shape), keys.new_empty(shape)) for keys, _ in self._prompts]
         self._bias = torch.zeros_like(mask, dtype=output.logits.dtype).masked_fill_(mask == 0, -torch.inf)

@@ -46,7 +46,7 @@ class BoardStream:
         self.waited = 0.0  # seconds that a taker has waited, the first chunk apart
         spawned = multiprocessing.get_context("spawn")  # a fork would copy the locks of JAX and torch
         self._chunks: Any = spawned.Queue(AHEAD)
-        cache = jax.config.jax_compilation_cache_dir
+        cache = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
         given = (self._chunks, tuple(configs), seed, first // chunk, chunk, cache)
         self._process = spawned.Process(target=_draw, args=given, daemon=True)
         self._process.start()
@@ -98,9 +98,11 @@ def tasks_of(batches: dict[int, Batch]) -> list[Task]:
 def _of_batch(batch: Batch) -> list[Task]:
     boards, labels = batch.boards, batch.labels
     numbers = (labels.makespan.tolist(), labels.sum_of_costs.tolist(), labels.wait_required.tolist())
-    arrays = (boards.holes, boards.starts, boards.goals)
-    rows = zip(*map(np.asarray, arrays), *numbers, np.asarray(labels.moves), strict=True)
-    return [Task(Board(*row[:3]), *row[3:6], row[6][:, : max(row[3], row[4])]) for row in rows]
+    arrays = map(np.asarray, (boards.holes, boards.starts, boards.goals, labels.moves))
+    return [
+        Task(Board(holes, starts, goals), makespan, cost, wait_required, moves[:, : max(makespan, cost)])
+        for holes, starts, goals, moves, makespan, cost, wait_required in zip(*arrays, *numbers, strict=True)
+    ]
 
 
 def _draw(chunks: Any, configs: Sequence[EnvConfig], seed: int, number: int, chunk: int, cache: str | None) -> None:

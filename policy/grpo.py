@@ -1,6 +1,7 @@
 """GRPO on certified boards, through TRL's trainer; every verdict comes from the lake's simulator, a batch at once."""
 
 import itertools
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,8 @@ from policy.evaluation import answer_length
 from policy.fresh import BoardStream
 from policy.rewards import RewardSettings
 from policy.rollouts import Rollouts
+
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
 
 
 class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

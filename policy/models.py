@@ -62,7 +62,7 @@ def build_model(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokeni
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
-        codec=TOKENS,
+        codec=TOKENS,  # type: ignore[call-arg]
     )
     return on_best_device(Qwen3(config))
 
