@@ -3,7 +3,7 @@
 import hashlib
 import tomllib
 from importlib import resources
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -14,6 +14,8 @@ from core_jax.ranges import Count, HoleRatio, Natural, Share
 from engineer.evidence import Modules
 from engineer.guard import GuardSettings
 from engineer.teachers.registry import TEACHERS
+from experiments.launching import LaunchSettings
+from policy.codecs.codec import CodecName, TextSettings
 from policy.grpo import GrpoSettings
 from policy.models import ModelName, ModelSettings
 from policy.rewards import RewardSettings
@@ -33,7 +35,9 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a run depends on.
 
     env: the boards of the first stage. warmup_env: the boards of the warm-up. horizon: the longest plan, in steps, that
-    the policy may answer with.
+    the policy may answer with. codec, text: what the policy speaks, and how it is asked if in words. start: the model
+    to begin with, a folder or a name on the hub, instead of random weights. device: `cuda` refuses to run without one.
+    launch: the processes that train.
     """
 
     env: EnvConfig
@@ -42,6 +46,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stages: Count = 3
     teacher: str = "self"
     horizon: Count = 16
+    codec: CodecName = "tokens"
+    text: TextSettings = TextSettings()
+    start: str | None = None
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    launch: LaunchSettings = LaunchSettings()
     model: ModelSettings | ModelName = ModelSettings()
     warmup: WarmupSettings = WarmupSettings()
     grpo: GrpoSettings = GrpoSettings()
@@ -55,6 +64,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"teacher is {self.teacher!r}; choose from {', '.join(TEACHERS)}")
         if large := [size for size in (*self.env.sizes, *self.warmup_env.sizes) if size > MAX_TOKEN_SIZE]:
             raise ValueError(f"env.sizes.{large[0]}: boards to train on are at most {MAX_TOKEN_SIZE}x{MAX_TOKEN_SIZE}")
+        if self.codec == "text" and self.start is None:
+            raise ValueError("codec is text, but start names no model; give a folder or a name on the hub")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:
             raise ValueError(f"warmup_env.sizes lacks {missing[0]}, which env.sizes has; add it")
         if self.guard.floor * len(self.env.sizes) > 1:

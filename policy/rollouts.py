@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from core_jax.types import FAILURE_NAMES, Failure
 from policy.boards import Task
-from policy.codecs.tokens import encode_prompt
-from policy.evaluation import answer_length
+from policy.codecs.codec import Codec, TokensCodec
+from policy.hosts import rank_and_processes, sampled_by_vllm
 from policy.rewards import RewardSettings, judge, rewards
 from policy.sampling import sample
 
@@ -55,36 +56,41 @@ class Rollouts:
         oversample: int,
         horizon: int,
         temperature: float,
+        codec: Codec | None = None,
     ) -> None:
+        self._codec = codec or TokensCodec(tokenizer)
         self._take, self._tokenizer, self._reward = take, tokenizer, reward
         self._group, self._oversample, self._horizon, self._temperature = group, oversample, horizon, temperature
         self.figures: dict[str, float] = {}
 
-    def __call__(self, slots: list[Any], trainer: Any) -> dict[str, list]:
+    def __call__(self, slots: list[Any], trainer: Any) -> dict[str, list | None]:
         """`slots` only tell how many answers are wanted: whole groups."""
         wanted = len(slots) // self._group
         model = trainer.accelerator.unwrap_model(trainer.model)
         groups: list[Group] = []
         for _ in range(self._oversample):
             found = sum(group.informative for group in groups)
-            if groups and (found >= wanted or self._oversample == 1):
+            if groups and (self._oversample == 1 or _everywhere(trainer, found >= wanted)):
                 break
-            groups += self.sample(model, self._take(wanted))
+            groups += self.sample(model, self._take(wanted), trainer)
         self.figures = _figures(groups)
         kept = sorted(groups, key=lambda group: not group.informative)[:wanted]
         return {
             "prompt_ids": [group.prompt for group in kept for _ in group.answers],
             "completion_ids": [answer for group in kept for answer in group.answers],
-            "logprobs": [scores for group in kept for scores in group.log_probs],
+            "logprobs": [scores for group in kept for scores in group.log_probs] if self._scored(trainer) else None,
             "plan_reward": [float(reward) for group in kept for reward in group.rewards],
         }
 
-    def sample(self, model: PreTrainedModel, tasks: list[Task]) -> list[Group]:
-        """A judged group of answers to each task."""
-        prompts = [encode_prompt(task.board) for task in tasks]
-        length = max(answer_length(self._horizon, len(task.board.starts)) for task in tasks)
-        given = {"copies": self._group, "max_new_tokens": length, "temperature": self._temperature}
-        made = sample(model, self._tokenizer, prompts, **given)  # type: ignore[arg-type]
+    def sample(self, model: PreTrainedModel, tasks: list[Task], trainer: Any = None) -> list[Group]:
+        """A judged group of answers to each task; by the vLLM of `trainer` where it has one."""
+        prompts = [self._codec.encode_prompt(task.board) for task in tasks]
+        if _has_vllm(trainer):
+            made = sampled_by_vllm(trainer, prompts, self._group)
+        else:
+            length = max(self._codec.answer_length(self._horizon, len(task.board.starts)) for task in tasks)
+            given = {"copies": self._group, "max_new_tokens": length, "temperature": self._temperature}
+            made = sample(model, self._tokenizer, prompts, **given, scored=self._scored(trainer))  # type: ignore[arg-type]
         failures, earned = self._judged([task for task in tasks for _ in range(self._group)], made.answers)
         parts = (range(begin, begin + self._group) for begin in range(0, len(made.answers), self._group))
         return [
@@ -98,6 +104,10 @@ class Rollouts:
             for prompt, rows in zip(prompts, parts, strict=True)
         ]
 
+    def _scored(self, trainer: Any) -> bool:
+        """Whether answers have log-probabilities: those of language models only from vLLM, whose they correct for."""
+        return self._codec.name == "tokens" or _has_vllm(trainer)
+
     def _judged(self, tasks: list[Task], answers: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
         """Failures and rewards [B]; teams of one size are judged together."""
         agents = np.array([len(task.board.starts) for task in tasks])
@@ -105,7 +115,7 @@ class Rollouts:
         for number in np.unique(agents):
             rows = np.flatnonzero(agents == number)
             some = [tasks[row] for row in rows]
-            verdicts, moves = judge(some, [answers[row] for row in rows], self._horizon)
+            verdicts, moves = judge(some, [answers[row] for row in rows], self._horizon, self._codec)
             failures[rows] = verdicts.failure
             earned[rows] = rewards(some, verdicts, moves, self._reward)
         return failures, earned
@@ -117,6 +127,18 @@ class Rollouts:
         for name, value in self.figures.items():
             log_metric(name, value)
         return list(plan_reward)
+
+
+def _has_vllm(trainer: Any) -> bool:
+    return bool(getattr(trainer, "use_vllm", False))
+
+
+def _everywhere(trainer: Any, here: bool) -> bool:
+    """Whether something holds in all processes, which must sample the same number of times."""
+    accelerator = trainer.accelerator
+    if rank_and_processes()[1] == 1:
+        return here
+    return bool(accelerator.gather(torch.tensor([here], device=accelerator.device)).all())
 
 
 def _figures(groups: list[Group]) -> dict[str, float]:

@@ -76,7 +76,7 @@ class TokensCodec:
 
     def answer_length(self, horizon: int, agents: int) -> int:
         """As `Codec`."""
-        return agents * horizon + 1
+        return tokens.answer_length(horizon, agents)
 
 
 class TextCodec:
