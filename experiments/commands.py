@@ -114,10 +114,14 @@ def run(options: argparse.Namespace) -> int:
     named = {"teacher": options.teacher, "seed": options.seed}
     overrides = [f"{name}={value}" for name, value in named.items() if value is not None]
     settings = load_settings(options.preset, overrides + options.overrides)
-    prepare_training()
+    prepare_training(settings.start)
     from experiments.loop import run as run_loop
     from experiments.runs import RunFolder
+    from policy.hosts import check_host
+    from policy.models import check_device
 
+    check_device(settings.device)
+    check_host(settings.grpo.host)
     folder = RunFolder(options.out)
     with folder.locked():
         run_loop(settings, folder)
@@ -213,9 +217,7 @@ def _answerer(options: argparse.Namespace) -> tuple[Callable[..., Any], Callable
 
 
 def _model_answerer(options: argparse.Namespace) -> Callable[..., Any]:
-    if not Path(options.model).exists():
-        os.environ.setdefault("HF_HUB_OFFLINE", "0")  # it may be a name on the hub
-    prepare_training()
+    prepare_training(options.model)
     from experiments.answerers import ModelAnswerer
     from policy.codecs.codec import TextSettings
 
@@ -282,9 +284,11 @@ def _told(options: argparse.Namespace, parts: Parts, *counts: str) -> int:
     return 1 if result["bad_rows"] else 0
 
 
-def prepare_training() -> None:
-    """Settles what must be known before the training libraries are imported: no hub, no chatter of their own."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+def prepare_training(model: str = "") -> None:
+    """Settles what must be known before the training libraries are imported: no chatter of their own, and no hub, but
+    where `model` must be fetched from there.
+    """
+    os.environ.setdefault("HF_HUB_OFFLINE", "0" if model and not Path(model).exists() else "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # a GPU is shared with torch
     warnings.filterwarnings("ignore", category=FutureWarning)

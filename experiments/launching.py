@@ -29,19 +29,19 @@ TOLD = "lakewright: "  # begins the line of an error that a person can mend
 class LaunchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """processes: in all; with 1 and no config, training stays in the loop's own process.
 
-    config: one of the accelerate configs that TRL ships, `multi_gpu` where it is null. more: further words for
+    config: one of the accelerate configs that TRL ships; none is plain data parallel training. more: further words for
     `accelerate launch`, such as --num_machines=2 and --machine_rank=0. prefix: words before it, such as srun's.
     """
 
     processes: Count = 1
-    config: Literal["multi_gpu", "zero1", "zero2", "zero3", "fsdp1", "fsdp2"] | None = None
+    config: Literal["none", "multi_gpu", "zero1", "zero2", "zero3", "fsdp1", "fsdp2"] = "none"
     more: tuple[str, ...] = ()
     prefix: tuple[str, ...] = ()
 
     @property
     def elsewhere(self) -> bool:
         """Whether training is handed to processes of their own."""
-        return self.processes > 1 or self.config is not None
+        return self.processes > 1 or self.config != "none"
 
 
 def launch_stage(
@@ -73,7 +73,7 @@ def launch_stage(
 
 def launch_command(settings: LaunchSettings, run: Path, number: int, previous: Path) -> list[str]:
     """The words of the command."""
-    if settings.config:
+    if settings.config != "none":
         config = resources.files("trl") / "accelerate_configs" / f"{settings.config}.yaml"
         how = ["--config_file", str(config)]
     else:

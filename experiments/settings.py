@@ -48,7 +48,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     horizon: Count = 16
     codec: CodecName = "tokens"
     text: TextSettings = TextSettings()
-    start: str | None = None
+    start: str = ""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     launch: LaunchSettings = LaunchSettings()
     model: ModelSettings | ModelName = ModelSettings()
@@ -64,7 +64,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"teacher is {self.teacher!r}; choose from {', '.join(TEACHERS)}")
         if large := [size for size in (*self.env.sizes, *self.warmup_env.sizes) if size > MAX_TOKEN_SIZE]:
             raise ValueError(f"env.sizes.{large[0]}: boards to train on are at most {MAX_TOKEN_SIZE}x{MAX_TOKEN_SIZE}")
-        if self.codec == "text" and self.start is None:
+        if self.codec == "text" and not self.start:
             raise ValueError("codec is text, but start names no model; give a folder or a name on the hub")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:
             raise ValueError(f"warmup_env.sizes lacks {missing[0]}, which env.sizes has; add it")

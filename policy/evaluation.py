@@ -34,6 +34,7 @@ def evaluate(
         tasks,
         max_new_tokens=max(codec.answer_length(horizon, len(task.board.starts)) for task in tasks),
         temperature=temperature,
+        batch=codec.batch,
         codec=codec,
         on_progress=on_progress,
     )

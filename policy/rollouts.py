@@ -89,8 +89,16 @@ class Rollouts:
             made = sampled_by_vllm(trainer, prompts, self._group)
         else:
             length = max(self._codec.answer_length(self._horizon, len(task.board.starts)) for task in tasks)
-            given = {"copies": self._group, "max_new_tokens": length, "temperature": self._temperature}
-            made = sample(model, self._tokenizer, prompts, **given, scored=self._scored(trainer))  # type: ignore[arg-type]
+            made = sample(
+                model,
+                self._tokenizer,
+                prompts,
+                copies=self._group,
+                max_new_tokens=length,
+                temperature=self._temperature,
+                batch=self._codec.batch,
+                scored=self._scored(trainer),
+            )
         failures, earned = self._judged([task for task in tasks for _ in range(self._group)], made.answers)
         parts = (range(begin, begin + self._group) for begin in range(0, len(made.answers), self._group))
         return [
