@@ -1,7 +1,6 @@
 """What each command does; options come parsed, bad input is raised as InputError."""
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -115,10 +114,14 @@ def run(options: argparse.Namespace) -> int:
     named = {"teacher": options.teacher, "seed": options.seed}
     overrides = [f"{name}={value}" for name, value in named.items() if value is not None]
     settings = load_settings(options.preset, overrides + options.overrides)
-    prepare_training()
+    prepare_training(settings.start)
     from experiments.loop import run as run_loop
     from experiments.runs import RunFolder
+    from policy.hosts import check_host
+    from policy.models import check_device
 
+    check_device(settings.device)
+    check_host(settings.grpo.host)
     folder = RunFolder(options.out)
     with folder.locked():
         run_loop(settings, folder)
@@ -282,9 +285,7 @@ def _answerer(options: argparse.Namespace) -> tuple[Callable[..., Any], Callable
 
 
 def _model_answerer(options: argparse.Namespace) -> Callable[..., Any]:
-    if not Path(options.model).exists():
-        os.environ.setdefault("HF_HUB_OFFLINE", "0")  # it may be a name on the hub
-    prepare_training()
+    prepare_training(options.model)
     from experiments.answerers import ModelAnswerer
     from policy.codecs.codec import TextSettings
 

@@ -16,9 +16,11 @@ def keep_compiled_programs() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
-def prepare_training() -> None:
-    """No hub, no chatter of the training libraries' own; they are imported after this."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+def prepare_training(model: str = "") -> None:
+    """Settles what must be known before the training libraries are imported: no chatter of their own, and no hub, but
+    where `model` must be fetched from there.
+    """
+    os.environ.setdefault("HF_HUB_OFFLINE", "0" if model and not Path(model).exists() else "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # a GPU is shared with torch
     warnings.filterwarnings("ignore", category=FutureWarning)

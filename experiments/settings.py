@@ -3,7 +3,7 @@
 import hashlib
 import tomllib
 from importlib import resources
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import jax
 import msgspec
@@ -18,6 +18,8 @@ from engineer.rollback import RollbackSettings
 from engineer.samplers.registry import SamplerSettings
 from engineer.teachers.registry import check_teacher
 from engineer.trial import TrialSettings
+from experiments.launching import LaunchSettings
+from policy.codecs.codec import CodecName, TextSettings
 from policy.endpoint import EndpointSettings
 from policy.grpo import GrpoSettings
 from policy.models import ModelName, ModelSettings
@@ -53,8 +55,10 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a run depends on.
 
     env: the boards of the first stage. warmup_env: the boards of the warm-up. horizon: the longest plan, in steps, that
-    the policy may answer with. teacher_options: what its class may be set to. evidence: what an engineer is shown.
-    sampler: how the boards of a stage are chosen.
+    the policy may answer with. codec, text: what the policy speaks, and how it is asked if in words. start: the model
+    to begin with, a folder or a name on the hub, instead of random weights. device: `cuda` refuses to run without one.
+    launch: the processes that train. teacher_options: what its class may be set to. evidence: what an engineer is
+    shown. sampler: how the boards of a stage are chosen.
     budget: the tokens that may be generated in training, in trials and by the engineer; the run ends at the step that
     spends the last of them, or after its stages.
     """
@@ -66,6 +70,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     teacher: str = "self"
     teacher_options: dict[str, Any] = {}
     horizon: Count = 16
+    codec: CodecName = "tokens"
+    text: TextSettings = TextSettings()
+    start: str = ""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    launch: LaunchSettings = LaunchSettings()
     model: ModelSettings | ModelName = ModelSettings()
     warmup: WarmupSettings = WarmupSettings()
     grpo: GrpoSettings = GrpoSettings()
@@ -85,6 +94,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("teacher endpoint has no server; give engineer.endpoint.url and engineer.endpoint.model")
         if large := [size for size in (*self.env.sizes, *self.warmup_env.sizes) if size > MAX_TOKEN_SIZE]:
             raise ValueError(f"env.sizes.{large[0]}: boards to train on are at most {MAX_TOKEN_SIZE}x{MAX_TOKEN_SIZE}")
+        if self.codec == "text" and not self.start:
+            raise ValueError("codec is text, but start names no model; give a folder or a name on the hub")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:
             raise ValueError(f"warmup_env.sizes lacks {missing[0]}, which env.sizes has; add it")
         if self.guard.floor * len(self.env.sizes) > 1:

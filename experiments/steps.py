@@ -1,15 +1,19 @@
 """The steps of a run: each makes one file or folder of it."""
 
 import math
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 import msgspec
 import numpy as np
-from transformers import PreTrainedTokenizerFast
+import torch
+from tqdm import tqdm
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from core_jax.config import EnvConfig
 from core_jax.files import replacing
@@ -20,15 +24,18 @@ from core_jax.types import FAILURE_NAMES, Failure, Verdict
 from engineer.synthetic import synthetic_examples
 from engineer.tokens import ENGINEER_TOKENS
 from experiments.boards import keep_boards
+from experiments.launching import launch_stage
 from experiments.progress import progress
 from experiments.runs import Example, Stage, Validation, write
 from experiments.settings import RunSettings, seed_for
 from experiments.threads import FreeCores
 from policy.boards import Task, task_of
+from policy.codecs.codec import codec_for
 from policy.codecs.tokens import build_tokenizer, token_ids
 from policy.evaluation import evaluate, outcomes_by_size
 from policy.fresh import BoardStream, tasks_of, with_hole_ratios
 from policy.grpo import train_grpo
+from policy.hosts import rank_and_processes
 from policy.models import build_model, load_checkpoint, save_checkpoint
 from policy.warmup import warm_up as learn_plans
 
@@ -57,11 +64,11 @@ def held_out_set(settings: RunSettings, path: Path) -> list[Row]:
 
 
 def warm_up(settings: RunSettings, warmup: Stage, held_out: list[Row]) -> None:
-    """Supervised learning of certified plans, and of the form of an engineer's answer."""
+    """Supervised learning of certified plans, and, in tokens, of the form of an engineer's answer."""
     if not warmup.checkpoint.exists():
-        tokenizer = build_tokenizer(ENGINEER_TOKENS)
-        model = build_model(settings.model, tokenizer, seed_for(settings.seed, "model"))
-        extra = _engineer_examples(settings, tokenizer)
+        model, tokenizer = _first_model(settings)
+        codec = codec_for(settings.codec, tokenizer, settings.text)
+        extra = _engineer_examples(settings, tokenizer) if settings.codec == "tokens" else []
         cores = FreeCores()
         with (
             _warmup_boards(settings) as tasks,
@@ -75,17 +82,32 @@ def warm_up(settings: RunSettings, warmup: Stage, held_out: list[Row]) -> None:
                 cores.adapt()
 
             seed = seed_for(settings.seed, "warm-up")
-            model = learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step)
+            if settings.warmup.steps:
+                model = learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step, codec)
         save_checkpoint(warmup.checkpoint, model, tokenizer)
     if not warmup.validation.exists():
         validate(settings, warmup, held_out)
+
+
+def _first_model(settings: RunSettings) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """The model that the run starts from, or one of random weights."""
+    if settings.start:
+        return load_checkpoint(settings.start, settings.codec, _dtype(settings))
+    tokenizer = build_tokenizer(ENGINEER_TOKENS)
+    return build_model(settings.model, tokenizer, seed_for(settings.seed, "model")), tokenizer
+
+
+def _dtype(settings: RunSettings) -> torch.dtype:
+    return torch.bfloat16 if settings.grpo.host.bf16 else torch.float32
 
 
 @contextmanager
 def _warmup_boards(settings: RunSettings) -> Iterator[list[Task] | BoardStream]:
     """A fixed set, or boards drawn while training."""
     seed, boards = seed_for(settings.seed, "warm-up boards"), settings.warmup.boards
-    if settings.warmup.fresh:
+    if not settings.warmup.steps:
+        yield []
+    elif settings.warmup.fresh:
         with BoardStream(with_hole_ratios(settings.warmup_env, settings.warmup.hole_ratios), seed) as stream:
             yield stream
     else:
@@ -102,18 +124,49 @@ def _engineer_examples(settings: RunSettings, tokenizer: PreTrainedTokenizerFast
 
 def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
     """GRPO from the previous checkpoint until `tokens` are generated; interrupted, it starts over from there."""
-    model, tokenizer = load_checkpoint(previous.checkpoint)
+    if settings.launch.elsewhere:
+        with progress("GRPO", settings.grpo.steps, "steps") as bar:
+            log = stage.scratch / "launch.log"
+            steps_done = partial(_count_lines, stage.train_log.with_name(f".{stage.train_log.name}.part"))
+            launch_stage(
+                settings.launch,
+                stage.folder.parent,
+                number,
+                previous.checkpoint,
+                tokens,
+                log,
+                lambda: bar.update(steps_done() - bar.n),
+            )
+    else:
+        train_here(settings, stage, previous.checkpoint, number, tokens)
+
+
+def _count_lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def train_here(settings: RunSettings, stage: Stage, previous: Path, number: int, tokens: float) -> None:
+    """The same in this process, which may be one of several; the first keeps what comes of it.
+
+    Of several processes, groups.jsonl tells of the boards of the first.
+    """
+    rank, processes = rank_and_processes()
+    device = "cpu" if processes > 1 else "auto"  # a trainer of several processes places the weights itself
+    model, tokenizer = load_checkpoint(previous, settings.codec, _dtype(settings), device)
+    # Where the reporters that write files put them.
+    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(stage.folder / "tensorboard"))
     cores = FreeCores()
     spent = 0
     with (
         _stage_boards(settings, stage, number) as tasks,
-        progress("GRPO", settings.grpo.steps, "steps") as bar,
-        _log(stage.train_log) as log,
-        _log(stage.groups) as log_group,
+        progress("GRPO", settings.grpo.steps, "steps") if not rank else nullcontext(tqdm(disable=True)) as bar,
+        _log(stage.train_log) if not rank else nullcontext(lambda figures: None) as log,
+        _log(stage.groups) if not rank else nullcontext(lambda figures: None) as log_group,
     ):
 
         def on_step(figures: dict[str, Any]) -> bool:
             nonlocal spent
+            figures["sampled/tokens"] *= processes  # TRL logs the mean of the processes
             spent += round(figures["sampled/tokens"])
             bar.update()
             bar.set_postfix(reward=f"{figures['reward']:.2f}", valid=f"{figures['valid']:.2f}")
@@ -136,10 +189,12 @@ def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tok
             scratch=stage.scratch,
             on_step=on_step,
             on_groups=on_groups,
+            codec=codec_for(settings.codec, tokenizer, settings.text),
         )
-    if isinstance(tasks, BoardStream):
-        keep_boards(settings, stage, tasks.taken)
-    save_checkpoint(stage.checkpoint, model, tokenizer)
+    if not rank:
+        if isinstance(tasks, BoardStream):
+            keep_boards(settings, stage, tasks.taken)
+        save_checkpoint(stage.checkpoint, model, tokenizer)
 
 
 @contextmanager
@@ -147,7 +202,9 @@ def _stage_boards(settings: RunSettings, stage: Stage, number: int) -> Iterator[
     """Those of the stage's file, or boards drawn while training."""
     if settings.grpo.fresh:
         configs = with_hole_ratios(stage.config(), settings.grpo.hole_ratios)
-        with BoardStream(configs, seed_for(settings.seed, f"stage {number} boards"), kept=True) as stream:
+        rank, _ = rank_and_processes()
+        purpose = f"stage {number} boards" + f" of process {rank}" * (rank > 0)
+        with BoardStream(configs, seed_for(settings.seed, purpose), kept=True) as stream:
             yield stream
     else:
         yield [task_of(row) for row in read_all(stage.boards)]
@@ -155,10 +212,13 @@ def _stage_boards(settings: RunSettings, stage: Stage, number: int) -> Iterator[
 
 def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
     """Greedy plans for the held-out set."""
-    model, tokenizer = load_checkpoint(stage.checkpoint)
+    model, tokenizer = load_checkpoint(stage.checkpoint, settings.codec, _dtype(settings))
+    codec = codec_for(settings.codec, tokenizer, settings.text)
     tasks = [task_of(row) for row in held_out]
     with progress("validation", len(tasks), "boards") as bar:
-        verdicts, plans = evaluate(model, tokenizer, tasks, horizon=settings.horizon, on_progress=bar.update)
+        verdicts, plans = evaluate(
+            model, tokenizer, tasks, horizon=settings.horizon, codec=codec, on_progress=bar.update
+        )
     shown = _examples(held_out, verdicts, plans)
     forced = np.flatnonzero([task.wait_required for task in tasks])
     waiting = jax.tree.map(lambda field: np.asarray(field)[forced], verdicts)
@@ -187,7 +247,7 @@ def _spread(places: np.ndarray) -> np.ndarray:
 @contextmanager
 def _log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Yields a function that adds a line of JSON; the file takes its place once all is written."""
-    with replacing(path) as beside, open(beside, "wb") as lines:
+    with replacing(path) as beside, open(beside, "wb", buffering=0) as lines:
 
         def add(figures: dict[str, Any]) -> None:
             lines.write(msgspec.json.encode(figures) + b"\n")

@@ -8,6 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from core_jax.outcomes import Outcomes
 from core_jax.types import FAILURE_NAMES, Failure, Verdict
 from policy.boards import Task
+from policy.codecs.codec import Codec, TokensCodec
 from policy.rewards import judge
 from policy.sampling import answer_tasks
 
@@ -19,23 +20,25 @@ def evaluate(
     *,
     horizon: int,
     temperature: float = 0.0,
+    codec: Codec | None = None,
     on_progress: Callable[[int], None] = lambda boards: None,
 ) -> tuple[Verdict, np.ndarray]:
-    """Lets the model answer every task (greedily at temperature 0): the verdicts [B] and plans int8 [B, K, horizon]."""
+    """Lets the model answer every task (greedily at temperature 0): the verdicts [B] and plans int8 [B, K, horizon].
+
+    codec: what the model speaks, by default tokens.
+    """
+    codec = codec or TokensCodec(tokenizer)
     answers = answer_tasks(
         model,
         tokenizer,
         tasks,
-        max_new_tokens=max(answer_length(horizon, len(task.board.starts)) for task in tasks),
+        max_new_tokens=max(codec.answer_length(horizon, len(task.board.starts)) for task in tasks),
         temperature=temperature,
+        batch=codec.batch,
+        codec=codec,
         on_progress=on_progress,
     )
-    return judge(tasks, answers, horizon)
-
-
-def answer_length(horizon: int, agents: int) -> int:
-    """Tokens of an answer of `horizon` steps, its end included."""
-    return agents * horizon + 1
+    return judge(tasks, answers, horizon, codec)
 
 
 def outcomes_by_size(tasks: list[Task], verdicts: Verdict) -> dict[int, Outcomes]:

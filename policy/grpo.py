@@ -3,22 +3,29 @@
 import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import torch
 from datasets import Dataset
-from transformers import PreTrainedModel, PreTrainedTokenizerFast, PrinterCallback, TrainerCallback
+from transformers import (
+    AutoModelForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    PrinterCallback,
+    TrainerCallback,
+)
 from trl import GRPOConfig, GRPOTrainer
 
 from core_jax.errors import InputError
 from core_jax.groups import Group
 from core_jax.ranges import Count, HoleRatio, Positive, Weight
 from policy.boards import Task
-from policy.evaluation import answer_length
+from policy.codecs.codec import Codec, TokensCodec
 from policy.fresh import BoardStream
+from policy.hosts import HostSettings, adapter, arguments, check_host, is_sharded, rank_and_processes, share_of
 from policy.rewards import RewardSettings
 from policy.rollouts import Rollouts
 
@@ -31,7 +38,7 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     loss_type, scale_rewards, epsilon, epsilon_high: TRL's, see its GRPOConfig. oversample: up to so many times
     `prompts` boards are sampled a step, and those left out whose completions all earn the same; 1 leaves out none.
     fresh: boards are drawn while training, with each of `hole_ratios` in turn where there are any. minutes: ends the
-    stage, where its steps do not end it earlier.
+    stage, where its steps do not end it earlier. host: how the machine is used.
     """
 
     steps: Count = 32
@@ -48,6 +55,7 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fresh: bool = False
     hole_ratios: tuple[HoleRatio, ...] = ()
     minutes: Positive | None = None
+    host: HostSettings = HostSettings()
 
     @property
     def boards(self) -> int:
@@ -67,18 +75,26 @@ def train_grpo(
     scratch: Path,
     on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
     on_groups: Callable[[list[Group]], None] = lambda groups: None,
+    codec: Codec | None = None,
 ) -> PreTrainedModel:
     """Trains `model` in place on `tasks`, each seen once; `on_step` is told of TRL's log of a step, and True ends it
     there; `on_groups` of the rollouts as they are judged, a group a board.
+
+    codec: what the model speaks, by default tokens. Where a launcher has started several processes, each samples its
+    share of the boards, and what is returned is whole in the first only where the weights are sharded.
 
     Beside TRL's own figures the log holds, of all answers sampled, the share of valid plans (`valid`), of each failure
     (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`; `frac_reward_zero_std` is the
     share of those that were trained on). Raises InputError where the tasks do not fill a step, which TRL would silently
     skip, or are fewer than the steps need.
     """
-    take, agents = _supply(tasks, settings)
+    check_host(settings.host)
+    codec = codec or TokensCodec(tokenizer)
+    take, numbers, agents = _supply(tasks, settings)
+    length = codec.answer_length(horizon, agents)
     rollouts = Rollouts(
         take,
+        numbers,
         tokenizer,
         reward,
         group=settings.group,
@@ -86,45 +102,59 @@ def train_grpo(
         horizon=horizon,
         temperature=settings.temperature,
         on_groups=on_groups,
+        codec=codec,
     )
     trainer = GRPOTrainer(
         model=model,
         reward_funcs=rollouts.reward,
-        args=_arguments(settings, answer_length(horizon, agents), seed, scratch),
+        args=_arguments(settings, length, seed, scratch),
         # TRL asks for places, which the rollouts fill.
         train_dataset=Dataset.from_dict({"prompt": [str(place) for place in range(settings.prompts)]}),
         processing_class=tokenizer,
         rollout_func=rollouts,
+        peft_config=adapter(settings.host),
         callbacks=[_Report(on_step), *([_Until(settings.minutes)] if settings.minutes else [])],
     )
     trainer.remove_callback(PrinterCallback)
+    if is_sharded(trainer) and (settings.host.lora or settings.host.vllm == "off"):
+        raise InputError("grpo: sharded weights (fsdp, zero3) need host.vllm and no host.lora; or use zero2, multi_gpu")
     trainer.train()
-    return trainer.accelerator.unwrap_model(trainer.model)
+    return _trained(trainer, scratch / "weights", settings.host)
 
 
-def _supply(tasks: list[Task] | BoardStream, settings: GrpoSettings) -> tuple[Callable[[int], list[Task]], int]:
-    """Where boards come from, and the most agents on one."""
+def _trained(trainer: GRPOTrainer, scratch: Path, host: HostSettings) -> PreTrainedModel:
+    """The whole model, an adapter merged into it."""
+    if is_sharded(trainer):
+        trainer.save_model(str(scratch))
+        if not trainer.accelerator.is_main_process:
+            return cast(PreTrainedModel, trainer.model)
+        return AutoModelForCausalLM.from_pretrained(scratch, use_safetensors=True, local_files_only=True)
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    return model.merge_and_unload() if host.lora else model
+
+
+def _supply(
+    tasks: list[Task] | BoardStream, settings: GrpoSettings
+) -> tuple[Callable[[int], list[Task]], Iterator[int], int]:
+    """Where boards come from, their numbers in that order, and the most agents on one."""
     if isinstance(tasks, BoardStream):
-        return tasks.take, tasks.agents
+        return tasks.take, itertools.count(), tasks.agents
     if len(tasks) < settings.prompts:
         raise InputError(f"grpo: {len(tasks)} boards do not fill one step of {settings.prompts}; lower grpo.prompts")
     if len(tasks) < settings.boards:
         raise InputError(f"grpo: {len(tasks)} boards for a stage that may take {settings.boards}; lower grpo.steps")
-    left = iter(tasks)
-    return lambda count: list(itertools.islice(left, count)), max(len(task.board.starts) for task in tasks)
+    rank, processes = rank_and_processes()
+    left = iter(tasks[rank::processes])
+    numbers = itertools.count(rank, processes)
+    return lambda count: list(itertools.islice(left, count)), numbers, max(len(task.board.starts) for task in tasks)
 
 
 def _arguments(settings: GrpoSettings, length: int, seed: int, scratch: Path) -> GRPOConfig:
     on_gpu = torch.cuda.is_available()
-    completions = settings.prompts * settings.group
     return GRPOConfig(
         output_dir=str(scratch),
         use_cpu=not on_gpu,
-        bf16=False,
-        activation_checkpointing=False,
         max_steps=settings.steps,
-        per_device_train_batch_size=completions,
-        generation_batch_size=completions,
         num_generations=settings.group,
         max_completion_length=length,
         temperature=settings.temperature,
@@ -138,10 +168,11 @@ def _arguments(settings: GrpoSettings, length: int, seed: int, scratch: Path) ->
         seed=seed,
         logging_steps=1,
         save_strategy="no",
-        report_to="none",
         disable_tqdm=True,
         remove_unused_columns=False,
         dataloader_pin_memory=on_gpu,
+        **share_of(settings.prompts, settings.group, settings.host),
+        **arguments(settings.host, length),
     )
 
 

@@ -82,10 +82,10 @@ def save_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedT
 
 
 def load_checkpoint(
-    place: str | Path, codec: str = TOKENS, dtype: torch.dtype = torch.float32
+    place: str | Path, codec: str = TOKENS, dtype: torch.dtype = torch.float32, device: str = "auto"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Reads a checkpoint that speaks `codec`, as `load_model`. Raises InputError where it speaks another."""
-    model, tokenizer = load_model(place, dtype)
+    model, tokenizer = load_model(place, dtype, device)
     _check_codec(place, codec, model)
     return model, tokenizer
 

@@ -6,7 +6,7 @@ answers and takes prompts and answers that it returns: so boards are chosen here
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from core_jax.groups import Group
 from core_jax.types import FAILURE_NAMES, Failure
 from policy.boards import Task
-from policy.codecs.tokens import encode_prompt
-from policy.evaluation import answer_length
+from policy.codecs.codec import Codec, TokensCodec
+from policy.hosts import rank_and_processes, sampled_by_vllm
 from policy.rewards import RewardSettings, judge, rewards
 from policy.sampling import sample
 
@@ -59,6 +59,7 @@ def roll_out(
     horizon: int,
     seed: int,
     temperature: float = 1.0,
+    codec: Codec | None = None,
     on_progress: Callable[[int], None] = lambda answers: None,
 ) -> tuple[list[Group], int]:
     """`group` sampled answers to each task, judged as in training: the groups in order, and the tokens generated."""
@@ -72,6 +73,7 @@ def roll_out(
             reward,
             horizon=horizon,
             temperature=temperature,
+            codec=codec,
             on_progress=lambda prompts: on_progress(prompts * group),
         )
     return [answered.group(board) for board, answered in enumerate(made)], sum(answered.tokens for answered in made)
@@ -86,20 +88,30 @@ def answer_groups(
     *,
     horizon: int,
     temperature: float,
+    codec: Codec | None = None,
+    trainer: Any = None,
     on_progress: Callable[[int], None] = lambda prompts: None,
 ) -> list[Answered]:
-    """`group` judged answers to each task."""
-    prompts = [encode_prompt(task.board) for task in tasks]
-    made = sample(
-        model,
-        tokenizer,
-        prompts,
-        copies=group,
-        max_new_tokens=max(answer_length(horizon, len(task.board.starts)) for task in tasks),
-        temperature=temperature,
-        on_progress=on_progress,
-    )
-    failures, earned = judged([task for task in tasks for _ in range(group)], made.answers, reward, horizon)
+    """`group` judged answers to each task, in tokens unless the model speaks another codec; by the vLLM of `trainer`
+    where it has one.
+    """
+    codec = codec or TokensCodec(tokenizer)
+    prompts = [codec.encode_prompt(task.board) for task in tasks]
+    if _has_vllm(trainer):
+        made = sampled_by_vllm(trainer, prompts, group)
+    else:
+        made = sample(
+            model,
+            tokenizer,
+            prompts,
+            copies=group,
+            max_new_tokens=max(codec.answer_length(horizon, len(task.board.starts)) for task in tasks),
+            temperature=temperature,
+            batch=codec.batch,
+            scored=_is_scored(codec, trainer),
+            on_progress=on_progress,
+        )
+    failures, earned = judged([task for task in tasks for _ in range(group)], made.answers, reward, horizon, codec)
     parts = [slice(begin, begin + group) for begin in range(0, len(made.answers), group)]
     return [
         Answered(prompt, made.answers[rows], made.log_probs[rows], failures[rows], earned[rows])
@@ -108,7 +120,7 @@ def answer_groups(
 
 
 def judged(
-    tasks: list[Task], answers: list[list[int]], reward: RewardSettings, horizon: int
+    tasks: list[Task], answers: list[list[int]], reward: RewardSettings, horizon: int, codec: Codec
 ) -> tuple[np.ndarray, np.ndarray]:
     """Failures and rewards [B]; teams of one size are judged together."""
     agents = np.array([len(task.board.starts) for task in tasks])
@@ -116,7 +128,7 @@ def judged(
     for number in np.unique(agents):
         rows = np.flatnonzero(agents == number)
         some = [tasks[row] for row in rows]
-        verdicts, moves = judge(some, [answers[row] for row in rows], horizon)
+        verdicts, moves = judge(some, [answers[row] for row in rows], horizon, codec)
         failures[rows] = verdicts.failure
         earned[rows] = rewards(some, verdicts, moves, reward)
     return failures, earned
@@ -132,6 +144,7 @@ class Rollouts:
     def __init__(
         self,
         take: Callable[[int], list[Task]],
+        numbers: Iterator[int],
         tokenizer: PreTrainedTokenizerFast,
         reward: RewardSettings,
         *,
@@ -140,36 +153,49 @@ class Rollouts:
         horizon: int,
         temperature: float,
         on_groups: Callable[[list[Group]], None] = lambda groups: None,
+        codec: Codec | None = None,
     ) -> None:
+        self._codec = codec or TokensCodec(tokenizer)
         self._take, self._tokenizer, self._reward = take, tokenizer, reward
         self._group, self._oversample, self._horizon, self._temperature = group, oversample, horizon, temperature
-        self._on_groups, self._seen = on_groups, 0
+        self._numbers, self._on_groups = numbers, on_groups
         self.figures: dict[str, float] = {}
 
-    def __call__(self, slots: list[Any], trainer: Any) -> dict[str, list]:
+    def __call__(self, slots: list[Any], trainer: Any) -> dict[str, list | None]:
         """`slots` only tell how many answers are wanted: whole groups."""
         wanted = len(slots) // self._group
         model = trainer.accelerator.unwrap_model(trainer.model)
         groups: list[Answered] = []
         for _ in range(self._oversample):
             found = sum(group.informative for group in groups)
-            if groups and (found >= wanted or self._oversample == 1):
+            if groups and (self._oversample == 1 or _everywhere(trainer, found >= wanted)):
                 break
-            groups += self._sample(model, self._take(wanted))
+            groups += self._sample(model, self._take(wanted), trainer)
         self.figures = _figures(groups)
-        self._on_groups([answered.group(self._seen + place) for place, answered in enumerate(groups)])
-        self._seen += len(groups)
+        self._on_groups([answered.group(next(self._numbers)) for answered in groups])
         kept = sorted(groups, key=lambda group: not group.informative)[:wanted]
+        scores = [score for group in kept for score in group.log_probs]
         return {
             "prompt_ids": [group.prompt for group in kept for _ in group.answers],
             "completion_ids": [answer for group in kept for answer in group.answers],
-            "logprobs": [scores for group in kept for scores in group.log_probs],
+            "logprobs": [scores for group in kept for scores in group.log_probs]
+            if _is_scored(self._codec, trainer)
+            else None,
             "plan_reward": [float(reward) for group in kept for reward in group.rewards],
         }
 
-    def _sample(self, model: PreTrainedModel, tasks: list[Task]) -> list[Answered]:
-        given = {"horizon": self._horizon, "temperature": self._temperature}
-        return answer_groups(model, self._tokenizer, tasks, self._group, self._reward, **given)  # type: ignore[arg-type]
+    def _sample(self, model: PreTrainedModel, tasks: list[Task], trainer: Any) -> list[Answered]:
+        return answer_groups(
+            model,
+            self._tokenizer,
+            tasks,
+            self._group,
+            self._reward,
+            horizon=self._horizon,
+            temperature=self._temperature,
+            codec=self._codec,
+            trainer=trainer,
+        )
 
     def reward(
         self, plan_reward: list[float], log_metric: Callable[[str, float], None], **_: Any
@@ -178,6 +204,23 @@ class Rollouts:
         for name, value in self.figures.items():
             log_metric(name, value)
         return list(plan_reward)
+
+
+def _has_vllm(trainer: Any) -> bool:
+    return bool(getattr(trainer, "use_vllm", False))
+
+
+def _is_scored(codec: Codec, trainer: Any) -> bool:
+    """Whether answers have log-probabilities: those of language models only from vLLM, whose they correct for."""
+    return codec.name == "tokens" or _has_vllm(trainer)
+
+
+def _everywhere(trainer: Any, here: bool) -> bool:
+    """Whether something holds in all processes, which must sample the same number of times."""
+    accelerator = trainer.accelerator
+    if rank_and_processes()[1] == 1:
+        return here
+    return bool(accelerator.gather(torch.tensor([here], device=accelerator.device)).all())
 
 
 def _figures(groups: list[Answered]) -> dict[str, float]:

@@ -9,7 +9,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers import Qwen3ForCausalLM as Qwen3
 
 from policy.boards import Task
-from policy.codecs.tokens import encode_prompt, token_ids
+from policy.codecs.codec import Codec, TokensCodec
+from policy.codecs.tokens import token_ids
 from policy.decoder import Decoder
 
 ROWS = 512  # answers decoded together
@@ -34,10 +35,12 @@ def answer_tasks(
     max_new_tokens: int,
     temperature: float = 0.0,
     batch: int = ROWS,
+    codec: Codec | None = None,
     on_progress: Callable[[int], None] = lambda boards: None,
 ) -> list[list[int]]:
-    """One answer (token ids after the prompt) for each task; greedy at temperature 0."""
-    prompts = [encode_prompt(task.board) for task in tasks]
+    """One answer (token ids after the prompt) for each task, in a codec, by default tokens; greedy at temperature 0."""
+    codec = codec or TokensCodec(tokenizer)
+    prompts = [codec.encode_prompt(task.board) for task in tasks]
     return sample(
         model,
         tokenizer,
@@ -45,6 +48,7 @@ def answer_tasks(
         max_new_tokens=max_new_tokens,
         temperature=temperature,
         batch=batch,
+        scored=codec.name == "tokens",
         on_progress=on_progress,
     ).answers
 

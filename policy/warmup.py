@@ -16,10 +16,10 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.ranges import Count, HoleRatio, Positive, Share
+from core_jax.ranges import Count, HoleRatio, Natural, Positive, Share
 from core_jax.types import DELTAS, PAD, Board
 from policy.boards import Task
-from policy.codecs.tokens import encode_answer, encode_prompt
+from policy.codecs.codec import Codec, TokensCodec
 from policy.fresh import BoardStream
 from policy.muon import Muon
 
@@ -35,7 +35,7 @@ class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ends the warm-up, where its steps do not end it earlier; the rates fall towards whichever end is nearer.
     """
 
-    steps: Count = 900
+    steps: Natural = 900
     boards: Count = 20000
     batch: Count = 64
     matrix_rate: Positive = 2e-3
@@ -59,14 +59,18 @@ def warm_up(
     settings: WarmupSettings,
     seed: int,
     on_step: Callable[[int, float], None] = lambda step, loss: None,
+    codec: Codec | None = None,
 ) -> PreTrainedModel:
-    """Trains `model` on the certified plans of `tasks` and on `extra` examples; returns the averaged model."""
+    """Trains `model` on the certified plans of `tasks` and on `extra` examples; returns the averaged model.
+
+    codec: what the model speaks, by default tokens.
+    """
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
     optimizers = _optimizers(model, settings)
     averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(settings.decay))
     model.train()
-    batches, begun = _batches(tasks, extra, settings, rng), time.monotonic()
+    batches, begun = _batches(codec or TokensCodec(tokenizer), tasks, extra, settings, rng), time.monotonic()
     for step in range(settings.steps):
         done = step / settings.steps
         if settings.minutes:
@@ -107,14 +111,18 @@ def _set_rate(optimizer: torch.optim.Optimizer, step: int, done: float) -> None:
 
 
 def _batches(
-    tasks: Sequence[Task] | BoardStream, extra: Sequence[Example], settings: WarmupSettings, rng: np.random.Generator
+    codec: Codec,
+    tasks: Sequence[Task] | BoardStream,
+    extra: Sequence[Example],
+    settings: WarmupSettings,
+    rng: np.random.Generator,
 ) -> Iterator[list[Example]]:
     """Endless batches of examples of like length, so that little of a batch is padding."""
     others = round(settings.batch * settings.extra_share) if extra else 0
     while True:
         drawn = _drawn(tasks, POOL * (settings.batch - others), rng)
         drawn = [_augmented(task, rng) for task in drawn] if settings.augment else drawn
-        examples = [(encode_prompt(task.board), encode_answer(task.board, task.moves)) for task in drawn]
+        examples = [(codec.encode_prompt(task.board), codec.encode_answer(task.board, task.moves)) for task in drawn]
         examples += [extra[i] for i in rng.integers(len(extra), size=POOL * others)] if others else []
         examples.sort(key=lambda example: len(example[0]) + len(example[1]))
         for batch in rng.permutation(POOL):

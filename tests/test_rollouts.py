@@ -28,7 +28,7 @@ def informative(number: int) -> bool:
 def make(monkeypatch):
     """Rollouts of ASKED whose model solves every board, but is wrong once in each informative group."""
 
-    def answers(model, words, prompts, *, copies, max_new_tokens, temperature, on_progress) -> Samples:
+    def answers(model, words, prompts, *, copies, **_) -> Samples:
         made = []
         for prompt in prompts:
             number = next(i for i, task in enumerate(ASKED) if encode_prompt(task.board) == prompt)

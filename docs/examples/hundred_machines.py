@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 import pyarrow.dataset as ds
-
 from experiments.programs import keep_programs
+
 from experiments.sweep.executors import Here
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.spec import SweepSpec, read_spec

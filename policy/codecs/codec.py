@@ -20,11 +20,12 @@ THINK = "<think>"  # with which some chat templates begin the answer
 
 class TextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How language models are asked. max_tokens: the longest answer, thoughts included. thinking: whether models whose
-    chat template knows the choice think first.
+    chat template knows the choice think first. batch: answers that one process decodes together.
     """
 
     max_tokens: Count = 4096
     thinking: bool = True
+    batch: Count = 16
 
 
 class Codec(Protocol):
@@ -32,6 +33,7 @@ class Codec(Protocol):
 
     name: CodecName
     tokenizer: PreTrainedTokenizerFast
+    batch: int  # answers decoded together
 
     def encode_prompt(self, board: Board) -> list[int]:
         """The prompt of a board of numpy arrays. Raises InputError on a board that the codec has no words for."""
@@ -54,6 +56,7 @@ class TokensCodec:
     """A token a cell, for models trained from scratch: see `policy.codecs.tokens`."""
 
     name: CodecName = "tokens"
+    batch = 512
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
         self.tokenizer = tokenizer
@@ -76,7 +79,7 @@ class TokensCodec:
 
     def answer_length(self, horizon: int, agents: int) -> int:
         """As `Codec`."""
-        return agents * horizon + 1
+        return tokens.answer_length(horizon, agents)
 
 
 class TextCodec:
@@ -85,7 +88,7 @@ class TextCodec:
     name: CodecName = "text"
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, settings: TextSettings = TextSettings()) -> None:  # noqa: B008
-        self.tokenizer, self.settings = tokenizer, settings
+        self.tokenizer, self.settings, self.batch = tokenizer, settings, settings.batch
 
     def encode_prompt(self, board: Board) -> list[int]:
         """As `Codec`."""

@@ -81,3 +81,8 @@ def decode_answer(answer: list[int], size: int, starts: np.ndarray, horizon: int
     plan = np.full((agents, horizon), PAD, np.int8)
     plan[:, :steps] = moves.T
     return plan
+
+
+def answer_length(horizon: int, agents: int) -> int:
+    """Tokens of an answer of `horizon` steps, its end included."""
+    return agents * horizon + 1
