@@ -1,14 +1,17 @@
 """Generated boards that several tests share, and the command that draws them in a process of its own."""
 
 import atexit
+import contextlib
 import functools
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import jax
 import msgspec
 
 from core_jax.config import EnvConfig, SizeConfig
@@ -49,6 +52,15 @@ def elsewhere() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="lakewright-tests-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+@contextlib.contextmanager
+def compiled_once() -> Iterator[None]:
+    """Processes that are spawned meanwhile share what they compile, also with commands."""
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", str(elsewhere() / "compiled"))
+    yield
+    jax.config.update("jax_compilation_cache_dir", before)
 
 
 def surroundings() -> dict[str, str]:

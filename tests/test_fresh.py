@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 import pytest
 from boards import as_lists, picture
-from samples import SMALL, surroundings
+from samples import SMALL, compiled_once, surroundings
 from tiny import padded
 
 from core_jax.config import EnvConfig
@@ -32,7 +32,7 @@ def same(one: Task, other: Task) -> bool:
 
 @pytest.fixture(scope="module")
 def stream():
-    with BoardStream(CONFIGS, SEED, chunk=CHUNK) as opened:
+    with compiled_once(), BoardStream(CONFIGS, SEED, chunk=CHUNK) as opened:
         yield opened
 
 
@@ -50,7 +50,7 @@ def test_the_boards_are_those_of_config_seed_and_index(taken):
 
 
 def test_a_stream_opened_further_on_gives_the_same_boards(taken):
-    with BoardStream(CONFIGS, SEED, first=45, chunk=CHUNK) as again:
+    with compiled_once(), BoardStream(CONFIGS, SEED, first=45, chunk=CHUNK) as again:
         for task, expected in zip(again.take(30), taken[45:75], strict=True):
             assert same(task, expected), picture(task.board)
 
@@ -75,7 +75,7 @@ def test_boards_that_cannot_be_drawn_are_told(tmp_path):
 
 
 def test_a_generator_that_was_killed_is_told_and_not_waited_for(taken):
-    with BoardStream(CONFIGS[:1], SEED, chunk=CHUNK) as other:
+    with compiled_once(), BoardStream(CONFIGS[:1], SEED, chunk=CHUNK) as other:
         other._process.kill()
         with pytest.raises(InputError, match="the process that draws boards was ended"):
             other.take(100_000)

@@ -120,10 +120,10 @@ def test_the_grammar_decoder_takes_the_likeliest_of_the_allowed_words():
 def test_grpo_changes_the_weights_and_logs_its_figures(tmp_path, warmed):
     logs: list[dict] = []
     before = weights(warmed[0])
-    settings = GrpoSettings(steps=2, prompts=4, group=4, learning_rate=1e-3)
+    settings = GrpoSettings(steps=2, prompts=8, group=8, learning_rate=1e-3, temperature=0.7)
     trained = train_grpo(
-        *(deepcopy(warmed[0]), tokenizer(), list(tasks()[:8]), settings, RewardSettings()),
-        horizon=6,
+        *(deepcopy(warmed[0]), tokenizer(), list(tasks()[:16]), settings, RewardSettings()),
+        horizon=12,
         seed=0,
         scratch=tmp_path / "scratch",
         on_step=logs.append,

@@ -68,10 +68,21 @@ def board_of_prompt(prompt: list[int]) -> tuple[list[str], list[tuple], list[tup
 
 def test_a_prompt_tells_the_whole_board():
     boards = [task.board for task in tasks()] + each(mixed_boards(0, 40, 10)) + each(mixed_boards(0, 9, 6, agents=3))
+    boards += each(mixed_boards(0, 9, 10, agents=5))
     for board in boards:
         prompt = encode_prompt(board)
         assert board_of_prompt(prompt) == as_lists(board), picture(board)
         assert (prompt[0], prompt[-1]) == (ID["<bos>"], ID["<plan>"])
+
+
+@pytest.mark.parametrize("agents", [1, 3, 5])
+def test_a_plan_of_any_team_goes_to_cells_and_back_on_the_largest_board(agents):
+    for number, board in enumerate(each(mixed_boards(1, 6, 10, agents=agents))):
+        moves = np.random.default_rng(number).integers(5, size=(agents, 7)).astype(np.int8)
+        cells = np.asarray(board.starts)[:, None] + np.cumsum(np.array(DELTAS)[moves], axis=1)
+        moves[((cells < 0) | (cells > 9)).any((1, 2))] = WAIT  # who would leave the board stays
+        found = decode_answer(encode_answer(board, moves), 10, np.asarray(board.starts), 7)
+        assert np.array_equal(found, moves), picture(board)
 
 
 def test_a_plan_goes_to_cells_and_back():

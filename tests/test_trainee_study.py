@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from samples import compiled_once
 from tiny import SHORT, tiny_run
 
 from core_jax.config import EnvConfig
@@ -21,7 +22,7 @@ SETTINGS = StudySettings(RUN, seeds=1, boards=6, sft_rate=0.5)
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
-    with pytest.MonkeyPatch.context() as patch:
+    with compiled_once(), pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
         return folder, study(SETTINGS, folder)
 
