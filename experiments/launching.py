@@ -34,7 +34,7 @@ class LaunchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     processes: Count = 1
-    config: Literal["none", "multi_gpu", "zero1", "zero2", "zero3", "fsdp1", "fsdp2"] = "none"
+    config: Literal["none", "single_gpu", "multi_gpu", "zero1", "zero2", "zero3", "fsdp1", "fsdp2"] = "none"
     more: tuple[str, ...] = ()
     prefix: tuple[str, ...] = ()
 

@@ -75,7 +75,8 @@ def on_best_device(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def save_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Writes model (safetensors) and tokenizer to `folder`, whole or not at all."""
+    """Writes model (safetensors, its config names the codec) and tokenizer to `folder`, whole or not at all."""
+    model.config.codec = codec_of(model)
     with replacing_folder(folder) as beside:
         model.save_pretrained(beside)
         tokenizer.save_pretrained(beside)

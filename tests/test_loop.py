@@ -86,9 +86,9 @@ def test_training_is_logged_step_by_step():
 def test_each_stage_trains_on_from_the_checkpoint_before_it(tmp_path, monkeypatch):
     loaded = []
 
-    def watched(folder):
+    def watched(folder, *how):
         loaded.append(folder.parent.name)
-        return load_checkpoint(folder)
+        return load_checkpoint(folder, *how)
 
     monkeypatch.setattr(steps, "load_checkpoint", watched)
     run_loop(tiny_run(teacher="fixed"), RunFolder(tmp_path / "run"))

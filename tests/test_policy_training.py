@@ -16,6 +16,7 @@ from core_jax.outcomes import pool
 from core_jax.types import FAILURE_NAMES, Failure
 from engineer.synthetic import synthetic_examples
 from engineer.tokens import DeltaGrammar, tokens_delta
+from policy.codecs.codec import TokensCodec
 from policy.codecs.tokens import ID, encode_answer, token_ids
 from policy.evaluation import evaluate, outcomes_by_size
 from policy.grpo import GrpoSettings, train_grpo
@@ -61,7 +62,7 @@ def test_warm_up_gives_the_same_weights_again(warmed):
 def test_a_batch_of_the_warm_up_holds_its_share_of_other_examples():
     extra = [(token_ids(tokenizer(), ["<now>"]), token_ids(tokenizer(), ["<end>"]))]
     settings = WarmupSettings(batch=16, extra_share=0.25)
-    drawn = _batches(tasks(), extra, settings, np.random.default_rng(0))
+    drawn = _batches(TokensCodec(tokenizer()), tasks(), extra, settings, np.random.default_rng(0))
     pool_of_batches = [next(drawn) for _ in range(8)]
     assert [len(batch) for batch in pool_of_batches] == [16] * 8
     assert sum(example == extra[0] for batch in pool_of_batches for example in batch) == 8 * 4

@@ -89,6 +89,7 @@ class TextCodec:
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, settings: TextSettings = TextSettings()) -> None:  # noqa: B008
         self.tokenizer, self.settings, self.batch = tokenizer, settings, settings.batch
+        self._begin = self.chat("")  # whether a template begins a thought does not depend on the board
 
     def encode_prompt(self, board: Board) -> list[int]:
         """As `Codec`."""
@@ -124,8 +125,7 @@ class TextCodec:
 
     def decode_answer(self, answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
         """As `Codec`."""
-        # Whether the template begins a thought does not depend on the board.
-        moves = parse_answer(self.words(self.chat(""), answer), len(board.starts))
+        moves = parse_answer(self.words(self._begin, answer), len(board.starts))
         if isinstance(moves, Refused) or moves.shape[1] > horizon:
             return None
         plan = np.full((len(moves), horizon), PAD, np.int8)
