@@ -29,8 +29,8 @@ def synthetic_examples(
 
     Each round's config is drawn from the step grid and its outcomes at random; which modules show it is drawn from the
     presets and more, so one warm-up serves them all, and sometimes an earlier answer was refused. The answer is the
-    threshold rule's, applied to what is shown. The generator `rng` is consumed. Raises InputError where `rounds` is less
-    than 1.
+    threshold rule's, applied to what is shown. The generator `rng` is consumed. Raises InputError where `rounds` is
+    less than 1.
     """
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; choose at least 1")
