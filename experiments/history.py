@@ -8,7 +8,8 @@ from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.formats import Row, read_all
 from core_jax.outcomes import Outcomes, pool
-from experiments.runs import Decision, Done, RunFolder, Stage, Validation, read
+from experiments.costs import Spent, spent_on
+from experiments.runs import Decision, Done, RunFolder, Stage, Trial, Validation, read
 
 
 class Chapter(msgspec.Struct, frozen=True):
@@ -20,6 +21,8 @@ class Chapter(msgspec.Struct, frozen=True):
     seconds: float
     config: EnvConfig | None
     decision: Decision | None
+    trial: Trial | None = None
+    tokens: Spent = Spent()
 
     @property
     def pooled(self) -> Outcomes:
@@ -67,6 +70,8 @@ def _chapter(name: str, stage: Stage) -> Chapter:
         seconds=read(stage.done, Done).seconds,
         config=stage.config() if stage.env.exists() else None,
         decision=read(stage.proposal, Decision) if stage.proposal.exists() else None,
+        trial=read(stage.trial, Trial) if stage.trial.exists() else None,
+        tokens=spent_on(stage) if stage.env.exists() else Spent(),
     )
 
 

@@ -11,7 +11,7 @@ from experiments import plots
 from experiments.drawing import caption, frames
 from experiments.history import Chapter, chapters, forced_rate, met_in_training
 from experiments.page import escaped, figure, folded, grid, page, table
-from experiments.runs import Decision, Example, RunFolder
+from experiments.runs import Decision, Example, RunFolder, Trial
 from experiments.settings import RunSettings
 from experiments.table import describe
 
@@ -20,6 +20,7 @@ GUARD = (
     "After each stage the engineer proposes changes of the ratios. The guard accepts them, or projects them onto what "
     "is legal and within reach, or refuses them; the next stage, if there is one, is drawn from the outcome."
 )
+TRIAL = "Tried on a few boards of each config before training; the one with the most signal is trained on."
 LEGEND = (
     "A frame shows the board after t moves. A0 and A1 are agents, G0 and G1 their goals, dark ovals are holes; rows "
     "and columns count from 0. A line shows where an agent came from, W that it waited, a dashed frame who failed."
@@ -119,11 +120,23 @@ def _proposal(chapter: Chapter, decision: Decision) -> Iterator[str]:
         yield "<p>No edits: the boards stay as they are.</p>"
     if verdict.reasons:
         yield f"<ul>{''.join(f'<li>{escaped(reason)}</li>' for reason in verdict.reasons)}</ul>"
+    config = verdict.config
+    if trial := chapter.trial:
+        config = trial.candidates[trial.chosen].config
+        yield f"<p>{TRIAL}</p>"
+        yield table(("", "p (1 - p)", "informative groups %", "valid plans %"), _tried(trial))
     if chapter.config:
-        lines = f"trained on  {describe(chapter.config)}\ndecided     {describe(verdict.config)}"
+        lines = f"trained on  {describe(chapter.config)}\ndecided     {describe(config)}"
         yield folded("Configs (size: data hole wait)", lines)
     yield folded("Prompt", proposal.prompt or "(none: this teacher is not prompted)")
     yield folded("Answer", proposal.answer or "(empty)")
+
+
+def _tried(trial: Trial) -> Iterator[tuple[str, ...]]:
+    for place, found in enumerate(trial.candidates):
+        name = ("proposed" if place else "current") + (", chosen" if place == trial.chosen else "")
+        signal = found.signal
+        yield name, f"{signal.variance:.3f}", _percent(signal.informative), _percent(signal.valid)
 
 
 def _edits(delta: ConfigDelta) -> Iterator[tuple[str, ...]]:

@@ -28,14 +28,18 @@ def _arms(results: Results) -> Figure:
         colour = COLOURS[1 if arm.arm == results.baseline else 0]
         axes.plot(seeds, [row] * len(seeds), "o", color=colour, markerfacecolor="none", markersize=5)
         axes.plot(arm.valid, row, "D", color=colour, markersize=6)
+        if arm.against:
+            axes.errorbar(arm.valid, row, xerr=arm.against.interval, color=colour, linewidth=1, alpha=0.5)
         if arm.arm == results.baseline:
             axes.axvline(arm.valid, color=colour, linewidth=1.2, linestyle="--")
     axes.axvline(results.valid, color=INK, linewidth=1, linestyle=":")
     axes.text(results.valid, 1, " warm-up", transform=axes.get_xaxis_transform(), va="bottom", ha="center", size=8)
     axes.set_yticks(range(len(arms)), [f"{arm.arm} ({arm.seeds})" for arm in arms])
     axes.set_ylim(-0.7, len(arms) - 0.3)
-    boards = f"valid plans on {results.held_out} held-out boards, %"
-    axes.set_xlabel(f"{boards}; diamonds are means, circles single seeds, the dashed line is {results.baseline}")
+    axes.set_xlabel(
+        f"valid plans on {results.held_out} held-out boards, %\n"
+        "diamonds: means; circles: seeds; bars: 95 % of the difference from the baseline, by boards"
+    )
     axes.set_title(f"After {results.budget:,} generated tokens from one warm-up (seeds)", pad=18)
     return figure
 

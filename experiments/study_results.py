@@ -134,7 +134,11 @@ def finished(run: RunFolder, planned: Planned) -> bool:
 
 
 def table(results: Results) -> str:
-    """A line for each arm, the best first; below, how well the trial predicted."""
+    """A line for each arm, the best first, or how well the trial predicted.
+
+    k trials: thousand tokens of trials and of samplers that score boards, a run. kept: trials that kept the current
+    config. back: stages taken back.
+    """
     if results.prediction:
         return "\n".join(_told(results.prediction, len(results.runs)))
     header: tuple[str, ...] = (
@@ -147,7 +151,7 @@ def table(results: Results) -> str:
         f"vs {results.baseline or '-'}",
         "losses",
     )
-    header += ("k tokens", "trials", "engineer", "stages", "kept", "back", "refused", "minutes")
+    header += ("k tokens", "k trials", "k engineer", "stages", "kept", "back", "refused", "minutes")
     ordered = sorted(results.arms, key=lambda arm: -arm.valid)
     lines = [header, *(_line(arm) for arm in ordered)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
@@ -170,7 +174,7 @@ def _line(arm: ArmResult) -> tuple[str, ...]:
         f"{against.points:+.1f} ± {against.interval:.1f}" if against else "",
         f"{against.losses} of {against.seeds}" if against else "",
         f"{arm.tokens / 1000:.1f}",
-        f"{arm.spent.trials / arm.seeds / 1000:.1f}",
+        f"{(arm.spent.trials + arm.spent.sampling) / arm.seeds / 1000:.1f}",
         f"{arm.spent.engineer / arm.seeds / 1000:.1f}",
         f"{arm.stages:.1f}",
         f"{arm.kept}/{arm.tried}",

@@ -41,6 +41,7 @@ def _plain(chapter: Chapter) -> dict[str, Any]:
     if chapter.decision:
         decision = chapter.decision
         found |= {"config": chapter.config, "delta": decision.proposal.delta, "verdict": decision.verdict}
+        found |= {"trial": chapter.trial, "tokens": chapter.tokens}
     return found | {"seconds": chapter.seconds}
 
 

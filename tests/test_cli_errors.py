@@ -114,7 +114,7 @@ def test_a_file_that_cannot_be_read_is_told_and_an_old_result_is_kept(tmp_path, 
 
 WRONG_RUNS = {
     "an unknown preset": (["--preset", "huge"], ["preset 'huge' is unknown", "choose from cpu"]),
-    "an unknown teacher": (["--teacher", "oracle"], ["teacher is 'oracle'", "choose from fixed, random, rules, self"]),
+    "an unknown teacher": (["--teacher", "oracle"], ["teacher: 'oracle' is unknown", "choose from fixed, static, "]),
     "an unknown setting": (["nosuch=3"], ["unknown field 'nosuch' = 3", "choose from env,"]),
     "an unknown setting of a part": (["grpo.nosuch=3"], ["grpo", "unknown field 'nosuch' = 3", "choose from steps,"]),
     "a setting of the wrong kind": (["grpo.steps=many"], ["grpo.steps", "'many' does not fit", "expected `int`"]),

@@ -68,7 +68,7 @@ def test_a_run_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_
     run, kept, cuts = RunFolder(tmp_path / "run"), {}, 0
     while True:
         with pytest.MonkeyPatch.context() as patch:
-            cut_power(patch, renamings=1 + cuts % 2, before=before)
+            cut_power(patch, renamings=1 + cuts % 4, before=before)
             try:
                 run_loop(SETTINGS, run)
                 break

@@ -38,7 +38,7 @@ def examples(name: str) -> list[Example]:
 
 
 def finish(stage: Stage, valid: int, log: list[dict], name: str = "board") -> None:
-    write(stage.validation, Validation({3: outcomes(valid), 4: outcomes(valid // 2)}, examples(name), ""))
+    write(stage.validation, Validation({3: outcomes(valid), 4: outcomes(valid // 2)}, examples(name), {}, ""))
     stage.train_log.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in log))
     write(stage.done, Done(90.0, {}))
 
