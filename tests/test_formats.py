@@ -11,19 +11,8 @@ from samples import rows, shown, unsolved
 from core_jax import formats
 from core_jax.columns import records_of, table_of
 from core_jax.errors import InputError
-from core_jax.formats import (
-    SCHEMA,
-    PlanRow,
-    Row,
-    decode,
-    moves_of,
-    plan_of,
-    read_all,
-    read_chunks,
-    read_rows,
-    row_writer,
-    write_rows,
-)
+from core_jax.formats import decode, moves_of, plan_of, read_all, read_chunks, read_rows, row_writer, write_rows
+from core_jax.row import SCHEMA, PlanRow, Row
 
 ENDINGS = (".jsonl", ".parquet")
 GOOD = Row("a", 3, 2, ["..H", "...", "H.."], [(0, 0), (1, 1)], [(2, 2), (0, 1)], 0.4, plan=["RD", "U"])
