@@ -106,9 +106,9 @@ def test_shares_make_the_same_files_between_them(tmp_path):
 
 
 def test_columns_may_be_chosen(tmp_path):
-    spec = msgspec.structs.replace(SPEC, columns=("makespan",), boards=8)
+    spec = msgspec.structs.replace(SPEC, columns=("wait_required", "makespan"), boards=8)
     names = make(spec, tmp_path)[0].read().column_names
-    assert names == ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index", "makespan"]
+    assert names == ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index", "wait_required", "makespan"]
 
 
 def test_stopped_anywhere_it_goes_on_and_repeats_nothing(tmp_path):
@@ -178,7 +178,7 @@ def test_thousands_of_shards_in_many_shares_are_each_made_once(tmp_path, monkeyp
     """The labels are left out: what is tried is the bookkeeping."""
     spec = SweepSpec(sizes=(3, 4), agents=(2, 3), hole_ratios=(0.0, 0.2), boards=3000, shard=12)
     monkeypatch.setattr(shards, "draw", lambda shard: (None, None, []))
-    monkeypatch.setattr(shards, "table_of", lambda shard, measured: pa.table({"index": np.arange(shard.count)}))
+    monkeypatch.setattr(shards, "table_of", lambda shard, *given: pa.table({"index": np.arange(shard.count)}))
     monkeypatch.setattr(shards.statistics, "features", lambda boards, labels: {})
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     names = []
