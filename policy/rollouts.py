@@ -178,9 +178,7 @@ class Rollouts:
         return {
             "prompt_ids": [group.prompt for group in kept for _ in group.answers],
             "completion_ids": [answer for group in kept for answer in group.answers],
-            "logprobs": [scores for group in kept for scores in group.log_probs]
-            if _is_scored(self._codec, trainer)
-            else None,
+            "logprobs": scores if _is_scored(self._codec, trainer) else None,
             "plan_reward": [float(reward) for group in kept for reward in group.rewards],
         }
 
