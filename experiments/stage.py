@@ -1,7 +1,7 @@
 """The training of one stage in one of several processes.
 
-`accelerate launch -m experiments.stage RUN NUMBER FROM TOKENS`, started by the loop where `launch` asks for processes: see
-`experiments.launching`.
+`accelerate launch -m experiments.stage RUN NUMBER FROM TOKENS`, started by the loop where `launch` asks for processes:
+see `experiments.launching`.
 """
 
 import os
