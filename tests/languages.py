@@ -4,8 +4,8 @@ import functools
 from pathlib import Path
 
 import torch
+from boards import each, mixed_boards
 from samples import elsewhere
-from tiny import tasks
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
@@ -29,7 +29,7 @@ def language() -> PreTrainedTokenizerFast:
     core.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=500, special_tokens=[*SPECIAL], initial_alphabet=alphabet)
-    core.train_from_iterator([encode_prompt(task.board) for task in tasks()[:20]], trainer)
+    core.train_from_iterator([encode_prompt(board) for board in each(mixed_boards(0, 20, 5))], trainer)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=core, eos_token="<|im_end|>", pad_token="<|endoftext|>", padding_side="left"
     )

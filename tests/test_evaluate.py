@@ -18,6 +18,7 @@ from tiny import tiny_model, tokenizer
 from core_jax.errors import InputError
 from core_jax.formats import Row, write_rows
 from core_jax.types import MOVES
+from experiments import evaluation_set
 from experiments.answerers import AnswerRow
 from experiments.evaluate import EvaluationSettings, JudgedRow, evaluate, judge
 from experiments.evaluation_set import read_set, spread
@@ -140,7 +141,11 @@ def test_a_folder_of_another_evaluation_is_refused(benchmark, tmp_path):
         run(benchmark, tmp_path / "out", Teller())
 
 
-def test_a_published_copy_is_labelled_and_asked_in_our_words_or_its_own(tmp_path):
+def test_a_published_copy_is_labelled_and_asked_in_our_words_or_its_own(tmp_path, monkeypatch):
+    labelled = {row.id: row for row in ROWS}
+    monkeypatch.setattr(
+        evaluation_set, "solve_rows", lambda bare, on_progress: [labelled[row.id] for row in bare if row.status is None]
+    )
     published = [PublishedRow(row.id, row.agents, encode_prompt(board_of(row)) + "Go!") for row in ROWS]
     path = tmp_path / "published.jsonl"
     path.write_bytes(msgspec.json.Encoder().encode_lines(published))
