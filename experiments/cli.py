@@ -14,7 +14,7 @@ from experiments.programs import keep_programs
 # grpo.steps=10, or --grpo.steps=10: a setting of a run, wherever it stands on the line
 OVERRIDE = re.compile(r"^(--[a-z_]+(\.\w+)+|[a-z_]+(\.\w+)*)=")
 
-SWEEP_STEPS = ("run", "status", "plot", "-h", "--help")
+SWEEP_STEPS = ("run", "status", "-h", "--help")
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -32,9 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     overrides = [argument for argument in arguments if OVERRIDE.match(argument)]
     words = [argument for argument in arguments if argument not in overrides]
-    if words[:1] == ["sweep"] and words[1:2] and words[1] not in SWEEP_STEPS:
-        words.insert(1, "run")
-    options = build_parser().parse_args(words)
+    options = build_parser().parse_args(_with_step(words))
     try:
         if overrides and options.command is not commands.run:
             raise InputError(f"{overrides[0]!r:.60}: only `lakewright run` takes settings; leave it out")
@@ -52,6 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("lakewright: interrupted; what was finished is kept, the same command goes on", file=sys.stderr)
         return 1
+
+
+def _with_step(words: list[str]) -> list[str]:
+    """`sweep SPEC` is short for `sweep run SPEC`."""
+    short = words[:1] == ["sweep"] and words[1:2] and words[1] not in SWEEP_STEPS
+    return ["sweep", "run", *words[1:]] if short else words
 
 
 def build_parser() -> Parser:
