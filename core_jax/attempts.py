@@ -15,7 +15,7 @@ import numpy as np
 from core_jax.bitboards import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, pack, side
 from core_jax.floods import CostTable
 from core_jax.parallel import on_all_cores
-from core_jax.placements import below, draw_board, lot_place, lots, pick
+from core_jax.placements import below, draw_board, lots, pick, scatter
 from core_jax.solver import BLOCK, concatenate, flood, read_labels, solve
 from core_jax.types import Board, Labels, Status
 
@@ -154,12 +154,8 @@ def draw_map(size: int, bits: jax.Array, holes: jax.Array | int) -> tuple[jax.Ar
 
     bits: uint32 [n^2], random.
     """
-    count = size * size
     drawn = lots(bits)
-    order = jnp.sort(drawn)
-    goals = lot_place(order[:2], count)
-    free = (drawn <= order[1]) | (drawn > order[1 + holes])
-    return free.reshape(size, size), jnp.stack([goals // size, goals % size], axis=-1)
+    return scatter(drawn, jnp.sort(drawn), 2, holes)
 
 
 def pick_states(states: jax.Array, tickets: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -11,14 +11,15 @@ from core_jax.errors import InputError
 
 
 @contextlib.contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | Path, writer: str = "") -> Iterator[Path]:
     """Yields a path beside `path` to write to; on success it takes the place of `path`, else it is removed.
 
-    An OSError that knows no file, such as that of a full disk, is given the name of this one.
+    writer: tells processes apart that may write the same file at the same time. An OSError that knows no file, such as
+    that of a full disk, is given the name of this one.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.part")
+    beside = path.with_name(f".{path.name}.{writer}part")
     try:
         yield beside
         os.replace(beside, path)
@@ -43,26 +44,27 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def write_atomically(path: str | Path, data: bytes) -> None:
-    """Writes `data` to `path`, whole or not at all."""
-    with replacing(path) as beside:
+def write_atomically(path: str | Path, data: bytes, writer: str = "") -> None:
+    """Writes `data` to `path`, whole or not at all; `writer` as for `replacing`."""
+    with replacing(path, writer) as beside:
         beside.write_bytes(data)
 
 
 @contextlib.contextmanager
-def locked(folder: str | Path, told: str = "") -> Iterator[None]:
-    """Makes `folder` and keeps other processes from working in it; it may be removed meanwhile.
+def locked(folder: str | Path, told: str = "", shared: bool = False) -> Iterator[None]:
+    """Makes `folder` and keeps other processes from working in it, but, where `shared`, those that share it, too.
 
-    Raises InputError, of the text `told`, where another process does.
+    It may be removed meanwhile. Raises InputError, of the text `told`, where another process works there.
     """
-    descriptor = _lock(Path(folder), told or f"{folder}: another process runs here; wait for it, or choose a folder")
+    told = told or f"{folder}: another process runs here; wait for it, or choose a folder"
+    descriptor = _lock(Path(folder), told, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-def _lock(folder: Path, told: str) -> int:
+def _lock(folder: Path, told: str, kind: int) -> int:
     """A descriptor of `folder` that holds its lock."""
     while True:
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +73,7 @@ def _lock(folder: Path, told: str) -> int:
         except FileNotFoundError:  # removed by a process that has just finished
             continue
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
                 return descriptor
         except BlockingIOError as error:

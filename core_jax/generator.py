@@ -9,7 +9,6 @@ import dataclasses
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 import msgspec
 import numpy as np
 
@@ -19,6 +18,7 @@ from core_jax.errors import InputError
 from core_jax.parallel import workers
 from core_jax.quotas import assign
 from core_jax.solver import BLOCK, concatenate
+from core_jax.streams import streams
 from core_jax.types import Board, Labels, Status
 
 # So many attempts are made at a board; on a stratum met by one in 256, one board in 10^13 needs more.
@@ -124,10 +124,8 @@ class _Source:
     @classmethod
     def of(cls, config: EnvConfig, size: int, seed: int) -> "_Source":
         holes = holes_of(size, config.agents, config.sizes[size].hole_ratio)
-        # Hashed by numpy, as this compiles nothing; the implementation is named, so that no setting changes the boards.
-        strata = [np.random.SeedSequence([seed, config.agents, size, holes, wait]) for wait in (0, 1)]
-        words = np.stack([stratum.generate_state(2) for stratum in strata])
-        return cls(size, config.agents, holes, jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32"))
+        names = [(seed, config.agents, size, holes, wait) for wait in (False, True)]
+        return cls(size, config.agents, holes, streams(names))
 
     def stratum(self, wait: bool) -> Stratum:
         return Stratum(self.size, self.agents, self.holes, wait)

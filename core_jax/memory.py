@@ -8,9 +8,8 @@ from core_jax.bitboards import BOARDS_PER_WORD, cell_count
 from core_jax.config import MAX_AGENTS
 from core_jax.errors import InputError
 from core_jax.floods import cost_bits
-from core_jax.teams import GROUPED, teams_at_once
+from core_jax.teams import teams_at_once
 
-PARTS_AT_ONCE = GROUPED * 10  # groups of hard teams
 FLOOD_WORDS = 4  # words of a block that is flooded at once
 
 
@@ -36,6 +35,4 @@ def memory_needed(size: int, agents: int) -> int:
     pairs = 4 * FLOOD_WORDS * (2 * cost_bits(size) + 24) * pair_words
     if agents == 2:
         return pairs
-    tables = 3 * agents * (agents - 1) // 2 * cells**2 * (teams_at_once(size, agents) + PARTS_AT_ONCE)
-    triples = 4 * 14 * cells * (cells + size + 1) ** 2
-    return pairs + tables + triples
+    return pairs + 3 * agents * (agents - 1) // 2 * cells**2 * teams_at_once(size, agents)

@@ -29,7 +29,6 @@ def teams(boards: Board, distance: jax.Array) -> Team:
     alone = alone.at[:, pairs[:, 0], pairs[:, 1]].set(solo[:, :, 0]).at[:, pairs[:, 1], pairs[:, 0]].set(solo[:, :, 1])
     single = distance_bytes(distance)
     return Team(
-        absent=jnp.zeros(boards.starts.shape[:2], bool),
         starts=cell_index(size, boards.starts),
         goals=cell_index(size, boards.goals),
         distance=single,

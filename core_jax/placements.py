@@ -1,5 +1,7 @@
 """Whole boards for any number of agents: holes drawn uniformly, starts and goals inside the components they leave."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 
@@ -55,6 +57,17 @@ def lots(bits: jax.Array) -> jax.Array:
     """
     count = bits.shape[0]
     return bits & ~jnp.uint32(_place_mask(count)) | jnp.arange(count, dtype=jnp.uint32)
+
+
+def scatter(drawn: jax.Array, order: jax.Array, cells: int, holes: jax.Array | int) -> tuple[jax.Array, jax.Array]:
+    """A map with `cells` distinct cells, free ones, and exactly `holes` holes, uniform among all ways to put them.
+
+    drawn: uint32 [n^2], `lots`; order: the same, sorted. Returns: free bool [n, n], cells int32 [cells, 2].
+    """
+    size = math.isqrt(drawn.shape[0])
+    places = lot_place(order[:cells], size * size)
+    free = (drawn <= order[cells - 1]) | (drawn > order[cells - 1 + holes])
+    return free.reshape(size, size), jnp.stack([places // size, places % size], axis=-1)
 
 
 def lot_place(lot: jax.Array, count: int) -> jax.Array:

@@ -48,7 +48,7 @@ class Found(enum.IntEnum):
 class Search:
     """A depth-first search: the path to the present node, and what failed.
 
-    objective, mode, bound, found: int32 []; moving: int32 [], plans without waits are not looked for below.
+    objective, mode, bound, found: int32 [].
     time, agent: int32 [], the next to choose a move. cells: int32 [T + 1, K] and parked: bool [T + 1, K] along the
     path; spent: int32 [T + 1]. choice: int8 [T, K], options; tried: int32 [T, K], the rank of the last option tried.
     keys: uint32 [memory, words] and budgets: int32 [memory], states that failed.
@@ -57,7 +57,6 @@ class Search:
     objective: jax.Array
     mode: jax.Array
     bound: jax.Array
-    moving: jax.Array
     found: jax.Array
     time: jax.Array
     agent: jax.Array
@@ -81,11 +80,11 @@ def root_bounds(team: Team) -> tuple[jax.Array, jax.Array]:
     return jnp.where(no_way, BIG, cost), jnp.where(no_way, BIG, jnp.max(makespan))
 
 
-def begin(horizon: int, memory: int, team: Team, objective: jax.Array, bound: jax.Array, moving: jax.Array) -> Search:
+def begin(horizon: int, memory: int, team: Team, objective: jax.Array, bound: jax.Array) -> Search:
     """A search that has yet to take its first step, for a plan of at most `horizon` steps, keeping `memory` failures.
 
-    objective: int32 [], Mode.COSTS or Mode.MAKESPAN. bound: int32 [], a lower bound of the optimum. moving: int32 [], a
-    lower bound of the sum of costs of plans without waits. A team with bound BIG has no plan: it is not searched.
+    objective: int32 [], Mode.COSTS or Mode.MAKESPAN. bound: int32 [], a lower bound of the optimum. A team with bound
+    BIG has no plan: it is not searched.
     """
     agents = len(team.goals)
     words = (agents + 1) // 2 + 1
@@ -93,14 +92,13 @@ def begin(horizon: int, memory: int, team: Team, objective: jax.Array, bound: ja
     found = jnp.where(home, Found.PLAN, jnp.where(bound >= BIG, Found.CUT, Found.SEARCHING))
     return Search(
         objective=objective,
-        mode=_first_mode(team, objective, bound, moving),
+        mode=_first_mode(team, objective, bound),
         bound=bound,
-        moving=moving,
         found=found.astype(jnp.int32),
         time=jnp.int32(0),
         agent=jnp.int32(0),
         cells=jnp.broadcast_to(team.starts, (horizon + 1, agents)).astype(jnp.int32),
-        parked=jnp.broadcast_to(team.absent, (horizon + 1, agents)),
+        parked=jnp.zeros((horizon + 1, agents), bool),
         spent=jnp.zeros(horizon + 1, jnp.int32),
         choice=jnp.zeros((horizon, agents), jnp.int8),
         tried=jnp.full((horizon, agents), -1, jnp.int32),
@@ -148,9 +146,7 @@ def advance(team: Team, search: Search) -> Search:
     tried = search.tried.at[at, agent].set(rank[option], mode="drop").at[fresh_time, next_agent].set(-1, mode="drop")
     # A bound is exhausted: plans with waits come after those without, then the next bound.
     next_bound = search.bound + (search.mode != Mode.MOVING)
-    next_mode = jnp.where(
-        search.mode == Mode.MOVING, Mode.COSTS, _first_mode(team, search.objective, next_bound, search.moving)
-    )
+    next_mode = jnp.where(search.mode == Mode.MOVING, Mode.COSTS, _first_mode(team, search.objective, next_bound))
     found = jnp.where(chosen & last & home, Found.PLAN, jnp.where(too_deep, Found.CUT, search.found))
     return dataclasses.replace(
         search,
@@ -167,9 +163,9 @@ def advance(team: Team, search: Search) -> Search:
     )
 
 
-def _first_mode(team: Team, objective: jax.Array, bound: jax.Array, moving: jax.Array) -> jax.Array:
+def _first_mode(team: Team, objective: jax.Array, bound: jax.Array) -> jax.Array:
     """Under a bound on the sum of costs plans without waits come first; all of them are even moves from the least."""
-    without = (objective == Mode.COSTS) & (bound >= moving) & ((bound - jnp.sum(_alone(team))) % 2 == 0)
+    without = (objective == Mode.COSTS) & ((bound - jnp.sum(_alone(team))) % 2 == 0)
     return jnp.where(without, Mode.MOVING, objective).astype(jnp.int32)
 
 
@@ -213,7 +209,6 @@ def _bounds(team: Team, mode, cells, parked, options, agent, choice) -> jax.Arra
     swap = (of(targets, first)[:, :, None] == of(cells, second)[:, None, None]) & (
         of(targets, second)[:, None, :] == of(cells, first)[:, None, None]
     )
-    swap &= (of(cells, first) != of(cells, second))[:, None, None]  # absent agents share a cell
     # Where one is parked for good, the other has its way around it.
     around = _look_up(team.alone, every[:, None, None], every[None, :, None], places[:, None, :])
     park = jnp.arange(OPTIONS) == PARK

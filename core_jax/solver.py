@@ -34,9 +34,9 @@ def solve(boards: Board, makespan_plans: bool = False, budget: int = BUDGET) -> 
 
     By shortest paths that never meet; what that leaves open by flood for two agents, by search for more.
 
-    Args: boards with leading axis B, any B >= 1; whether to give `makespan_moves`, too; budget, the steps of a search
-    for four or more agents, after which it stays undecided. Returns: `Labels` of numpy arrays with leading axis B.
-    Raises InputError where the agents are too many or the boards take too much memory.
+    Args: boards with leading axis B, any B >= 1; whether to give `makespan_moves`, too; budget, the conflicts of the
+    satisfiability solver for four or more agents, after which a board stays undecided. Returns: `Labels` of numpy
+    arrays with leading axis B. Raises InputError where the agents are too many or the boards take too much memory.
     """
     size, agents = boards.holes.shape[-1], boards.starts.shape[1]
     check_memory(size, agents)
@@ -47,6 +47,8 @@ def solve(boards: Board, makespan_plans: bool = False, budget: int = BUDGET) -> 
     open_rows = np.flatnonzero(~np.concatenate([part.proven for part in certified]))
     if not len(open_rows):
         return labels
+    # Boards of like costs side by side, as each word is flooded as far as its furthest.
+    open_rows = open_rows[np.argsort(labels.sum_of_costs[open_rows], kind="stable")]
     left = rows_of(boards, open_rows)
     if agents == 2:
         return with_rows(labels, open_rows, solve_by_flood(left, makespan_plans))

@@ -211,7 +211,7 @@ def _claim(out: Path, folder: Path, job: Job) -> None:
         if any(_read(record, Part).consumed for record in folder.glob("[0-9]*.json")):
             raise InputError(
                 f"{out}: an unfinished `lakewright {there.command}` is kept in {folder}, of another input or other "
-                f"options ({_difference(there, job)}); repeat that command, or remove the folder"
+                f"options ({difference(there, job)}); repeat that command, or remove the folder"
             )
     for file in folder.iterdir():
         file.unlink()
@@ -229,8 +229,9 @@ def _read(path: Path, kind: type[T]) -> T:
         raise InputError(f"{error}; or remove {path.parent} to start anew") from error
 
 
-def _difference(there: Job, here: Job) -> str:
-    old, new = (_flat(msgspec.to_builtins(job), "") for job in (there, here))
+def difference(there: msgspec.Struct, here: msgspec.Struct) -> str:
+    """The first field in which two structs that are not equal differ, for a message."""
+    old, new = (_flat(msgspec.to_builtins(struct), "") for struct in (there, here))
     name = next(name for name in old | new if old.get(name) != new.get(name))
     return f"{name[1:]} is {old.get(name)} there and {new.get(name)} here"
 

@@ -1,24 +1,20 @@
 """The command line: `lakewright COMMAND ...`."""
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-import jax
-
 from core_jax.errors import InputError
-from experiments import commands
+from experiments import commands, sweep_commands
+from experiments.programs import keep_programs
 
 # grpo.steps=10, or --grpo.steps=10: a setting of a run, wherever it stands on the line
 OVERRIDE = re.compile(r"^(--[a-z_]+(\.\w+)+|[a-z_]+(\.\w+)*)=")
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "jax"  # compiled programs
-
-
+SWEEP_STEPS = ("run", "status", "-h", "--help")
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -32,12 +28,11 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command: 0 done, 1 failed or rows left out, 2 bad input."""
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(CACHE))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    keep_programs()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     overrides = [argument for argument in arguments if OVERRIDE.match(argument)]
-    options = build_parser().parse_args([argument for argument in arguments if argument not in overrides])
+    words = [argument for argument in arguments if argument not in overrides]
+    options = build_parser().parse_args(_with_step(words))
     try:
         if overrides and options.command is not commands.run:
             raise InputError(f"{overrides[0]!r:.60}: only `lakewright run` takes settings; leave it out")
@@ -57,6 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _with_step(words: list[str]) -> list[str]:
+    """`sweep SPEC` is short for `sweep run SPEC`."""
+    short = words[:1] == ["sweep"] and words[1:2] and words[1] not in SWEEP_STEPS
+    return ["sweep", "run", *words[1:]] if short else words
+
+
 def build_parser() -> Parser:
     """All commands with their options."""
     parser = Parser(prog="lakewright", description="A policy that redesigns its own multi-agent FrozenLake boards.")
@@ -68,6 +69,7 @@ def build_parser() -> Parser:
     _report(add)
     _bench(add)
     _benchmark(add)
+    _sweep(add)
     return parser
 
 
@@ -147,6 +149,7 @@ def _report(add: argparse._SubParsersAction) -> None:
 def _bench(add: argparse._SubParsersAction) -> None:
     command = _command(add, "bench", commands.bench, "measure the lake on this machine", "lakewright bench --json")
     command.add_argument("--agents", type=int, choices=(2, 3, 5), help="only boards of so many agents (default all)")
+    command.add_argument("--sweeps", action="store_true", help="sweeps instead: workers, Ray, memory, tiny shards")
     _json(command)
 
 
@@ -160,6 +163,27 @@ def _benchmark(add: argparse._SubParsersAction) -> None:
     build.add_argument("--tier", choices=("paper", "hard"), default="paper", help="the paper's cells, or harder ones")
     build.add_argument("--seed", type=int, default=0, help="same seed, same boards (default 0)")
     _json(build)
+
+
+def _sweep(add: argparse._SubParsersAction) -> None:
+    example = "lakewright sweep spec.toml --out sweeps/a --workers 2"
+    function = sweep_commands.make
+    sweep = _command(
+        add, "sweep", function, "measure boards of a grid of cells: `sweep SPEC` is `sweep run SPEC`", example
+    )
+    steps = sweep.add_subparsers(title="steps", required=True, metavar="STEP")
+    run = _command(steps, "run", function, "make a sweep, or go on with it", example)
+    run.add_argument("spec", metavar="SPEC", type=Path, help="the axes and how many boards, .toml or .json")
+    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of the sweep")
+    run.add_argument("--backend", choices=sweep_commands.BACKENDS, default="local", help="who works (default local)")
+    run.add_argument("--workers", type=int, metavar="N", help="processes, one core each (default all cores)")
+    share = "make only each n-th shard from the i-th on, i < n, as a task of an array of jobs does"
+    run.add_argument("--shard", default="0/1", metavar="i/n", help=share)
+    _json(run)
+    example = "lakewright sweep status sweeps/a"
+    status = _command(steps, "status", sweep_commands.status, "tell how far a sweep is, while it is made", example)
+    status.add_argument("folder", metavar="DIR", type=Path, help="the folder of the sweep")
+    _json(status)
 
 
 def _command(add: argparse._SubParsersAction, name: str, function, what: str, example: str) -> argparse.ArgumentParser:

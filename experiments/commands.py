@@ -48,7 +48,7 @@ def generate(options: argparse.Namespace) -> int:
         beside(options.out).unlink(missing_ok=True)  # that of another file is worse than none
         parts.assemble(lambda: write_atomically(beside(options.out), text))
     seconds = time.monotonic() - begun
-    _tell(options, {"boards": options.count, "seconds": round(seconds, 3), "out": str(options.out)})
+    tell(options, {"boards": options.count, "seconds": round(seconds, 3), "out": str(options.out)})
     return 0
 
 
@@ -131,7 +131,13 @@ def report(options: argparse.Namespace) -> int:
 
 
 def bench(options: argparse.Namespace) -> int:
-    """Measures the lake on this machine."""
+    """Measures the lake, or sweeps, on this machine."""
+    if options.sweeps:
+        from experiments.bench import sweeps
+
+        measured = sweeps.measure()
+        print(msgspec.json.encode(measured).decode() if options.json else sweeps.table(measured))
+        return 0
     from experiments.bench.lake import measure
     from experiments.bench.measurement import table
 
@@ -147,7 +153,7 @@ def benchmark_build(options: argparse.Namespace) -> int:
 
     with progress("benchmark", TIERS[options.tier].count, "boards") as bar:
         manifest = build(options.out, options.tier, options.seed, bar.update)
-    _tell(options, {"boards": manifest.boards, "moved": len(manifest.moved), "out": str(options.out)})
+    tell(options, {"boards": manifest.boards, "moved": len(manifest.moved), "out": str(options.out)})
     return 0
 
 
@@ -203,7 +209,7 @@ def _tell_bad_row(told: str) -> None:
 def _told(options: argparse.Namespace, parts: Parts, *counts: str) -> int:
     """Tells the result; the exit code is 1 where rows were left out."""
     result = {name: parts.tally[name] for name in (*counts, "bad_rows")}
-    _tell(options, {**result, "out": str(options.out)})
+    tell(options, {**result, "out": str(options.out)})
     return 1 if result["bad_rows"] else 0
 
 
@@ -219,7 +225,8 @@ def _prepare_training() -> None:
     logging.disable_progress_bar()
 
 
-def _tell(options: argparse.Namespace, result: dict[str, Any]) -> None:
+def tell(options: argparse.Namespace, result: dict[str, Any]) -> None:
+    """Prints a command's result: as JSON where asked for, else to a person who watches."""
     if options.json:
         print(msgspec.json.encode(result).decode())
     elif sys.stderr.isatty():

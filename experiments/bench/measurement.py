@@ -1,6 +1,6 @@
 """What a benchmark found, for programs and, as Markdown, for people."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -82,9 +82,7 @@ def table(bench: Bench) -> str:
 def _tables(bench: Bench) -> Iterator[str]:
     head: tuple[str, ...]
     head = "work", "agents", "size", "solver", "a second", "range", "one core", "x fastest peer", "undecided"
-    yield from _markdown(
-        (*head, "decided by", "differing", "compile s"), [_measured(row) for row in bench.measurements]
-    )
+    yield from markdown((*head, "decided by", "differing", "compile s"), [_measured(row) for row in bench.measurements])
     yield ""
     yield "Copies: " + ", ".join(f"{name} {value:,.0f} GB/s" for name, value in bench.copies.items())
     yield ""
@@ -97,7 +95,7 @@ def _tables(bench: Bench) -> Iterator[str]:
         )
         for row in bench.flood_limits
     ]
-    yield from _markdown(("flood", "layers", "bytes a board", "memory allows", "cache allows", "reached"), limits)
+    yield from markdown(("flood", "layers", "bytes a board", "memory allows", "cache allows", "reached"), limits)
 
 
 def _measured(row: Measurement) -> tuple[str, ...]:
@@ -119,7 +117,8 @@ def _measured(row: Measurement) -> tuple[str, ...]:
     )
 
 
-def _markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+def markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """The lines of a table."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for line in (head, tuple("-" * width for width in widths), *rows):
         yield "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |"

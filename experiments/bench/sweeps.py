@@ -1,0 +1,183 @@
+"""What a sweep costs beside the solver, what workers and Ray make of it, what it takes of memory, and what tiny shards.
+
+lakewright bench --sweeps
+
+Rates of several workers are of the time when all of them were at work: what starting and compiling take is apart.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from core_jax.parallel import cores
+from core_jax.solver import solve
+from experiments.bench.measurement import markdown
+from experiments.sweep.executors import Executor, Local, Ray
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.shards import Record, draw_boards, make_shard
+from experiments.sweep.spec import SweepSpec
+from experiments.sweep.sweeping import sweep
+
+HOLE_RATIO = 0.3
+CASES = ((5, 2, 1 << 14), (8, 2, 1 << 14), (10, 2, 1 << 14), (8, 3, 1 << 10))  # size, agents, boards of a shard
+ROUNDS, COLD = 8, 3  # shards of a case, and how many of them still compile
+SHARDS = 48  # of the sweeps that workers make
+LONG = 160  # of the sweep whose memory is watched
+TINY, TINY_SHARDS = 16, 3000  # boards of a tiny shard, and how many such shards
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """Boards a second in one process of one core: of `solve` alone, and of whole shards, drawn, measured, written.
+
+    share: the second over the first, the median of shards that were made and solved in turn; cpu_share: the same of
+    processor seconds, which other work on the machine disturbs less.
+    """
+
+    size: int
+    agents: int
+    solver: float
+    shards: float
+    share: float
+    cpu_share: float
+
+
+class SweepBench(msgspec.Struct, frozen=True):
+    """Rates in boards a second, memory in MiB; but for `beside`, of 5x5 boards of two agents.
+
+    local: by workers. ray: with a worker a core, None where it is not installed. first_memory, last_memory: of the
+    largest worker when a tenth of `watched` boards was made, and at the end. tiny_shards: shards of a few boards a
+    second, one worker; tiny_status, tiny_resume: seconds that `status`, and finding that nothing is left to do, take
+    with so many.
+    """
+
+    cores: int
+    beside: list[Beside]
+    local: dict[int, float]
+    ray: float | None
+    watched: int
+    first_memory: float
+    last_memory: float
+    tiny: int
+    tiny_shards: float
+    tiny_status: float
+    tiny_resume: float
+
+
+def measure() -> SweepBench:
+    """Runs all of it, in folders that are removed."""
+    beside = [found for case in CASES for found in Local(1).map(beside_solver, [case])]
+    local = {workers: rate(Local(workers), workers) for workers in sorted({1, 2, cores()})}
+    ray = rate(Ray(cores()), cores()) if find_spec("ray") else None
+    return SweepBench(cores(), beside, local, ray, LONG * CASES[0][2], *memory(), TINY_SHARDS, *tiny())
+
+
+def beside_solver(case: tuple[int, int, int]) -> Beside:
+    """Makes shards here and solves their boards, in turn."""
+    size, agents, count = case
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for shard in spec_of(size, agents, count, ROUNDS).shards():
+            boards = draw_boards(shard)
+            begun = _now()
+            solve(boards)
+            solved = _now()
+            make_shard(Path(folder), (), shard)
+            found.append([(b - a, c - b) for a, b, c in zip(begun, solved, _now(), strict=True)])
+    wall, cpu = zip(*found[COLD:], strict=True)
+    solver, shards = (count / statistics.median(seconds) for seconds in zip(*wall, strict=True))
+    share, cpu_share = (statistics.median(alone / whole for alone, whole in clock) for clock in (wall, cpu))
+    return Beside(size, agents, solver, shards, share, cpu_share)
+
+
+def _now() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
+
+
+def rate(executor: Executor, workers: int) -> float:
+    """Boards a second of a sweep, while all of so many workers were at work."""
+    with tempfile.TemporaryDirectory() as folder:
+        spec = spec_of(*CASES[0], SHARDS)
+        records = [shard.record for shard in sweep(spec, executor, Path(folder) / "sweep")]
+    return steady_rate(records, workers)
+
+
+def steady_rate(records: Iterable[Record], workers: int) -> float:
+    """Boards a second from when each worker had finished one shard until the first had none left."""
+    spans = sorted((record.finished - record.seconds, record.finished, record.count) for record in records)
+    begin = max(end for _, end, _ in spans[:workers])
+    end = sorted(end for _, end, _ in spans)[-workers]
+    made = sum(count * max(min(last, end) - max(first, begin), 0) / (last - first) for first, last, count in spans)
+    return made / (end - begin)
+
+
+def memory() -> tuple[float, float]:
+    """MiB of the largest worker of a long sweep when a tenth of it was made, and at its end."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in sweep(spec_of(*CASES[0], LONG), Local(), Path(folder) / "sweep"):
+            children = psutil.Process().children()
+            found.append(max(child.memory_info().rss for child in children) / 2**20)
+    return found[LONG // 10], found[-1]
+
+
+def tiny() -> tuple[float, float, float]:
+    """Shards of TINY boards a second, and the seconds that `status` and a run with nothing to do take with them."""
+    spec = spec_of(3, 2, TINY, TINY_SHARDS)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "sweep"
+        records = [shard.record for shard in sweep(spec, Local(1), out)]
+        begun = time.perf_counter()
+        SweepFolder(out).status()
+        seen = time.perf_counter()
+        for _ in sweep(spec, Local(1), out):
+            pass
+        return steady_rate(records, 1) / TINY, seen - begun, time.perf_counter() - seen
+
+
+def table(found: SweepBench) -> str:
+    """The benchmark as Markdown."""
+    one = found.local[1]
+    rows = [
+        (f"local, {n} workers", f"{rate:,.0f} boards/s", f"{rate / one:.2f} times one")
+        for n, rate in found.local.items()
+    ]
+    rows += [
+        ("Ray", *_against_local(found)),
+        (
+            f"memory of a worker, {found.watched:,} boards",
+            f"{found.last_memory:,.0f} MiB",
+            f"{found.last_memory - found.first_memory:+,.0f} MiB since a tenth of them",
+        ),
+        (f"shards of {TINY} boards", f"{found.tiny_shards:,.0f} shards/s", ""),
+        (f"status of {found.tiny:,} shards", f"{found.tiny_status:.2f} s", ""),
+        (f"nothing to do, {found.tiny:,} shards", f"{found.tiny_resume:.2f} s", ""),
+    ]
+    beside = [
+        (
+            f"{case.size}x{case.size}, {case.agents} agents",
+            f"{case.solver:,.0f} boards/s",
+            f"{case.shards:,.0f} boards/s",
+            f"{case.share:.0%}",
+            f"{case.cpu_share:.0%}",
+        )
+        for case in found.beside
+    ]
+    head = "one core", "solver alone", "end to end", "share", "share of processor time"
+    return "\n".join([*markdown(head, beside), "", *markdown(("5x5, 2 agents", "found", "beside"), rows)])
+
+
+def _against_local(found: SweepBench) -> tuple[str, str]:
+    if found.ray is None:
+        return "not installed: pip install lakewright[cluster]", ""
+    return f"{found.ray:,.0f} boards/s", f"{found.ray / found.local[found.cores]:.0%} of local, {found.cores} workers"
+
+
+def spec_of(size: int, agents: int, shard: int, shards: int) -> SweepSpec:
+    """A sweep of one cell."""
+    return SweepSpec((size,), (agents,), (HOLE_RATIO,), boards=shards * shard, shard=shard)

@@ -1,0 +1,117 @@
+"""A shard of a sweep: its boards drawn, labelled, measured and written as columns."""
+
+import os
+import socket
+import time
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core_jax import statistics
+from core_jax.draws import draw_free
+from core_jax.errors import InputError
+from core_jax.files import replacing, write_atomically
+from core_jax.generator import Acceptance, check_reachable, generate
+from core_jax.solver import solve
+from core_jax.types import Board, Labels
+from experiments.sweep.spec import Cell, Shard, shard_name
+
+KEYS = ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index"]
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """SHARD.json, beside a shard's file and written after it: what makes the shard count.
+
+    seconds: that it took; finished: when, in seconds since 1970. bytes: of its file. acceptance: of strata.
+    """
+
+    cell: str
+    first: int
+    count: int
+    seconds: float
+    finished: float
+    bytes: int
+    acceptance: list[Acceptance] = []
+
+    @property
+    def name(self) -> str:
+        """Of its files, without their endings."""
+        return shard_name(self.cell, self.first, self.count)
+
+
+def make_shard(folder: Path, columns: tuple[str, ...], shard: Shard) -> Record:
+    """Makes a shard's file and its record in `folder`. Its data depend on the shard alone."""
+    begun = time.monotonic()
+    boards, labels, acceptance = draw(shard)
+    table = table_of(shard, statistics.features(boards, labels), columns)
+    written = _write(folder / f"{shard.name}.parquet", table)
+    seconds = time.monotonic() - begun
+    record = Record(shard.cell.name, shard.first, shard.count, seconds, time.time(), written, acceptance)
+    write_atomically(folder / f"{shard.name}.json", msgspec.json.encode(record), writer())
+    return record
+
+
+def draw(shard: Shard) -> tuple[Board, Labels, list[Acceptance]]:
+    """The boards of a shard and their labels, with leading axis `count`, and how those of strata came about."""
+    cell = shard.cell
+    if cell.wait_ratio is None:
+        boards = draw_boards(shard)
+        return boards, solve(boards), []
+    batch = generate(cell.config, cell.seed, shard.count, first=shard.first)[cell.size]
+    return batch.boards, batch.labels, list(batch.acceptance)
+
+
+def draw_boards(shard: Shard) -> Board:
+    """The boards of a shard of free draws."""
+    cell = shard.cell
+    return draw_free(cell.size, cell.agents, cell.holes, cell.seed, shard.first, shard.count)
+
+
+def table_of(shard: Shard, measured: dict[str, np.ndarray], columns: tuple[str, ...] = ()) -> pa.Table:
+    """A row a board: its cell, its index, and `columns` of what was measured, or all."""
+    cell, count = shard.cell, shard.count
+    of_cell = {
+        "cell": pa.DictionaryArray.from_arrays(np.zeros(count, np.int8), [cell.name]),
+        "size": pa.array(np.full(count, cell.size, np.int8)),
+        "agents": pa.array(np.full(count, cell.agents, np.int8)),
+        "hole_ratio": pa.array(np.full(count, cell.hole_ratio)),
+        "wait_ratio": pa.repeat(pa.scalar(cell.wait_ratio, pa.float64()), count),
+        "index": pa.array(np.arange(shard.first, shard.first + count)),
+    }
+    found = statistics.table(measured)
+    found = found.select(columns or found.column_names)
+    fields = [pa.field(name, array.type) for name, array in of_cell.items()]
+    return pa.table([*of_cell.values(), *found.columns], schema=pa.schema([*fields, *found.schema]))
+
+
+def check_cell(cell: Cell) -> None:
+    """Raises InputError, naming the cell, where its strata are too rare to be drawn."""
+    try:
+        check_reachable(cell.config, cell.seed)
+    except InputError as error:
+        raise InputError(f"cell {cell.name} is empty: {error}") from error
+
+
+def _write(path: Path, table: pa.Table) -> int:
+    """The bytes written: they are on the disk before the file has its name."""
+    with replacing(path, writer()) as beside:
+        with beside.open("wb") as sink:
+            pq.write_table(
+                table,
+                sink,
+                compression="zstd",
+                # Of what nobody looks up by value, and of numbers that never come twice, they cost a third of the time.
+                write_statistics=KEYS,
+                use_dictionary=[name for name in table.column_names if name != "index"],
+                column_encoding={"index": "DELTA_BINARY_PACKED"},
+            )
+            sink.flush()
+            os.fsync(sink.fileno())
+        return beside.stat().st_size
+
+
+def writer() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}."

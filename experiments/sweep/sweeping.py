@@ -1,0 +1,73 @@
+"""Makes the shards of a sweep that are not there yet.
+
+for shard in sweep(spec, Local(workers=2), Path("sweeps/a")):
+    shard.read()  # the table of its boards
+"""
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core_jax.errors import InputError
+from experiments.sweep.executors import Executor
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.shards import Record, check_cell, make_shard
+from experiments.sweep.spec import Cell, Shard, SweepSpec
+
+WHOLE = (0, 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """A shard on disk. path: of its Parquet file. new: whether it was made just now."""
+
+    path: Path
+    record: Record
+    new: bool
+
+    def read(self) -> pa.Table:
+        """Its boards, a row each."""
+        return pq.read_table(self.path, partitioning=None)
+
+
+def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int] = WHOLE) -> Iterator[Finished]:
+    """Yields every shard of a sweep once it is in the folder `out`: first those that were there, then new ones.
+
+    share: (i, n) for only each n-th shard from the i-th on, so that n processes can work at one folder. Stopped at any
+    time and called again, it goes on. Raises InputError where `out` holds another sweep or a stratum is too rare.
+    """
+    folder = SweepFolder(out)
+    with folder.working(spec, shared=share != WHOLE):
+        mine = spec.shards()[share[0] :: share[1]]
+        finished = folder.finished()
+        for shard in mine:
+            if shard.name in finished:
+                yield Finished(folder.shards / f"{shard.name}.parquet", folder.record(shard.name), new=False)
+        left = [shard for shard in mine if shard.name not in finished]
+        # Strata first: one that cannot be drawn is told before much is made.
+        strata = [shard.cell for shard in left if shard.first == 0 and shard.cell.wait_ratio is not None]
+        work = functools.partial(_work, folder.shards, spec.columns)
+        with contextlib.closing(executor.map(work, [*strata, *left])) as records:
+            for record in records:
+                if record is not None:
+                    yield Finished(folder.shards / f"{record.name}.parquet", record, new=True)
+
+
+def _work(folder: Path, columns: tuple[str, ...], item: Cell | Shard) -> Record | None:
+    if isinstance(item, Shard):
+        return make_shard(folder, columns, item)
+    check_cell(item)
+    return None
+
+
+def share_of(text: str) -> tuple[int, int]:
+    """The share `i/n` of a command line. Raises InputError where it is none."""
+    place, slash, count = text.partition("/")
+    if not (slash and place.isdecimal() and count.isdecimal() and int(place) < int(count)):
+        raise InputError(f"--shard is {text!r:.60}; write i/n with 0 <= i < n, such as 0/100")
+    return int(place), int(count)

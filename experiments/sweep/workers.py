@@ -1,0 +1,15 @@
+"""A process that makes shards."""
+
+import os
+
+import jax
+
+from experiments.programs import keep_programs
+
+
+def prepare() -> None:
+    """Keeps this process to one core and, unless told otherwise, to the CPU; before JAX computes anything."""
+    os.environ["NPROC"] = "1"
+    if "JAX_PLATFORMS" not in os.environ:
+        jax.config.update("jax_platforms", "cpu")
+    keep_programs()
