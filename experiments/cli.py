@@ -36,9 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     overrides = [argument for argument in arguments if OVERRIDE.match(argument)]
     words = [argument for argument in arguments if argument not in overrides]
-    if words[:1] == ["sweep"] and words[1:2] and words[1] not in SWEEP_STEPS:
-        words.insert(1, "run")
-    options = build_parser().parse_args(words)
+    options = build_parser().parse_args(_with_step(words))
     try:
         if overrides and options.command not in TAKE_SETTINGS:
             raise InputError(
@@ -58,6 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("lakewright: interrupted; what was finished is kept, the same command goes on", file=sys.stderr)
         return INTERRUPTED
+
+
+def _with_step(words: list[str]) -> list[str]:
+    """`sweep SPEC` is short for `sweep run SPEC`."""
+    short = words[:1] == ["sweep"] and words[1:2] and words[1] not in SWEEP_STEPS
+    return ["sweep", "run", *words[1:]] if short else words
 
 
 def build_parser() -> Parser:
@@ -275,6 +279,10 @@ def _sweep(add: argparse._SubParsersAction) -> None:
     status = _command(steps, "status", sweep_commands.status, "tell how far a sweep is, while it is made", example)
     status.add_argument("folder", metavar="DIR", type=Path, help="the folder of the sweep")
     _json(status)
+    example = "lakewright sweep plot sweeps/a"
+    plot = _command(steps, "plot", sweep_commands.plot, "sum up the cells of a sweep and draw its pictures", example)
+    plot.add_argument("folder", metavar="DIR", type=Path, help="the folder of the sweep")
+    _json(plot)
 
 
 def _command(add: argparse._SubParsersAction, name: str, function, what: str, example: str) -> argparse.ArgumentParser:

@@ -285,6 +285,13 @@ def test_two_processes_make_one_sweep_only_as_shares(tmp_path, capsys, here, spe
         assert tell(capsys, "sweep", spec_file, "--out", out, "--shard", "0/2")[0] == 0
 
 
+@pytest.mark.parametrize("step", [(), ("run",), ("status",)])
+def test_every_step_has_help_with_an_example(capsys, step):
+    code, out, told = tell(capsys, "sweep", *step, "--help")
+    assert (code, told) == (0, [])
+    assert "example: lakewright sweep" in out
+
+
 def test_a_process_is_kept_to_one_core_by_what_xla_heeds(monkeypatch):
     monkeypatch.setenv("NPROC", "1")
     assert cores() == 1
