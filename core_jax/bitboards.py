@@ -98,7 +98,8 @@ def by_word(field: jax.Array) -> jax.Array:
 
 def count_cells(cells: jax.Array) -> jax.Array:
     """How many cells are set on each board: uint32 [..., N, W] to int32 [..., 32 W], N at most 510."""
-    return sum(_count_bytes(part) for part in jnp.array_split(cells, 2, axis=-2))
+    upper, lower = jnp.array_split(cells, 2, axis=-2)
+    return _count_bytes(upper) + _count_bytes(lower)
 
 
 def count_sets(sets: dict[str, jax.Array]) -> dict[str, jax.Array]:

@@ -67,7 +67,7 @@ MEASURED = (
 def features(boards: Board, labels: Labels) -> dict[str, np.ndarray]:
     """The statistics of B boards of one size and number of agents: for each of COLUMNS an array [B].
 
-    Numbers are -1 where COLUMNS says that there is none, and wait_required is False.
+    Whole numbers, and wait_required, 0 or 1, are -1 where COLUMNS says that there is none.
     """
     # Boards of like distances side by side, as each block walks as far as its furthest.
     order = np.argsort(np.asarray(labels.makespan), kind="stable")
@@ -88,11 +88,8 @@ def features(boards: Board, labels: Labels) -> dict[str, np.ndarray]:
 
 def table(statistics: dict[str, np.ndarray]) -> pa.Table:
     """Statistics as of `features`, or some of them, as a table: what a board does not have is null."""
-    known = {"wait_required": statistics["status"] == STATUS_NAMES[0]} if "wait_required" in statistics else {}
-    return pa.table(
-        [_column(name, values, known.get(name)) for name, values in statistics.items()],
-        schema=pa.schema([SCHEMA.field(name) for name in statistics]),
-    )
+    columns = [_column(values, SCHEMA.field(name).type) for name, values in statistics.items()]
+    return pa.table(columns, schema=pa.schema([SCHEMA.field(name) for name in statistics]))
 
 
 @jax.jit
@@ -114,8 +111,8 @@ def _cells(size: int, cells: jax.Array) -> jax.Array:
 def _of_labels(labels: Labels) -> dict[str, np.ndarray]:
     moves, solvable = np.asarray(labels.moves), np.asarray(labels.solvable)
 
-    def known(steps: np.ndarray) -> np.ndarray:
-        return np.where(solvable, steps, NONE)
+    def known(values: np.ndarray) -> np.ndarray:
+        return np.where(solvable, values, NONE)
 
     return {
         # As objects: strings of fixed width take Arrow five times as long.
@@ -123,7 +120,7 @@ def _of_labels(labels: Labels) -> dict[str, np.ndarray]:
         "certificate": np.array(CERTIFICATE_NAMES, object)[np.asarray(labels.certificate)],
         "makespan": np.asarray(labels.makespan),
         "sum_of_costs": np.asarray(labels.sum_of_costs),
-        "wait_required": np.asarray(labels.wait_required),
+        "wait_required": known(np.asarray(labels.wait_required)),
         "plan_length": known((moves != PAD).any(axis=1).sum(axis=1, dtype=np.int16)),
         "plan_waits": known((moves == WAIT).sum(axis=(1, 2), dtype=np.int16)),
     }
@@ -133,8 +130,7 @@ def _gap(optimum: np.ndarray, bound: np.ndarray) -> np.ndarray:
     return np.where(optimum == NONE, NONE, optimum - bound)
 
 
-def _column(name: str, values: np.ndarray, known: np.ndarray | None) -> pa.Array:
-    kind = SCHEMA.field(name).type
-    if pa.types.is_integer(kind):
-        known = values != NONE
-    return pa.array(values, kind, mask=None if known is None else ~known)
+def _column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_string(kind) or pa.types.is_floating(kind):
+        return pa.array(values, kind)
+    return pa.array(values.astype(kind.to_pandas_dtype()), kind, mask=values == NONE)
