@@ -142,9 +142,8 @@ class Ray:
 
     def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:
         """As `Executor.map`. Raises InputError where Ray is not installed."""
-        with _cluster(self._workers) as ray:
+        with _cluster(self._workers) as (ray, at_once):
             call = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(_call)
-            at_once = self._workers or 2 * int(ray.cluster_resources()["CPU"])
             waiting = iter(items)
             running = [call.remote(function, item) for item in itertools.islice(waiting, at_once)]
             try:
@@ -167,26 +166,27 @@ def _call(function: Callable[[A], R], item: A) -> R:
 
 
 @contextlib.contextmanager
-def _cluster(workers: int | None) -> Iterator[Any]:
-    """Yields Ray, connected; where it was not before, it is not afterwards."""
+def _cluster(workers: int | None) -> Iterator[tuple[Any, int]]:
+    """Yields Ray, connected for the time being if it was not before, and how many tasks it is given at once."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
     except ImportError as error:
         raise InputError("Ray is not installed; pip install lakewright[cluster], or choose --backend local") from error
-    if ray.is_initialized():
-        yield ray
-        return
-    here: dict[str, Any] = (
-        {} if "RAY_ADDRESS" in os.environ else {"num_cpus": workers or cores(), "include_dashboard": False}
-    )
-    with warnings.catch_warnings():  # it forks to execute another program at once, which JAX takes for a danger
-        warnings.simplefilter("ignore", RuntimeWarning)
-        ray.init(logging_level=logging.ERROR, **here)
+    connected = ray.is_initialized()
+    of_its_own = not connected and "RAY_ADDRESS" not in os.environ
+    if not connected:
+        here: dict[str, Any] = {"num_cpus": workers or cores(), "include_dashboard": False} if of_its_own else {}
+        with warnings.catch_warnings():  # it forks to execute another program at once, which JAX takes for a danger
+            warnings.simplefilter("ignore", RuntimeWarning)
+            ray.init(logging_level=logging.ERROR, **here)
     try:
-        yield ray
+        # As many again wait at the workers, so that none is idle between two.
+        waiting = 2 * int(ray.cluster_resources()["CPU"])
+        yield ray, waiting if of_its_own else workers or waiting
     finally:
-        ray.shutdown()
+        if not connected:
+            ray.shutdown()
 
 
 BACKENDS: dict[str, type[Local] | type[Ray]] = {"local": Local, "ray": Ray}

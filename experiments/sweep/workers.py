@@ -1,5 +1,6 @@
 """A process that makes shards."""
 
+import functools
 import os
 
 import jax
@@ -7,6 +8,7 @@ import jax
 from experiments.libraries import keep_compiled_programs
 
 
+@functools.cache
 def prepare() -> None:
     """Keeps this process to one core and, unless told otherwise, to the CPU; before JAX computes anything."""
     os.environ["NPROC"] = "1"
