@@ -56,7 +56,7 @@ class Flood:
 
         Costs above `most` are not looked for.
         """
-        tables = {(): np.zeros(1, np.int32)}
+        tables: dict[Members, np.ndarray] = {(): np.zeros(1, np.int32)}
         for count in range(1, len(self._everyone) + 1):
             for members in itertools.combinations(self._everyone, count):
                 tables[members] = self._flooded(members, self._seeds(tables, members), count, waits, most)
@@ -83,8 +83,8 @@ class Flood:
         Of everyone no more is looked at than what costs no more than the starts.
         """
         costs = np.full(math.prod(self._shape(members)), -1, np.int32)
-        start = self._number(members, self._starts[None, list(members)]) if members == self._everyone else []
-        while seeds and not (costs[start] >= 0).any():
+        until = self._starts[None] if members == self._everyone else np.zeros((0, len(members)), int)
+        while seeds and not (costs[self._number(members, until)] >= 0).any():
             cost = min(seeds)
             if most is not None and cost > most:
                 break
