@@ -83,10 +83,8 @@ class Flood:
         Of everyone no more is looked at than what costs no more than the starts.
         """
         costs = np.full(math.prod(self._shape(members)), -1, np.int32)
-        start = np.zeros(0, int)
-        if members == self._everyone:
-            start = self._number(members, self._starts[None])
-        while seeds and not (costs[start] >= 0).any():
+        until = self._starts[None] if members == self._everyone else np.zeros((0, len(members)), int)
+        while seeds and not (costs[self._number(members, until)] >= 0).any():
             cost = min(seeds)
             if most is not None and cost > most:
                 break

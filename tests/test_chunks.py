@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import msgspec
@@ -18,9 +19,11 @@ from samples import SMALL, SMALL_COUNT, SMALL_SEED, small_rows, surroundings, un
 from test_cli import APART, tell, verdicts
 
 from core_jax import labelling
-from core_jax.formats import Chunk, Row, read_all, write_rows
+from core_jax.formats import Chunk, read_all, write_rows
 from core_jax.manifest import Manifest, content_hash, versions
-from experiments.chunks import MOST_ROWS, ROWS_A_KIND, SOME_ROWS, Pace
+from core_jax.row import SCHEMA, Row
+from experiments import chunks
+from experiments.chunks import MOST_ROWS, ROWS_A_KIND, SOME_ROWS, Pace, job_of, parts_of, work_in_parts
 
 COMMANDS = ("solve", "verify", "generate")
 
@@ -257,7 +260,7 @@ def test_a_generated_file_has_a_manifest_of_what_it_was_made_from(tmp_path, caps
     manifest = msgspec.json.decode(written, type=Manifest, strict=True)
     assert (manifest.config, manifest.seed, manifest.count) == (SMALL, SMALL_SEED, SMALL_COUNT)
     assert (manifest.versions, manifest.config_hash) == (versions(), content_hash(SMALL))
-    assert set(manifest.versions) == {"lakewright", "jax", "jaxlib", "numpy", "python"}
+    assert set(manifest.versions) == {"lakewright", "jax", "jaxlib", "numpy", "python", "python-sat"}
     assert "threefry" in manifest.prng
     waiting = sum(row.wait_required for row in small_rows())
     met = {stratum.wait: stratum.met for stratum in manifest.acceptance}
@@ -267,6 +270,28 @@ def test_a_generated_file_has_a_manifest_of_what_it_was_made_from(tmp_path, caps
 def test_the_hash_of_a_config_is_that_of_its_content():
     assert content_hash({"b": 1, "a": {10: 1, 9: 2}}) == content_hash({"a": {9: 2, 10: 1}, "b": 1})
     assert content_hash({"a": 1}) != content_hash({"a": 2})
+
+
+@pytest.mark.parametrize("form", [".jsonl", ".parquet"])
+def test_a_file_five_times_as_long_takes_no_more_memory(tmp_path, form, monkeypatch):
+    for name in ("SOME_ROWS", "ROWS_A_KIND"):  # parts do not grow either
+        monkeypatch.setattr(chunks, name, 512)
+    few, many = (most_memory(tmp_path / f"{count}{form}", count) for count in (2048, 10240))
+    assert many < 1.2 * few, f"{few} bytes, then {many}"
+
+
+def most_memory(path: Path, count: int) -> int:
+    """Bytes that Python has at most while every row of a file goes into another one."""
+    write_rows(path, (APART for _ in range(count)))
+    out = path.with_stem("out")
+    tracemalloc.start()
+    with parts_of(out, job_of("copy", {"input": path}, {}), SCHEMA) as parts:
+        work_in_parts(path, parts, lambda row: None, lambda rows: (rows, {"rows": len(rows)}), print)
+        parts.assemble()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert parts.tally["rows"] == count
+    return most
 
 
 def test_parts_grow_while_they_are_quick_and_by_the_kinds_of_boards_in_them():

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 import pyarrow.dataset as ds
-from experiments.programs import keep_programs
 
+from experiments.libraries import keep_compiled_programs
 from experiments.sweep.executors import Here
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.spec import SweepSpec, read_spec
@@ -34,7 +34,7 @@ def small(plan: SweepSpec) -> SweepSpec:
 
 def main(out: Path) -> None:
     """Makes all shares, and checks what is there."""
-    keep_programs()
+    keep_compiled_programs()
     plan = read_spec(PLAN)
     spec = small(plan)
     assert len(spec.shards()) == len(plan.shards())
