@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import msgspec
@@ -136,7 +137,7 @@ def quantiles(values: np.ndarray, counts: np.ndarray, levels: Iterable[float] = 
 def _counted(files: list[Path], folder: Path, memory: str) -> tuple[dict[str, dict[str, tuple[int, int]]], pa.Table]:
     """Of each cell and event how many boards it happens on and of how many, and the table of values."""
     settings = {"memory_limit": memory, "temp_directory": str(folder / ".duckdb"), "preserve_insertion_order": "false"}
-    with duckdb.connect(":memory:", config=settings) as database:
+    with duckdb.connect(":memory:", config=dict[str, Any](settings)) as database:
         database.read_parquet([str(file) for file in files]).create_view("boards")
         there = {name for name, *_ in database.sql("DESCRIBE boards").fetchall()}
         asked = {name: sql for name, sql in EVENTS.items() if _columns(sql) <= there}

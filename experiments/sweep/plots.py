@@ -147,9 +147,11 @@ def _optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
 
 def _predictors(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
     """How well each statistic tells boards with a forced wait from others, on the largest boards of two agents."""
-    known = ("makespan_bound", "cost_bound", "manhattan", "vertex_conflicts", "target_conflicts", "swap_conflicts")
-    known += ("cardinal_conflicts", "path_overlap", "mdd_nodes", "mdd_overlap", "components", "largest_component")
-    known += ("branching", "dead_ends", "corridors", "bottlenecks")
+    known = (
+        *("makespan_bound", "cost_bound", "manhattan", "vertex_conflicts", "target_conflicts", "swap_conflicts"),
+        *("cardinal_conflicts", "path_overlap", "mdd_nodes", "mdd_overlap", "components", "largest_component"),
+        *("branching", "dead_ends", "corridors", "bottlenecks"),
+    )
     (kind, group), *_ = _by_kind(cells)
     size, row = _by_size(group)[-1]
     row = [cell for cell in row if cell.rates.get("wait_required") and cell.rates["wait_required"].count >= FEWEST]
