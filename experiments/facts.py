@@ -105,6 +105,7 @@ def _hyperparameters(settings: RunSettings) -> dict[str, float | str]:
         f"{name}.{field}": value
         for name, part in parts.items()
         for field, value in msgspec.structs.asdict(part).items()
+        if type(value) in (int, float, str)  # what is left at its default, or describes the host, tells nothing
     }
 
 

@@ -94,13 +94,13 @@ def train_grpo(
     length = codec.answer_length(horizon, agents)
     rollouts = Rollouts(
         take,
-        numbers,
         tokenizer,
         reward,
         group=settings.group,
         oversample=settings.oversample,
         horizon=horizon,
         temperature=settings.temperature,
+        numbers=numbers,
         on_groups=on_groups,
         codec=codec,
     )

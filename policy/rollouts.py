@@ -6,6 +6,7 @@ answers and takes prompts and answers that it returns: so boards are chosen here
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -144,7 +145,6 @@ class Rollouts:
     def __init__(
         self,
         take: Callable[[int], list[Task]],
-        numbers: Iterator[int],
         tokenizer: PreTrainedTokenizerFast,
         reward: RewardSettings,
         *,
@@ -152,13 +152,14 @@ class Rollouts:
         oversample: int,
         horizon: int,
         temperature: float,
+        numbers: Iterator[int] | None = None,
         on_groups: Callable[[list[Group]], None] = lambda groups: None,
         codec: Codec | None = None,
     ) -> None:
         self._codec = codec or TokensCodec(tokenizer)
         self._take, self._tokenizer, self._reward = take, tokenizer, reward
         self._group, self._oversample, self._horizon, self._temperature = group, oversample, horizon, temperature
-        self._numbers, self._on_groups = numbers, on_groups
+        self._numbers, self._on_groups = numbers or itertools.count(), on_groups
         self.figures: dict[str, float] = {}
 
     def __call__(self, slots: list[Any], trainer: Any) -> dict[str, list | None]:

@@ -123,6 +123,8 @@ def interrupted_at(monkeypatch, call: int) -> None:
         return real(boards, makespan_plans)
 
     monkeypatch.setattr(labelling, "solve", solve)
+    # Where the tests run in the background, their process was told to ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def with_bad_rows(path: Path, rows: list[Row], bad: list[int]) -> None:

@@ -1,5 +1,6 @@
 """A language model in training: GRPO in words, adapters, and two processes under accelerate launch."""
 
+import math
 import socket
 import subprocess
 import sys
@@ -182,10 +183,11 @@ def test_processes_end_with_the_one_that_launched_them():
 
 def test_the_command_names_the_configs_that_trl_ships(tmp_path):
     settings = LaunchSettings(processes=8, config="zero2", more=("--num_machines=2",), prefix=("srun",))
-    words = launch_command(settings, tmp_path, 3, tmp_path / "from")
+    words = launch_command(settings, tmp_path, 3, tmp_path / "from", math.inf)
     assert words[0] == "srun"
     assert Path(words[words.index("--config_file") + 1]).read_text().count("zero_stage: 2") == 1
-    assert words[-6:] == ["--num_machines=2", "-m", "experiments.stage", str(tmp_path), "3", str(tmp_path / "from")]
+    assert words[-7:-2] == ["--num_machines=2", "-m", "experiments.stage", str(tmp_path), "3"]
+    assert words[-2:] == [str(tmp_path / "from"), "inf"]
 
 
 PRESETS = {
