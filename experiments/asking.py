@@ -10,7 +10,7 @@ from engineer.vocabulary import DELTA
 from experiments.runs import RunFolder, Stage
 from experiments.settings import RunSettings
 from policy.endpoint import KEYS, Answer, BudgetSpentError, Endpoint, EndpointError
-from policy.models import load_checkpoint
+from policy.models import load_model
 from policy.sampling import answer_under_grammar
 from policy.structured import SchemaSettings, answer_in_json
 
@@ -38,7 +38,7 @@ def check_askable(settings: RunSettings) -> None:
 
 def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     """A checkpoint answers in tokens where its vocabulary has the engineer's words, else in language."""
-    load = functools.cache(lambda: load_checkpoint(policy.checkpoint))
+    load = functools.cache(lambda: load_model(policy.checkpoint))
     _, tokenizer = load()
     if DELTA in tokenizer.get_vocab():
         return Tools(settings.evidence, decode=lambda prompt, allowed: answer_under_grammar(*load(), prompt, allowed))

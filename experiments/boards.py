@@ -11,6 +11,7 @@ from experiments.progress import progress
 from experiments.runs import Sampled, Stage, read, write
 from experiments.settings import RunSettings, key_for, seed_for
 from policy.boards import Task, row_of, task_of
+from policy.codecs.codec import codec_for
 from policy.models import load_checkpoint
 from policy.rollouts import roll_out
 
@@ -67,7 +68,7 @@ class _Source:
 
     def score(self, rows: list[Row]) -> list[Group]:
         """A group of plans of the present policy for each board."""
-        model, tokenizer = load_checkpoint(self.policy.checkpoint)
+        model, tokenizer = load_checkpoint(self.policy.checkpoint, self.settings.codec)
         plans = self.settings.sampler.plans
         with progress("scores", len(rows) * plans, "plans") as bar:
             groups, tokens = roll_out(
@@ -77,6 +78,7 @@ class _Source:
                 plans,
                 self.settings.reward,
                 horizon=self.settings.horizon,
+                codec=codec_for(self.settings.codec, tokenizer, self.settings.text),
                 temperature=self.settings.grpo.temperature,
                 seed=seed_for(self.settings.seed, f"{self.purpose} scores {self.scorings}"),
                 on_progress=bar.update,

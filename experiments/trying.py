@@ -11,6 +11,7 @@ from experiments.progress import progress
 from experiments.runs import Stage, Trial
 from experiments.settings import RunSettings, seed_for
 from policy.boards import Task, task_of
+from policy.codecs.codec import codec_for
 from policy.models import load_checkpoint
 from policy.rollouts import roll_out
 
@@ -37,7 +38,7 @@ def _boards(config: EnvConfig, stratum: Stratum, seed: int, count: int) -> list[
 def _rolled_out(
     settings: RunSettings, policy: Stage, boards: dict[Stratum, list[Task]], seed: int
 ) -> tuple[dict[Stratum, Signal], int]:
-    model, tokenizer = load_checkpoint(policy.checkpoint)
+    model, tokenizer = load_checkpoint(policy.checkpoint, settings.codec)
     samples, tasks = settings.trial.samples, [task for part in boards.values() for task in part]
     with progress("trial", len(tasks) * samples, "plans") as bar:
         groups, tokens = roll_out(
@@ -47,6 +48,7 @@ def _rolled_out(
             samples,
             settings.reward,
             horizon=settings.horizon,
+            codec=codec_for(settings.codec, tokenizer, settings.text),
             temperature=settings.grpo.temperature,
             seed=seed,
             on_progress=bar.update,

@@ -54,9 +54,9 @@ def test_what_is_generated_is_counted_step_by_step():
 def test_a_stage_whose_policy_fell_is_taken_back_with_weights_and_config(tmp_path, monkeypatch):
     loaded = []
 
-    def watched(folder):
+    def watched(folder, *how):
         loaded.append(folder.parent.name)
-        return load_checkpoint(folder)
+        return load_checkpoint(folder, *how)
 
     monkeypatch.setattr(steps, "load_checkpoint", watched)
     results = iter([Comparison(3, 0, 1.0), FELL])

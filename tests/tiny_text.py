@@ -7,7 +7,7 @@ from samples import elsewhere
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from policy.models import ModelSettings, build_model, save_checkpoint
+from policy.models import TEXT, ModelSettings, build_model, save_checkpoint
 
 SETTINGS = ModelSettings(hidden=32, layers=1, heads=2, mlp=32, positions=16384)
 CHAT = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}<assistant>"
@@ -27,5 +27,7 @@ def text_checkpoint() -> Path:
     """The model on disk."""
     folder = elsewhere() / "text-checkpoint"
     tokenizer = byte_tokenizer()
-    save_checkpoint(folder, build_model(SETTINGS, tokenizer, seed=0), tokenizer)
+    model = build_model(SETTINGS, tokenizer, seed=0)
+    model.config.codec = TEXT
+    save_checkpoint(folder, model, tokenizer)
     return folder
