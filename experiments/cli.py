@@ -14,7 +14,7 @@ from experiments.programs import keep_programs
 # grpo.steps=10, or --grpo.steps=10: a setting of a run, wherever it stands on the line
 OVERRIDE = re.compile(r"^(--[a-z_]+(\.\w+)+|[a-z_]+(\.\w+)*)=")
 
-SWEEP_STEPS = ("run", "status", "-h", "--help")
+SWEEP_STEPS = ("run", "status", "plot", "-h", "--help")
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -184,6 +184,10 @@ def _sweep(add: argparse._SubParsersAction) -> None:
     status = _command(steps, "status", sweep_commands.status, "tell how far a sweep is, while it is made", example)
     status.add_argument("folder", metavar="DIR", type=Path, help="the folder of the sweep")
     _json(status)
+    example = "lakewright sweep plot sweeps/a"
+    plot = _command(steps, "plot", sweep_commands.plot, "sum up the cells of a sweep and draw its pictures", example)
+    plot.add_argument("folder", metavar="DIR", type=Path, help="the folder of the sweep")
+    _json(plot)
 
 
 def _command(add: argparse._SubParsersAction, name: str, function, what: str, example: str) -> argparse.ArgumentParser:

@@ -99,7 +99,7 @@ def curves_svg(history: Sequence[Chapter]) -> str:
         left, right = figure.subplots(1, 2)
         _draw_rates(left, history)
         _draw_sizes(right, history)
-        return _saved(figure)
+        return saved(figure)
 
 
 def _draw_rates(axes: Axes, history: Sequence[Chapter]) -> None:
@@ -110,7 +110,7 @@ def _draw_rates(axes: Axes, history: Sequence[Chapter]) -> None:
         "valid, wait forced": forced_rate,
     }
     for n, (name, share) in enumerate(shares.items()):
-        axes.plot([100 * share(chapter.pooled) for chapter in history], **_style(n), label=name)
+        axes.plot([100 * share(chapter.pooled) for chapter in history], **style(n), label=name)
     _finish(axes, history, "Plans for held-out boards", "%")
 
 
@@ -119,7 +119,7 @@ def _draw_sizes(axes: Axes, history: Sequence[Chapter]) -> None:
     for n, size in enumerate(sizes):
         parts = [chapter.validation.sizes.get(size) for chapter in history]
         rates = [100 * part.rate(part.valid) if part else np.nan for part in parts]
-        axes.plot(rates, **_style(n), label=f"{size}x{size}")
+        axes.plot(rates, **style(n), label=f"{size}x{size}")
     _finish(axes, history, "Valid plans by map size", "% of boards")
 
 
@@ -140,7 +140,7 @@ def _draw_log(axes: Axes, history: Sequence[Chapter], names: dict[str, str], sca
     steps = [step for stage in stages for step in stage.log]
     for n, (name, label) in enumerate(names.items()):
         heights = [np.nan if (value := step.get(name)) is None else scale * value for step in steps]
-        look = _style(n) | ({"marker": ""} if len(heights) > 1 else {})
+        look = style(n) | ({"marker": ""} if len(heights) > 1 else {})
         axes.plot(range(1, len(heights) + 1), heights, **look, label=label)
     begin = 0.5
     for stage in stages:
@@ -156,7 +156,7 @@ def _config_plot(configs: Sequence[EnvConfig], size: int) -> str:
         for n, field in enumerate(FIELDS):
             cells = [config.sizes.get(size) for config in configs]
             ratios = [getattr(cell, field) if cell else np.nan for cell in cells]
-            axes.step(range(len(ratios)), ratios, **_style(n), where="mid")
+            axes.step(range(len(ratios)), ratios, **style(n), where="mid")
         axes.set(title=f"{size}x{size}", ylim=(-0.04, 1.04), yticks=(0, 0.5, 1), xlabel="stage")
         _ticks(axes, [str(number) for number in range(len(configs))])
 
@@ -165,7 +165,7 @@ def _config_plot(configs: Sequence[EnvConfig], size: int) -> str:
 
 def _legend() -> str:
     def draw(axes: Axes) -> None:
-        handles = [Line2D([], [], **_style(n), label=field.replace("_", " ")) for n, field in enumerate(FIELDS)]
+        handles = [Line2D([], [], **style(n), label=field.replace("_", " ")) for n, field in enumerate(FIELDS)]
         axes.legend(handles=handles, loc="center", ncols=len(FIELDS), handlelength=3)
         axes.set_axis_off()
 
@@ -188,7 +188,7 @@ def _legend_below(axes: Axes) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, handlelength=3)
 
 
-def _style(n: int) -> dict[str, Any]:
+def style(n: int) -> dict[str, Any]:
     """The look of series number `n`."""
     n %= len(COLOURS)
     return {"color": COLOURS[n], "marker": MARKERS[n], "linestyle": LINES[n]}
@@ -199,12 +199,13 @@ def _inline(name: str, draw: Draw, size: tuple[float, float] = WIDE) -> str:
     with matplotlib.rc_context(LOOK | {"svg.hashsalt": name}):
         figure = Figure(size, layout="constrained")
         draw(figure.subplots())
-        svg = _saved(figure, transparent=True)
+        svg = saved(figure, transparent=True)
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     return re.sub(r' id="[a-zA-Z0-9.]+_\d+"', "", svg)
 
 
-def _saved(figure: Figure, transparent: bool = False) -> str:
+def saved(figure: Figure, transparent: bool = False) -> str:
+    """A figure as SVG."""
     file = io.StringIO()
     figure.savefig(file, format="svg", transparent=transparent, metadata={"Date": None})
     return file.getvalue().replace("'DejaVu Sans'", "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif")

@@ -64,6 +64,18 @@ def status(options: argparse.Namespace) -> int:
     return 0
 
 
+def plot(options: argparse.Namespace) -> int:
+    """Sums up what is finished of a sweep, and draws it."""
+    from experiments.sweep.plots import plot as draw
+
+    pictures = [str(path) for path in draw(options.folder)]
+    if options.json:
+        print(msgspec.json.encode({"cells": str(options.folder / "cells.json"), "pictures": pictures}).decode())
+    else:
+        print("\n".join(pictures))
+    return 0
+
+
 def _duration(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

@@ -1,0 +1,213 @@
+"""What the cells of a sweep are like: counts, rates and quantiles of their boards.
+
+DuckDB reads the shards, as it streams Parquet under a limit of memory. It is asked for counts only, how many boards of
+a cell have each value of a statistic: few rows, however many boards there are; all else is made of these, exactly.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import duckdb
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core_jax.errors import InputError
+from core_jax.files import replacing, write_atomically
+from core_jax.statistics import COLUMNS
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.shards import Record
+from experiments.sweep.spec import Cell
+
+MEMORY = "1GiB"  # of DuckDB; what is beyond goes to the disk
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+NORMAL = 1.959964  # of a standard normal distribution 95 % lie within
+# What happens on a board or does not, null where it cannot.
+EVENTS = {
+    "connected": "cost_bound IS NOT NULL",
+    "solvable": "status = 'solvable'",
+    "undecided": "status = 'undecided'",
+    "solvable_if_connected": "CASE WHEN cost_bound IS NOT NULL THEN status = 'solvable' END",
+    "wait_required": "wait_required",
+    "shortest_paths_suffice": "cost_gap = 0",
+    "first_paths_conflict": "vertex_conflicts + swap_conflicts > 0",
+    "vertex_conflict": "vertex_conflicts > 0",
+    "target_conflict": "target_conflicts > 0",
+    "swap_conflict": "swap_conflicts > 0",
+    "cardinal_conflict": "cardinal_conflicts > 0",
+    "bound_certificate": "certificate = 'bound'",
+}
+QUANTITIES = tuple(
+    name for name, (kind, _) in COLUMNS.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)
+)
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """How often something happens: `count` of `of` boards, as a share, and its 95 % interval (Wilson, 1927)."""
+
+    count: int
+    of: int
+    rate: float | None
+    low: float
+    high: float
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """A quantity over the `of` boards that have it: mean, largest, and quantiles by LEVELS, values that occur."""
+
+    of: int
+    mean: float
+    quantiles: tuple[float, ...]
+    largest: float
+
+
+class CellSummary(msgspec.Struct, frozen=True):
+    """A cell's finished shards.
+
+    boards_per_second: of one worker, drawing, solving, measuring and writing. acceptance: the share of attempts that
+    had the stratum, None for free draws. rates: of EVENTS; quantities: of QUANTITIES that any board has.
+    """
+
+    cell: str
+    size: int
+    agents: int
+    hole_ratio: float
+    wait_ratio: float | None
+    boards: int
+    boards_per_second: float
+    acceptance: float | None
+    rates: dict[str, Rate]
+    quantities: dict[str, Spread]
+
+
+def summarize(sweep: SweepFolder, memory: str = MEMORY) -> list[CellSummary]:
+    """Writes cells.parquet, cells.json and values.parquet of the finished shards; a cell without any is left out.
+
+    values.parquet: of each cell, statistic and value how many boards have it, apart by wait_required. Raises InputError
+    where no shard is finished, or one is damaged.
+    """
+    cells, finished = sweep.manifest().cells, sorted(sweep.finished())
+    if not finished:
+        raise InputError(f"{sweep.folder}: no shard is finished yet; run the sweep first")
+    try:
+        events, values = _counted([sweep.shards / f"{name}.parquet" for name in finished], sweep.folder, memory)
+    except duckdb.Error as error:
+        told = str(error).splitlines()[0]
+        raise InputError(
+            f"{sweep.shards}: cannot be read ({told}); remove the damaged shard, run the sweep again"
+        ) from error
+    records = defaultdict(list)
+    for name in finished:
+        record = sweep.record(name)
+        records[record.cell].append(record)
+    spreads = _spreads(values)
+    summaries = [
+        _summary(cell, records[name], events[name], spreads[name]) for name, cell in cells.items() if name in records
+    ]
+    write_atomically(sweep.folder / "cells.json", msgspec.json.format(msgspec.json.encode(summaries)) + b"\n")
+    for name, table in {"cells": _table(summaries), "values": values}.items():
+        with replacing(sweep.folder / f"{name}.parquet") as beside:
+            pq.write_table(table, beside)
+    return summaries
+
+
+def rate(count: int, of: int) -> Rate:
+    """A share with the interval of Wilson's score."""
+    if not of:
+        return Rate(0, 0, None, 0.0, 1.0)
+    share, spread = count / of, NORMAL**2 / of
+    middle = (share + spread / 2) / (1 + spread)
+    half = math.sqrt(share * (1 - share) * spread + spread**2 / 4) / (1 + spread)
+    # At 0 and at 1 it begins and ends there, but for rounding.
+    return Rate(count, of, share, max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half)))
+
+
+def quantiles(values: np.ndarray, counts: np.ndarray, levels: Iterable[float] = LEVELS) -> tuple[float, ...]:
+    """The least of rising `values`, each there `counts` times, that are not less than these shares of all."""
+    up_to = np.cumsum(counts)
+    places = np.searchsorted(up_to, np.asarray(list(levels)) * up_to[-1] - 1e-9)
+    return tuple(float(value) for value in values[places])
+
+
+def _counted(files: list[Path], folder: Path, memory: str) -> tuple[dict[str, dict[str, tuple[int, int]]], pa.Table]:
+    """Of each cell and event how many boards it happens on and of how many, and the table of values."""
+    settings = {"memory_limit": memory, "temp_directory": str(folder / ".duckdb"), "preserve_insertion_order": "false"}
+    with duckdb.connect(":memory:", config=settings) as database:
+        database.read_parquet([str(file) for file in files]).create_view("boards")
+        there = {name for name, *_ in database.sql("DESCRIBE boards").fetchall()}
+        asked = {name: sql for name, sql in EVENTS.items() if _columns(sql) <= there}
+        sums = [f"count_if({sql}), count({sql})" for sql in asked.values()]
+        rows = database.sql(f"SELECT {', '.join(['cell', *sums])} FROM boards GROUP BY cell").fetchall()
+        events = {cell: dict(zip(asked, zip(of[::2], of[1::2], strict=True), strict=True)) for cell, *of in rows}
+        wait = "wait_required" if "wait_required" in there else "NULL::BOOLEAN"
+        # One column after another: so much is kept at a time as one column has values.
+        parts = [
+            database.sql(
+                f"SELECT cell::VARCHAR AS cell, '{name}' AS statistic, {name}::DOUBLE AS value, "
+                f"{wait} AS wait_required, count(*) AS boards FROM boards "
+                f"WHERE {name} IS NOT NULL GROUP BY ALL ORDER BY ALL"
+            ).to_arrow_table()
+            for name in QUANTITIES
+            if name in there
+        ]
+    return events, pa.concat_tables(parts)
+
+
+def _columns(sql: str) -> set[str]:
+    return {name for name in COLUMNS if re.search(rf"\b{name}\b", sql)}
+
+
+def _spreads(values: pa.Table) -> dict[str, dict[str, Spread]]:
+    found: dict[str, dict[str, Spread]] = defaultdict(dict)
+    keys = ["cell", "statistic", "value"]
+    pooled = values.group_by(keys).aggregate([("boards", "sum")]).sort_by([(key, "ascending") for key in keys])
+    names = [pooled[key].to_pylist() for key in keys[:2]]
+    value, boards = (pooled[name].to_numpy() for name in ("value", "boards_sum"))
+    new = [place for place in range(len(value)) if not place or any(of[place] != of[place - 1] for of in names)]
+    for begin, end in zip(new, [*new[1:], len(value)], strict=True):
+        some, counts = value[begin:end], boards[begin:end]
+        mean = float(some @ counts / counts.sum())
+        found[names[0][begin]][names[1][begin]] = Spread(
+            int(counts.sum()), mean, quantiles(some, counts), float(some[-1])
+        )
+    return found
+
+
+def _summary(
+    cell: Cell, records: list[Record], events: dict[str, tuple[int, int]], quantities: dict[str, Spread]
+) -> CellSummary:
+    boards = sum(record.count for record in records)
+    strata = [stratum for record in records for stratum in record.acceptance]
+    return CellSummary(
+        cell=cell.name,
+        size=cell.size,
+        agents=cell.agents,
+        hole_ratio=cell.hole_ratio,
+        wait_ratio=cell.wait_ratio,
+        boards=boards,
+        boards_per_second=boards / sum(record.seconds for record in records),
+        acceptance=sum(part.met for part in strata) / sum(part.drawn for part in strata) if strata else None,
+        rates={name: rate(*counts) for name, counts in events.items()},
+        quantities=quantities,
+    )
+
+
+def _table(summaries: list[CellSummary]) -> pa.Table:
+    rows = [_flat(summary) for summary in summaries]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: [row.get(name) for row in rows] for name in names})
+
+
+def _flat(summary: CellSummary) -> dict[str, float | int | str | None]:
+    """A row of cells.parquet, such as solvable, solvable_low, solvable_high; makespan_mean, makespan_q05 and so on."""
+    row = {name: getattr(summary, name) for name in CellSummary.__struct_fields__[:-2]}
+    for name, found in summary.rates.items():
+        row |= {name: found.rate, f"{name}_of": found.of, f"{name}_low": found.low, f"{name}_high": found.high}
+    for name, spread in summary.quantities.items():
+        row |= {f"{name}_of": spread.of, f"{name}_mean": spread.mean, f"{name}_max": spread.largest}
+        row |= {f"{name}_q{round(100 * level):02}": at for level, at in zip(LEVELS, spread.quantiles, strict=True)}
+    return row
