@@ -6,6 +6,8 @@ et al., 2015), density, distances and the map's narrow places (Kaduri, Boyarski 
 et al., 2022).
 """
 
+from collections.abc import Collection
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -64,26 +66,32 @@ MEASURED = (
 )
 
 
-def features(boards: Board, labels: Labels) -> dict[str, np.ndarray]:
-    """The statistics of B boards of one size and number of agents: for each of COLUMNS an array [B].
+def features(boards: Board, labels: Labels, columns: Collection[str] = tuple(COLUMNS)) -> dict[str, np.ndarray]:
+    """The statistics of B boards of one size and number of agents: for each of `columns`, of COLUMNS, an array [B].
 
     Whole numbers, and wait_required, 0 or 1, are -1 where COLUMNS says that there is none.
     """
+    found = _of_labels(labels)
+    if not found.keys() >= set(columns):
+        found |= _of_boards(boards, found)
+    return {name: found[name] for name in columns}
+
+
+def _of_boards(boards: Board, labels: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What is measured on the boards, and what is told by that and by what the labels tell."""
     # Boards of like distances side by side, as each block walks as far as its furthest.
-    order = np.argsort(np.asarray(labels.makespan), kind="stable")
+    order = np.argsort(labels["makespan"], kind="stable")
     numbers = np.concatenate(in_blocks(_measured, rows_of(boards, order), BLOCK))[np.argsort(order)]
     measured = dict(zip(MEASURED, np.ascontiguousarray(numbers.T), strict=True))
     links = measured.pop("links")
     agents, free = boards.starts.shape[1], np.maximum(measured["free_cells"], 1)
-    found = _of_labels(labels) | measured
-    found |= {
-        "makespan_gap": _gap(found["makespan"], found["makespan_bound"]),
-        "cost_gap": _gap(found["sum_of_costs"], found["cost_bound"]),
+    return measured | {
+        "makespan_gap": _gap(labels["makespan"], measured["makespan_bound"]),
+        "cost_gap": _gap(labels["sum_of_costs"], measured["cost_bound"]),
         "manhattan": np.abs(np.asarray(boards.starts) - np.asarray(boards.goals)).sum(axis=(1, 2)),
         "density": (agents / free).astype(np.float32),
         "branching": (2 * links / free).astype(np.float32),
     }
-    return {name: found[name] for name in COLUMNS}
 
 
 def table(statistics: dict[str, np.ndarray]) -> pa.Table:

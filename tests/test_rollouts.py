@@ -90,6 +90,8 @@ def test_answers_to_teams_of_several_sizes_are_judged_together():
         pair.board.replace(starts=pair.board.starts[:1], goals=pair.board.goals[:1]), 1, 1, False, pair.moves[:1]
     )
     answers = [encode_answer(task.board, task.moves) for task in (pair, alone)]
-    failures, earned = rollouts_module.judged([pair, alone], answers, RewardSettings(), HORIZON, TokensCodec(tokenizer()))
+    failures, earned = rollouts_module.judged(
+        [pair, alone], answers, RewardSettings(), HORIZON, TokensCodec(tokenizer())
+    )
     assert failures.tolist() == [Failure.NONE, Failure.NONE], as_lists(pair.board)
     assert earned.tolist()[0] == 1

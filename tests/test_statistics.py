@@ -109,6 +109,16 @@ def test_each_board_is_measured_as_if_alone_whatever_the_batch():
         assert (whole[name][1050:] == part[name]).all(), name
 
 
+@pytest.mark.parametrize("columns", [("sum_of_costs", "status"), ("bottlenecks", "makespan", "cost_gap")])
+def test_some_columns_are_as_in_all_of_them(columns):
+    boards = mixed_boards(1, 64, 4)
+    labels = solve(boards)
+    whole, some = features(boards, labels), features(boards, labels, columns)
+    assert tuple(some) == columns
+    for name in columns:
+        assert (some[name] == whole[name]).all(), name
+
+
 def test_a_table_has_a_described_column_each_and_null_where_a_board_has_none():
     boards = mixed_boards(1, 64, 4)
     labels = solve(boards)

@@ -179,7 +179,7 @@ def test_thousands_of_shards_in_many_shares_are_each_made_once(tmp_path, monkeyp
     spec = SweepSpec(sizes=(3, 4), agents=(2, 3), hole_ratios=(0.0, 0.2), boards=3000, shard=12)
     monkeypatch.setattr(shards, "draw", lambda shard: (None, None, []))
     monkeypatch.setattr(shards, "table_of", lambda shard, *given: pa.table({"index": np.arange(shard.count)}))
-    monkeypatch.setattr(shards.statistics, "features", lambda boards, labels: {})
+    monkeypatch.setattr(shards.statistics, "features", lambda boards, labels, columns: {})
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     names = []
     for i in range(20):

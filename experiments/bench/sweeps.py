@@ -5,14 +5,15 @@ lakewright bench --sweeps
 Rates of several workers are of the time when all of them were at work: what starting and compiling take is apart.
 """
 
-import statistics
+import functools
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import psutil
 
 from core_jax.parallel import cores
@@ -29,6 +30,7 @@ CASES = ((5, 2, 1 << 14), (8, 2, 1 << 14), (10, 2, 1 << 14), (8, 3, 1 << 10))  #
 ROUNDS, COLD = 8, 3  # shards of a case, and how many of them still compile
 SHARDS = 48  # of the sweeps that workers make
 LONG = 160  # of the sweep whose memory is watched
+LABELS = ("status", "certificate", "makespan", "sum_of_costs", "wait_required", "plan_length")
 TINY, TINY_SHARDS = 16, 3000  # boards of a tiny shard, and how many such shards
 
 
@@ -36,7 +38,8 @@ class Beside(msgspec.Struct, frozen=True):
     """Boards a second in one process of one core: of `solve` alone, and of whole shards, drawn, measured, written.
 
     share: the second over the first, the median of shards that were made and solved in turn; cpu_share: the same of
-    processor seconds, which other work on the machine disturbs less.
+    processor seconds, which other work on the machine disturbs less. labels_share: as cpu_share, of shards that hold
+    LABELS only.
     """
 
     size: int
@@ -45,6 +48,7 @@ class Beside(msgspec.Struct, frozen=True):
     shards: float
     share: float
     cpu_share: float
+    labels_share: float
 
 
 class SweepBench(msgspec.Struct, frozen=True):
@@ -84,19 +88,20 @@ def beside_solver(case: tuple[int, int, int]) -> Beside:
     with tempfile.TemporaryDirectory() as folder:
         for shard in spec_of(size, agents, count, ROUNDS).shards():
             boards = draw_boards(shard)
-            begun = _now()
-            solve(boards)
-            solved = _now()
-            make_shard(Path(folder), (), shard)
-            found.append([(b - a, c - b) for a, b, c in zip(begun, solved, _now(), strict=True)])
-    wall, cpu = zip(*found[COLD:], strict=True)
-    solver, shards = (count / statistics.median(seconds) for seconds in zip(*wall, strict=True))
-    share, cpu_share = (statistics.median(alone / whole for alone, whole in clock) for clock in (wall, cpu))
-    return Beside(size, agents, solver, shards, share, cpu_share)
+            steps: list[Callable[[], object]] = [functools.partial(solve, boards)]
+            steps += [functools.partial(make_shard, Path(folder), columns, shard) for columns in ((), LABELS)]
+            found.append([_seconds(step) for step in steps])
+    wall, cpu = np.moveaxis(np.array(found[COLD:]), 2, 0)  # [shards, steps]
+    solver, shards, _ = count / np.median(wall, axis=0)
+    shares, cpu_shares = (np.median(clock[:, :1] / clock, axis=0).tolist() for clock in (wall, cpu))
+    return Beside(size, agents, float(solver), float(shards), shares[1], *cpu_shares[1:])
 
 
-def _now() -> tuple[float, float]:
-    return time.perf_counter(), time.process_time()
+def _seconds(step: Callable[[], object]) -> tuple[float, float]:
+    """On the wall, and of the processor."""
+    begun = time.perf_counter(), time.process_time()
+    step()
+    return time.perf_counter() - begun[0], time.process_time() - begun[1]
 
 
 def rate(executor: Executor, workers: int) -> float:
@@ -165,10 +170,11 @@ def table(found: SweepBench) -> str:
             f"{case.shards:,.0f} boards/s",
             f"{case.share:.0%}",
             f"{case.cpu_share:.0%}",
+            f"{case.labels_share:.0%}",
         )
         for case in found.beside
     ]
-    head = "one core", "solver alone", "end to end", "share", "share of processor time"
+    head = "one core", "solver alone", "end to end", "share", "of processor time", "labels only"
     return "\n".join([*markdown(head, beside), "", *markdown(("5x5, 2 agents", "found", "beside"), rows)])
 
 

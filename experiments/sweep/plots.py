@@ -25,7 +25,7 @@ THRESHOLD = 0.407254  # holes of an endless map beyond which its free cells have
 MAP = "cividis"  # of even steps in brightness
 PANEL = (4.3, 3.6)  # inches
 DISTRIBUTIONS = 4  # hole ratios whose distributions are drawn
-FEWEST = 30  # boards that a share or a quantile is drawn of
+FEWEST, FEWEST_OF_DISTRIBUTION = 30, 100  # boards that a share or a quantile, and a distribution, is drawn of
 Kind: TypeAlias = tuple[int, float | None]  # agents and wait ratio
 Group: TypeAlias = list[CellSummary]
 Share: TypeAlias = Callable[[CellSummary], Rate | None]
@@ -56,7 +56,7 @@ def _figures(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
             yield from _lines("solvable", free, "Boards that are solvable", "% of boards", _rate("solvable"), THRESHOLD)
             title = "Unsolvable though each agent alone has a way"
             share = _complement("solvable_if_connected")
-            yield from _lines("blocked", free, title, "% of boards where each agent has a way", share)
+            yield from _lines("blocked", free, title, "% of boards where\neach agent has a way", share)
         if several and strata:
             yield from _lines("acceptance", strata, "Attempts that met their stratum", "% of attempts", _acceptance)
         if several and len({cell.size for cell in free}) > 1:
@@ -66,7 +66,7 @@ def _figures(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
             yield from _lines("gaps", cells, title, "% of solvable boards", _complement("shortest_paths_suffice"))
             title = "Boards that shortest paths leave open"
             share = _complement("bound_certificate")
-            yield from _lines("open", cells, title, "% of boards that need a flood or a search", share)
+            yield from _lines("open", cells, title, "% of boards that need\na flood or a search", share)
         yield from _optima(cells, values)
         yield from _predictors(cells, values)
 
@@ -105,7 +105,8 @@ def _maps(name: str, cells: Group, title: str, unit: str) -> Iterator[tuple[str,
     for axes, (ratios, sizes, grid) in zip(panels, shares, strict=True):
         drawn = axes.imshow(grid, origin="lower", aspect="auto", cmap=MAP, vmin=0, vmax=top)
         _write_in(axes, grid, top / 2, "{:.1f}")
-        axes.set_xticks(range(len(ratios)), [f"{ratio:g}" for ratio in ratios])
+        named = range(0, len(ratios), 1 + len(ratios) // 10)  # so that names stand apart
+        axes.set_xticks(named, [f"{ratios[place]:g}" for place in named])
         axes.set_yticks(range(len(sizes)), [f"{size}x{size}" for size in sizes])
         axes.set(xlabel="hole ratio")
     figure.colorbar(drawn, ax=panels, label=unit, pad=0.02)
@@ -120,14 +121,14 @@ def _optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
     figure = Figure((2 * PANEL[0], PANEL[1] * len(kinds)), layout="constrained")
     for (left, right), (kind, group) in zip(figure.subplots(len(kinds), 2, squeeze=False), kinds, strict=True):
         size, row = _by_size(group)[-1]
-        there = [cell for cell in row if _boards_with(cell, "sum_of_costs") >= FEWEST]
+        there = [cell for cell in row if _boards_with(cell, "sum_of_costs") >= FEWEST_OF_DISTRIBUTION]
         chosen = sorted({round(place) for place in np.linspace(0, len(there) - 1, DISTRIBUTIONS)}) if there else []
         for n, cell in enumerate(there[place] for place in chosen):
             costs, boards = _distribution(values, cell.cell, "sum_of_costs")
-            look = style(n) | {"markevery": max(1, len(costs) // 12)}
-            left.plot(costs, 100 * boards / boards.sum(), **look, label=f"hole ratio {cell.hole_ratio:g}")
-        left.set(title=f"{_title(kind)}, {size}x{size}", xlabel="optimal sum of costs, steps")
-        left.set(ylabel="% of solvable boards", ylim=(0, None))
+            look = style(n) | {"markevery": max(1, len(costs) // 12), "drawstyle": "steps-post"}
+            left.plot(costs, 100 * boards.cumsum() / boards.sum(), **look, label=f"hole ratio {cell.hole_ratio:g}")
+        left.set(title=f"{_title(kind)}, {size}x{size}", xlabel="at most so many steps, sum of costs")
+        left.set(ylabel="% of solvable boards", ylim=PERCENT)
         left.legend()
         for n, (side, of) in enumerate(_by_size(group)):
             of = [cell for cell in of if _boards_with(cell, "sum_of_costs") >= FEWEST]

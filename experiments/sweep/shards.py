@@ -46,7 +46,7 @@ def make_shard(folder: Path, columns: tuple[str, ...], shard: Shard) -> Record:
     """Makes a shard's file and its record in `folder`. Its data depend on the shard alone."""
     begun = time.monotonic()
     boards, labels, acceptance = draw(shard)
-    table = table_of(shard, statistics.features(boards, labels), columns)
+    table = table_of(shard, statistics.features(boards, labels, columns or tuple(statistics.COLUMNS)))
     written = _write(folder / f"{shard.name}.parquet", table)
     seconds = time.monotonic() - begun
     record = Record(shard.cell.name, shard.first, shard.count, seconds, time.time(), written, acceptance)
@@ -70,8 +70,8 @@ def draw_boards(shard: Shard) -> Board:
     return draw_free(cell.size, cell.agents, cell.holes, cell.seed, shard.first, shard.count)
 
 
-def table_of(shard: Shard, measured: dict[str, np.ndarray], columns: tuple[str, ...] = ()) -> pa.Table:
-    """A row a board: its cell, its index, and `columns` of what was measured, or all."""
+def table_of(shard: Shard, measured: dict[str, np.ndarray]) -> pa.Table:
+    """A row a board: its cell, its index, and what was measured."""
     cell, count = shard.cell, shard.count
     of_cell = {
         "cell": pa.DictionaryArray.from_arrays(np.zeros(count, np.int8), [cell.name]),
@@ -82,7 +82,6 @@ def table_of(shard: Shard, measured: dict[str, np.ndarray], columns: tuple[str, 
         "index": pa.array(np.arange(shard.first, shard.first + count)),
     }
     found = statistics.table(measured)
-    found = found.select(columns or found.column_names)
     fields = [pa.field(name, array.type) for name, array in of_cell.items()]
     return pa.table([*of_cell.values(), *found.columns], schema=pa.schema([*fields, *found.schema]))
 
