@@ -8,6 +8,7 @@ from core_jax.bitboards import BOARDS_PER_WORD, cell_count
 from core_jax.config import MAX_AGENTS
 from core_jax.errors import InputError
 from core_jax.floods import cost_bits
+from core_jax.parallel import workers
 from core_jax.teams import teams_at_once
 
 FLOOD_WORDS = 4  # words of a block that is flooded at once
@@ -35,4 +36,4 @@ def memory_needed(size: int, agents: int) -> int:
     pairs = 4 * FLOOD_WORDS * (2 * cost_bits(size) + 24) * pair_words
     if agents == 2:
         return pairs
-    return pairs + 3 * agents * (agents - 1) // 2 * cells**2 * teams_at_once(size, agents)
+    return pairs + 3 * agents * (agents - 1) // 2 * cells**2 * workers() * teams_at_once(size, agents)

@@ -20,6 +20,7 @@ from core_jax.search import BIG, Mode
 from core_jax.types import PAD, WAIT
 
 SOLVER = "glucose4"
+FEW = 256  # clauses that are handed to the solver at once
 WINDOW = 3  # bounds that one formula can be asked about; doubled for the next
 
 
@@ -106,7 +107,9 @@ class Formula:
         self._moving = int(max(self._at.max(), self._home.max())) + 1
         self._solver = Solver(name=SOLVER)
         for clauses in self._clauses(latest):
-            self._solver.append_formula(clauses)
+            # A few at a time: thousands of lists at once set off the garbage collector, which costs more than they.
+            for first in range(0, len(clauses), FEW):
+                self._solver.append_formula(clauses[first : first + FEW].tolist())
         self._late: list[int] = []
         if objective == Mode.COSTS:
             self._count_late(int(np.max(latest - alone)))
@@ -127,7 +130,8 @@ class Formula:
         elif slack < len(self._late):
             assumed += [-self._late[slack]]
         self._solver.conf_budget(max(budget, 1))
-        return self._solver.solve_limited(assumptions=assumed)
+        # Nobody interrupts, but only so does the solver leave the interpreter to other threads.
+        return self._solver.solve_limited(assumptions=assumed, expect_interrupt=True)
 
     def plan(self) -> np.ndarray:
         """The plan that was found last: int8 [K, T]."""
@@ -143,13 +147,11 @@ class Formula:
                 cell += steps[moves[agent, time]]
         return moves[:, : int(np.max(np.sum(moves != PAD, axis=1)))]
 
-    def _clauses(self, latest: np.ndarray) -> Iterator[list[list[int]]]:
+    def _clauses(self, latest: np.ndarray) -> Iterator[np.ndarray]:
+        """Arrays of clauses of one length each, [C, L]."""
         agents = range(len(latest))
-        yield self._home[agents, latest][:, None].tolist()
-        yield [
-            [int(lit) for lit in lits if lit]
-            for lits in zip(self._at[agents, 0, self._puzzle.starts], self._home[:, 0], strict=True)
-        ]
+        yield self._home[agents, latest][:, None]
+        yield _without_zeros(np.stack([self._home[:, 0], self._at[agents, 0, self._puzzle.starts]], axis=1))
         yield from self._steps()
         yield from self._vertex_conflicts()
         yield from self._swap_conflicts()
@@ -157,7 +159,7 @@ class Formula:
         if self._objective == Mode.COSTS:
             yield self._pair_costs()
 
-    def _steps(self) -> Iterator[list[list[int]]]:
+    def _steps(self) -> Iterator[np.ndarray]:
         """Who is somewhere is next to it, there, or home a step later; who is home is so for good, and nowhere else."""
         at, home = self._at, self._home
         agent, time, cell = np.nonzero(at[:, :-1])
@@ -165,20 +167,19 @@ class Formula:
         nearby = [_shifted(at, by)[agent, time + 1, cell] for by in offsets(side(at.shape[2]))]
         distance = self._puzzle.distance[agent, cell]
         arrives = np.where(distance == 1, home[agent, time + 1], 0)
-        clause = np.stack([*nearby, arrives], axis=1)
-        yield np.column_stack([-now, np.where(clause > 0, clause, -now[:, None])]).tolist()
+        yield _without_zeros(np.stack([-now, *nearby, arrives], axis=1))
         for first, second in ((home[:, :-1], home[:, 1:]), (home[:, :, None], -at)):
             first, second = np.broadcast_arrays(first, second)
             yield _clauses_where((first != 0) & (second != 0), -first, second)
 
-    def _vertex_conflicts(self) -> Iterator[list[list[int]]]:
+    def _vertex_conflicts(self) -> Iterator[np.ndarray]:
         occupied = [self._at, self._at_home()]
         first, second = np.array(list(itertools.combinations(range(len(self._at)), 2))).T
         for some, others in itertools.product(occupied, occupied):
             one, other = some[first], others[second]
             yield _clauses_where((one > 0) & (other > 0), -one, -other)
 
-    def _swap_conflicts(self) -> Iterator[list[list[int]]]:
+    def _swap_conflicts(self) -> Iterator[np.ndarray]:
         """No agent moves to a cell from where another comes to its own."""
         come = [self._at, self._at_home()]
         first, second = np.array(list(itertools.combinations(range(len(self._at)), 2))).T
@@ -196,16 +197,16 @@ class Formula:
         cells[agents, :, self._puzzle.goals] = self._home
         return cells
 
-    def _without_waits(self) -> list[list[int]]:
+    def _without_waits(self) -> np.ndarray:
         """Every move changes the colour of a cell: without waits agents are on cells of one colour at even steps."""
         size = side(self._at.shape[2])
         cells = np.arange(self._at.shape[2])
         colour = cells // (size + 1) + cells % (size + 1)
         odd = (colour - colour[self._puzzle.starts][:, None, None] + np.arange(self._at.shape[1])[:, None]) % 2 == 1
         waited = self._at[odd & (self._at > 0)]
-        return np.stack([np.full_like(waited, -self._moving), -waited], axis=1).tolist()
+        return np.stack([np.full_like(waited, -self._moving), -waited], axis=1)
 
-    def _pair_costs(self) -> list[list[int]]:
+    def _pair_costs(self) -> np.ndarray:
         """Two agents together are not home sooner than they would be on their own."""
         clauses = []
         for one, other in itertools.combinations(range(len(self._at)), 2):
@@ -214,7 +215,7 @@ class Formula:
                 steps = self._alone[one] + late, self._alone[other] + excess - 1 - late
                 if max(steps) < self._home.shape[1]:
                     clauses.append([-int(self._home[one, steps[0]]), -int(self._home[other, steps[1]])])
-        return clauses
+        return np.array(clauses, int).reshape(-1, 2)
 
     def _count_late(self, most: int) -> None:
         """`_late`[s]: all agents together are more than s steps later than alone."""
@@ -257,5 +258,11 @@ def _numbered(where: np.ndarray, first: int) -> np.ndarray:
     return numbers
 
 
-def _clauses_where(mask: np.ndarray, *literals: np.ndarray) -> list[list[int]]:
-    return np.stack([literal[mask] for literal in literals], axis=1).tolist()
+def _without_zeros(clauses: np.ndarray) -> np.ndarray:
+    """Clauses of one length: for zero stands the first literal once more, or the last where that is zero."""
+    other = np.where(clauses[:, :1] != 0, clauses[:, :1], clauses[:, -1:])
+    return np.where(clauses != 0, clauses, other)
+
+
+def _clauses_where(mask: np.ndarray, *literals: np.ndarray) -> np.ndarray:
+    return np.stack([literal[mask] for literal in literals], axis=1)

@@ -20,7 +20,7 @@ from core_jax.exhaustive import Flood
 from core_jax.labels import concatenate
 from core_jax.looks import Optimum, look, replaced, stacked
 from core_jax.pairs import teams
-from core_jax.parallel import on_all_cores
+from core_jax.parallel import on_all_cores, workers
 from core_jax.reachability import solvable, steps_of
 from core_jax.satisfiability import WINDOW, Answer, Puzzle, optimal_plan
 from core_jax.search import BIG, Mode, root_bounds
@@ -42,18 +42,23 @@ def solve_teams(boards: Board, distance: np.ndarray, makespan_plans: bool = Fals
     Args: distance, int16 [B, K, n, n] as from `core_jax.shortest.distances`; budget, the conflicts of the
     satisfiability solver for four or more agents, after which a board is undecided.
     """
-    at_once = teams_at_once(boards.holes.shape[-1], boards.starts.shape[1])
-    parts = []
-    for first in range(0, len(boards.starts), at_once):
-        some = rows_of((boards, distance), np.arange(first, min(first + at_once, len(boards.starts))))
-        parts.append(_labels(*some, makespan_plans, budget))
-    return concatenate(parts)
+    size, agents = boards.holes.shape[-1], boards.starts.shape[1]
+    count = len(boards.starts)
+    # A part a worker: while one is searched for by the device, the formulas of another are solved on the host.
+    share = -(-count // (workers() * BOARDS_PER_WORD)) * BOARDS_PER_WORD
+    at_once = min(share, teams_at_once(size, agents))
+
+    def of_part(first: int) -> Labels:
+        some = rows_of((boards, distance), np.arange(first, min(first + at_once, count)))
+        return _labels(*some, makespan_plans, budget)
+
+    return concatenate(on_all_cores(of_part, range(0, count, at_once)))
 
 
 def teams_at_once(size: int, agents: int) -> int:
-    """How many teams are labelled at once, for the memory that their tables take."""
+    """How many teams a worker labels at once, for the memory that the tables of all workers take."""
     table = 3 * agents * (agents - 1) // 2 * (size * (size + 1)) ** 2
-    return max(BOARDS_PER_WORD, TABLE_BYTES // table // BOARDS_PER_WORD * BOARDS_PER_WORD)
+    return max(BOARDS_PER_WORD, TABLE_BYTES // (workers() * table) // BOARDS_PER_WORD * BOARDS_PER_WORD)
 
 
 def _teams(boards: Board, distance: np.ndarray) -> tuple[Team, np.ndarray, np.ndarray]:
