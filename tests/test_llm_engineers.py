@@ -11,19 +11,24 @@ from engineers import everything
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loops import decision, finished, run_loop
+from samples import SMALL
 from servers import completion, failing, saying, send, serving, silent
 from tiny import ENV, tiny_run
 from tiny_text import text_checkpoint
 
+from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from engineer.modules import EvidenceSettings
 from engineer.teachers.llm import MOST, LlmTeacher, Reply, UnansweredError, answer_schema, parse_answer
 from experiments.costs import spent_on
 from experiments.deciding import decide
-from experiments.runs import RunFolder
+from experiments.runs import RunFolder, Trial, read
 from experiments.settings import EngineerSettings
 from policy import endpoint
+from policy.codecs.codec import TextSettings
 from policy.endpoint import EndpointSettings
+from policy.grpo import GrpoSettings
+from policy.warmup import WarmupSettings
 
 EDIT = {"reason": "too hard", "data_ratio": 0.05, "hole_ratio": -0.1, "wait_ratio": 0}
 GOOD = {"edits": {"3": EDIT, "5": EDIT | {"data_ratio": 0}}}
@@ -164,6 +169,21 @@ def test_a_checkpoint_that_speaks_language_answers_under_the_schema(tmp_path, na
     assert found.verdict.status in ("accepted", "projected")
     assert found.refused == []
     assert 100 < found.proposal.tokens <= 1208
+
+
+def test_a_whole_run_in_words_redesigns_its_own_boards(tmp_path):
+    words = {"codec": "text", "text": TextSettings(max_tokens=8), "start": str(text_checkpoint())}
+    steps = {"warmup": WarmupSettings(steps=0), "grpo": GrpoSettings(steps=1, prompts=2, group=2)}
+    settings = tiny_run(SMALL, **words, **steps, teacher="self", engineer=ENGINEER)
+    run = RunFolder(tmp_path / "run")
+    run_loop(settings, run)
+    decided = decision(run, 0)
+    assert decided.teacher == "self"
+    assert decided.verdict.status in ("accepted", "projected")
+    trial = read(run.stage(0).trial, Trial)
+    assert read(run.stage(1).env, EnvConfig) == trial.candidates[trial.chosen].config
+    assert spent_on(run.stage(0)).engineer == decided.proposal.tokens > 100
+    assert run.stage(1).done.exists()
 
 
 def test_a_call_of_the_tiny_tokens_model_takes_less_than_two_seconds():
