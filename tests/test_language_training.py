@@ -210,5 +210,6 @@ def test_the_large_preset_tells_what_a_small_machine_lacks(tmp_path, capsys, nam
 def test_the_large_preset_trains_two_agents_on_all_sizes_of_the_paper():
     settings = load_settings("qwen3-4b", [])
     assert (settings.codec, settings.start, settings.env.agents) == ("text", "Qwen/Qwen3-4B", 2)
+    assert settings.teacher == "self", "the policy is its own engineer"
     assert set(settings.env.sizes) == set(range(3, 11))
     assert settings.grpo.boards == 4000
