@@ -16,7 +16,7 @@ from core_jax.bitboards import BOARDS_PER_WORD, bit, by_word, cell_position, one
 from core_jax.floods import CostTable
 from core_jax.parallel import on_all_cores
 from core_jax.placements import below, draw_board, lots, pick, scatter
-from core_jax.solver import BLOCK, concatenate, flood, read_labels, solve
+from core_jax.solver import BLOCK, concatenate, flood, prepare, read_labels, solve
 from core_jax.types import Board, Labels, Status
 
 FEW = 64  # whole boards drawn at once: each is solved, so few are to be made beyond those that are needed
@@ -80,6 +80,7 @@ def join(boards: Sequence[Board]) -> Board:
 
 def _boards(agents: int, size: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
     """Draws whole boards on which each agent is connected to its goal, and solves them."""
+    prepare(size, agents)
     draw = functools.partial(_draw_boards, size, agents, holes, streams)
     in_numpy = functools.partial(jax.tree.map, np.asarray)
     drawn, fit = zip(*_in_blocks(block_of(agents), lambda *lane: in_numpy(draw(*lane)), lanes), strict=True)

@@ -20,7 +20,7 @@ from core_jax.memory import check_memory
 from core_jax.parallel import in_blocks
 from core_jax.shortest import FAR, Certified, certify, distances
 from core_jax.team import rows_of
-from core_jax.teams import BUDGET, solve_teams
+from core_jax.teams import BUDGET, prepared, solve_teams
 from core_jax.types import Board, Certificate, Labels, Status
 
 BLOCK = 512  # boards flooded at once, 16 words
@@ -39,7 +39,7 @@ def solve(boards: Board, makespan_plans: bool = False, budget: int = BUDGET) -> 
     arrays with leading axis B. Raises InputError where the agents are too many or the boards take too much memory.
     """
     size, agents = boards.holes.shape[-1], boards.starts.shape[1]
-    check_memory(size, agents)
+    prepare(size, agents)
     certified = in_blocks(_certify_block, boards, CERTIFY_BLOCK)
     labels = concatenate([part.labels for part in certified])
     if makespan_plans:  # shortest paths are optimal for both objectives
@@ -54,6 +54,16 @@ def solve(boards: Board, makespan_plans: bool = False, budget: int = BUDGET) -> 
         return with_rows(labels, open_rows, solve_by_flood(left, makespan_plans))
     distance = np.concatenate(in_blocks(distances, left, CERTIFY_BLOCK))
     return with_rows(labels, open_rows, solve_teams(left, distance, makespan_plans, budget))
+
+
+def prepare(size: int, agents: int) -> None:
+    """Begins to compile what is needed last where that takes long; to be called early, as often as one likes.
+
+    Raises InputError as `solve`.
+    """
+    check_memory(size, agents)
+    if agents > 2:
+        prepared(size, agents)
 
 
 def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:

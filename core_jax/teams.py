@@ -10,6 +10,7 @@ its budget leaves its board undecided.
 
 import functools
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -42,11 +43,29 @@ def solve_teams(boards: Board, distance: np.ndarray, makespan_plans: bool = Fals
     Args: distance, int16 [B, K, n, n] as from `core_jax.shortest.distances`; budget, the conflicts of the
     satisfiability solver for four or more agents, after which a board is undecided.
     """
-    size, agents = boards.holes.shape[-1], boards.starts.shape[1]
+    prepared(boards.holes.shape[-1], boards.starts.shape[1]).result()
+    return _in_parts(boards, distance, makespan_plans, budget)
+
+
+@functools.cache
+def prepared(size: int, agents: int) -> Future[Labels]:
+    """The programs of `solve_teams`, compiled in a thread of its own once this is called.
+
+    They take as long to compile as all that comes before them: to be called before that.
+    """
+    home = np.argwhere(np.ones((size, size), bool))[:agents].astype(np.int32)[None]
+    board = Board(np.zeros((1, size, size), bool), home, home)  # type: ignore[arg-type]
+    thread = ThreadPoolExecutor(1)
+    found = thread.submit(_in_parts, board, np.zeros((1, agents, size, size), np.int16), False, BUDGET)
+    thread.shutdown(wait=False)
+    return found
+
+
+def _in_parts(boards: Board, distance: np.ndarray, makespan_plans: bool, budget: int) -> Labels:
     count = len(boards.starts)
     # A part a worker: while one is searched for by the device, the formulas of another are solved on the host.
     share = -(-count // (workers() * BOARDS_PER_WORD)) * BOARDS_PER_WORD
-    at_once = min(share, teams_at_once(size, agents))
+    at_once = min(share, teams_at_once(boards.holes.shape[-1], boards.starts.shape[1]))
 
     def of_part(first: int) -> Labels:
         some = rows_of((boards, distance), np.arange(first, min(first + at_once, count)))
