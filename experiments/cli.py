@@ -204,7 +204,9 @@ def _study(add: argparse._SubParsersAction) -> None:
 def _bench(add: argparse._SubParsersAction) -> None:
     command = _command(add, "bench", commands.bench, "measure the lake on this machine", "lakewright bench --json")
     command.add_argument("--agents", type=int, choices=(2, 3, 5), help="only boards of so many agents (default all)")
-    command.add_argument("--sweeps", action="store_true", help="sweeps instead: workers, Ray, memory, tiny shards")
+    instead = command.add_mutually_exclusive_group()
+    instead.add_argument("--sweeps", action="store_true", help="sweeps instead: workers, Ray, memory, tiny shards")
+    instead.add_argument("--warmups", action="store_true", help="warm-ups instead: ours beside TRL's SFTTrainer")
     _json(command)
 
 

@@ -197,12 +197,13 @@ def engineer_replay(options: argparse.Namespace) -> int:
 
 
 def bench(options: argparse.Namespace) -> int:
-    """Measures the lake, or sweeps, on this machine."""
-    if options.sweeps:
-        from experiments.bench import sweeps
+    """Measures the lake, sweeps or warm-ups on this machine."""
+    if options.sweeps or options.warmups:
+        from experiments.bench import sweeps, warmups
 
-        measured = sweeps.measure()
-        print(msgspec.json.encode(measured).decode() if options.json else sweeps.table(measured))
+        bench = sweeps if options.sweeps else warmups
+        measured = bench.measure()
+        print(msgspec.json.encode(measured).decode() if options.json else bench.table(measured))
         return 0
     from experiments.bench.lake import measure
     from experiments.bench.measurement import table

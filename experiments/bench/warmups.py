@@ -1,0 +1,124 @@
+"""Our warm-up beside TRL's SFTTrainer: what each makes of the tiny model in the same processor time.
+
+lakewright bench --warmups
+
+Both begin with the same weights and see plans of the same boards. Ours turns and mirrors boards, trains the matrices
+by Muon and keeps averaged weights; SFTTrainer is given the same batch size, AdamW, a cosine, batches of like length.
+Processor seconds, which other work on the machine disturbs less than seconds on the wall, decide how long each goes on.
+"""
+
+import copy
+import functools
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from core_jax.generator import generate
+from core_jax.types import Failure
+from experiments.bench.measurement import markdown
+from experiments.libraries import prepare_training
+from experiments.settings import load_settings, seed_for
+
+SECONDS = 150.0  # of the processor, for each
+TRIAL_STEPS = 30  # by which it is found out how many steps that is
+HELD_OUT = 400  # boards of each size
+RATES = (1e-3, 3e-3)  # of AdamW in SFTTrainer
+
+
+Training: TypeAlias = Callable[[], Any]  # gives the trained model
+
+
+class Trained(msgspec.Struct, frozen=True):
+    """What a trainer made in so many seconds of the processor. valid: the share of held-out boards, greedy plans."""
+
+    trainer: str
+    steps: int
+    seconds: float
+    valid: float
+
+
+def measure() -> list[Trained]:
+    """Trains, and lets each model plan for the same held-out boards."""
+    from policy.codecs.tokens import build_tokenizer
+    from policy.evaluation import evaluate
+    from policy.fresh import tasks_of
+    from policy.models import build_model
+    from policy.warmup import warm_up
+
+    prepare_training()
+    run = load_settings("cpu", [])
+    tokenizer = build_tokenizer()
+    first = build_model(run.model, tokenizer, seed_for(0, "bench model"))
+    tasks = tasks_of(generate(run.warmup_env, seed_for(0, "bench boards"), run.warmup.boards))
+    held_out = tasks_of(generate(run.env, seed_for(0, "bench held-out boards"), HELD_OUT * len(run.env.sizes)))
+
+    def ours(model: Any, steps: int) -> Training:
+        settings = msgspec.structs.replace(run.warmup, steps=steps)
+        return functools.partial(warm_up, model, tokenizer, tasks, [], settings, seed=0)
+
+    trainers: dict[str, Callable[[Any, int], Training]] = {"ours": ours}
+    sft = functools.partial(_sft, tokenizer, tasks, run.warmup.batch)
+    trainers |= {f"SFTTrainer, AdamW at {rate:g}": functools.partial(sft, rate) for rate in RATES}
+    found = []
+    for name, train in trainers.items():
+        _, trial = _timed(train(copy.deepcopy(first), TRIAL_STEPS))
+        steps = round(SECONDS / trial * TRIAL_STEPS)
+        model, seconds = _timed(train(copy.deepcopy(first), steps))
+        verdicts, _ = evaluate(model, tokenizer, held_out, horizon=run.horizon)
+        found.append(Trained(name, steps, seconds, float(np.mean(verdicts.failure == Failure.NONE))))
+    return found
+
+
+def table(found: list[Trained]) -> str:
+    """The benchmark as Markdown."""
+    rows = [(row.trainer, f"{row.steps:,}", f"{row.seconds:.0f}", f"{row.valid:.1%}") for row in found]
+    return "\n".join(markdown(("trainer", "steps", "seconds of the processor", "valid"), rows))
+
+
+def _timed(train: Training) -> tuple[Any, float]:
+    begun = time.process_time()
+    return train(), time.process_time() - begun
+
+
+def _sft(tokenizer: Any, tasks: list, batch: int, rate: float, model: Any, steps: int) -> Training:
+    from datasets import Dataset
+    from transformers import PrinterCallback
+    from trl import SFTConfig, SFTTrainer
+
+    from policy.codecs.codec import TokensCodec
+
+    codec = TokensCodec(tokenizer)
+    examples = [(codec.encode_prompt(task.board), codec.encode_answer(task.board, task.moves)) for task in tasks]
+    rows = [
+        {"input_ids": prompt + answer, "completion_mask": [0] * len(prompt) + [1] * len(answer)}
+        for prompt, answer in examples
+    ]
+    config = SFTConfig(
+        output_dir=tempfile.mkdtemp(),  # nothing is saved there
+        max_steps=steps,
+        per_device_train_batch_size=batch,
+        learning_rate=rate,
+        lr_scheduler_type="cosine",
+        warmup_steps=min(50, steps // 2),
+        train_sampling_strategy="group_by_length",
+        completion_only_loss=True,
+        max_length=None,
+        bf16=False,
+        gradient_checkpointing=False,
+        use_cpu=True,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+    )
+    trainer = SFTTrainer(model=model, args=config, train_dataset=Dataset.from_list(rows), processing_class=tokenizer)
+    trainer.remove_callback(PrinterCallback)
+
+    def train() -> Any:
+        trainer.train()
+        return trainer.model
+
+    return train
