@@ -51,7 +51,7 @@ def test_an_item_that_kills_every_worker_is_given_up(tmp_path, executor):
 
 def test_what_a_worker_raises_is_raised_here_and_the_rest_is_left(tmp_path, executor):
     with pytest.raises(OSError, match="No space left") as raised:
-        list(executor.map(functools.partial(noted, tmp_path), ["full disk", *map(str, range(400))]))
+        list(executor.map(functools.partial(noted, tmp_path), ["full disk", *(f"slow {i}" for i in range(400))]))
     assert (raised.value.errno, raised.value.filename) == (28, "shard.parquet")
     assert len(list(tmp_path.iterdir())) < 300, "much was begun after it failed"
 

@@ -129,7 +129,8 @@ def _optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
             left.plot(costs, 100 * boards.cumsum() / boards.sum(), **look, label=f"hole ratio {cell.hole_ratio:g}")
         left.set(title=f"{_title(kind)}, {size}x{size}", xlabel="at most so many steps, sum of costs")
         left.set(ylabel="% of solvable boards", ylim=PERCENT)
-        left.legend()
+        if chosen:
+            left.legend()
         for n, (side, of) in enumerate(_by_size(group)):
             of = [cell for cell in of if _boards_with(cell, "sum_of_costs") >= FEWEST]
             ratios = [cell.hole_ratio for cell in of]
