@@ -76,6 +76,8 @@ class Local:
             for worker in workers:
                 worker.stop()
             threads.shutdown()
+            for worker in workers:
+                worker.join()
 
 
 class _Worker:
@@ -107,6 +109,11 @@ class _Worker:
         self._stopped = True
         if self._process is not None:
             self._process.kill()
+
+    def join(self) -> None:
+        """Waits until the process that was stopped has ended."""
+        if self._process is not None:
+            self._process.join()
 
     def _start(self) -> None:
         self._pipe, theirs = self._context.Pipe()
