@@ -2,6 +2,7 @@
 
 import functools
 import os
+from typing import get_args
 
 from core_jax.errors import InputError
 from engineer.teachers.llm import Ask, Message, Reply, UnansweredError
@@ -9,7 +10,7 @@ from engineer.teachers.registry import MODELS, Tools
 from engineer.vocabulary import DELTA
 from experiments.runs import RunFolder, Stage
 from experiments.settings import RunSettings
-from policy.endpoint import KEYS, Answer, BudgetSpentError, Endpoint, EndpointError
+from policy.endpoint import KEYS, Answer, BudgetSpentError, Endpoint, EndpointError, SchemaForm
 from policy.models import load_model
 from policy.sampling import answer_under_grammar
 from policy.structured import SchemaSettings, answer_in_json
@@ -52,22 +53,21 @@ def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
 
 
 def _endpoint(settings: RunSettings) -> Ask:
-    """Asks for JSON under the schema; a server that refuses that is asked in words, and its answer validated."""
+    """Asks for JSON under the schema; a server that refuses every form of that is asked in words, to be validated."""
     chosen = settings.engineer.endpoint
     assert chosen
     check_askable(settings)
-    endpoint, structured = Endpoint(chosen), True
+    endpoint, forms = Endpoint(chosen), list(get_args(SchemaForm))
 
     def answer(messages: list[Message], schema: dict, seed: int) -> Answer:
-        nonlocal structured
         how = {"temperature": settings.engineer.temperature, "seed": seed}
-        if structured:
+        while forms:
             try:
-                return endpoint.ask(messages, schema=schema, **how)
+                return endpoint.ask(messages, schema=schema, form=forms[0], **how)
             except EndpointError as error:
                 if error.status not in REFUSING:
                     raise
-                structured = False
+                del forms[0]
         return endpoint.ask(messages, **how)
 
     def ask(messages: list[Message], schema: dict, seed: int) -> Reply:

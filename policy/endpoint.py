@@ -24,6 +24,8 @@ LONGEST_PAUSE = 8.0  # seconds before another try
 TOLD = 200  # characters of what a server said
 
 Message = Mapping[str, str]  # role and content
+SchemaForm = Literal["json_schema", "json_object"]
+"""How a server is told a schema: as OpenAI has it, or with the word that JSON is wanted, as llama-cpp-python has it."""
 
 
 class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,12 +79,13 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """One request. schema: a JSON schema that the answer must fit, for servers that can do so."""
+    """One request. schema: a JSON schema that the answer must fit, for servers that can do so, told in `form`."""
 
     messages: Sequence[Message]
     temperature: float | None = None
     seed: int | None = None
     schema: Mapping[str, Any] | None = None
+    form: SchemaForm = "json_schema"
 
 
 class _Message(msgspec.Struct):
@@ -196,8 +199,7 @@ class Endpoint:
         if question.seed is not None:
             given["seed"] = question.seed
         if question.schema is not None:
-            schema = {"name": "answer", "strict": True, "schema": dict(question.schema)}
-            given["response_format"] = {"type": "json_schema", "json_schema": schema}
+            given["response_format"] = _response_format(question.schema, question.form)
         return given
 
     def _error(self, problem: str, status: int | None = None) -> EndpointError:
@@ -258,6 +260,12 @@ def _read(content: bytes) -> Answer:
     # A lone surrogate is no text that a file could hold.
     text = (choice.message.content or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return Answer(text, usage.prompt_tokens, usage.completion_tokens, choice.finish_reason)
+
+
+def _response_format(schema: Mapping[str, Any], form: SchemaForm) -> dict[str, Any]:
+    if form == "json_object":
+        return {"type": form, "schema": dict(schema)}
+    return {"type": form, "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
 
 
 def _status(error: Any) -> str:

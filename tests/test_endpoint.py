@@ -46,6 +46,12 @@ def test_a_question_may_set_temperature_seed_and_a_schema():
     assert asked["response_format"]["json_schema"]["schema"] == schema
 
 
+def test_a_schema_may_be_told_in_the_form_of_other_servers():
+    with serving(echo) as server:
+        endpoint_of(server).ask(HELLO, schema={"type": "object"}, form="json_object")
+    assert server.seen[0]["response_format"] == {"type": "json_object", "schema": {"type": "object"}}
+
+
 FAULTS = {
     "too many requests": failing(429),
     "an internal error": failing(500),

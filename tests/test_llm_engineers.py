@@ -19,7 +19,16 @@ from tiny_text import text_checkpoint
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from engineer.modules import EvidenceSettings
-from engineer.teachers.llm import MOST, LlmTeacher, Reply, UnansweredError, answer_schema, parse_answer
+from engineer.teachers.llm import (
+    MOST,
+    REASON,
+    REASONING,
+    LlmTeacher,
+    Reply,
+    UnansweredError,
+    answer_schema,
+    parse_answer,
+)
 from experiments.costs import spent_on
 from experiments.deciding import decide
 from experiments.runs import RunFolder, Trial, read
@@ -210,6 +219,15 @@ def run(tmp_path):
     return before_the_first_decision(RunFolder(tmp_path / "run"))
 
 
+@given(st.data(), st.sampled_from([REASON, REASONING]))
+def test_a_text_under_the_schema_is_the_same_inside_json(data, most):
+    schema = answer_schema(ENV, True, False)["properties"]
+    line = schema["reasoning"] if most == REASONING else schema["edits"]["properties"]["3"]["properties"]["reason"]
+    text = data.draw(st.from_regex(line["pattern"], fullmatch=True))
+    assert json.dumps(text, ensure_ascii=False) == f'"{text}"'
+    assert 1 <= len(text.rstrip("\n")) <= most
+
+
 def test_a_server_is_asked_for_json_under_the_schema(run):
     with serving(saying(json.dumps(GOOD))) as server:
         found = asked(run, server)
@@ -218,16 +236,22 @@ def test_a_server_is_asked_for_json_under_the_schema(run):
     assert found.proposal.tokens == 50
 
 
-def test_a_server_without_structured_output_is_asked_in_words(run):
+FORMS = ["json_schema", "json_object", None]
+
+
+@pytest.mark.parametrize("known", FORMS)
+def test_a_server_is_asked_in_the_best_form_that_it_knows_and_in_words_if_in_none(run, known):
     def old(request, body):
-        if "response_format" in body:
-            return failing(400, "response_format is not supported")(request, body)
-        return saying(f"Well.\nANSWER:\n{json.dumps(GOOD)}")(request, body)
+        form = body.get("response_format", {}).get("type")
+        if form != known:
+            return failing(422, f"response_format {form} is not supported")(request, body)
+        return saying(json.dumps(GOOD) if form else f"Well.\nANSWER:\n{json.dumps(GOOD)}")(request, body)
 
     with serving(old) as server:
         found = asked(run, server)
     assert found.proposal.delta.edits.keys() == {3, 5}
-    assert ["response_format" in body for body in server.seen] == [True, False]
+    asked_in = [body.get("response_format", {}).get("type") for body in server.seen]
+    assert asked_in == FORMS[: FORMS.index(known) + 1]
 
 
 def test_a_refusal_goes_back_to_the_model_which_may_do_better(run):

@@ -21,7 +21,7 @@ from engineer.vocabulary import STEPS, STRIDES
 Message = dict[str, str]  # role and content
 THOUGHT, ANSWER = "</think>", "ANSWER:"  # what stands between reasoning and JSON
 MOST = 65_536  # characters of an answer that are kept
-REASON, REASONING = 160, 2000  # characters
+REASON, REASONING = 160, 1000  # characters; llama.cpp takes no grammar of 1500
 SYSTEM = (
     "You are the engineer of a training environment. A policy learns to plan the ways of several agents on boards of "
     "a frozen lake. You read how it does, and change the distribution of the boards that it trains on next. It is "
@@ -164,4 +164,5 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _line(most: int) -> dict[str, Any]:
-    return {"type": "string", "pattern": f"^.{{1,{most}}}$"}
+    # Without quotes, backslashes and control characters: llama.cpp matches what a dot stands for to raw JSON.
+    return {"type": "string", "pattern": rf'^[^"\\\x00-\x1f]{{1,{most}}}$'}
