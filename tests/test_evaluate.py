@@ -2,14 +2,18 @@
 
 import itertools
 import math
+import signal
+import subprocess
 import sys
+import threading
 
 import msgspec
 import numpy as np
 import pytest
 from boards import drawing
+from cuts import PATIENCE
 from languages import language_checkpoint
-from samples import small_rows, unsolved
+from samples import small_rows, surroundings, unsolved
 from servers import completion, failing, send, serving
 from test_cli import tell
 from test_cli_errors import assert_told
@@ -241,6 +245,28 @@ def test_an_endpoint_is_evaluated_and_its_key_is_in_no_file(benchmark, tmp_path,
     assert names == {"job.json", "answers.jsonl", "verdicts.jsonl", "summary.json", "plot.png", "plot.svg"}
     for file in (tmp_path / "out").iterdir():
         assert KEY.encode() not in file.read_bytes(), f"{file.name} holds the key"
+
+
+def test_a_killed_process_has_kept_whole_answers_and_asks_for_the_others_only(benchmark, tmp_path, capsys):
+    def hanging(request, body):
+        hung.set()
+        killed.wait(PATIENCE)
+        request.close_connection = True
+
+    hung, killed = threading.Event(), threading.Event()
+    with serving(hanging, [answering] * 5) as server:
+        arguments = [*map(str, asking(benchmark, tmp_path, server, "--concurrency", 1, "--timeout", PATIENCE))]
+        with subprocess.Popen([sys.executable, "-m", "experiments.cli", *arguments], env=surroundings()) as process:
+            assert hung.wait(PATIENCE), "the sixth board is not asked for"
+            process.kill()
+        killed.set()
+        kept = (tmp_path / "out" / "answers.jsonl").read_bytes()
+        assert (process.returncode, kept.count(b"\n"), kept[-1:]) == (-signal.SIGKILL, 5, b"\n")
+        server.usual = answering
+        before = len(server.seen)
+        assert tell(capsys, *arguments)[0] == 0
+    assert len(server.seen) - before == len(ROWS) - 5
+    assert (tmp_path / "out" / "answers.jsonl").read_bytes().startswith(kept)
 
 
 def test_the_cost_cap_ends_with_one_and_a_higher_one_goes_on(benchmark, tmp_path, capsys):
