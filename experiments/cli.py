@@ -205,8 +205,13 @@ def _bench(add: argparse._SubParsersAction) -> None:
     command = _command(add, "bench", commands.bench, "measure the lake on this machine", "lakewright bench --json")
     command.add_argument("--agents", type=int, choices=(2, 3, 5), help="only boards of so many agents (default all)")
     instead = command.add_mutually_exclusive_group()
-    instead.add_argument("--sweeps", action="store_true", help="sweeps instead: workers, Ray, memory, tiny shards")
-    instead.add_argument("--warmups", action="store_true", help="warm-ups instead: ours beside TRL's SFTTrainer")
+    others = {
+        "sweeps": "sweeps instead: workers, Ray, memory, tiny shards",
+        "sampling": "sampling instead: completions a second of the tiny model",
+        "warmups": "warm-ups instead: ours beside TRL's SFTTrainer",
+    }
+    for name, told in others.items():
+        instead.add_argument(f"--{name}", action="store_const", dest="instead", const=name, help=told)
     _json(command)
 
 

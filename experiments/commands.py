@@ -1,6 +1,7 @@
 """What each command does; options come parsed, bad input is raised as InputError."""
 
 import argparse
+import importlib
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -197,11 +198,9 @@ def engineer_replay(options: argparse.Namespace) -> int:
 
 
 def bench(options: argparse.Namespace) -> int:
-    """Measures the lake, sweeps or warm-ups on this machine."""
-    if options.sweeps or options.warmups:
-        from experiments.bench import sweeps, warmups
-
-        bench = sweeps if options.sweeps else warmups
+    """Measures the lake, sweeps, sampling or warm-ups on this machine."""
+    if options.instead:
+        bench = importlib.import_module(f"experiments.bench.{options.instead}")
         measured = bench.measure()
         print(msgspec.json.encode(measured).decode() if options.json else bench.table(measured))
         return 0

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from core_jax.config import holes_of
-from experiments.bench import bandwidth, lake, peers, simulator, timing
+from experiments.bench import bandwidth, lake, peers, sampling, simulator, timing, warmups
 from experiments.bench.measurement import Bench, table
 from experiments.cli import main
+from experiments.settings import load_settings
 
 APART = peers.PlainBoard([[False, True, False]] * 3, [(0, 0), (1, 0)], [(0, 2), (2, 0)])
 CROSSING = peers.PlainBoard([[False] * 3] * 3, [(1, 0), (0, 1)], [(1, 2), (2, 1)])
@@ -76,6 +77,27 @@ def test_the_benchmark_is_read_by_programs_and_by_people(found, capsys, monkeypa
     assert main(["bench"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [len([line for line in lines if line.startswith(f"| {work} ")]) for work in ("solve", "verify")] == [4, 1]
+
+
+def test_completions_a_second_are_measured_beside_transformers(capsys, monkeypatch):
+    for name, value in {"WARMUP_STEPS": 1, "PROMPTS": 4, "LONGEST": 6}.items():
+        monkeypatch.setattr(sampling, name, value)
+    monkeypatch.setattr(timing, "REPEATS", 2)
+    assert main(["bench", "--sampling"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| sample")]
+    assert [" completions " in row for row in rows] == [True] * 4, rows
+    assert [row for row in rows if "transformers' generate" in row], rows
+
+
+def test_warm_ups_are_measured_beside_the_trainer_of_trl(capsys, monkeypatch):
+    for name, value in {"SECONDS": 0.2, "TRIAL_STEPS": 1, "HELD_OUT": 4, "RATES": (1e-3,)}.items():
+        monkeypatch.setattr(warmups, name, value)
+    few = load_settings("cpu", ["warmup.boards=64", "warmup.batch=4"])
+    monkeypatch.setattr(warmups, "load_settings", lambda preset, overrides: few)
+    assert main(["bench", "--warmups", "--json"]) == 0
+    found = msgspec.json.decode(capsys.readouterr().out, type=list[warmups.Trained])
+    assert [row.trainer for row in found] == ["ours", "SFTTrainer, AdamW at 0.001"]
+    assert all(row.steps >= 1 and row.seconds > 0 and 0 <= row.valid <= 1 for row in found), found
 
 
 def test_a_table_without_floods_ends_with_the_measurements(found):

@@ -67,7 +67,7 @@ def measure(only: int | None = None, on_progress: Callable[[], object] = lambda:
                 found += [flooded, *_generate(size), *simulator(case.boards, case.labels)]
                 limits.append(_flood_limit(case, flooded, copied))
             on_progress()
-    return Bench(_machine(), found, copied, limits)
+    return Bench(machine(), found, copied, limits)
 
 
 def random_boards(size: int, agents: int, count: int) -> Board:
@@ -164,7 +164,7 @@ def _flood_limit(case: Case, flooded: Measurement, copied: dict[str, float]) -> 
     )
 
 
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     device = jax.devices()[0]
     return {
         "processor": _processor(),

@@ -66,7 +66,7 @@ def measure() -> list[Trained]:
     found = []
     for name, train in trainers.items():
         _, trial = _timed(train(copy.deepcopy(first), TRIAL_STEPS))
-        steps = round(SECONDS / trial * TRIAL_STEPS)
+        steps = max(1, round(SECONDS / trial * TRIAL_STEPS))
         model, seconds = _timed(train(copy.deepcopy(first), steps))
         verdicts, _ = evaluate(model, tokenizer, held_out, horizon=run.horizon)
         found.append(Trained(name, steps, seconds, float(np.mean(verdicts.failure == Failure.NONE))))
