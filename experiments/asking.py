@@ -2,7 +2,6 @@
 
 import functools
 import os
-from typing import get_args
 
 from core_jax.errors import InputError
 from engineer.teachers.llm import Ask, Message, Reply, UnansweredError
@@ -10,7 +9,7 @@ from engineer.teachers.registry import MODELS, Tools
 from engineer.vocabulary import DELTA
 from experiments.runs import RunFolder, Stage
 from experiments.settings import RunSettings
-from policy.endpoint import KEYS, Answer, BudgetSpentError, Endpoint, EndpointError, SchemaForm
+from policy.endpoint import KEYS, Answer, BudgetSpentError, Endpoint, EndpointError
 from policy.models import load_model
 from policy.sampling import answer_under_grammar
 from policy.structured import SchemaSettings, answer_in_json
@@ -57,7 +56,7 @@ def _endpoint(settings: RunSettings) -> Ask:
     chosen = settings.engineer.endpoint
     assert chosen
     check_askable(settings)
-    endpoint, forms = Endpoint(chosen), list(get_args(SchemaForm))
+    endpoint, forms = Endpoint(chosen), list(chosen.schemas)
 
     def answer(messages: list[Message], schema: dict, seed: int) -> Answer:
         how = {"temperature": settings.engineer.temperature, "seed": seed}

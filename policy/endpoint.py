@@ -33,7 +33,8 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     timeout: seconds without a byte, after which a try has failed. retries: tries after the first. prices: dollars for a
     million tokens. max_cost: dollars that are never exceeded: a request starts only where its `max_tokens` fit.
-    limit_field: how the server calls the limit of the answer.
+    limit_field: how the server calls the limit of the answer. schemas: the forms in which it is told a schema, in turn
+    until it refuses one no more; with none, or where it refuses all, it is asked in words.
     """
 
     url: str
@@ -46,6 +47,7 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     price_out: Weight = 0.0
     max_cost: Weight | None = None
     limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    schemas: tuple[SchemaForm, ...] = ("json_schema", "json_object")
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)

@@ -254,6 +254,12 @@ def test_a_server_is_asked_in_the_best_form_that_it_knows_and_in_words_if_in_non
     assert asked_in == FORMS[: FORMS.index(known) + 1]
 
 
+def test_a_server_may_be_asked_in_words_from_the_first(run):
+    with serving(saying(f"ANSWER:{json.dumps(GOOD)}")) as server:
+        asked(run, server, schemas=())
+    assert ["response_format" in body for body in server.seen] == [False]
+
+
 def test_a_refusal_goes_back_to_the_model_which_may_do_better(run):
     with serving(saying(json.dumps(GOOD)), [saying("no idea")]) as server:
         found = asked(run, server)
