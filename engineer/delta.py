@@ -17,7 +17,7 @@ MAX_REASON = 500
 DECIMALS = 6  # ratios are read to six decimals, by `core_jax.quotas` too; on that grid sum and difference are exact
 
 Change = Annotated[float, msgspec.Meta(ge=-1, le=1, description="signed change, added to the current value")]
-Reason = Annotated[str, msgspec.Meta(max_length=MAX_REASON, description="the evidence this edit answers")]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_REASON, description="the evidence")]
 
 
 class SizeEdit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,19 +49,20 @@ def parse_delta(answer: str | bytes, kind: type[D] = ConfigDelta) -> D:  # type:
     `kind` may add fields of its own.
 
     Raises InputError, and nothing else, on whatever is not exactly that: other text, unknown or repeated fields, NaN or
-    infinite numbers, changes beyond -1 .. 1, nesting too deep, or more than MAX_ANSWER_BYTES.
+    infinite numbers, changes beyond -1 .. 1, halves of surrogate pairs, nesting too deep, more than MAX_ANSWER_BYTES.
     """
     try:
         raw = json.loads(_text(answer), object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=float)
+        json.dumps(raw, ensure_ascii=False).encode()
         delta = convert(raw, kind, "answer")
     except json.JSONDecodeError as error:
         raise InputError(f"answer: not JSON ({error}); answer with one JSON object") from error
+    except UnicodeEncodeError as error:
+        raise InputError("answer: holds half a surrogate pair, which no file can; use plain text") from error
     except RecursionError as error:
         raise InputError("answer: nested too deeply; answer with one object of edits") from error
     if len(delta.edits) < len(raw["edits"]):  # "5" and "5.0" are the same size
         raise InputError("answer: edits names a map size twice; give each one edit")
-    for size, edit in delta.edits.items():
-        _check_writable(size, edit.reason)
     return delta
 
 
@@ -135,18 +136,11 @@ def _no_constant(name: str) -> float:
     raise InputError(f"answer: {name} is not a number; give a change between -1 and 1")
 
 
-def _check_writable(size: int, reason: str) -> None:
-    try:
-        reason.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"answer: edits.{size}.reason: holds half a surrogate pair; use plain text") from error
-
-
 def _check_known(config: EnvConfig, sizes: Iterable[int]) -> None:
     for size in sizes:
         if size not in config.sizes:
             choices = ", ".join(map(str, config.sizes))
-            raise InputError(f"edits.{size}: map size {size} is not in the config; choose from {choices}")
+            raise InputError(f"edits: map size {size!s:.20} is not in the config; choose from {choices}")
 
 
 def _plus(cell: SizeConfig, edit: SizeEdit | None) -> SizeConfig:

@@ -140,7 +140,9 @@ def _history(past: Sequence[Round], modules: Modules) -> list[Round]:
     if not modules.history:
         return []
     chosen = past if modules.default_in_history else past[1:]
-    return [old if modules.failures else msgspec.structs.replace(old, outcomes={}, undone=False) for old in chosen]
+    return [
+        old if modules.failures else msgspec.structs.replace(old, outcomes={}, undone=False, note="") for old in chosen
+    ]
 
 
 def _shuffled(evidence: Evidence, key: jax.Array) -> Evidence:

@@ -9,6 +9,8 @@ from engineer.evidence import Evidence
 from engineer.guard import GuardSettings, GuardVerdict, Reachable, judge
 from engineer.teachers.base import Proposal, Teacher
 
+TOLD = 300  # characters of a refusal that the teacher is told: what it wrote itself may be in there
+
 
 class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One try: what was proposed, and what the guard made of it."""
@@ -39,7 +41,7 @@ def negotiate(
         if not refused:
             break
         teacher.load_state_dict(before)
-        errors = [*evidence.refusals, "; ".join(attempts[-1].verdict.reasons)]
+        errors = [*evidence.refusals, "; ".join(attempts[-1].verdict.reasons)[:TOLD]]
         evidence = msgspec.structs.replace(evidence, refusals=errors)
     return attempts
 

@@ -1,6 +1,7 @@
 """Keyword arguments that come from outside."""
 
 import inspect
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,3 +19,10 @@ def check_options(where: str, name: str, signature: inspect.Signature, options: 
         kind = type(known[option])
         if type(value) is not kind and not (kind is float and type(value) is int):
             raise InputError(f"{where}: {option} is {value!r:.60}; give a {kind.__name__}")
+
+
+def check_range(option: str, value: float, least: float, most: float = math.inf) -> None:
+    """Raises InputError where an option of a teacher is not `least` to `most`."""
+    if not least <= value <= most:
+        choices = f"{least:g} to {most:g}" if most < math.inf else f"{least:g} or more"
+        raise InputError(f"teacher_options: {option} is {value:g}; choose {choices}")

@@ -100,8 +100,11 @@ def tried(config: EnvConfig, signals: Mapping[Stratum, Signal]) -> Tried:
 
 
 def best(candidates: Sequence[Tried]) -> int:
-    """The place of the highest score; of equal ones the first, so let the current config come first."""
-    return max(range(len(candidates)), key=lambda place: (candidates[place].score, -place))
+    """The place of the highest score, of equal ones that of more informative groups; of those alike the first.
+
+    So let the current config come first.
+    """
+    return max(range(len(candidates)), key=lambda at: (candidates[at].score, candidates[at].signal.informative, -at))
 
 
 def _mean(shares: Mapping[Stratum, float], signals: Mapping[Stratum, Signal]) -> Signal:

@@ -42,7 +42,7 @@ class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """One answer that is wanted."""
+    """One answer that is wanted. prompt: empty for those who do not answer in words."""
 
     row: Row
     prompt: str
@@ -53,6 +53,7 @@ class Asked:
 class Answerer(Protocol):
     """`identity`: all that the answers depend on, apart from what is asked. `name`: for people."""
 
+    in_words: bool
     name: str
     identity: dict[str, Any]
 
@@ -63,6 +64,8 @@ class Answerer(Protocol):
 
 class PlannerAnswerer:
     """A planner of `experiments.planners`, which reads no prompt."""
+
+    in_words = False
 
     def __init__(self, solver: str, seed: int) -> None:
         self.name = f"solver {solver}"
@@ -77,6 +80,8 @@ class PlannerAnswerer:
 
 class EndpointAnswerer:
     """A model behind an endpoint. spent: dollars of answers that are there already."""
+
+    in_words = True
 
     def __init__(self, settings: EndpointSettings, spent: float) -> None:
         self.name = settings.model
@@ -105,11 +110,11 @@ class ModelAnswerer:
 
         self._model, tokenizer = load_model(place, "auto", device)
         self._codec = codec_for(codec_of(self._model), tokenizer, settings)
-        self._text = self._codec.name == "text"
-        self._batch = batch or (TEXTS_AT_ONCE if self._text else ANSWERS_AT_ONCE)
+        self.in_words = self._codec.name == "text"
+        self._batch = batch or (TEXTS_AT_ONCE if self.in_words else ANSWERS_AT_ONCE)
         self._seed = seed
         self.name = place
-        spoken = {"max_tokens": settings.max_tokens, "thinking": settings.thinking} if self._text else {}
+        spoken = {"max_tokens": settings.max_tokens, "thinking": settings.thinking} if self.in_words else {}
         self.identity = {"model": place, "weights": _weights(Path(place)), "seed": seed, **spoken}
 
     def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
@@ -138,7 +143,7 @@ class ModelAnswerer:
             max_new_tokens=max(codec.answer_length(HORIZON, one.row.agents) for one in asked),
             temperature=asked[0].temperature,
             batch=self._batch,
-            scored=not self._text,
+            scored=not self.in_words,
         )
         ends = set(end_tokens(self._model, tokenizer))
         rows = []

@@ -6,7 +6,10 @@ import os
 from core_jax.errors import InputError
 from engineer.teachers.llm import Ask, Message, Reply, UnansweredError
 from engineer.teachers.registry import MODELS, Tools
+from engineer.text import token_estimate
 from engineer.vocabulary import DELTA
+from experiments.costs import dollars_for
+from experiments.loading import dtype_of
 from experiments.runs import RunFolder, Stage
 from experiments.settings import RunSettings
 from policy.endpoint import KEYS, Answer, BudgetSpentError, Endpoint, EndpointError
@@ -23,7 +26,10 @@ def tools_of(settings: RunSettings, folder: RunFolder, stage: Stage) -> Tools:
     if name not in MODELS:
         return Tools(settings.evidence)
     if name == "endpoint":
-        return Tools(settings.evidence, ask=_endpoint(settings), proposals=settings.engineer.proposals, inline=True)
+        paid = sum(dollars_for(earlier) for earlier in folder.finished_stages())
+        return Tools(
+            settings.evidence, ask=_endpoint(settings, paid), proposals=settings.engineer.proposals, inline=True
+        )
     return _checkpoint(settings, folder.warmup if name == "base" else stage)
 
 
@@ -38,7 +44,7 @@ def check_askable(settings: RunSettings) -> None:
 
 def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     """A checkpoint answers in tokens where its vocabulary has the engineer's words, else in language."""
-    load = functools.cache(lambda: load_model(policy.checkpoint))
+    load = functools.cache(lambda: load_model(policy.checkpoint, dtype_of(settings), settings.device))
     _, tokenizer = load()
     if DELTA in tokenizer.get_vocab():
         return Tools(settings.evidence, decode=lambda prompt, allowed: answer_under_grammar(*load(), prompt, allowed))
@@ -51,12 +57,15 @@ def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     return Tools(settings.evidence, ask=ask, proposals=chosen.proposals)
 
 
-def _endpoint(settings: RunSettings) -> Ask:
-    """Asks for JSON under the schema; a server that refuses every form of that is asked in words, to be validated."""
+def _endpoint(settings: RunSettings, paid: float) -> Ask:
+    """Asks for JSON under the schema; a server that refuses every form of that is asked in words, to be validated.
+
+    paid: dollars that earlier stages cost.
+    """
     chosen = settings.engineer.endpoint
     assert chosen
     check_askable(settings)
-    endpoint, forms = Endpoint(chosen), list(chosen.schemas)
+    endpoint, forms = Endpoint(chosen, paid), list(chosen.schemas)
 
     def answer(messages: list[Message], schema: dict, seed: int) -> Answer:
         how = {"temperature": settings.engineer.temperature, "seed": seed}
@@ -70,12 +79,15 @@ def _endpoint(settings: RunSettings) -> Ask:
         return endpoint.ask(messages, **how)
 
     def ask(messages: list[Message], schema: dict, seed: int) -> Reply:
+        before = endpoint.spent
         try:
             found = answer(messages, schema, seed)
         except BudgetSpentError:
             raise UnansweredError(f"the cost cap of {chosen.max_cost} dollars leaves no room for a question") from None
         except EndpointError as error:
             raise UnansweredError(str(error)) from error
-        return Reply(found.text, found.completion_tokens or 0)
+        # A server that does not count is charged by the length of what it said.
+        told = token_estimate(found.text) if found.completion_tokens is None else found.completion_tokens
+        return Reply(found.text, min(told, chosen.max_tokens), endpoint.spent - before)
 
     return ask

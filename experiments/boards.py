@@ -7,12 +7,12 @@ from core_jax.groups import Group
 from engineer.samplers.base import Sampler
 from engineer.samplers.registry import make_sampler
 from experiments.facts import read_groups, statistics_of_boards
+from experiments.loading import load_policy
 from experiments.progress import progress
 from experiments.runs import Sampled, Stage, read, write
 from experiments.settings import RunSettings, key_for, seed_for
 from policy.boards import Task, row_of, task_of
 from policy.codecs.codec import codec_for
-from policy.models import load_checkpoint
 from policy.rollouts import roll_out
 
 
@@ -68,7 +68,7 @@ class _Source:
 
     def score(self, rows: list[Row]) -> list[Group]:
         """A group of plans of the present policy for each board."""
-        model, tokenizer = load_checkpoint(self.policy.checkpoint, self.settings.codec)
+        model, tokenizer = load_policy(self.settings, self.policy.checkpoint)
         plans = self.settings.sampler.plans
         with progress("scores", len(rows) * plans, "plans") as bar:
             groups, tokens = roll_out(

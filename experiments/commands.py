@@ -118,11 +118,7 @@ def run(options: argparse.Namespace) -> int:
     prepare_training(settings.start)
     from experiments.loop import run as run_loop
     from experiments.runs import RunFolder
-    from policy.hosts import check_host
-    from policy.models import check_device
 
-    check_device(settings.device)
-    check_host(settings.grpo.host)
     folder = RunFolder(options.out)
     with folder.locked():
         run_loop(settings, folder)

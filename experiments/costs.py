@@ -4,6 +4,7 @@ import math
 
 import msgspec
 
+from engineer.teachers.base import Proposal
 from experiments.runs import Decision, RunFolder, Sampled, Stage, Trial, read
 
 
@@ -52,5 +53,14 @@ def _trained(stage: Stage) -> int:
     return sum(step["sampled/tokens"] for step in steps)
 
 
+def dollars_for(stage: Stage) -> float:
+    """What a server took for the engineer's answers after a finished stage."""
+    return sum(proposal.dollars for proposal in _proposals(read(stage.proposal, Decision)))
+
+
 def _asked(decision: Decision) -> int:
-    return decision.proposal.tokens + sum(attempt.proposal.tokens for attempt in decision.refused)
+    return sum(proposal.tokens for proposal in _proposals(decision))
+
+
+def _proposals(decision: Decision) -> list[Proposal]:
+    return [decision.proposal, *(attempt.proposal for attempt in decision.refused)]

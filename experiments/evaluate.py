@@ -7,7 +7,7 @@ and a folder may be asked for more boards or samples later. Rows without labels 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -95,7 +95,8 @@ def evaluate(
         found = labelled(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
         rows = spread(found.rows, settings.per_cell) if settings.per_cell else found.rows
         there = {(answer.id, answer.sample) for answer in kept}
-        asked = [one for one in _questions(rows, found, settings) if (one.row.id, one.sample) not in there]
+        prompts = {row.id: _prompt(row, found, settings) if who.in_words else "" for row in rows}
+        asked = [one for one in _questions(rows, prompts, settings) if (one.row.id, one.sample) not in there]
         total = len(rows) * (settings.samples + settings.greedy)
         on_progress("answers", total - len(asked), total)
         try:
@@ -139,9 +140,8 @@ def _unread(row: Row) -> VerdictRow:
     return VerdictRow(row.id, False, FAILURE_NAMES[Failure.PARSE_ERROR], None, None, None, None, *optimal)
 
 
-def _questions(rows: Sequence[Row], found: EvaluationSet, settings: EvaluationSettings) -> Iterator[Asked]:
+def _questions(rows: Sequence[Row], prompts: Mapping[str, str], settings: EvaluationSettings) -> Iterator[Asked]:
     """Every answer that is wanted, the greedy ones first."""
-    prompts = {row.id: _prompt(row, found, settings) for row in rows}
     for sample in range(settings.first, settings.samples + 1):
         for row in rows:
             yield Asked(row, prompts[row.id], sample, settings.temperature if sample else 0.0)
@@ -149,7 +149,12 @@ def _questions(rows: Sequence[Row], found: EvaluationSet, settings: EvaluationSe
 
 def _prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str:
     if settings.prompt == "own":
-        return encode_prompt(jax.tree.map(lambda field: field[0], boards_of([row])))
+        try:
+            return encode_prompt(jax.tree.map(lambda field: field[0], boards_of([row])))
+        except ValueError as error:
+            raise InputError(
+                f"{found.path}: row {row.id!r:.60} cannot be told in words: {error}; leave it out"
+            ) from None
     if row.id not in found.texts:
         raise InputError(f"{found.path}: row {row.id!r:.60} has no text; leave out --prompt row")
     return found.texts[row.id]

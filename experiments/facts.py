@@ -10,10 +10,12 @@ from core_jax.errors import InputError
 from core_jax.formats import Row, read_all
 from core_jax.generator import Acceptance
 from core_jax.groups import Group, statistics_of
+from engineer.delta import ConfigDelta, difference
 from engineer.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
 from experiments.runs import Decision, Example, Rollback, Sampled, Stage, Trial, Validation, read
 from experiments.settings import RunSettings
 
+PREFERRED = "another proposal of yours, which the trial preferred"
 LAST_STEPS = 8  # steps of the log whose means are the figures of a training
 
 
@@ -72,7 +74,15 @@ def _round(stage: Stage) -> Round:
     undone = stage.rollback.exists() and read(stage.rollback, Rollback).back
     if stage.trial.exists():
         note += f"; {_tried(read(stage.trial, Trial))}"
-    return Round(stage.config(), read(stage.validation, Validation).sizes, decision.proposal.delta, note, undone)
+    return Round(stage.config(), read(stage.validation, Validation).sizes, _change(stage, decision), note, undone)
+
+
+def _change(stage: Stage, decision: Decision) -> ConfigDelta | None:
+    """What the engineer proposed; where the trial preferred another of its proposals, what that one changed."""
+    config, following = stage.config(), stage.next_config()
+    if decision.proposal.delta is None or following in (config, decision.verdict.config):
+        return decision.proposal.delta
+    return difference(config, following.sizes, PREFERRED)
 
 
 def _tried(trial: Trial) -> str:

@@ -12,6 +12,7 @@ from engineer.delta import FIELDS, summary
 from engineer.evidence import Evidence, read_evidence
 from engineer.negotiation import Attempt, negotiate
 from engineer.teachers.base import Stateless
+from engineer.text import evidence_text
 from experiments.deciding import teacher_of
 from experiments.runs import Decision, RunFolder, Stage, Trial, read
 from experiments.settings import RunSettings, key_for
@@ -59,6 +60,7 @@ def shown_stage(folder: RunFolder, number: int) -> Shown:
 
 def proposed(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
     """What the teacher of `settings` proposes after a finished stage, having seen those before it."""
+    finished_stage(folder, number)
     *_, last = _replayed(settings, folder, range(number + 1), only=number)
     return last
 
@@ -85,6 +87,7 @@ def finished_stage(folder: RunFolder, number: int) -> Stage:
 def told(shown: Shown) -> str:
     """A stage as text: evidence and prompt, every answer with its verdict, the trial, and what it came to."""
     parts = [f"stage {shown.stage} of {shown.folder}, teacher {shown.teacher}", f"drawn from  {describe(shown.config)}"]
+    parts += ["", "## evidence", printable(evidence_text(shown.evidence)).rstrip()]
     for attempt in shown.attempts:
         parts += list(_told_attempt(attempt))
     if shown.trial:

@@ -22,8 +22,13 @@ def taken_back(stage: Stage) -> Rollback | None:
 
 
 def config_before(folder: RunFolder, number: int, rollback: Rollback) -> EnvConfig:
-    """The config that a stage which is taken back gives way to; the first, which has none before it, keeps its own."""
+    """The config that a stage which is taken back gives way to; the first, which has none before it, keeps its own.
+
+    Where weights stay, a stage may be trained from one that was taken back itself: its config is not gone back to.
+    """
     before = folder.named(rollback.against)
+    while before.env.exists() and (earlier := taken_back(before)):
+        before = folder.named(earlier.against)
     return (before if before.env.exists() else folder.stage(number)).config()
 
 

@@ -94,6 +94,10 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("teacher endpoint has no server; give engineer.endpoint.url and engineer.endpoint.model")
         if large := [size for size in (*self.env.sizes, *self.warmup_env.sizes) if size > MAX_TOKEN_SIZE]:
             raise ValueError(f"env.sizes.{large[0]}: boards to train on are at most {MAX_TOKEN_SIZE}x{MAX_TOKEN_SIZE}")
+        if self.grpo.fresh and self.sampler.name != "fresh":
+            raise ValueError(
+                f"sampler.name is {self.sampler.name}, but with grpo.fresh boards are taken as they are drawn; drop one"
+            )
         if self.codec == "text" and not self.start:
             raise ValueError("codec is text, but start names no model; give a folder or a name on the hub")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:

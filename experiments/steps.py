@@ -1,5 +1,6 @@
 """The steps of a run: each makes one file or folder of it."""
 
+import gc
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from engineer.synthetic import synthetic_examples
 from engineer.tokens import ENGINEER_TOKENS
 from experiments.boards import keep_boards
 from experiments.launching import launch_stage
+from experiments.loading import load_policy
 from experiments.progress import progress
 from experiments.runs import Example, Stage, Validation, write
 from experiments.settings import RunSettings, seed_for
@@ -36,7 +38,7 @@ from policy.evaluation import evaluate, outcomes_by_size
 from policy.fresh import BoardStream, tasks_of, with_hole_ratios
 from policy.grpo import train_grpo
 from policy.hosts import rank_and_processes
-from policy.models import build_model, load_checkpoint, save_checkpoint
+from policy.models import build_model, save_checkpoint
 from policy.warmup import warm_up as learn_plans
 
 EXAMPLES = 6  # boards of a validation kept to look at, of each kind: valid plans with a wait, and failures
@@ -92,13 +94,9 @@ def warm_up(settings: RunSettings, warmup: Stage, held_out: list[Row]) -> None:
 def _first_model(settings: RunSettings) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """The model that the run starts from, or one of random weights."""
     if settings.start:
-        return load_checkpoint(settings.start, settings.codec, _dtype(settings))
+        return load_policy(settings, settings.start)
     tokenizer = build_tokenizer(ENGINEER_TOKENS)
-    return build_model(settings.model, tokenizer, seed_for(settings.seed, "model")), tokenizer
-
-
-def _dtype(settings: RunSettings) -> torch.dtype:
-    return torch.bfloat16 if settings.grpo.host.bf16 else torch.float32
+    return build_model(settings.model, tokenizer, seed_for(settings.seed, "model"), settings.device), tokenizer
 
 
 @contextmanager
@@ -125,6 +123,7 @@ def _engineer_examples(settings: RunSettings, tokenizer: PreTrainedTokenizerFast
 def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
     """GRPO from the previous checkpoint until `tokens` are generated; interrupted, it starts over from there."""
     if settings.launch.elsewhere:
+        _free_accelerator()
         with progress("GRPO", settings.grpo.steps, "steps") as bar:
             log = stage.scratch / "launch.log"
             steps_done = partial(_count_lines, stage.train_log.with_name(f".{stage.train_log.name}.part"))
@@ -141,6 +140,13 @@ def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tok
         train_here(settings, stage, previous.checkpoint, number, tokens)
 
 
+def _free_accelerator() -> None:
+    """Gives back what models of this process left on the GPU: those to be launched need it."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
 def _count_lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
@@ -151,8 +157,8 @@ def train_here(settings: RunSettings, stage: Stage, previous: Path, number: int,
     Of several processes, groups.jsonl tells of the boards of the first.
     """
     rank, processes = rank_and_processes()
-    device = "cpu" if processes > 1 else "auto"  # a trainer of several processes places the weights itself
-    model, tokenizer = load_checkpoint(previous, settings.codec, _dtype(settings), device)
+    device = "cpu" if processes > 1 else settings.device  # a trainer of several processes places the weights itself
+    model, tokenizer = load_policy(settings, previous, device)
     # Where the reporters that write files put them.
     os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(stage.folder / "tensorboard"))
     cores = FreeCores()
@@ -201,10 +207,9 @@ def train_here(settings: RunSettings, stage: Stage, previous: Path, number: int,
 def _stage_boards(settings: RunSettings, stage: Stage, number: int) -> Iterator[list[Task] | BoardStream]:
     """Those of the stage's file, or boards drawn while training."""
     if settings.grpo.fresh:
-        configs = with_hole_ratios(stage.config(), settings.grpo.hole_ratios)
         rank, _ = rank_and_processes()
         purpose = f"stage {number} boards" + f" of process {rank}" * (rank > 0)
-        with BoardStream(configs, seed_for(settings.seed, purpose), kept=True) as stream:
+        with BoardStream((stage.config(),), seed_for(settings.seed, purpose), kept=True) as stream:
             yield stream
     else:
         yield [task_of(row) for row in read_all(stage.boards)]
@@ -212,7 +217,7 @@ def _stage_boards(settings: RunSettings, stage: Stage, number: int) -> Iterator[
 
 def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
     """Greedy plans for the held-out set."""
-    model, tokenizer = load_checkpoint(stage.checkpoint, settings.codec, _dtype(settings))
+    model, tokenizer = load_policy(settings, stage.checkpoint)
     codec = codec_for(settings.codec, tokenizer, settings.text)
     tasks = [task_of(row) for row in held_out]
     with progress("validation", len(tasks), "boards") as bar:

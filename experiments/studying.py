@@ -5,6 +5,7 @@ from pathlib import Path
 
 from core_jax.errors import InputError
 from core_jax.files import locked, write_atomically
+from experiments.checks import check_machine
 from experiments.libraries import keep_compiled_programs, prepare_training
 from experiments.loop import run as run_loop
 from experiments.progress import progress
@@ -21,6 +22,8 @@ def run_study(spec: Path, out: Path, workers: int) -> tuple[Results, dict[str, s
     A run that fails keeps none of the others from being made.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
+    for planned in plan.runs:
+        check_machine(planned.settings)
     with locked(out):
         folder.open(plan)
         prepare_start(plan, folder)

@@ -98,13 +98,13 @@ def _open(settings: StudySettings, config: Path) -> None:
 
 def _part(settings: StudySettings, seed: int, arm: str, place: Path, held_out: dict[str, list]) -> Part:
     """Trains one arm, unless its checkpoint is there, and lets it plan."""
+    from experiments.loading import load_policy
     from policy.evaluation import evaluate, outcomes_by_size
-    from policy.models import load_checkpoint
 
     if not (place / "trained.json").exists():
         seconds, steps, waited = _train(settings, seed, arm, place)
         write(place / "trained.json", Part(seconds, steps, waited, {}))
-    model, tokenizer = load_checkpoint(place / "checkpoint")
+    model, tokenizer = load_policy(settings.run, place / "checkpoint")
     outcomes = {}
     for kind, tasks in held_out.items():
         with progress(f"{kind} boards", len(tasks), "boards") as bar:
@@ -115,23 +115,24 @@ def _part(settings: StudySettings, seed: int, arm: str, place: Path, held_out: d
 
 def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[float, int, float]:
     """Trains and saves a checkpoint: seconds, steps, and seconds spent waiting for boards."""
+    from experiments.loading import load_policy
     from experiments.threads import FreeCores
     from policy.codecs.tokens import build_tokenizer
     from policy.fresh import BoardStream, with_hole_ratios
     from policy.grpo import train_grpo
-    from policy.models import build_model, load_checkpoint, save_checkpoint
+    from policy.models import build_model, save_checkpoint
     from policy.warmup import warm_up
 
     run = settings.run
-    chosen, env = (run.grpo, run.env) if arm == "grpo" else (run.warmup, run.warmup_env)
+    env = run.env if arm == "grpo" else run.warmup_env
     purpose = f"study {seed} {arm}"
     if arm == "warmup":
         tokenizer = build_tokenizer()
-        model = build_model(run.model, tokenizer, seed_for(run.seed, f"{purpose} model"))
+        model = build_model(run.model, tokenizer, seed_for(run.seed, f"{purpose} model"), run.device)
     else:
-        model, tokenizer = load_checkpoint(place.parent / "warmup" / "checkpoint")
+        model, tokenizer = load_policy(run, place.parent / "warmup" / "checkpoint")
     steps, cores = 0, FreeCores()
-    stream = BoardStream(with_hole_ratios(env, chosen.hole_ratios), seed_for(run.seed, f"{purpose} boards"))
+    stream = BoardStream(with_hole_ratios(env, run.warmup.hole_ratios), seed_for(run.seed, f"{purpose} boards"))
     with stream, progress(ARMS[arm], None, "steps") as bar, _log(place / "train.jsonl") as log:
         begun = time.monotonic()
 
@@ -300,6 +301,9 @@ def main() -> int:
         settings = msgspec.convert({"run": msgspec.to_builtins(run), **given}, StudySettings, strict=False)
         keep_compiled_programs()
         prepare_training()
+        from experiments.checks import check_machine
+
+        check_machine(run)
         with locked(options.out):
             result = study(settings, options.out)
     except (InputError, msgspec.ValidationError) as error:

@@ -7,12 +7,12 @@ from core_jax.config import EnvConfig
 from core_jax.formats import rows_of
 from core_jax.generator import Stratum, generate
 from engineer.trial import Signal, best, boards_to_try, signal_of, strata_of, tried
+from experiments.loading import load_policy
 from experiments.progress import progress
 from experiments.runs import Stage, Trial
 from experiments.settings import RunSettings, seed_for
 from policy.boards import Task, task_of
 from policy.codecs.codec import codec_for
-from policy.models import load_checkpoint
 from policy.rollouts import roll_out
 
 
@@ -38,7 +38,7 @@ def _boards(config: EnvConfig, stratum: Stratum, seed: int, count: int) -> list[
 def _rolled_out(
     settings: RunSettings, policy: Stage, boards: dict[Stratum, list[Task]], seed: int
 ) -> tuple[dict[Stratum, Signal], int]:
-    model, tokenizer = load_checkpoint(policy.checkpoint, settings.codec)
+    model, tokenizer = load_policy(settings, policy.checkpoint)
     samples, tasks = settings.trial.samples, [task for part in boards.values() for task in part]
     with progress("trial", len(tasks) * samples, "plans") as bar:
         groups, tokens = roll_out(

@@ -20,6 +20,7 @@ from core_jax.ranges import Count, Natural, Positive, Weight
 
 KEYS = ("LAKEWRIGHT_API_KEY", "OPENAI_API_KEY")
 NO_KEY = "none"  # servers that want no key get some word
+LONGEST_REPLY = 1 << 24  # bytes
 LONGEST_PAUSE = 8.0  # seconds before another try
 TOLD = 200  # characters of what a server said
 
@@ -31,8 +32,9 @@ SchemaForm = Literal["json_schema", "json_object"]
 class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A server and how to ask it.
 
-    timeout: seconds without a byte, after which a try has failed. retries: tries after the first. prices: dollars for a
-    million tokens. max_cost: dollars that are never exceeded: a request starts only where its `max_tokens` fit.
+    timeout: seconds without a byte, or from the first to the last, after which a try has failed. retries: tries after
+    the first. prices: dollars for a million tokens. max_cost: dollars that are never exceeded: a request starts only
+    where its `max_tokens` fit.
     limit_field: how the server calls the limit of the answer. schemas: the forms in which it is told a schema, in turn
     until it refuses one no more; with none, or where it refuses all, it is asked in words.
     """
@@ -63,6 +65,14 @@ class EndpointError(InputError):
     """A server that does not answer, or not as asked, however often it is tried; `status`: its HTTP error, if any."""
 
     status: int | None = None
+
+
+class _NoCompletionError(Exception):
+    """A reply that is none; `retries`: how often the library had tried before it came."""
+
+    def __init__(self, problem: str, retries: int) -> None:
+        super().__init__(problem)
+        self.retries = retries
 
 
 class BudgetSpentError(Exception):
@@ -177,7 +187,7 @@ class Endpoint:
             time.sleep(min(LONGEST_PAUSE, 0.25 * 2**tries) if tries else 0)
             client = self._client.with_options(max_retries=self.settings.retries - tries)
             try:
-                raw = client.chat.completions.with_raw_response.create(**self._request(question))
+                return self._completion(client, question)
             except openai.APITimeoutError:
                 raise self._error(f"is silent for {self.settings.timeout:g} s") from None
             except openai.APIConnectionError as error:
@@ -186,12 +196,28 @@ class Endpoint:
                 raise self._error(_status(error), error.status_code) from None
             except openai.OpenAIError as error:
                 raise self._error(str(error)) from None
-            try:
-                return _read(raw.content)
-            except ValueError as error:
+            except _NoCompletionError as error:
                 problem = f"sends no completion ({error})"
-                tries += 1 + raw.retries_taken
+                tries += 1 + error.retries
         raise self._error(problem)
+
+    def _completion(self, client: Any, question: Question) -> Answer:
+        """What comes of one try of ours, in which the library may make several.
+
+        The library limits the silence between two bytes; here is seen to it that the reply has an end.
+        """
+        with client.chat.completions.with_streaming_response.create(**self._request(question)) as reply:
+            begun, body = time.monotonic(), bytearray()
+            try:
+                for part in reply.iter_bytes():
+                    body += part
+                    if time.monotonic() - begun > self.settings.timeout:
+                        raise ValueError(f"not whole after {self.settings.timeout:g} s")
+                    if len(body) > LONGEST_REPLY:
+                        raise ValueError(f"more than {LONGEST_REPLY} bytes")
+                return _read(bytes(body))
+            except Exception as error:  # those of the HTTP library have no name that every version of openai shares
+                raise _NoCompletionError(str(error) or type(error).__name__, reply.retries_taken) from error
 
     def _request(self, question: Question) -> dict[str, Any]:
         given: dict[str, Any] = {"model": self.settings.model, "messages": list(question.messages)}
@@ -206,7 +232,7 @@ class Endpoint:
 
     def _error(self, problem: str, status: int | None = None) -> EndpointError:
         """What is wrong, in a line without the key."""
-        told = " ".join(problem.split())
+        told = " ".join(problem.encode(errors="backslashreplace").decode().split())
         told = told if self._key == NO_KEY else told.replace(self._key, "***")
         tries = f"{self.settings.retries + 1} tries" if self.settings.retries else "one try"
         error = EndpointError(

@@ -21,7 +21,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from core_jax.errors import InputError
 from core_jax.groups import Group
-from core_jax.ranges import Count, HoleRatio, Positive, Weight
+from core_jax.ranges import Count, Positive, Weight
 from policy.boards import Task
 from policy.codecs.codec import Codec, TokensCodec
 from policy.fresh import BoardStream
@@ -37,8 +37,8 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     loss_type, scale_rewards, epsilon, epsilon_high: TRL's, see its GRPOConfig. oversample: up to so many times
     `prompts` boards are sampled a step, and those left out whose completions all earn the same; 1 leaves out none.
-    fresh: boards are drawn while training, with each of `hole_ratios` in turn where there are any. minutes: ends the
-    stage, where its steps do not end it earlier. host: how the machine is used.
+    fresh: boards are drawn while training. minutes: ends the stage, where its steps do not end it earlier. host: how
+    the machine is used.
     """
 
     steps: Count = 32
@@ -53,7 +53,6 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epsilon_high: Positive | None = None
     oversample: Count = 1
     fresh: bool = False
-    hole_ratios: tuple[HoleRatio, ...] = ()
     minutes: Positive | None = None
     host: HostSettings = HostSettings()
 
@@ -107,7 +106,7 @@ def train_grpo(
     trainer = GRPOTrainer(
         model=model,
         reward_funcs=rollouts.reward,
-        args=_arguments(settings, length, seed, scratch),
+        args=_arguments(settings, length, seed, scratch, on_gpu=_on_gpu(model)),
         # TRL asks for places, which the rollouts fill.
         train_dataset=Dataset.from_dict({"prompt": [str(place) for place in range(settings.prompts)]}),
         processing_class=tokenizer,
@@ -149,8 +148,13 @@ def _supply(
     return lambda count: list(itertools.islice(left, count)), numbers, max(len(task.board.starts) for task in tasks)
 
 
-def _arguments(settings: GrpoSettings, length: int, seed: int, scratch: Path) -> GRPOConfig:
-    on_gpu = torch.cuda.is_available()
+def _on_gpu(model: PreTrainedModel) -> bool:
+    """Whether to train on GPUs: where the model is; the models of several processes wait on the CPU to be placed."""
+    _, processes = rank_and_processes()
+    return torch.cuda.is_available() and (processes > 1 or model.device.type == "cuda")
+
+
+def _arguments(settings: GrpoSettings, length: int, seed: int, scratch: Path, on_gpu: bool) -> GRPOConfig:
     return GRPOConfig(
         output_dir=str(scratch),
         use_cpu=not on_gpu,

@@ -44,8 +44,14 @@ FAMILY = {
 ModelName = Literal["0.6M", "3M", "25M", "100M"]
 
 
-def build_model(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokenizerFast, seed: int) -> PreTrainedModel:
-    """A Qwen3-architecture model with random weights for the tokenizer's vocabulary; it speaks the `tokens` codec."""
+def build_model(
+    settings: ModelSettings | ModelName, tokenizer: PreTrainedTokenizerFast, seed: int, device: str = "auto"
+) -> PreTrainedModel:
+    """A Qwen3-architecture model with random weights for the tokenizer's vocabulary; it speaks the `tokens` codec.
+
+    device: as of `load_model`.
+    """
+    check_device(device)
     if isinstance(settings, str):
         settings = FAMILY[settings]
     torch.manual_seed(seed)
@@ -64,12 +70,12 @@ def build_model(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokeni
         pad_token_id=tokenizer.pad_token_id,
         codec=TOKENS,  # type: ignore[call-arg]
     )
-    return on_best_device(Qwen3(config))
+    return _on(device, Qwen3(config))
 
 
-def on_best_device(model: PreTrainedModel) -> PreTrainedModel:
-    """The model on the GPU if there is one, else where it is."""
-    if torch.cuda.is_available():
+def _on(device: str, model: PreTrainedModel) -> PreTrainedModel:
+    """The model on the GPU if there is one and nothing else is wanted, else where it is."""
+    if device != "cpu" and torch.cuda.is_available():
         cast(torch.nn.Module, model).cuda()
     return model
 
@@ -124,7 +130,7 @@ def load_model(
         tokenizer.pad_token = tokenizer.eos_token
     words = cast(PreTrainedTokenizerFast, tokenizer)
     _check_words(place, model, words)
-    return model if device == "cpu" else on_best_device(model), words
+    return _on(device, model), words
 
 
 def check_device(device: str) -> None:

@@ -116,6 +116,18 @@ def cut(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
     request.close_connection = True
 
 
+def dripping(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    """Sends a blank now and then, as proxies do to keep a connection, and never an answer."""
+    request.send_response(200)
+    request.send_header("Content-Type", "application/json")
+    request.end_headers()
+    for _ in range(40):
+        request.wfile.write(b" ")
+        request.wfile.flush()
+        time.sleep(0.05)
+    request.close_connection = True
+
+
 def silent(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
     """Says nothing for longer than anyone waits."""
     time.sleep(1.5)

@@ -12,7 +12,7 @@ from engineer.rollback import Comparison, RollbackSettings
 from engineer.tokens import evidence_tokens
 from engineer.trial import TrialSettings
 from engineer.vocabulary import UNDONE
-from experiments import setbacks, steps
+from experiments import loading, setbacks
 from experiments.costs import spent, spent_on
 from experiments.runs import FORMAT, Rollback, RunConfig, RunFolder, Trial, read, write
 from experiments.trying import try_configs
@@ -58,7 +58,7 @@ def test_a_stage_whose_policy_fell_is_taken_back_with_weights_and_config(tmp_pat
         loaded.append(folder.parent.name)
         return load_checkpoint(folder, *how)
 
-    monkeypatch.setattr(steps, "load_checkpoint", watched)
+    monkeypatch.setattr(loading, "load_checkpoint", watched)
     results = iter([Comparison(3, 0, 1.0), FELL])
     monkeypatch.setattr(setbacks, "compared", lambda before, after: next(results))
     run = RunFolder(tmp_path / "run")
@@ -96,6 +96,19 @@ def test_weights_stay_where_only_the_config_is_to_go_back(tmp_path, monkeypatch)
     found = setbacks.compare(settings, run, 1)
     assert found == Rollback("stage_00", FELL, True, "stage_01")
     assert setbacks.config_before(run, 1, found) == ENV
+
+
+def test_after_two_falls_the_config_is_that_of_before_the_first_though_the_weights_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(setbacks, "compared", lambda before, after: FELL)
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished("random").folder, run.folder)
+    settings = tiny_run(teacher="random", rollback=RollbackSettings(weights=False), stages=3)
+    write(run.stage(1).rollback, Rollback("stage_00", FELL, True, "stage_01"))
+    shutil.copytree(run.stage(1).folder, run.stage(2).folder)
+    found = setbacks.compare(settings, run, 2)
+    assert found == Rollback("stage_01", FELL, True, "stage_02"), "it was trained from the weights that stayed"
+    assert run.stage(1).config() != ENV
+    assert setbacks.config_before(run, 2, found) == ENV
 
 
 def test_the_first_config_has_none_before_it_and_stays(monkeypatch):

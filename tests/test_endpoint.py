@@ -4,7 +4,7 @@ import sys
 import time
 
 import pytest
-from servers import closed, completion, cut, echo, failing, garbage, saying, send, serving, silent
+from servers import closed, completion, cut, dripping, echo, failing, garbage, saying, send, serving, silent
 
 from core_jax.errors import InputError
 from policy import endpoint
@@ -58,6 +58,7 @@ FAULTS = {
     "a bad gateway": failing(502),
     "overload": failing(503),
     "silence": silent,
+    "a drip": dripping,
     "half a JSON": garbage,
     "no choices": EMPTY,
     "something else": NOT_A_COMPLETION,

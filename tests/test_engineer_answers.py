@@ -3,17 +3,23 @@
 import json
 import random
 
-from engineers import legal
+import jax
+import msgspec
+from engineers import everything, legal
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from core_jax.config import EnvConfig, SizeConfig
+from core_jax.errors import InputError
 from core_jax.quotas import PARTS
 from engineer.delta import parse_delta
 from engineer.guard import GuardSettings, judge
+from engineer.modules import EvidenceSettings
+from engineer.negotiation import negotiate
+from engineer.teachers.llm import LlmTeacher, Reply
 
 CONFIG = EnvConfig({3: SizeConfig(0.25, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5), 8: SizeConfig(0.25, 0.3, 0.2)})
-EXAMPLES, MUTANTS = 100, 1000
+EXAMPLES, MUTANTS, TAUGHT = 100, 1000, 300
 GUARD = GuardSettings()
 
 INJECTIONS = [
@@ -75,9 +81,10 @@ def judged(answer: str | bytes, config: EnvConfig) -> tuple[str, list[str], EnvC
     """What becomes of an answer: as negotiation does it, status, reasons and the next config."""
     try:
         delta = parse_delta(answer)
-    except ValueError as error:
+    except InputError as error:
         return "unread", [str(error)], config
     verdict = judge(config, delta, GUARD, reachable)
+    msgspec.json.encode((delta, verdict))  # as it is written
     return verdict.status, verdict.reasons, verdict.config
 
 
@@ -116,3 +123,25 @@ def test_a_hundred_thousand_answers_do_no_harm():
     try_mutants()
     assert sum(counts.values()) >= EXAMPLES * MUTANTS, counts
     assert min(counts.values()) > 100, f"each outcome is met: {counts}"
+
+
+def test_answers_pass_the_teacher_and_the_guard_and_what_comes_of_them_can_be_written():
+    rng, evidence = random.Random(0), everything(CONFIG, {})
+    answer = json.dumps({"edits": {"3": {"reason": "x", "data_ratio": 0.05}}, "summary": "s"})
+    said: list[str] = []
+
+    def ask(messages: object, schema: object, seed: int) -> Reply:
+        text = mutated(answer, rng)
+        said.append(text if isinstance(text, str) else text.decode(errors="surrogateescape"))
+        return Reply(said[-1], 7)
+
+    teacher = LlmTeacher(ask, EvidenceSettings())
+    outcomes = set()
+    for number in range(TAUGHT):
+        attempts = negotiate(teacher, evidence, CONFIG, jax.random.key(number), GUARD, reachable)
+        msgspec.json.encode(attempts)
+        last = attempts[-1].verdict
+        assert last.status != "refused" or (last.config is CONFIG and len(attempts) == GUARD.tries), said[-1]
+        assert legal(last.config, reachable), said[-1]
+        outcomes.add(last.status)
+    assert outcomes == {"accepted", "projected", "refused"} or outcomes == {"projected", "refused"}, outcomes

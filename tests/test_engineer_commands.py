@@ -31,6 +31,7 @@ def test_a_stage_is_told_from_evidence_to_the_next_config(capsys):
     found = decision(run, 0)
     for part in (f"## prompt\n{found.proposal.prompt}", f"## answer\n{found.proposal.answer}", found.verdict.status):
         assert part in out
+    assert "## evidence\nThis is round 1 of 2." in out
     assert out.splitlines()[-1].startswith("next stage  3: ")
     assert ("## trial" in out) == run.stage(0).trial.exists()
 
@@ -38,6 +39,7 @@ def test_a_stage_is_told_from_evidence_to_the_next_config(capsys):
 def test_the_trial_is_told_and_the_chosen_config_marked(capsys):
     out = told(capsys, "engineer", "show", finished("random").folder, "--stage", 0)
     assert "## trial" in out
+    assert "## Outcomes on held-out boards" in out, "what the teacher saw, though it is asked nothing"
     assert out.count("* ") - out.count("* chosen") == 1
 
 
@@ -69,6 +71,16 @@ def test_a_dry_run_tells_a_proposal_and_writes_nothing(capsys, teacher):
     assert f"stage 1 of {run.folder}, teacher {teacher}" in out
     assert "## delta" in out
     assert state(run.folder) == before
+
+
+def test_a_dry_run_wants_a_finished_stage(tmp_path, capsys):
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished("self").folder, run.folder)
+    ask = ("engineer", "propose", run.folder, "--teacher", "rules")
+    assert "stage -1 is not finished; choose 0 to 1" in refused(capsys, *ask, "--stage", -1)
+    for number in (0, 1):
+        run.stage(number).done.unlink()
+    assert "is not finished; run it first" in refused(capsys, *ask)
 
 
 def test_a_dry_run_of_the_teacher_itself_proposes_what_was_proposed(capsys):

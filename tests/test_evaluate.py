@@ -51,7 +51,7 @@ def board_of(row: Row):
 class Teller:
     """Answers with the certified plan, but for the rows of some numbers; ends like a power cut after `most`."""
 
-    name, identity = "teller", {"model": "teller"}
+    name, identity, in_words = "teller", {"model": "teller"}, True
 
     def __init__(self, wrong: dict[int, str] | None = None, most: float = math.inf) -> None:
         self.wrong, self.most = wrong or {}, most
@@ -326,6 +326,28 @@ def test_bad_input_is_told(benchmark, tmp_path, capsys, name):
     who, place, parts = BAD[name]
     who = [str(language_checkpoint()) if word == "MODEL" else word for word in who]
     assert_told(capsys, ("benchmark", "eval", tmp_path / place, "--out", tmp_path / "out", *who), *parts)
+
+
+def test_a_start_on_a_goal_is_planned_for_and_told_to_those_who_are_asked_in_words(tmp_path, capsys):
+    swap = Row("swap", 2, 2, ["..", ".."], [(0, 0), (0, 1)], [(0, 1), (0, 0)])
+    write_rows(tmp_path / "rows.jsonl", [swap])
+    benchmark = ("benchmark", "eval", tmp_path / "rows.jsonl", "--out", tmp_path / "out")
+    assert tell(capsys, *benchmark, "--solver", "optimal", "--json")[0] == 0
+    with serving(answering) as server:
+        arguments = asking(tmp_path / "rows.jsonl", tmp_path / "asked", server)
+        assert_told(capsys, arguments, "row 'swap' cannot be told in words", "is both s and G")
+        assert not server.seen
+    save_checkpoint(tmp_path / "model", tiny_model(), tokenizer())
+    arguments = (
+        "benchmark",
+        "eval",
+        tmp_path / "rows.jsonl",
+        "--out",
+        tmp_path / "told",
+        "--model",
+        tmp_path / "model",
+    )
+    assert_told(capsys, arguments, "a board is 2x2, the tokens codec has words for 3 to 10; leave it out")
 
 
 @pytest.mark.parametrize("codec", ["tokens", "text"])

@@ -1,23 +1,28 @@
 """Engineers that are language models: a tiny one from disk, and one behind a server that answers in every way."""
 
 import contextlib
+import functools
 import json
 import shutil
 import time
 
 import jax
+import msgspec
 import pytest
 from engineers import everything
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loops import decision, finished, run_loop
 from samples import SMALL
-from servers import completion, failing, saying, send, serving, silent
-from tiny import ENV, tiny_run
+from servers import completion, dripping, failing, saying, send, serving, silent
+from tiny import ENV, tiny_run, tokenizer
 from tiny_text import text_checkpoint
 
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
+from core_jax.outcomes import Outcomes
+from engineer.delta import ConfigDelta
+from engineer.evidence import Round
 from engineer.modules import EvidenceSettings
 from engineer.teachers.llm import (
     MOST,
@@ -29,18 +34,23 @@ from engineer.teachers.llm import (
     answer_schema,
     parse_answer,
 )
-from experiments.costs import spent_on
+from engineer.teachers.self import SelfTeacher
+from engineer.text import token_estimate
+from experiments.costs import dollars_for, spent_on
 from experiments.deciding import decide
-from experiments.runs import RunFolder, Trial, read
-from experiments.settings import EngineerSettings
+from experiments.runs import Done, RunFolder, Trial, read, write
+from experiments.settings import EngineerSettings, load_settings
 from policy import endpoint
 from policy.codecs.codec import TextSettings
 from policy.endpoint import EndpointSettings
 from policy.grpo import GrpoSettings
+from policy.models import build_model, load_model, save_checkpoint
+from policy.sampling import answer_under_grammar
 from policy.warmup import WarmupSettings
 
 EDIT = {"reason": "too hard", "data_ratio": 0.05, "hole_ratio": -0.1, "wait_ratio": 0}
 GOOD = {"edits": {"3": EDIT, "5": EDIT | {"data_ratio": 0}}}
+OUTCOMES = dict.fromkeys(range(3, 7), Outcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25}, 20, 4))
 KEY = "sk-very-secret-0123456789"
 
 
@@ -98,6 +108,10 @@ HOSTILE = {
     "a list": "[]",
     "nested": "[" * 100_000,
     "half a surrogate pair": "\ud800",
+    "half a surrogate pair in a size": '{"edits": {"\\ud800": {"reason": "x"}}}',
+    "half a surrogate pair in a number": '{"edits": {"3": {"reason": "x", "data_ratio": "\\ud800"}}}',
+    "half a surrogate pair in the summary": json.dumps({**GOOD, "summary": "\ud800"}),
+    "an empty reason": json.dumps({"edits": {"3": {"reason": ""}}}),
     "control characters": "\x00\x1b[2J\u202e",
     "endless": "A" * 1_000_000,
     "code": "__import__('os').system('true')",
@@ -111,7 +125,7 @@ def test_a_hostile_answer_is_an_error_that_is_told_and_can_be_written(name):
     assert proposal.delta is None
     assert proposal.error.startswith("answer")
     assert len(proposal.answer) <= 8 * MOST
-    json.dumps(proposal.answer).encode()
+    msgspec.json.encode(proposal)
 
 
 @settings(max_examples=100)
@@ -195,15 +209,21 @@ def test_a_whole_run_in_words_redesigns_its_own_boards(tmp_path):
     assert run.stage(1).done.exists()
 
 
-def test_a_call_of_the_tiny_tokens_model_takes_less_than_two_seconds():
-    run = finished("self")
-    decide(tiny_run(teacher="self"), run, 1)  # what is imported and compiled once
+def test_a_call_of_the_model_of_the_cpu_preset_takes_less_than_two_seconds(tmp_path):
+    settings = load_settings("cpu", [])
+    model = build_model(settings.model, tokenizer(), seed=0)
+    save_checkpoint(tmp_path / "model", model, tokenizer())
+    past = [Round(settings.env, OUTCOMES, ConfigDelta({}), "accepted", False)] * 2
+    evidence = everything(settings.env, OUTCOMES, past, round=2)
     seconds = []
     for _ in range(3):
         begun = time.process_time()
-        decide(tiny_run(teacher="self"), run, 1)
+        trained, words = load_model(tmp_path / "model")
+        decode = functools.partial(answer_under_grammar, trained, words)
+        proposal = SelfTeacher(decode, settings.evidence).propose(evidence, settings.env, jax.random.key(0))
         seconds.append(time.process_time() - begun)
-    assert min(seconds) < 2
+    assert proposal.tokens > 0
+    assert min(seconds) < 2, seconds
 
 
 def asked(run: RunFolder, server, **changes):
@@ -260,6 +280,29 @@ def test_a_server_may_be_asked_in_words_from_the_first(run):
     assert ["response_format" in body for body in server.seen] == [False]
 
 
+def test_what_a_server_takes_is_recorded_and_capped_over_the_stages_of_a_run(run):
+    prices = {"price_in": 10, "price_out": 20, "max_tokens": 60, "max_cost": 0.1}
+    with serving(saying(json.dumps(GOOD))) as server:
+        first = asked(run, server, **prices)
+        assert first.proposal.dollars == pytest.approx((100 * 10 + 50 * 20) / 1e6)
+        dear = msgspec.structs.replace(first, proposal=msgspec.structs.replace(first.proposal, dollars=0.0999))
+        write(run.stage(0).proposal, dear)
+        write(run.stage(0).done, Done(1.0, {}))
+        assert dollars_for(run.stage(0)) == 0.0999
+        before = len(server.seen)
+        second = asked(run, server, **prices)
+        assert len(server.seen) == before, "asked beyond the cap"
+    assert "the cost cap of 0.1 dollars leaves no room" in second.verdict.reasons[0]
+
+
+def test_a_server_that_does_not_count_is_charged_by_the_length_of_its_answer(run):
+    said = json.dumps(GOOD)
+    with serving(saying(said, usage=None)) as server:
+        assert asked(run, server).proposal.tokens == token_estimate(said)
+    with serving(saying(said, usage={"prompt_tokens": 1, "completion_tokens": 10**9})) as server:
+        assert asked(run, server, max_tokens=60).proposal.tokens == 60
+
+
 def test_a_refusal_goes_back_to_the_model_which_may_do_better(run):
     with serving(saying(json.dumps(GOOD)), [saying("no idea")]) as server:
         found = asked(run, server)
@@ -274,6 +317,9 @@ ANSWERS = {
     "empty": (saying(None), "answer: not JSON"),
     "malicious": (saying("</think>{}\x1b[2J<script>alert(1)</script>" * 1000), "answer: "),
     "endless": (lambda request, body: send(request, completion("[" * 1_000_000)), "answer: "),
+    "dripping": (dripping, "not whole after"),
+    "half a surrogate pair": (saying('{"edits": {"\\ud800": {"reason": "x"}}}'), "half a surrogate pair"),
+    "half a surrogate pair in an error": (failing(500, "\ud800"), "answers 500"),
     "a wrong key": (failing(401, f"bad key {KEY}"), "answers 401"),
 }
 

@@ -292,7 +292,7 @@ def test_the_saboteur_asks_for_the_boards_that_teach_least():
     [
         ("sec", {"temperature": 1.0}, "'temperature' is unknown to sec; choose from rate, tau"),
         ("sec", {"tau": "hot"}, "tau is 'hot'; give a float"),
-        ("sec", {"tau": 0.0}, "choose more than 0"),
+        ("sec", {"tau": 0.0}, "tau is 0; choose 0.01 or more"),
         ("fixed", {"tau": 1.0}, "choose from none"),
         ("matched_random", {"match": "oracle"}, "'oracle' is unknown; choose from fixed"),
         ("matched_random", {"match": "matched_random"}, "name another teacher"),

@@ -9,6 +9,7 @@ from core_jax.config import EnvConfig
 from engineer.cells import config_of, difficulty, grid, moved_to, weights_of
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
+from engineer.options import check_range
 from engineer.teachers.base import Proposal, decided
 
 REASON = "the cells nearest to the target difficulty"
@@ -23,6 +24,10 @@ class AdaRFTTeacher:
     """
 
     def __init__(self, eta: float = 0.5, alpha: float = 2.0, beta: float = 0.5, nearest: int = 10) -> None:
+        check_range("eta", eta, 0)
+        check_range("alpha", alpha, 0)
+        check_range("nearest", nearest, 1)
+        check_range("beta", beta, 0, 1)
         self.eta = eta
         self.alpha = alpha
         self.beta = beta

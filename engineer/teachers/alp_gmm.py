@@ -11,10 +11,12 @@ from engineer.cells import moved_to
 from engineer.chance import numpy_rng
 from engineer.delta import ConfigDelta, normalised
 from engineer.evidence import CellGroups, Evidence
+from engineer.options import check_range
 from engineer.teachers.base import Proposal, decided
 
 REASON = "where the success rate changed most"
 SIZE, HOLE, WAIT, ALP = range(4)
+FEWEST = 2  # components
 
 
 class AlpGmmTeacher:
@@ -29,6 +31,11 @@ class AlpGmmTeacher:
     def __init__(
         self, random: float = 0.2, components: int = 6, first: int = 8, window: int = 128, draws: int = 128
     ) -> None:
+        check_range("random", random, 0, 1)
+        check_range("components", components, FEWEST)
+        check_range("first", first, 2 * FEWEST)
+        check_range("window", window, 1)
+        check_range("draws", draws, 1)
         self.random = random
         self.components = components
         self.first = first
@@ -56,11 +63,11 @@ class AlpGmmTeacher:
 
     def state_dict(self) -> dict[str, Any]:
         """Tasks with their success rates, and with their learning progress."""
-        return {"seen": self.seen, "points": self.points}
+        return {"seen": list(self.seen), "points": list(self.points)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Tasks with their success rates, and with their learning progress."""
-        self.seen, self.points = state["seen"], state["points"]
+        self.seen, self.points = list(state["seen"]), list(state["points"])
 
     def _tasks(self, rng: np.random.Generator) -> np.ndarray:
         """float [draws, 3]"""
@@ -80,7 +87,7 @@ def _mixture(points: np.ndarray, components: int, seed: int) -> tuple[np.ndarray
     """Means [k, 4] and covariances [k, 4, 4] of the mixture of the least AIC."""
     from sklearn.mixture import GaussianMixture  # a second to load: only who uses it waits
 
-    counts = range(2, min(components, len(points) // 2) + 1)
+    counts = range(FEWEST, min(components, len(points) // 2) + 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of repeated points, which leave components empty
         fits = [GaussianMixture(count, random_state=seed).fit(points) for count in counts]

@@ -15,7 +15,7 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     candidates: further deltas that a trial may prefer to `delta`, best first. summary: what the teacher tells itself of
     this round, shown to it in the next where the evidence says so. cut: what of the evidence did not fit its budget of
-    tokens. tokens: how many were generated for the answer.
+    tokens. tokens: how many were generated for the answer. dollars: what a server took for it.
     """
 
     prompt: str
@@ -26,6 +26,7 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     summary: str = ""
     cut: tuple[str, ...] = ()
     tokens: int = 0
+    dollars: float = 0.0
 
 
 class Teacher(Protocol):

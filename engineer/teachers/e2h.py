@@ -6,10 +6,10 @@ from typing import Literal
 import jax
 
 from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
 from engineer.cells import moved_to
 from engineer.delta import normalised
 from engineer.evidence import Evidence
+from engineer.options import check_range
 from engineer.teachers.base import Proposal, Stateless
 
 REASON = "the schedule from small to large boards"
@@ -25,8 +25,8 @@ class EasyToHardTeacher(Stateless):
     """
 
     def __init__(self, schedule: Literal["cosine", "gaussian"], exponent: float = 0.5, sigma: float = 0.5) -> None:
-        if sigma <= 0:
-            raise InputError(f"teacher_options: sigma is {sigma:g}; choose more than 0")
+        check_range("exponent", exponent, 0)
+        check_range("sigma", sigma, 0.05)  # less, and all bells may be 0
         self.schedule = schedule
         self.exponent = exponent
         self.sigma = sigma

@@ -41,10 +41,11 @@ SUMMARY = "\nAdd a summary of this round for yourself: you will read it in the n
 
 
 class Reply(NamedTuple):
-    """What a model said, and how many tokens it generated."""
+    """What a model said, how many tokens it generated, and what it cost in dollars."""
 
     text: str
     tokens: int
+    dollars: float = 0.0
 
 
 class UnansweredError(Exception):
@@ -125,19 +126,26 @@ def parse_answer(text: str) -> Answer:
 
 def _proposal(replies: list[Reply], unanswered: str) -> Proposal:
     """The first usable answer as the delta, the other usable ones as candidates."""
-    told = [reply.text[:MOST].encode(errors="backslashreplace").decode() for reply in replies]
+    told = [_writable(reply.text[:MOST]) for reply in replies]
     answers, errors = [], []
     for text in (reply.text for reply in replies):
         try:
             answers.append(parse_answer(text))
         except InputError as error:
             errors.append(str(error))
-    tokens = sum(reply.tokens for reply in replies)
+    tokens, dollars = sum(reply.tokens for reply in replies), sum(reply.dollars for reply in replies)
     whole = "\n\n".join(told)
     if not answers:
-        return Proposal("", whole, None, unanswered or errors[0], tokens=tokens)
+        return Proposal("", whole, None, _writable(unanswered) or errors[0], tokens=tokens, dollars=dollars)
     first, *others = (ConfigDelta(answer.edits) for answer in answers)
-    return Proposal("", whole, first, candidates=tuple(others), summary=answers[0].summary, tokens=tokens)
+    return Proposal(
+        *("", whole, first), candidates=tuple(others), summary=answers[0].summary, tokens=tokens, dollars=dollars
+    )
+
+
+def _writable(text: str) -> str:
+    """Text that a file can hold: halves of surrogate pairs spelled out."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _messages(view: Evidence, config: EnvConfig, summary: bool) -> list[Message]:

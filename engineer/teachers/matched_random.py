@@ -39,7 +39,7 @@ class MatchedRandomTeacher:
         edits = [edit for size, edit in asked.delta.edits.items() if size not in unknown]
         dealt = {size: _dealt(config.sizes[size], edit, rng) for size, edit in zip(drawn, edits, strict=True)}
         own = decided(ConfigDelta(dict(sorted(dealt.items()))))
-        return msgspec.structs.replace(own, prompt=asked.prompt, tokens=asked.tokens)
+        return msgspec.structs.replace(own, prompt=asked.prompt, tokens=asked.tokens, dollars=asked.dollars)
 
     def state_dict(self) -> dict[str, Any]:
         """The other teacher's."""

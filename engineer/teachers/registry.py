@@ -51,8 +51,6 @@ def _model(tools: Tools) -> Teacher:
 
 
 def _matched_random(tools: Tools, match: str = "rules") -> Teacher:
-    if match == "matched_random":
-        raise InputError("teacher_options: match is matched_random; name another teacher")
     return MatchedRandomTeacher(make_teacher(match, tools))
 
 
@@ -89,9 +87,17 @@ def make_teacher(name: str, tools: Tools | None = None, options: Mapping[str, An
 
 
 def check_teacher(name: str, options: Mapping[str, Any]) -> None:
-    """Raises InputError where there is no teacher of that name, or it has no such option, or not of that type."""
+    """Raises InputError where there is no teacher of that name, or it has no such option or none of that value."""
     if name not in TEACHERS:
         raise InputError(f"teacher: {name!r:.60} is unknown; choose from {', '.join(TEACHERS)}")
     check_options("teacher_options", name, inspect.signature(_ALONE.get(name) or _WITH_TOOLS[name]), options)
+    if name in _ALONE:
+        _ALONE[name](**options)  # which knows the ranges
     if "match" in options:
-        check_teacher(options["match"], {})
+        _check_match(options["match"])
+
+
+def _check_match(name: str) -> None:
+    if name == "matched_random":
+        raise InputError("teacher_options: match is matched_random; name another teacher")
+    check_teacher(name, {})

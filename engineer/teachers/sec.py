@@ -6,10 +6,10 @@ from typing import Any
 import jax
 
 from core_jax.config import EnvConfig
-from core_jax.errors import InputError
 from engineer.cells import Cell, binned, config_of, grid, moved_to
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
+from engineer.options import check_range
 from engineer.teachers.base import Proposal, decided
 
 REASON = "the cells where the advantage was largest"
@@ -23,8 +23,8 @@ class SecTeacher:
     """
 
     def __init__(self, rate: float = 0.5, tau: float = 0.2) -> None:
-        if tau <= 0:
-            raise InputError(f"teacher_options: tau is {tau:g}; choose more than 0")
+        check_range("rate", rate, 0, 1)
+        check_range("tau", tau, 0.01)  # less, and exp(Q / tau) is no number
         self.rate = rate
         self.tau = tau
         self.values: dict[Cell, float] = {}

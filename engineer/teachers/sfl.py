@@ -10,6 +10,7 @@ from core_jax.decoding import convert
 from engineer.cells import Cell, config_of, moved_to, weights_of
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
+from engineer.options import check_range
 from engineer.teachers.base import Proposal, decided
 
 REASON = "the cells of the largest p (1 - p)"
@@ -23,6 +24,8 @@ class SflTeacher:
     """
 
     def __init__(self, top: float = 0.5, mix: float = 0.5) -> None:
+        check_range("top", top, 0, 1)
+        check_range("mix", mix, 0, 1)
         self.top = top
         self.mix = mix
         self.first: EnvConfig | None = None

@@ -4,13 +4,15 @@ import itertools
 
 import jax
 
-from core_jax.config import EnvConfig, SizeConfig
+from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
 from engineer.cells import moved_to
 from engineer.delta import normalised
 from engineer.evidence import Evidence
+from engineer.options import check_range
 from engineer.teachers.base import Proposal, Stateless
 
 REASON = "the static config"
+MAX_TILT = 20.0  # beyond, all data are of one size
 
 
 class StaticTeacher(Stateless):
@@ -20,6 +22,9 @@ class StaticTeacher(Stateless):
     """
 
     def __init__(self, hole_ratio: float = 0.25, wait_ratio: float = 0.5, tilt: float = 0.0) -> None:
+        check_range("hole_ratio", hole_ratio, 0, MAX_HOLE_RATIO)
+        check_range("wait_ratio", wait_ratio, 0, 1)
+        check_range("tilt", tilt, -MAX_TILT, MAX_TILT)
         self.hole_ratio = hole_ratio
         self.wait_ratio = wait_ratio
         self.tilt = tilt

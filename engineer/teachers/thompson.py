@@ -11,6 +11,7 @@ from engineer.cells import Cell, binned, config_of, grid, moved_to
 from engineer.chance import numpy_rng
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
+from engineer.options import check_range
 from engineer.teachers.base import Proposal, decided
 
 REASON = "the cells whose groups are most likely informative"
@@ -25,6 +26,8 @@ class ThompsonTeacher:
     """
 
     def __init__(self, decay: float = 0.8, draws: int = 256) -> None:
+        check_range("decay", decay, 0, 1)
+        check_range("draws", draws, 1)
         self.decay = decay
         self.draws = draws
         self.counts: dict[Cell, tuple[float, float]] = {}

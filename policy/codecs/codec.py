@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
-from core_jax.config import MAX_TOKEN_SIZE
+from core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
 from core_jax.errors import InputError
 from core_jax.ranges import Count
 from core_jax.types import DELTAS, JUMP, MOVES, PAD, WAIT, Board
@@ -63,9 +63,9 @@ class TokensCodec:
 
     def encode_prompt(self, board: Board) -> list[int]:
         """As `Codec`."""
-        if (size := board.holes.shape[0]) > MAX_TOKEN_SIZE:
+        if not MIN_SIZE <= (size := board.holes.shape[0]) <= MAX_TOKEN_SIZE:
             raise InputError(
-                f"a board is {size}x{size}, the tokens codec has cells up to {MAX_TOKEN_SIZE}; leave it out"
+                f"a board is {size}x{size}, the tokens codec has words for {MIN_SIZE} to {MAX_TOKEN_SIZE}; leave it out"
             )
         return tokens.encode_prompt(board)
 
