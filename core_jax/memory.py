@@ -36,4 +36,6 @@ def memory_needed(size: int, agents: int) -> int:
     pairs = 4 * FLOOD_WORDS * (2 * cost_bits(size) + 24) * pair_words
     if agents == 2:
         return pairs
-    return pairs + 3 * agents * (agents - 1) // 2 * cells**2 * workers() * teams_at_once(size, agents)
+    # Of three agents all joint states may be looked at, a byte each, to show that there is no plan.
+    joint = size**6 if agents == 3 else 0
+    return pairs + workers() * (joint + 3 * agents * (agents - 1) // 2 * cells**2 * teams_at_once(size, agents))

@@ -98,6 +98,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(
                 f"sampler.name is {self.sampler.name}, but with grpo.fresh boards are taken as they are drawn; drop one"
             )
+        if self.codec == "text" and self.warmup.steps and (self.launch.elsewhere or self.grpo.host.lora):
+            raise ValueError(
+                f"warmup.steps is {self.warmup.steps}, but the warm-up trains all weights in one process; give "
+                "warmup.steps=0, or neither launch nor grpo.host.lora"
+            )
         if self.codec == "text" and not self.start:
             raise ValueError("codec is text, but start names no model; give a folder or a name on the hub")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:

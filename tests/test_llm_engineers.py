@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import json
+import math
 import shutil
 import time
 
@@ -24,6 +25,7 @@ from core_jax.outcomes import Outcomes
 from engineer.delta import ConfigDelta
 from engineer.evidence import Round
 from engineer.modules import EvidenceSettings
+from engineer.samplers.registry import SamplerSettings
 from engineer.teachers.llm import (
     MOST,
     REASON,
@@ -38,6 +40,7 @@ from engineer.teachers.self import SelfTeacher
 from engineer.text import token_estimate
 from experiments.costs import dollars_for, spent_on
 from experiments.deciding import decide
+from experiments.launching import LaunchSettings
 from experiments.runs import Done, RunFolder, Trial, read, write
 from experiments.settings import EngineerSettings, load_settings
 from policy import endpoint
@@ -272,6 +275,19 @@ def test_a_server_is_asked_in_the_best_form_that_it_knows_and_in_words_if_in_non
     assert found.proposal.delta.edits.keys() == {3, 5}
     asked_in = [body.get("response_format", {}).get("type") for body in server.seen]
     assert asked_in == FORMS[: FORMS.index(known) + 1]
+
+
+def test_what_a_run_cannot_do_is_refused_before_it_begins():
+    with pytest.raises(
+        ValueError, match=r"sampler\.name is plr, but with grpo\.fresh boards are taken as they are drawn"
+    ):
+        tiny_run(sampler=SamplerSettings("plr"), grpo=GrpoSettings(fresh=True))
+    words = {"codec": "text", "start": "x"}
+    with pytest.raises(ValueError, match=r"warmup\.steps is 2, but the warm-up trains all weights in one process"):
+        tiny_run(**words, launch=LaunchSettings(processes=2))
+    for options in ({"tilt": 1e9}, {"tilt": math.nan}, {"hole_ratio": 0.6}):
+        with pytest.raises(InputError, match=r"teacher_options: (tilt|hole_ratio) is .*; choose"):
+            tiny_run(teacher="static", teacher_options=options)
 
 
 def test_a_server_may_be_asked_in_words_from_the_first(run):

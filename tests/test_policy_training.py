@@ -20,6 +20,7 @@ from policy.codecs.codec import TokensCodec
 from policy.codecs.tokens import ID, encode_answer, token_ids
 from policy.evaluation import evaluate, outcomes_by_size
 from policy.grpo import GrpoSettings, train_grpo
+from policy.models import load_model, save_checkpoint
 from policy.rewards import RewardSettings, judge
 from policy.sampling import answer_tasks, answer_under_grammar
 from policy.warmup import WarmupSettings, _batches, warm_up
@@ -135,6 +136,24 @@ def test_grpo_changes_the_weights_and_logs_its_figures(tmp_path, warmed):
         assert 0 <= log["frac_reward_zero_std"] <= 1
     assert any(log["reward"] > 0 for log in logs), "after the warm-up some answers can be read"
     after = weights(trained)
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    assert all(torch.isfinite(weight).all() for weight in after.values())
+
+
+LOSSES = ("grpo", "bnpo", "dr_grpo", "cispo", "sapo", "luspo", "vespo")
+OPTIONS = [*({"loss_type": name} for name in LOSSES), {"beta": 0.01}, {"scale_rewards": "none"}]
+OPTIONS += [{"scale_rewards": "batch", "epsilon_high": 0.28}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_option_of_grpo_trains(tmp_path, warmed, options):
+    save_checkpoint(tmp_path / "model", warmed[0], tokenizer())
+    model, words = load_model(tmp_path / "model")
+    settings = GrpoSettings(steps=1, prompts=8, group=8, learning_rate=1e-3, temperature=0.7, **options)
+    trained = train_grpo(
+        *(model, words, list(tasks()[:8]), settings, RewardSettings()), horizon=12, seed=0, scratch=tmp_path / "scratch"
+    )
+    before, after = weights(warmed[0]), weights(trained)
     assert any(not torch.equal(before[name], after[name]) for name in before)
     assert all(torch.isfinite(weight).all() for weight in after.values())
 

@@ -27,7 +27,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core_jax import looks, teams
+from core_jax.config import EnvConfig
 from core_jax.errors import InputError
+from core_jax.generator import generate
 from core_jax.looks import LOOK
 from core_jax.memory import check_memory
 from core_jax.pairs import distance_bytes
@@ -64,6 +66,25 @@ def test_labels_agree_with_exhaustive_search(agents, size):
     assert_every(labels.certificate != Certificate.NONE, boards)
     assert set(labels.status) == {Status.SOLVABLE, Status.UNSOLVABLE}, "the sample should hold both"
     assert labels.wait_required.any(), "the sample should hold boards on which a wait is required"
+
+
+def test_a_set_for_three_agents_is_the_same_however_it_is_cut():
+    config = EnvConfig.single(4, 3, hole_ratio=0.3, wait_ratio=0.5)
+    whole = generate(config, 1, 24)[4]
+    parts = [generate(config, 1, count, first=first)[4] for first, count in ((0, 5), (5, 19))]
+    for name in ("boards", "labels"):
+        pieces = zip(*(jax.tree.leaves(getattr(part, name)) for part in parts), strict=True)
+        for field, piece in zip(jax.tree.leaves(getattr(whole, name)), pieces, strict=True):
+            widths = [part.shape[1:] for part in piece]
+            if len(set(widths)) > 1:  # plans are as long as the longest of their batch
+                longest = max(width[-1] for width in widths)
+                piece = [
+                    np.pad(part, ((0, 0), (0, 0), (0, longest - part.shape[-1])), constant_values=PAD) for part in piece
+                ]
+            assert_every((np.concatenate(piece) == field).reshape(24, -1).all(axis=1), whole.boards)
+    for name in ("drawn", "met", "solvable", "waiting"):
+        counts = [sum(getattr(found, name) for found in batch.acceptance) for batch in (whole, *parts)]
+        assert counts[0] == counts[1] + counts[2], name
 
 
 @each_team
