@@ -140,7 +140,8 @@ def _check_known(config: EnvConfig, sizes: Iterable[int]) -> None:
     for size in sizes:
         if size not in config.sizes:
             choices = ", ".join(map(str, config.sizes))
-            raise InputError(f"edits: map size {size!s:.20} is not in the config; choose from {choices}")
+            name = f"{size!s:.20}"
+            raise InputError(f"edits.{name}: map size {name} is not in the config; choose from {choices}")
 
 
 def _plus(cell: SizeConfig, edit: SizeEdit | None) -> SizeConfig:

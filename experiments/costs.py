@@ -54,7 +54,9 @@ def _trained(stage: Stage) -> int:
 
 
 def dollars_for(stage: Stage) -> float:
-    """What a server took for the engineer's answers after a finished stage."""
+    """What a server took for the engineer's answers after a stage."""
+    if not stage.proposal.exists():
+        return 0.0
     return sum(proposal.dollars for proposal in _proposals(read(stage.proposal, Decision)))
 
 

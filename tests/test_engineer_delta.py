@@ -20,7 +20,9 @@ from engineer.delta import (
     summary,
 )
 
-GOOD = b'{"edits": {"5": {"data_ratio": -0.05, "wait_ratio": 0.1, "reason": "most fail by swap"}, "8": {"reason": ""}}}'
+GOOD = (
+    b'{"edits": {"5": {"data_ratio": -0.05, "wait_ratio": 0.1, "reason": "most fail by swap"}, "8": {"reason": "x"}}}'
+)
 CONFIG = EnvConfig({5: SizeConfig(0.5, 0.3, 0.2), 8: SizeConfig(0.5, 0.1, 0.0)})
 
 
@@ -39,7 +41,7 @@ def parsed_or_refused(answer: str | bytes) -> ConfigDelta | None:
 def test_a_good_answer_is_read():
     delta = parse_delta(GOOD)
     assert delta.edits[5] == SizeEdit(data_ratio=-0.05, wait_ratio=0.1, reason="most fail by swap")
-    assert delta.edits[8] == SizeEdit(reason="")
+    assert delta.edits[8] == SizeEdit(reason="x")
     assert parse_delta(GOOD.decode()) == delta
 
 
@@ -75,7 +77,7 @@ def edit_of(text: str) -> str:
         ('{"edits": {"five": {"reason": ""}}}', "'five' does not fit"),
         ('{"edits": {"5": null}}', "expected an object"),
         ('{"edits": {"5": {"reason": ""}, "5": {"reason": ""}}}', "'5' is given twice"),
-        ('{"edits": {"5": {"reason": ""}, "5.0": {"reason": ""}}}', "twice"),
+        ('{"edits": {"5": {"reason": "x"}, "5.0": {"reason": "x"}}}', "twice"),
         ('{"edits": {}, "reward": 1}', "unknown field 'reward'"),
         (edit_of('"data_ratio": 0.1'), "'reason' is missing"),
         (edit_of('"data_ratio": "0.1", "reason": ""'), "data_ratio"),
@@ -86,7 +88,8 @@ def edit_of(text: str) -> str:
         (edit_of(f'"data_ratio": {"9" * 9000}, "reason": ""'), "data_ratio"),
         (edit_of('"hole_ratio": 1.5, "reason": ""'), "hole_ratio"),
         (edit_of(f'"reason": "{"x" * (MAX_REASON + 1)}"'), "reason"),
-        (edit_of('"reason": "\\ud800"'), "reason"),
+        (edit_of('"reason": "\\ud800"'), "surrogate"),
+        (edit_of('"reason": ""'), "edits.5.reason"),
         ("[" * 15_000 + "]" * 15_000, "too deep"),
         (edit_of(f'"reason": {"[" * 900 + "]" * 900}'), "edits.5.reason"),
         (" " * (MAX_ANSWER_BYTES + 1), "bytes long"),
