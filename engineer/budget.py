@@ -16,6 +16,7 @@ _EMPTY: tuple[tuple[str, dict[str, object]], ...] = (
     ("forced", {"forced": {}}),
     ("guideline", {"guideline": ""}),
     ("bookkeeping", {"round": None, "rounds": None, "boards": None}),
+    ("refusals", {"refusals": []}),
 )
 CUT_ORDER = tuple(name for name, _ in _EMPTY)
 

@@ -17,7 +17,7 @@ MAX_REASON = 500
 DECIMALS = 6  # ratios are read to six decimals, by `core_jax.quotas` too; on that grid sum and difference are exact
 
 Change = Annotated[float, msgspec.Meta(ge=-1, le=1, description="signed change, added to the current value")]
-Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_REASON, description="the evidence")]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_REASON, description="the evidence this edit answers")]
 
 
 class SizeEdit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

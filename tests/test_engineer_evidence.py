@@ -196,7 +196,13 @@ def test_modules_are_cut_in_their_order_until_the_evidence_fits():
         assert size_of(evidence) <= budget
         names = [name.split(" ")[0] for name in cut]
         assert names == list(CUT_ORDER[: len(names)])
-    assert cuts[0][1] == ("cases x2", "statistics", "rl_details", "self_summary", "history x3", *CUT_ORDER[-3:])
+    assert cuts[0][1] == ("cases x2", "statistics", "rl_details", "self_summary", "history x3", *CUT_ORDER[-4:-1])
+
+
+def test_refusals_are_cut_last_so_that_they_never_end_a_run():
+    few = view(PRESETS["v1"], config(0.3), {5: FEW, 8: MORE}, refusals=["no" * 100] * 2)
+    bare = msgspec.structs.replace(few, refusals=[])
+    assert fitted(few, size_of(bare), size_of) == (bare, ("refusals",))
 
 
 def test_the_oldest_round_is_cut_first():

@@ -139,7 +139,13 @@ def _proposal(replies: list[Reply], unanswered: str) -> Proposal:
         return Proposal("", whole, None, _writable(unanswered) or errors[0], tokens=tokens, dollars=dollars)
     first, *others = (ConfigDelta(answer.edits) for answer in answers)
     return Proposal(
-        *("", whole, first), candidates=tuple(others), summary=answers[0].summary, tokens=tokens, dollars=dollars
+        prompt="",
+        answer=whole,
+        delta=first,
+        candidates=tuple(others),
+        summary=answers[0].summary,
+        tokens=tokens,
+        dollars=dollars,
     )
 
 
