@@ -248,7 +248,7 @@ def as_table(result: Result) -> str:
 
 
 def _plot(result: Result, path: Path) -> None:
-    """Every seed as a point, the mean as a bar."""
+    """Every seed as a point, the mean as a line."""
     from experiments.plots import COLOURS, LOOK, MARKERS
 
     names = ("natural valid", "forced valid", "natural optimal sum of costs", "forced optimal sum of costs")
@@ -257,13 +257,14 @@ def _plot(result: Result, path: Path) -> None:
         axes = figure.subplots()
         for i, arm in enumerate(ARMS):
             at = np.arange(len(names)) + 0.26 * (i - 1)
-            axes.bar(at, [result.summary[arm][name][0] for name in names], 0.22, color=COLOURS[i], alpha=0.35)
+            means = [result.summary[arm][name][0] for name in names]
+            axes.hlines(means, at - 0.11, at + 0.11, color=COLOURS[i], alpha=0.5)
             for seed, arms in result.parts.items():
                 figures = _figures(arms[arm])
                 label = ARMS[arm] if not seed else None
                 points = [figures[name] for name in names]
                 axes.plot(at, points, linestyle="", marker=MARKERS[i], color=COLOURS[i], label=label)
-        axes.set(ylabel="% of boards", ylim=(0, 102))
+        axes.set(ylabel="% of boards")
         axes.set_xticks(range(len(names)), [name.replace(" optimal", "\noptimal") for name in names])
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=len(ARMS))
         figure.savefig(beside, format="svg", metadata={"Date": None})
