@@ -12,7 +12,7 @@ from core_jax.formats import Row, read_all
 from engineer.evidence import Evidence, shown
 from engineer.modules import Modules
 from engineer.tokens import evidence_tokens, tokens_delta
-from experiments import steps
+from experiments import loading
 from experiments.runs import FORMAT, Done, RunConfig, RunFolder, Validation, read
 from policy.models import load_checkpoint
 
@@ -90,7 +90,7 @@ def test_each_stage_trains_on_from_the_checkpoint_before_it(tmp_path, monkeypatc
         loaded.append(folder.parent.name)
         return load_checkpoint(folder, *how)
 
-    monkeypatch.setattr(steps, "load_checkpoint", watched)
+    monkeypatch.setattr(loading, "load_checkpoint", watched)
     run_loop(tiny_run(teacher="fixed"), RunFolder(tmp_path / "run"))
     validated, trained = loaded[::2], loaded[1::2]
     assert trained == ["warmup", "stage_00"]
