@@ -1,7 +1,6 @@
 """What each command does; options come parsed, bad input is raised as InputError."""
 
 import argparse
-import importlib
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -116,9 +115,11 @@ def run(options: argparse.Namespace) -> int:
     overrides = [f"{name}={value}" for name, value in named.items() if value is not None]
     settings = load_settings(options.preset, overrides + options.overrides)
     prepare_training(settings.start)
+    from experiments.checks import check_machine
     from experiments.loop import run as run_loop
     from experiments.runs import RunFolder
 
+    check_machine(settings)
     folder = RunFolder(options.out)
     with folder.locked():
         run_loop(settings, folder)
@@ -196,7 +197,9 @@ def engineer_replay(options: argparse.Namespace) -> int:
 def bench(options: argparse.Namespace) -> int:
     """Measures the lake, sweeps, sampling or warm-ups on this machine."""
     if options.instead:
-        bench = importlib.import_module(f"experiments.bench.{options.instead}")
+        from experiments.bench import sampling, sweeps, warmups
+
+        bench = {"sampling": sampling, "sweeps": sweeps, "warmups": warmups}[options.instead]
         measured = bench.measure()
         print(msgspec.json.encode(measured).decode() if options.json else bench.table(measured))
         return 0

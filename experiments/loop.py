@@ -10,8 +10,8 @@ import time
 
 from core_jax.formats import Row
 from experiments import steps
+from experiments.asking import check_askable
 from experiments.boards import make_boards
-from experiments.checks import check_machine
 from experiments.costs import left, spent, spent_on
 from experiments.deciding import decide, gather_evidence, try_proposals
 from experiments.progress import say
@@ -24,7 +24,7 @@ RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 
 def run(settings: RunSettings, folder: RunFolder) -> None:
     """Runs, or goes on with, the whole loop in `folder`. Raises InputError where the folder holds another run."""
-    check_machine(settings)
+    check_askable(settings)
     folder.open(settings)
     held_out = prepare(settings, folder)
     for number in range(settings.stages):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -53,7 +54,12 @@ def serving(usual: Reply, plan: list[Reply] | None = None) -> Iterator[Server]:
         def log_message(self, *_: object) -> None:
             pass
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Quiet(ThreadingHTTPServer):
+        def handle_error(self, *which: Any) -> None:
+            if not isinstance(sys.exc_info()[1], ConnectionError):  # clients may hang up
+                super().handle_error(*which)
+
+    http = Quiet(("127.0.0.1", 0), Handler)
     http.daemon_threads = True
     server.url = f"http://127.0.0.1:{http.server_port}/v1"
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
