@@ -144,4 +144,4 @@ def test_answers_pass_the_teacher_and_the_guard_and_what_comes_of_them_can_be_wr
         assert last.status != "refused" or (last.config is CONFIG and len(attempts) == GUARD.tries), said[-1]
         assert legal(last.config, reachable), said[-1]
         outcomes.add(last.status)
-    assert outcomes == {"accepted", "projected", "refused"} or outcomes == {"projected", "refused"}, outcomes
+    assert outcomes >= {"projected", "refused"}, outcomes
