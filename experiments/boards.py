@@ -1,5 +1,10 @@
 """A stage's boards: drawn from its config, chosen by its sampler."""
 
+from collections.abc import Callable
+
+import msgspec
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
 from core_jax.config import EnvConfig
 from core_jax.formats import Row, read_all, rows_of, write_rows
 from core_jax.generator import Acceptance, generate
@@ -15,15 +20,19 @@ from policy.boards import Task, row_of, task_of
 from policy.codecs.codec import codec_for
 from policy.rollouts import roll_out
 
+SCORED = 64  # boards rolled out on before the budget is looked at again
 
-def make_boards(settings: RunSettings, stage: Stage, policy: Stage, before: Stage | None, number: int) -> None:
+
+def make_boards(
+    settings: RunSettings, stage: Stage, policy: Stage, before: Stage | None, number: int, tokens: float
+) -> None:
     """The boards of stage `number`, and what they are like.
 
     They depend on config and seed alone, unless the sampler looks at rollouts, of `policy`, which is to be trained, or
-    of the stage `before`.
+    of the stage `before`. Scoring takes half of the `tokens` that are left at most: what it chose is to be trained on.
     """
     count, sampler = settings.grpo.boards, _sampler(settings, before, number)
-    source = _Source(settings, stage.config(), policy, number)
+    source = _Source(settings, stage.config(), policy, number, tokens / 2)
     drawn = sampler.draw(count, source, source.score, key_for(settings.seed, f"stage {number} sampler"))
     sizes = statistics_of_boards(drawn.rows, source.acceptance)
     figures = {"fresh": drawn.fresh, "scored": drawn.scored, "replayed": drawn.replayed, "tokens": source.tokens}
@@ -51,8 +60,8 @@ def _sampler(settings: RunSettings, before: Stage | None, number: int) -> Sample
 class _Source:
     """Fresh boards and their scores, as samplers ask for them; counts what that costs."""
 
-    def __init__(self, settings: RunSettings, config: EnvConfig, policy: Stage, number: int) -> None:
-        self.settings, self.config, self.policy = settings, config, policy
+    def __init__(self, settings: RunSettings, config: EnvConfig, policy: Stage, number: int, allowance: float) -> None:
+        self.settings, self.config, self.policy, self.allowance = settings, config, policy, allowance
         self.purpose = f"stage {number} boards"
         self.drawn = self.tokens = self.scorings = 0
         self.acceptance: list[Acceptance] = []
@@ -67,22 +76,36 @@ class _Source:
         return rows_of(made, config or self.config)
 
     def score(self, rows: list[Row]) -> list[Group]:
-        """A group of plans of the present policy for each board."""
+        """A group of plans of the present policy for each board, until its allowance of tokens is spent."""
         model, tokenizer = load_policy(self.settings, self.policy.checkpoint)
-        plans = self.settings.sampler.plans
-        with progress("scores", len(rows) * plans, "plans") as bar:
-            groups, tokens = roll_out(
-                model,
-                tokenizer,
-                [task_of(row) for row in rows],
-                plans,
-                self.settings.reward,
-                horizon=self.settings.horizon,
-                codec=codec_for(self.settings.codec, tokenizer, self.settings.text),
-                temperature=self.settings.grpo.temperature,
-                seed=seed_for(self.settings.seed, f"{self.purpose} scores {self.scorings}"),
-                on_progress=bar.update,
-            )
+        groups: list[Group] = []
+        with progress("scores", len(rows) * self.settings.sampler.plans, "plans") as bar:
+            for begin in range(0, len(rows), SCORED):
+                if self.tokens >= self.allowance:
+                    break
+                made = self._roll_out(model, tokenizer, rows[begin : begin + SCORED], bar.update)
+                groups += [msgspec.structs.replace(group, board=begin + group.board) for group in made]
+        return groups
+
+    def _roll_out(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
+        rows: list[Row],
+        on_progress: Callable[[int], None],
+    ) -> list[Group]:
+        groups, tokens = roll_out(
+            model,
+            tokenizer,
+            [task_of(row) for row in rows],
+            self.settings.sampler.plans,
+            self.settings.reward,
+            horizon=self.settings.horizon,
+            codec=codec_for(self.settings.codec, tokenizer, self.settings.text),
+            temperature=self.settings.grpo.temperature,
+            seed=seed_for(self.settings.seed, f"{self.purpose} scores {self.scorings}"),
+            on_progress=on_progress,
+        )
         self.scorings += 1
         self.tokens += tokens
         return groups

@@ -56,7 +56,8 @@ def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: 
         write(stage.env, folder.stage(number - 1).next_config() if number else settings.env)
     if not settings.grpo.fresh and not stage.boards.exists():
         before = folder.stage(number - 1) if number else None
-        make_boards(settings, stage, folder.standing(number - 1), before, number)
+        tokens = left(settings.budget, spent(folder, number))
+        make_boards(settings, stage, folder.standing(number - 1), before, number, tokens)
     if not stage.checkpoint.exists():
         tokens = left(settings.budget, spent(folder, number) + spent_on(stage))
         steps.train(settings, stage, folder.standing(number - 1), number, tokens)

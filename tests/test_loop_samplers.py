@@ -6,6 +6,7 @@ from tiny import tiny_run
 
 from core_jax.formats import read_all
 from engineer.samplers.registry import SamplerSettings
+from experiments import boards
 from experiments.costs import spent
 from experiments.facts import read_groups
 from experiments.runs import RunFolder, Sampled, read
@@ -28,6 +29,17 @@ def test_learnable_boards_are_chosen_by_rollouts_that_are_charged(tmp_path):
     assert spent(run, 1).sampling == sampled.figures["tokens"]
     assert spent(run, 1).total == sum(msgspec.structs.astuple(spent(run, 1)))
     assert len(read_all(run.stage(0).boards)) == 8
+
+
+def test_scoring_takes_no_more_than_half_of_the_budget_that_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(boards, "SCORED", 3)
+    run, sampler = RunFolder(tmp_path / "run"), SamplerSettings("dapo", plans=2)
+    run_loop(tiny_run(stages=1, budget=200, sampler=sampler, **SHORT), run)
+    figures = read(run.stage(0).sampled, Sampled).figures
+    assert 0 < figures["scored"] < 8
+    assert 100 <= figures["tokens"] <= 100 + 3 * 2 * 17, "half of it, and at most one scoring of three boards more"
+    assert len(read_all(run.stage(0).boards)) == 8, "boards that nobody looked at fill up"
+    assert spent(run, 1).training > 0
 
 
 def test_boards_are_replayed_in_the_next_stage(tmp_path):

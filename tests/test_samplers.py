@@ -21,8 +21,9 @@ class Lake:
 
     config = EnvConfig.single(3, 2, 0.2, 0.5)
 
-    def __init__(self) -> None:
+    def __init__(self, scored: int = 10**6) -> None:
         self.given = 0
+        self.scored = scored
         self.configs: list[EnvConfig | None] = []
 
     def __call__(self, count: int, config: EnvConfig | None = None) -> list[Row]:
@@ -31,6 +32,7 @@ class Lake:
         return ROWS[self.given - count : self.given]
 
     def score(self, rows: list[Row]) -> list[Group]:
+        rows, self.scored = rows[: self.scored], self.scored - min(self.scored, len(rows))
         return [group(place, ROWS.index(row) % 11) for place, row in enumerate(rows)]
 
 
@@ -38,8 +40,8 @@ def group(place: int, valid: int) -> Group:
     return Group.of(place, [i < valid for i in range(10)], [float(i < valid) for i in range(10)])
 
 
-def draw(name: str, count: int, seed: int = 0, **options):
-    lake = Lake()
+def draw(name: str, count: int, seed: int = 0, scored: int = 10**6, **options):
+    lake = Lake(scored)
     return make_sampler(name, options).draw(count, lake, lake.score, jax.random.key(seed)), lake
 
 
@@ -93,6 +95,20 @@ def test_the_filter_stops_looking_and_fills_up_with_what_it_passed_over():
     drawn, _ = draw("dapo", 11, rounds=1)
     assert places(drawn.rows) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 10]
     assert drawn.scored == 11
+
+
+@pytest.mark.parametrize("scored", [0, 5, 12, 13, 20])
+@pytest.mark.parametrize("name", ["sfl", "dapo"])
+def test_where_the_budget_ends_the_scoring_boards_that_nobody_looked_at_fill_up(name, scored):
+    drawn, lake = draw(name, 12, scored=scored)
+    chosen = places(drawn.rows)
+    assert len(set(chosen)) == 12
+    assert (drawn.fresh, drawn.scored) == (lake.given, scored)
+    mixed = {place for place in range(scored) if 0 < place % 11 < 10}
+    if name == "dapo":
+        assert set(chosen) >= set(sorted(mixed)[:12])
+    else:
+        assert len(set(chosen) & set(range(scored))) == min(scored, 6)
 
 
 def test_domain_randomisation_draws_few_boards_alike():

@@ -11,7 +11,9 @@ from core_jax.formats import Row
 from core_jax.groups import Group
 
 Score = Callable[[list[Row]], list[Group]]
-"""Rolls the present policy out on boards: a group each, in their order; the rollouts are charged to the budget."""
+"""Rolls the present policy out on boards, which is charged to the budget: a group each, in their order, of all of them
+or of the first, as many as the budget allows.
+"""
 
 
 class Fresh(Protocol):

@@ -9,7 +9,8 @@ from engineer.samplers.fresh import Unscored
 
 class DapoSampler(Unscored):
     """Fresh boards are rolled out, and those with 0 < correct < G kept, until there are enough or `rounds` x count have
-    been looked at; what is then lacking is filled with the first of those that were passed over.
+    been looked at, or the budget allows no more; what is then lacking is filled with the first of those that were
+    passed over, and with boards that nobody looked at.
     """
 
     def __init__(self, rounds: int = 3) -> None:
@@ -19,11 +20,14 @@ class DapoSampler(Unscored):
         """Boards on which some plans are valid and some are not."""
         kept: list[Row] = []
         passed: list[Row] = []
+        unseen: list[Row] = []
         for _ in range(self.rounds):
             rows = fresh(count)
-            for group in score(rows):
+            groups = score(rows)
+            for group in groups:
                 (kept if group.mixed else passed).append(rows[group.board])
-            if len(kept) >= count:
+            unseen = rows[len(groups) :]
+            if unseen or len(kept) >= count:
                 break
         seen = len(kept) + len(passed)
-        return Drawn((kept + passed)[:count], seen, scored=seen)
+        return Drawn((kept + passed + unseen)[:count], seen + len(unseen), scored=seen)

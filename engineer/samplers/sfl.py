@@ -10,7 +10,8 @@ from engineer.samplers.fresh import Unscored
 
 class SflSampler(Unscored):
     """Of `pool` x count fresh boards that are rolled out, those of the largest p (1 - p) are `mix` of the stage's; the
-    rest are fresh boards that nobody looked at, as in the paper. They come in an order of their own chance.
+    rest are fresh boards that nobody looked at, as in the paper, also where the budget allows no larger pool. They come
+    in an order of their own chance.
     """
 
     def __init__(self, pool: float = 2.0, mix: float = 0.5) -> None:
@@ -25,6 +26,7 @@ class SflSampler(Unscored):
         pool = fresh(max(chosen, round(self.pool * count)))
         groups = score(pool)
         best = sorted(groups, key=lambda group: -group.learnability)[:chosen]
-        rows = [pool[group.board] for group in best] + (fresh(count - chosen) if chosen < count else [])
+        rest = count - len(best)
+        rows = [pool[group.board] for group in best] + (fresh(rest) if rest else [])
         order = numpy_rng(key).permutation(count)
-        return Drawn([rows[i] for i in order], len(pool) + count - chosen, scored=len(pool))
+        return Drawn([rows[i] for i in order], len(pool) + rest, scored=len(groups))
