@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 import torch
 from datasets import Dataset
+from torch.optim.swa_utils import AveragedModel
 from transformers import (
     AutoModelForCausalLM,
     PreTrainedModel,
@@ -17,17 +18,19 @@ from transformers import (
     PrinterCallback,
     TrainerCallback,
 )
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOConfig
 
 from core_jax.errors import InputError
 from core_jax.groups import Group
-from core_jax.ranges import Count, Positive, Weight
+from core_jax.ranges import Count, Positive, Share, Weight
 from policy.boards import Task
 from policy.codecs.codec import Codec, TokensCodec
 from policy.fresh import BoardStream
 from policy.hosts import HostSettings, adapter, arguments, check_host, is_sharded, rank_and_processes, share_of
+from policy.optimizers import averaged_model
 from policy.rewards import RewardSettings
 from policy.rollouts import Rollouts
+from policy.trainer import PlanTrainer, may_share_prompts
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
 
@@ -37,8 +40,9 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     loss_type, scale_rewards, epsilon, epsilon_high: TRL's, see its GRPOConfig. oversample: up to so many times
     `prompts` boards are sampled a step, and those left out whose completions all earn the same; 1 leaves out none.
-    fresh: boards are drawn while training. minutes: ends the stage, where its steps do not end it earlier. host: how
-    the machine is used.
+    fresh: boards are drawn while training. minutes: ends the stage, where its steps do not end it earlier. optimizer:
+    AdamW, or Muon for the matrices. schedule: constant rates, or such as rise and fall as in the warm-up. average: the
+    decay of averaged weights, which are kept in place of the last; 0 keeps those. host: how the machine is used.
     """
 
     steps: Count = 32
@@ -54,6 +58,9 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     oversample: Count = 1
     fresh: bool = False
     minutes: Positive | None = None
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    schedule: Literal["constant", "cosine"] = "constant"
+    average: Share = 0.0
     host: HostSettings = HostSettings()
 
     @property
@@ -103,7 +110,8 @@ def train_grpo(
         on_groups=on_groups,
         codec=codec,
     )
-    trainer = GRPOTrainer(
+    average = _Average(settings.average)
+    trainer = PlanTrainer(
         model=model,
         reward_funcs=rollouts.reward,
         args=_arguments(settings, length, seed, scratch, on_gpu=_on_gpu(model)),
@@ -112,23 +120,31 @@ def train_grpo(
         processing_class=tokenizer,
         rollout_func=rollouts,
         peft_config=adapter(settings.host),
-        callbacks=[_Report(on_step), *([_Until(settings.minutes)] if settings.minutes else [])],
+        callbacks=[_Report(on_step), average, *([_Until(settings.minutes)] if settings.minutes else [])],
+        optimizer=settings.optimizer,
+        schedule=settings.schedule,
+        minutes=settings.minutes,
+        share_prompts=may_share_prompts(model, settings.host),
     )
     trainer.remove_callback(PrinterCallback)
     if is_sharded(trainer) and (settings.host.lora or settings.host.vllm == "off"):
         raise InputError("grpo: sharded weights (fsdp, zero3) need host.vllm and no host.lora; or use zero2, multi_gpu")
+    if is_sharded(trainer) and settings.average:
+        raise InputError(
+            "grpo: sharded weights (fsdp, zero3) are not averaged; set grpo.average to 0, or use multi_gpu"
+        )
     trainer.train()
-    return _trained(trainer, scratch / "weights", settings.host)
+    return _trained(trainer, average.model or trainer.model, scratch / "weights", settings.host)
 
 
-def _trained(trainer: GRPOTrainer, scratch: Path, host: HostSettings) -> PreTrainedModel:
-    """The whole model, an adapter merged into it."""
+def _trained(trainer: PlanTrainer, kept: Any, scratch: Path, host: HostSettings) -> PreTrainedModel:
+    """The whole model, averaged or as it is last, an adapter merged into it."""
     if is_sharded(trainer):
         trainer.save_model(str(scratch))
         if not trainer.accelerator.is_main_process:
             return cast(PreTrainedModel, trainer.model)
         return AutoModelForCausalLM.from_pretrained(scratch, use_safetensors=True, local_files_only=True)
-    model = trainer.accelerator.unwrap_model(trainer.model)
+    model = trainer.accelerator.unwrap_model(kept)
     return model.merge_and_unload() if host.lora else model
 
 
@@ -189,6 +205,27 @@ class _Report(TrainerCallback):
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         if logs and "reward" in logs and self.on_step({"step": state.global_step, **logs}):
             control.should_training_stop = True
+
+
+class _Average(TrainerCallback):
+    """Averages the weights after every step, unless `decay` is 0: `model`."""
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+        self._averaged: AveragedModel | None = None
+
+    @property
+    def model(self) -> Any:
+        """The averaged model, None where the last weights are to be kept."""
+        return self._averaged and self._averaged.module
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        if self.decay:
+            self._averaged = averaged_model(model, self.decay)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        if self._averaged:
+            self._averaged.update_parameters(model)
 
 
 class _Until(TrainerCallback):

@@ -5,7 +5,6 @@ trains the matrices and AdamW embeddings and head; the averaged weights are kept
 """
 
 import dataclasses
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
@@ -13,7 +12,6 @@ from typing import cast
 import msgspec
 import numpy as np
 import torch
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from core_jax.ranges import Count, HoleRatio, Natural, Positive, Share
@@ -21,7 +19,7 @@ from core_jax.types import DELTAS, PAD, Board
 from policy.boards import Task
 from policy.codecs.codec import Codec, TokensCodec
 from policy.fresh import BoardStream
-from policy.muon import Muon
+from policy.optimizers import averaged_model, muon_and_adamw, rate_scale
 
 POOL = 8  # batches drawn together, then sorted by length
 IGNORED = -100  # the label of tokens without a loss: prompt and padding
@@ -67,8 +65,8 @@ def warm_up(
     """
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
-    optimizers = _optimizers(model, settings)
-    averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(settings.decay))
+    optimizer = muon_and_adamw(model, settings.matrix_rate, settings.other_rate)
+    averaged = averaged_model(model, settings.decay)
     model.train()
     batches, begun = _batches(codec or TokensCodec(tokenizer), tasks, extra, settings, rng), time.monotonic()
     for step in range(settings.steps):
@@ -81,33 +79,12 @@ def warm_up(
         loss = _loss(model, batch, tokenizer.pad_token_id)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for optimizer in optimizers:
-            _set_rate(optimizer, step, done)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+        optimizer.scale_rates(rate_scale(step, done))
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
         averaged.update_parameters(model)
         on_step(step, loss.item())
     return cast(PreTrainedModel, averaged.module)
-
-
-def _optimizers(model: PreTrainedModel, settings: WarmupSettings) -> list[torch.optim.Optimizer]:
-    tables = ("embed_tokens", "lm_head")
-    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and not any(t in name for t in tables)]
-    chosen = {id(p) for p in matrices}
-    others = [p for p in model.parameters() if id(p) not in chosen]
-    return [
-        Muon(matrices, lr=settings.matrix_rate),
-        torch.optim.AdamW(others, lr=settings.other_rate, weight_decay=0.0, betas=(0.9, 0.95)),
-    ]
-
-
-def _set_rate(optimizer: torch.optim.Optimizer, step: int, done: float) -> None:
-    """A short linear rise, then a cosine down to a tenth; `done` is the share of the training that is over."""
-    rise = min(1.0, (step + 1) / 50)
-    scale = rise * (0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * done)))
-    for group in optimizer.param_groups:
-        group.setdefault("initial_lr", group["lr"])
-        group["lr"] = group["initial_lr"] * scale
 
 
 def _batches(
