@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from core_jax.parallel import on_all_cores
+from core_jax.phases import in_phase
 from core_jax.plans import pad_moves, trimmed
 from core_jax.search import BIG, PARK, Found, Mode, Search, advance, begin
 from core_jax.team import Team, rows_of
@@ -50,7 +51,9 @@ def look(team: Team, objective: Mode, lower: np.ndarray) -> Optimum:
         bound = np.where(places < len(rows), lower[group], BIG)
         return _read(_run(rows_of(team, group), int(objective), bound), np.arange(min(LANES, len(rows) - first)))
 
-    return replaced(known, rows, stacked(on_all_cores(of_group, range(0, len(rows), LANES))))
+    phase = f"looks for {objective.name.lower()}"
+    groups = on_all_cores(lambda first: in_phase(phase, of_group, first), range(0, len(rows), LANES))
+    return replaced(known, rows, stacked(groups))
 
 
 def replaced(known: Optimum, rows: np.ndarray, better: Optimum) -> Optimum:

@@ -13,6 +13,7 @@ import msgspec
 
 from core_jax.config import EnvConfig
 from core_jax.generator import Acceptance
+from core_jax.streams import IMPLEMENTATION
 
 FORMAT = 1
 PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")
@@ -51,9 +52,9 @@ def versions() -> dict[str, str]:
 
 
 def prng() -> str:
-    """The implementation of JAX's random keys."""
+    """The implementation of the random keys of boards."""
     partitionable = ", partitionable" if jax.config.values["jax_threefry_partitionable"] else ""
-    return f"{jax.random.key_impl(jax.random.key(0))}{partitionable}"
+    return f"{IMPLEMENTATION}{partitionable}"
 
 
 def content_hash(value: Any) -> str:

@@ -11,6 +11,8 @@ from typing import TypeVar
 import jax
 import numpy as np
 
+from core_jax.phases import REST, WAITING, in_phase
+
 A = TypeVar("A")
 R = TypeVar("R")
 
@@ -38,7 +40,8 @@ def on_all_cores(function: Callable[[A], R], items: Sequence[A]) -> list[R]:
     if len(items) < 2 or workers() < 2:
         return [on_device(place) for place in range(len(items))]
     with ThreadPoolExecutor(workers()) as pool:
-        return list(pool.map(on_device, range(len(items))))
+        found = pool.map(lambda place: in_phase(REST, on_device, place), range(len(items)))
+        return in_phase(WAITING, list, found)
 
 
 def cores() -> int:

@@ -18,6 +18,7 @@ from core_jax.floods import CostTable, cost_floods, makespan_floods
 from core_jax.labels import concatenate, with_rows
 from core_jax.memory import check_memory
 from core_jax.parallel import in_blocks
+from core_jax.phases import in_phase
 from core_jax.shortest import FAR, Certified, certify, distances
 from core_jax.team import rows_of
 from core_jax.teams import BUDGET, prepared, solve_teams
@@ -52,7 +53,7 @@ def solve(boards: Board, makespan_plans: bool = False, budget: int = BUDGET) -> 
     left = rows_of(boards, open_rows)
     if agents == 2:
         return with_rows(labels, open_rows, solve_by_flood(left, makespan_plans))
-    distance = np.concatenate(in_blocks(distances, left, CERTIFY_BLOCK))
+    distance = np.concatenate(in_blocks(_distances, left, CERTIFY_BLOCK))
     return with_rows(labels, open_rows, solve_teams(left, distance, makespan_plans, budget))
 
 
@@ -70,14 +71,20 @@ def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:
     """The same labels for any two-agent boards, all from floods."""
 
     def of_block(block: Board) -> Labels:
-        return read_labels(flood(~block.holes, block.goals, block.starts), block, makespan_plans)
+        tables = in_phase("floods of sums of costs", flood, ~block.holes, block.goals, block.starts)
+        return read_labels(tables, block, makespan_plans)
 
     return concatenate(in_blocks(of_block, boards, OPEN_BLOCK))
 
 
 def _certify_block(boards: Board) -> Certified:
-    distance = distances(boards)
-    return certify(_horizon(int(_furthest(distance))), boards, distance)
+    distance = _distances(boards)
+    horizon = _horizon(int(_furthest(distance)))
+    return in_phase("certificates", certify, horizon, boards, distance)
+
+
+def _distances(boards: Board) -> jax.Array:
+    return in_phase("distances", distances, boards)
 
 
 @jax.jit
@@ -105,14 +112,14 @@ def flood(free: jax.Array, goals: jax.Array, starts: jax.Array | None = None) ->
 def read_labels(tables: CostTable, boards: Board, makespan_plans: bool = False) -> Labels:
     """The labels and plans of B boards from the cost tables of their maps and goals."""
     size = boards.holes.shape[-1]
-    labels, arrival, certain, longest = _optima(tables, boards)
+    labels, arrival, certain, longest = in_phase("floods of makespans", _optima, tables, boards)
     if not bool(certain):
         raise RuntimeError(f"a {size}x{size} board costs more than {tables.cost.shape[1]} bits hold: raise cost_bits")
     horizon = _horizon(int(longest))  # no plan is longer than its cost
-    labels = dataclasses.replace(labels, moves=optimal_plans(horizon, tables, boards.starts))
+    labels = dataclasses.replace(labels, moves=in_phase("plans", optimal_plans, horizon, tables, boards.starts))
     if not makespan_plans:
         return labels
-    moves = shortest_plans(horizon, arrival, ~boards.holes, boards.starts, labels.makespan)
+    moves = in_phase("plans", shortest_plans, horizon, arrival, ~boards.holes, boards.starts, labels.makespan)
     return dataclasses.replace(labels, makespan_moves=moves)
 
 

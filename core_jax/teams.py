@@ -22,6 +22,7 @@ from core_jax.labels import concatenate
 from core_jax.looks import Optimum, look, replaced, stacked
 from core_jax.pairs import teams
 from core_jax.parallel import on_all_cores, workers
+from core_jax.phases import in_phase
 from core_jax.reachability import solvable, steps_of
 from core_jax.satisfiability import WINDOW, Answer, Puzzle, optimal_plan
 from core_jax.search import BIG, Mode, root_bounds
@@ -89,7 +90,8 @@ def _teams(boards: Board, distance: np.ndarray) -> tuple[Team, np.ndarray, np.nd
         team = teams(*rows_of((boards, distance), rows))
         return rows_of((team, *_root_bounds(team)), np.arange(min(BOARDS_PER_WORD, count - first)))
 
-    return joined(on_all_cores(of_word, range(0, count, BOARDS_PER_WORD)))
+    words = range(0, count, BOARDS_PER_WORD)
+    return joined(on_all_cores(lambda first: in_phase("tables of pairs", of_word, first), words))
 
 
 _root_bounds = jax.jit(jax.vmap(root_bounds))
@@ -149,17 +151,20 @@ def _optimum(team: Team, puzzle: Callable[[int], Puzzle], objective: Mode, lower
 
 def _answer(puzzle: Puzzle, objective: Mode, lower: int, budget: int) -> Answer:
     """An optimal plan; first a few bounds are tried, then it is made sure that there is a plan at all."""
-    answer = optimal_plan(puzzle, objective, lower, budget, most=lower + WINDOW)
+    answer = in_phase("formulas", optimal_plan, puzzle, objective, lower, budget, most=lower + WINDOW)
     if answer.moves is not None:
         return answer
-    three = len(puzzle.starts) == 3
-    if objective == Mode.MAKESPAN and solvable(*_cells(puzzle), UNLIMITED if three else STATES) is False:
+    three, cells = len(puzzle.starts) == 3, _cells(puzzle)
+    limit = UNLIMITED if three else STATES
+    if objective == Mode.MAKESPAN and in_phase("reachability", solvable, *cells, limit) is False:
         return Answer(None, BIG, False)
-    flood = Flood(*_cells(puzzle))
+    flood = Flood(*cells)
     small = flood.joint_moves <= (JOINT_MOVES_OF_THREE if three else JOINT_MOVES)
-    answer = optimal_plan(puzzle, objective, answer.bound, min(budget, PATIENCE) if small else budget)
+    budget = min(budget, PATIENCE) if small else budget
+    answer = in_phase("formulas", optimal_plan, puzzle, objective, answer.bound, budget)
     if answer.moves is None and small:
-        answer = Answer(*(flood.makespan() if objective == Mode.MAKESPAN else flood.sum_of_costs()))
+        flooded = flood.makespan if objective == Mode.MAKESPAN else flood.sum_of_costs
+        answer = Answer(*in_phase("floods of all joint states", flooded))
     return answer
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from core_jax.config import holes_of
+from core_jax.phases import REST
 from experiments.bench import bandwidth, lake, peers, sampling, simulator, timing, warmups
 from experiments.bench.measurement import Bench, table
 from experiments.cli import main
@@ -47,6 +48,15 @@ def test_a_flood_is_set_beside_what_copies_would_allow(found):
     assert found.flood_limits[0].at_cache > found.flood_limits[0].reached > 0
 
 
+def test_a_solved_case_says_where_its_time_goes(found):
+    (profile,) = found.profiles
+    floods = {"floods of sums of costs", "floods of makespans", "plans"}
+    assert set(profile.seconds) == {"distances", "certificates", *floods, REST}
+    assert all(seconds > 0 for seconds in profile.seconds.values())
+    shares = [float(profile.share(phase).rstrip("%")) for phase in profile.seconds]
+    assert sum(shares) == pytest.approx(100, abs=1)
+
+
 def test_a_solved_case_says_how_its_boards_were_decided(found):
     solved = next(row for row in found.measurements if row.work == "solve")
     assert solved.undecided == 0
@@ -76,7 +86,8 @@ def test_the_benchmark_is_read_by_programs_and_by_people(found, capsys, monkeypa
     assert msgspec.json.decode(capsys.readouterr().out, type=Bench) == found
     assert main(["bench"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [len([line for line in lines if line.startswith(f"| {work} ")]) for work in ("solve", "verify")] == [4, 1]
+    rows = [len([line for line in lines if line.startswith(f"| {work} ")]) for work in ("solve", "verify", "plans")]
+    assert rows == [4, 1, 1]
 
 
 def test_completions_a_second_are_measured_beside_transformers(capsys, monkeypatch):
@@ -100,11 +111,11 @@ def test_warm_ups_are_measured_beside_the_trainer_of_trl(capsys, monkeypatch):
     assert all(row.steps >= 1 and row.seconds > 0 and 0 <= row.valid <= 1 for row in found), found
 
 
-def test_a_table_without_floods_ends_with_the_measurements(found):
-    lines = table(msgspec.structs.replace(found, flood_limits=[])).splitlines()
+def test_a_table_without_floods_and_phases_ends_with_the_measurements(found):
+    lines = table(msgspec.structs.replace(found, flood_limits=[], profiles=[])).splitlines()
     assert lines[-1].startswith("| ")
     assert sum(line.startswith("| -") for line in lines) == 1, "an empty table is shown"
-    assert sum(line.startswith("| -") for line in table(found).splitlines()) == 2
+    assert sum(line.startswith("| -") for line in table(found).splitlines()) == 3
 
 
 def test_the_same_random_boards_come_each_time_with_the_holes_asked_for():

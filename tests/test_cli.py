@@ -7,10 +7,11 @@ import sys
 
 import msgspec
 import pytest
+from boards import as_lists, each, mixed_boards
 from samples import SMALL_COUNT, command, drawn_elsewhere, rows, shown, small_rows, surroundings, unsolved
 
 from core_jax.formats import Row, read_all, write_rows
-from core_jax.labelling import VerdictRow
+from core_jax.labelling import VerdictRow, solve_rows
 from experiments import commands
 from experiments.cli import build_parser, main
 
@@ -65,6 +66,24 @@ def test_boards_of_mixed_sizes_keep_their_order_and_their_labels(tmp_path, capsy
     assert (code, msgspec.json.decode(out)["boards"]) == (0, len(rows()))
     for row, again in zip(rows(), read_all(tmp_path / "out.parquet"), strict=True):
         assert same_labels(row, again), shown(row) + shown(again)
+
+
+def test_rows_of_one_to_five_agents_and_mixed_sizes_have_the_labels_of_each_row_alone(tmp_path, capsys):
+    kinds = [(1, 3), (2, 3), (2, 5), (3, 4), (4, 4), (5, 4)]  # agents, size
+    drawn = [(agents, size, each(mixed_boards(agents, 8, size, agents))) for agents, size in kinds]
+    given = [
+        Row(f"{agents}ag_{size}x{size}_{place}", size, agents, *as_lists(boards[place]))
+        for place in range(8)
+        for agents, size, boards in drawn  # no two neighbours of one kind
+    ]
+    write_rows(tmp_path / "in.jsonl", given)
+    assert tell(capsys, "solve", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl") == (0, "", [])
+    solved = read_all(tmp_path / "out.jsonl")
+    assert [row.id for row in solved] == [row.id for row in given]
+    assert {row.status for row in solved} == {"solvable", "unsolvable"}
+    for row, again in zip(given, solved, strict=True):
+        (alone,) = solve_rows([row])
+        assert again == alone, shown(alone) + shown(again)
 
 
 def test_an_unsolvable_board_has_null_labels_and_no_plan(tmp_path, capsys):

@@ -14,7 +14,7 @@ from experiments.bench.peers import PlainBoard, w9_joint_astar
 
 pytest.importorskip("w9_pathfinding", reason="the second oracle comes with `pip install lakewright[bench]`")
 
-TEAMS = ((2, 4), (2, 8), (3, 5), (4, 4))  # agents, size
+TEAMS = ((2, 4), (2, 8), (3, 5), (4, 4), (5, 6))  # agents, size
 BOARDS = 400
 
 

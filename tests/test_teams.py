@@ -39,7 +39,7 @@ from core_jax.team import FAR
 from core_jax.types import PAD, WAIT, Board, Certificate, Failure, Labels, Status
 from core_jax.verification import verify
 
-COUNTS = {(3, 3): 300, (3, 4): 200, (4, 3): 36, (4, 4): 30}  # boards by agents and size
+COUNTS = {(3, 3): 300, (3, 4): 200, (3, 5): 150, (4, 3): 36, (4, 4): 30}  # boards by agents and size
 each_team = pytest.mark.parametrize(("agents", "size"), COUNTS)
 
 

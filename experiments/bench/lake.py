@@ -21,11 +21,12 @@ import numpy as np
 from core_jax.config import EnvConfig, holes_of
 from core_jax.generator import generate
 from core_jax.parallel import cores
+from core_jax.phases import seconds_by_phase
 from core_jax.solver import solve, solve_by_flood
 from core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
 from experiments.bench import timing
 from experiments.bench.bandwidth import copies, flood_bytes, flood_layers
-from experiments.bench.measurement import Bench, FloodLimit, Measurement
+from experiments.bench.measurement import Bench, FloodLimit, Measurement, Profile
 from experiments.bench.peers import PEERS, Answers, Crew, Peer, PlainBoard, crew, version
 from experiments.bench.simulator import simulator
 from experiments.bench.timing import timed
@@ -48,18 +49,20 @@ class Case:
 
 
 def measure(only: int | None = None, on_progress: Callable[[], object] = lambda: None) -> Bench:
-    """Runs every benchmark: generate, solve and verify, the peers, and what bandwidth would allow.
+    """Runs every benchmark: generate, solve and verify, where time goes, the peers, and what bandwidth would allow.
 
     only: of so many agents, or None for all.
     """
     found: list[Measurement] = []
     limits: list[FloodLimit] = []
+    profiles: list[Profile] = []
     copied = copies()
     with crew(1) as one, crew(cores()) as all_cores:
         for size, agents in CASES:
             if agents != (only or agents):
                 continue
             case, solved = _solve(size, agents)
+            profiles.append(_profile(case))
             theirs = [_peer(peer, case, one, all_cores) for peer in PEERS]
             found += [_compared(solved, theirs), *theirs]
             if agents == 2:
@@ -67,7 +70,7 @@ def measure(only: int | None = None, on_progress: Callable[[], object] = lambda:
                 found += [flooded, *_generate(size), *simulator(case.boards, case.labels)]
                 limits.append(_flood_limit(case, flooded, copied))
             on_progress()
-    return Bench(machine(), found, copied, limits)
+    return Bench(machine(), found, copied, limits, profiles)
 
 
 def random_boards(size: int, agents: int, count: int) -> Board:
@@ -90,6 +93,13 @@ def _solve(size: int, agents: int) -> tuple[Case, Measurement]:
         undecided=float(np.mean(np.asarray(labels.status) == Status.UNDECIDED)),
         certificates={name: int(count) for name, count in zip(CERTIFICATE_NAMES, kinds, strict=True) if count},
     )
+
+
+def _profile(case: Case) -> Profile:
+    """Of as many calls as the rate is a median of; their programs are compiled by now."""
+    on_device = jax.tree.map(jnp.asarray, case.boards)
+    seconds = seconds_by_phase(lambda: [solve(on_device) for _ in range(timing.REPEATS)])
+    return Profile(case.size, case.agents, {phase: total / timing.REPEATS for phase, total in seconds.items()})
 
 
 def _flood(case: Case) -> Measurement:

@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from core_jax.phases import REST
+
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """One question to one solver: the median of `rates` in things a second, null where the solver is not installed.
@@ -49,6 +51,18 @@ class FloodLimit(msgspec.Struct, frozen=True):
     reached: float
 
 
+class Profile(msgspec.Struct, frozen=True):
+    """Where the time of `solve` goes: the seconds of each phase in one call, of all threads together."""
+
+    size: int
+    agents: int
+    seconds: dict[str, float]
+
+    def share(self, phase: str) -> str:
+        """In percent, nothing where the phase did not come about."""
+        return f"{self.seconds[phase] / sum(self.seconds.values()):.1%}" if phase in self.seconds else ""
+
+
 class Bench(msgspec.Struct, frozen=True):
     """All measurements and the machine they were made on; copies in GB/s, read and written bytes together."""
 
@@ -56,12 +70,14 @@ class Bench(msgspec.Struct, frozen=True):
     measurements: list[Measurement]
     copies: dict[str, float]
     flood_limits: list[FloodLimit]
+    profiles: list[Profile] = []
 
 
 MEASURED = (
     *("work", "agents", "size", "solver", "a second", "range", "one core", "x fastest peer", "undecided"),
     *("decided by", "differing", "compile s"),
 )
+PROFILED = "where the time of solve goes"
 FLOODED = ("flood", "layers", "bytes a board", "memory allows", "cache allows", "reached")
 
 
@@ -72,6 +88,9 @@ def table(bench: Bench) -> str:
 
 def _tables(bench: Bench) -> Iterator[str]:
     yield from markdown(MEASURED, [_measured(row) for row in bench.measurements])
+    if bench.profiles:
+        yield ""
+        yield from _profiled(bench.profiles)
     if not bench.flood_limits:  # boards of two agents were left out
         return
     yield ""
@@ -87,6 +106,13 @@ def _tables(bench: Bench) -> Iterator[str]:
         for row in bench.flood_limits
     ]
     yield from markdown(FLOODED, limits)
+
+
+def _profiled(profiles: Sequence[Profile]) -> Iterator[str]:
+    """A column for each profile, a line for each phase, in the order in which they come about."""
+    phases = [*dict.fromkeys(phase for row in profiles for phase in row.seconds if phase != REST), REST]
+    cases = [f"{row.agents} agents, {row.size}x{row.size}" for row in profiles]
+    yield from markdown((PROFILED, *cases), [(phase, *(row.share(phase) for row in profiles)) for phase in phases])
 
 
 def _measured(row: Measurement) -> tuple[str, ...]:
