@@ -362,6 +362,23 @@ def test_a_run_whose_server_is_down_ends_all_the_same(run):
         assert spent_on(run.stage(number)).engineer == 0
 
 
+def test_of_several_proposals_the_one_that_teaches_most_is_trained_on(tmp_path):
+    """Boards for the next stage are those of the trial's best config, whichever answer it came from."""
+    run = RunFolder(tmp_path / "run")
+    answers = [{"edits": {"3": {"reason": "x", "hole_ratio": change}}} for change in (-0.05, -0.1, 0.05)]
+    with serving(saying("no"), [saying(json.dumps(answer)) for answer in answers]) as server:
+        told = EndpointSettings(url=server.url, model="m", concurrency=1)
+        engineer = EngineerSettings(endpoint=told, key=False, proposals=3)
+        run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
+    decided, trial = decision(run, 0), read(run.stage(0).trial, Trial)
+    assert len(decided.proposal.candidates) == 2
+    assert [tried.config.sizes[3].hole_ratio for tried in trial.candidates] == pytest.approx([0.2, 0.15, 0.1, 0.25])
+    assert trial.chosen == max(range(4), key=lambda place: trial.candidates[place].score)
+    assert run.stage(1).config() == trial.candidates[trial.chosen].config
+    assert spent_on(run.stage(0)).engineer == 3 * 50
+    assert spent_on(run.stage(0)).trials == trial.tokens > 0
+
+
 def test_an_endpoint_without_a_key_or_a_server_is_told_before_anything_is_done(tmp_path):
     run = RunFolder(tmp_path / "run")
     engineer = EngineerSettings(endpoint=EndpointSettings(url="http://127.0.0.1:9/v1", model="m"))
