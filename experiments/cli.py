@@ -209,6 +209,7 @@ def _bench(add: argparse._SubParsersAction) -> None:
         "sweeps": "sweeps instead: workers, Ray, memory, tiny shards",
         "sampling": "sampling instead: completions a second of the tiny model",
         "warmups": "warm-ups instead: ours beside TRL's SFTTrainer",
+        "updates": "steps of GRPO instead: prompts read once, or for every answer",
     }
     for name, told in others.items():
         instead.add_argument(f"--{name}", action="store_const", dest="instead", const=name, help=told)

@@ -195,11 +195,11 @@ def engineer_replay(options: argparse.Namespace) -> int:
 
 
 def bench(options: argparse.Namespace) -> int:
-    """Measures the lake, sweeps, sampling or warm-ups on this machine."""
+    """Measures the lake, sweeps, sampling, warm-ups or steps of GRPO on this machine."""
     if options.instead:
-        from experiments.bench import sampling, sweeps, warmups
+        from experiments.bench import sampling, sweeps, updates, warmups
 
-        bench = {"sampling": sampling, "sweeps": sweeps, "warmups": warmups}[options.instead]
+        bench = {"sampling": sampling, "sweeps": sweeps, "warmups": warmups, "updates": updates}[options.instead]
         measured = bench.measure()
         print(msgspec.json.encode(measured).decode() if options.json else bench.table(measured))
         return 0

@@ -42,7 +42,8 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `prompts` boards are sampled a step, and those left out whose completions all earn the same; 1 leaves out none.
     fresh: boards are drawn while training. minutes: ends the stage, where its steps do not end it earlier. optimizer:
     AdamW, or Muon for the matrices. schedule: constant rates, or such as rise and fall as in the warm-up. average: the
-    decay of averaged weights, which are kept in place of the last; 0 keeps those. host: how the machine is used.
+    decay of averaged weights, which are kept in place of the last; 0 keeps those. share_prompts: the prompt of a group
+    is read once, where that can be done. host: how the machine is used.
     """
 
     steps: Count = 32
@@ -61,6 +62,7 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     optimizer: Literal["adamw", "muon"] = "adamw"
     schedule: Literal["constant", "cosine"] = "constant"
     average: Share = 0.0
+    share_prompts: bool = True
     host: HostSettings = HostSettings()
 
     @property
@@ -124,7 +126,7 @@ def train_grpo(
         optimizer=settings.optimizer,
         schedule=settings.schedule,
         minutes=settings.minutes,
-        share_prompts=may_share_prompts(model, settings.host),
+        share_prompts=settings.share_prompts and may_share_prompts(model, settings.host),
     )
     trainer.remove_callback(PrinterCallback)
     if is_sharded(trainer) and (settings.host.lora or settings.host.vllm == "off"):

@@ -6,7 +6,7 @@ import pytest
 
 from core_jax.config import holes_of
 from core_jax.phases import REST
-from experiments.bench import bandwidth, lake, peers, sampling, simulator, timing, warmups
+from experiments.bench import bandwidth, lake, peers, sampling, simulator, timing, updates, warmups
 from experiments.bench.measurement import Bench, table
 from experiments.cli import main
 from experiments.settings import load_settings
@@ -109,6 +109,17 @@ def test_warm_ups_are_measured_beside_the_trainer_of_trl(capsys, monkeypatch):
     found = msgspec.json.decode(capsys.readouterr().out, type=list[warmups.Trained])
     assert [row.trainer for row in found] == ["ours", "SFTTrainer, AdamW at 0.001"]
     assert all(row.steps >= 1 and row.seconds > 0 and 0 <= row.valid <= 1 for row in found), found
+
+
+def test_steps_of_grpo_are_measured_with_prompts_read_once_and_for_every_answer(capsys, monkeypatch):
+    monkeypatch.setattr(updates, "STEPS", 3)
+    few = load_settings("cpu", ["grpo.prompts=4", "grpo.group=2", "warmup.batch=4", "horizon=8"])
+    for module in (sampling, updates):
+        monkeypatch.setattr(module, "load_settings", lambda preset, overrides: few)
+    monkeypatch.setattr(sampling, "WARMUP_STEPS", 1)
+    assert main(["bench", "--updates"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if "| 4 x 2 " in line]
+    assert ["read once" in row for row in rows] == [False, True, False, True], rows
 
 
 def test_a_table_without_floods_and_phases_ends_with_the_measurements(found):

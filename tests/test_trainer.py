@@ -6,7 +6,6 @@ import pytest
 import torch
 from tiny import HORIZON, tasks, tiny_model, tokenizer
 
-from policy import grpo
 from policy.codecs.codec import TokensCodec
 from policy.grpo import GrpoSettings, train_grpo
 from policy.optimizers import rate_scale
@@ -59,19 +58,11 @@ def test_prompts_that_are_shared_give_the_same_scores_and_gradients(temperature,
         assert torch.allclose(parameter.grad, expected.grad, atol=1e-4), name
 
 
-def test_training_goes_the_same_way_whether_prompts_are_shared_or_not(tmp_path, monkeypatch):
+def test_training_goes_the_same_way_whether_prompts_are_shared_or_not(tmp_path):
     """Guards against a TRL that asks its trainer for something else."""
 
-    def trained(model):
-        logs = []
-        settings = GrpoSettings(steps=2, prompts=4, group=4, learning_rate=1e-3)
-        given = {"horizon": HORIZON, "seed": 1, "scratch": tmp_path, "on_step": logs.append}
-        return train_grpo(model, tokenizer(), list(tasks()[:8]), settings, RewardSettings(), **given), logs
-
-    model = tiny_model()
-    shared, logs = trained(deepcopy(model))
-    monkeypatch.setattr(grpo, "may_share_prompts", lambda model, host: False)
-    plain, expected = trained(deepcopy(model))
+    shared, logs, _ = trained(tmp_path)
+    plain, expected, _ = trained(tmp_path, share_prompts=False)
     for log, other in zip(logs, expected, strict=True):
         for name in ("reward", "loss", "entropy", "grad_norm"):
             assert log[name] == pytest.approx(other[name], abs=1e-5), name

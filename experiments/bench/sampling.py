@@ -5,6 +5,8 @@ lakewright bench --sampling
 A short warm-up comes first: the rate depends on the length of the answers, and an untrained model does not end them.
 """
 
+from typing import Any
+
 import msgspec
 
 from core_jax.config import EnvConfig
@@ -35,20 +37,13 @@ def measure() -> Bench:
     import torch
 
     from policy.codecs.codec import TokensCodec
-    from policy.codecs.tokens import build_tokenizer
     from policy.fresh import tasks_of
-    from policy.models import build_model
     from policy.sampling import sample
-    from policy.warmup import warm_up
 
     prepare_training()
-    run = load_settings("cpu", [])
-    tokenizer = build_tokenizer()
     boards = EnvConfig.single(SIZE, AGENTS, hole_ratio=0.3, wait_ratio=0.5)
     tasks = tasks_of(generate(boards, seed_for(0, "bench boards"), PROMPTS))
-    model = build_model(run.model, tokenizer, seed_for(0, "bench model"))
-    settings = msgspec.structs.replace(run.warmup, steps=WARMUP_STEPS)
-    model = warm_up(model, tokenizer, tasks, [], settings, seed=0)
+    model, tokenizer = short_warmup(tasks)
     prompts = [TokensCodec(tokenizer).encode_prompt(task.board) for task in tasks]
 
     def measured(what: str, copies: int, at_once: int, temperature: float, ours: bool) -> Measurement:
@@ -62,3 +57,15 @@ def measure() -> Bench:
         return msgspec.structs.replace(found, boards=PROMPTS, work=f"{found.work}, {tokens:.0f} tokens each")
 
     return Bench(machine(), [measured(*case) for case in CASES], {}, [])
+
+
+def short_warmup(tasks: list) -> tuple[Any, Any]:
+    """The tiny model after a few steps on plans of `tasks`, and its tokenizer."""
+    from policy.codecs.tokens import build_tokenizer
+    from policy.models import build_model
+    from policy.warmup import warm_up
+
+    run, tokenizer = load_settings("cpu", []), build_tokenizer()
+    model = build_model(run.model, tokenizer, seed_for(0, "bench model"))
+    settings = msgspec.structs.replace(run.warmup, steps=WARMUP_STEPS)
+    return warm_up(model, tokenizer, tasks, [], settings, seed=0), tokenizer
