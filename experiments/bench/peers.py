@@ -114,10 +114,11 @@ class Crew:
 
 @contextlib.contextmanager
 def crew(workers: int) -> Iterator[Crew]:
-    """Starts the workers; they end with the block."""
+    """Starts the workers; they end with the block. Nothing is timed while they import what they need."""
     context = multiprocessing.get_context("spawn")  # a fork of a process with XLA's threads may hang
     barrier = context.Barrier(workers)
     with context.Pool(workers, _enter, (barrier,)) as pool:
+        pool.map(_meet, range(workers), chunksize=1)
         yield Crew(pool, workers)
 
 
@@ -127,6 +128,11 @@ _all_here: Barrier
 def _enter(barrier: Barrier) -> None:
     global _all_here
     _all_here = barrier
+
+
+def _meet(worker: int) -> None:
+    """Returns once all workers are there."""
+    _all_here.wait()
 
 
 def _solve_for(
