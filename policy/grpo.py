@@ -43,7 +43,8 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fresh: boards are drawn while training. minutes: ends the stage, where its steps do not end it earlier. optimizer:
     AdamW, or Muon for the matrices. schedule: constant rates, or such as rise and fall as in the warm-up. average: the
     decay of averaged weights, which are kept in place of the last; 0 keeps those. share_prompts: the prompt of a group
-    is read once, where that can be done. host: how the machine is used.
+    is read once, where that can be done. guided: one answer of each group is the board's certified plan. host: how the
+    machine is used.
     """
 
     steps: Count = 32
@@ -63,7 +64,14 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schedule: Literal["constant", "cosine"] = "constant"
     average: Share = 0.0
     share_prompts: bool = True
+    guided: bool = False
     host: HostSettings = HostSettings()
+
+    def __post_init__(self) -> None:
+        if self.guided and self.host.vllm != "off":
+            raise ValueError(
+                f"guided is true, but host.vllm {self.host.vllm} weighs answers by its own chances; drop one"
+            )
 
     @property
     def boards(self) -> int:
@@ -108,6 +116,7 @@ def train_grpo(
         oversample=settings.oversample,
         horizon=horizon,
         temperature=settings.temperature,
+        guided=settings.guided,
         numbers=numbers,
         on_groups=on_groups,
         codec=codec,

@@ -45,6 +45,16 @@ class Answered:
         """How many were sampled."""
         return sum(map(len, self.answers))
 
+    def with_plan(self, plan: list[int], reward: float) -> "Answered":
+        """These answers and, as one more, a valid plan that nobody sampled, whose log-probabilities are not known."""
+        return Answered(
+            self.prompt,
+            [*self.answers, plan],
+            [*self.log_probs, [0.0] * len(plan)],
+            np.append(self.failures, int(Failure.NONE)),
+            np.append(self.rewards, reward),
+        )
+
     def group(self, board: int) -> Group:
         """What became of the answers to a board of this number."""
         return Group.of(board, self.failures == Failure.NONE, self.rewards)
@@ -139,7 +149,9 @@ class Rollouts:
     """TRL's `rollout_func`: fills the groups that are asked for with boards from `take`.
 
     Up to `oversample` times as many boards are sampled, in rounds, until enough groups are informative; where too few
-    are, the first of the others fill the rest. At 1 nothing is left out.
+    are, the first of the others fill the rest. At 1 nothing is left out. guided: the last answer of each group is the
+    board's certified plan (off-policy guidance: Yan et al. 2025, arXiv 2504.14945), so that a group of nothing but
+    failures teaches something; figures and groups tell of what was sampled.
     """
 
     def __init__(
@@ -152,6 +164,7 @@ class Rollouts:
         oversample: int,
         horizon: int,
         temperature: float,
+        guided: bool = False,
         numbers: Iterator[int] | None = None,
         on_groups: Callable[[list[Group]], None] = lambda groups: None,
         codec: Codec | None = None,
@@ -159,6 +172,7 @@ class Rollouts:
         self._codec = codec or TokensCodec(tokenizer)
         self._take, self._tokenizer, self._reward = take, tokenizer, reward
         self._group, self._oversample, self._horizon, self._temperature = group, oversample, horizon, temperature
+        self._guided = guided
         self._numbers, self._on_groups = numbers or itertools.count(), on_groups
         self.figures: dict[str, float] = {}
 
@@ -166,14 +180,18 @@ class Rollouts:
         """`slots` only tell how many answers are wanted: whole groups."""
         wanted = len(slots) // self._group
         model = trainer.accelerator.unwrap_model(trainer.model)
-        groups: list[Answered] = []
+        sampled: list[Answered] = []
+        groups: list[Answered] = []  # that are to be trained on
         for _ in range(self._oversample):
             found = sum(group.informative for group in groups)
             if groups and (self._oversample == 1 or _everywhere(trainer, found >= wanted)):
                 break
-            groups += self._sample(model, self._take(wanted), trainer)
-        self.figures = _figures(groups)
-        self._on_groups([answered.group(next(self._numbers)) for answered in groups])
+            tasks = self._take(wanted)
+            made = self._sample(model, tasks, trainer)
+            sampled += made
+            groups += map(self._guide, made, tasks) if self._guided else made
+        self.figures = _figures(sampled)
+        self._on_groups([answered.group(next(self._numbers)) for answered in sampled])
         kept = sorted(groups, key=lambda group: not group.informative)[:wanted]
         scores = [score for group in kept for score in group.log_probs]
         return {
@@ -188,13 +206,17 @@ class Rollouts:
             model,
             self._tokenizer,
             tasks,
-            self._group,
+            self._group - self._guided,
             self._reward,
             horizon=self._horizon,
             temperature=self._temperature,
             codec=self._codec,
             trainer=trainer,
         )
+
+    def _guide(self, answered: Answered, task: Task) -> Answered:
+        plan = self._codec.encode_answer(task.board, task.moves)
+        return answered.with_plan(plan, self._reward.valid + self._reward.cost)
 
     def reward(
         self, plan_reward: list[float], log_metric: Callable[[str, float], None], **_: Any

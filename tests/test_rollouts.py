@@ -11,6 +11,8 @@ from core_jax.types import Failure
 from policy import rollouts as rollouts_module
 from policy.codecs.codec import TokensCodec
 from policy.codecs.tokens import ID, encode_answer, encode_prompt
+from policy.grpo import GrpoSettings
+from policy.hosts import HostSettings
 from policy.rewards import RewardSettings
 from policy.rollouts import Rollouts
 from policy.sampling import Samples
@@ -39,9 +41,9 @@ def make(monkeypatch):
 
     monkeypatch.setattr(rollouts_module, "sample", answers)
 
-    def make(oversample: int) -> Rollouts:
+    def make(oversample: int, **changes) -> Rollouts:
         left = iter(ASKED)
-        how = {"group": GROUP, "oversample": oversample, "horizon": HORIZON, "temperature": 1.0}
+        how = {"group": GROUP, "oversample": oversample, "horizon": HORIZON, "temperature": 1.0, **changes}
         return Rollouts(lambda count: [next(left) for _ in range(count)], tokenizer(), RewardSettings(), **how)
 
     return make
@@ -82,6 +84,24 @@ def test_the_figures_are_those_of_all_answers_sampled(make):
     assert told["valid"] == pytest.approx(1 - 4 / 48)
     assert told["failure/goal_not_reached"] == pytest.approx(4 / 48)
     assert sum(value for name, value in told.items() if "failure" in name or name == "valid") == pytest.approx(1)
+
+
+def test_a_guided_group_ends_with_the_certified_plan_at_the_reward_of_an_optimal_one(make):
+    made = make(1, guided=True)
+    output = made(["place"] * 6 * GROUP, TRAINER)
+    assert groups(output) == [0, 3, 1, 2, 4, 5]
+    for row, task in zip(range(GROUP - 1, 6 * GROUP, GROUP), map(ASKED.__getitem__, groups(output)), strict=True):
+        assert output["completion_ids"][row] == encode_answer(task.board, task.moves), as_lists(task.board)
+        assert output["plan_reward"][row] == 1
+    assert made.figures["valid"] == pytest.approx(1 - 2 / 18), "what nobody sampled counts for nothing"
+    assert made.figures["sampled/tokens"] == sum(
+        len(answer) for row, answer in enumerate(output["completion_ids"]) if row % GROUP < GROUP - 1
+    )
+
+
+def test_guidance_and_chances_of_another_sampler_are_refused_together():
+    with pytest.raises(ValueError, match=r"guided is true, but host\.vllm colocate weighs answers"):
+        GrpoSettings(guided=True, host=HostSettings(vllm="colocate"))
 
 
 def test_answers_to_teams_of_several_sizes_are_judged_together():
