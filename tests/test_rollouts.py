@@ -4,12 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from boards import as_lists
 from tiny import HORIZON, tasks, tokenizer
 
-from core_jax.types import Failure
 from policy import rollouts as rollouts_module
-from policy.codecs.codec import TokensCodec
 from policy.codecs.tokens import ID, encode_answer, encode_prompt
 from policy.rewards import RewardSettings
 from policy.rollouts import Rollouts
@@ -82,16 +79,3 @@ def test_the_figures_are_those_of_all_answers_sampled(make):
     assert told["valid"] == pytest.approx(1 - 4 / 48)
     assert told["failure/goal_not_reached"] == pytest.approx(4 / 48)
     assert sum(value for name, value in told.items() if "failure" in name or name == "valid") == pytest.approx(1)
-
-
-def test_answers_to_teams_of_several_sizes_are_judged_together():
-    pair = ASKED[0]
-    alone = pair.__class__(
-        pair.board.replace(starts=pair.board.starts[:1], goals=pair.board.goals[:1]), 1, 1, False, pair.moves[:1]
-    )
-    answers = [encode_answer(task.board, task.moves) for task in (pair, alone)]
-    failures, earned = rollouts_module.judged(
-        [pair, alone], answers, RewardSettings(), HORIZON, TokensCodec(tokenizer())
-    )
-    assert failures.tolist() == [Failure.NONE, Failure.NONE], as_lists(pair.board)
-    assert earned.tolist()[0] == 1
