@@ -1,8 +1,11 @@
 """What a stage's boards are drawn from."""
 
 import math
+from collections.abc import Sequence
 
 import msgspec
+
+from core_jax.errors import InputError
 
 MIN_SIZE, MAX_SIZE = 3, 16
 MAX_AGENTS = 8
@@ -57,10 +60,39 @@ def holes_of(size: int, agents: int, hole_ratio: float) -> int:
     return math.floor(hole_ratio * (size * size - 2 * agents) + 0.5)
 
 
+def holds(size: int, agents: int) -> bool:
+    """Whether a board has cells for the starts and goals of so many agents."""
+    return size * size >= 2 * agents
+
+
+def with_teams(config: EnvConfig, teams: Sequence[int]) -> tuple[EnvConfig, ...]:
+    """The config for each number of agents of `teams`; as it is where none is given.
+
+    A size that does not hold a team is left out for it, and the data ratios of the others are divided by their sum.
+    Raises InputError where that leaves a team without boards.
+    """
+    return tuple(_with_team(config, agents) for agents in teams) or (config,)
+
+
+def _with_team(config: EnvConfig, agents: int) -> EnvConfig:
+    sizes = {size: cell for size, cell in config.sizes.items() if holds(size, agents)}
+    total = math.fsum(cell.data_ratio for cell in sizes.values())
+    if not total:
+        raise InputError(
+            f"teams: {agents} agents fit on no size that has a data_ratio, of {', '.join(map(str, config.sizes))}; "
+            "leave them out, or give a larger size a share"
+        )
+    if len(sizes) < len(config.sizes):
+        sizes = {
+            size: msgspec.structs.replace(cell, data_ratio=cell.data_ratio / total) for size, cell in sizes.items()
+        }
+    return EnvConfig(sizes, agents)
+
+
 def _check_size(size: int, cell: SizeConfig, agents: int) -> None:
     if not MIN_SIZE <= size <= MAX_SIZE:
         raise ValueError(f"sizes.{size}: map size {size} is not supported; choose {MIN_SIZE} to {MAX_SIZE}")
-    if size * size < 2 * agents:
+    if not holds(size, agents):
         raise ValueError(
             f"sizes.{size}: {size * size} cells cannot hold the starts and goals of {agents} agents; "
             "use a larger size or fewer agents"

@@ -274,7 +274,16 @@ def _hole_ratio(row: Row) -> float:
 
 def rows_of(batches: dict[int, Batch], config: EnvConfig) -> list[Row]:
     """The rows of a generated set, in its order."""
-    rows: dict[int, Row] = {}
+    return rows_in_turn([batches], [config])
+
+
+def rows_in_turn(made: Sequence[dict[int, Batch]], configs: Sequence[EnvConfig]) -> list[Row]:
+    """The rows of a set that configs have a board each of in turn, in its order."""
+    rows = {place: row for part in zip(made, configs, strict=True) for place, row in _by_place(*part)}
+    return [rows[place] for place in sorted(rows)]
+
+
+def _by_place(batches: dict[int, Batch], config: EnvConfig) -> Iterator[tuple[int, Row]]:
     for size, batch in batches.items():
         cell = config.sizes[size]
         name = f"{config.agents}ag_{size}x{size}_hr{cell.hole_ratio:.2f}_wr{cell.wait_ratio:.2f}"
@@ -284,8 +293,7 @@ def rows_of(batches: dict[int, Batch], config: EnvConfig) -> list[Row]:
             Row(f"{name}_{place:06d}", size, config.agents, grid, starts, goals, cell.hole_ratio)
             for place, grid, starts, goals in zip(*fields, strict=True)
         ]
-        rows.update(zip(places, labelled(bare, batch.labels), strict=True))
-    return [rows[place] for place in sorted(rows)]
+        yield from zip(places, labelled(bare, batch.labels), strict=True)
 
 
 def _grids(holes: Any) -> list[list[str]]:

@@ -4,11 +4,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from core_jax.config import MAX_HOLE_RATIO
+from core_jax.config import MAX_AGENTS, MAX_HOLE_RATIO
 
 Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
 Weight = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
+Team = Annotated[int, Meta(ge=2, le=MAX_AGENTS)]  # agents of one board; one alone never has to wait
 HoleRatio = Annotated[float, Meta(ge=0, le=MAX_HOLE_RATIO)]

@@ -77,14 +77,16 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What is known after one round; what `shown` leaves out is empty or None.
 
-    outcomes: per map size, on the held-out set; forced: of those, on the boards that force a wait. history: earlier
-    rounds, oldest first; the first of all is round 0, the default config. summary: what the teacher told itself in the
-    round before. boards: how many the round trained on. groups, training: the round's rollouts by cell, and its
-    settings and figures. refusals: why earlier answers to this very evidence were refused, oldest first.
+    teams: numbers of agents that boards have in turn; without any, that of the config. outcomes: per map size, on the
+    held-out set; forced: of those, on the boards that force a wait. history: earlier rounds, oldest first; the first of
+    all is round 0, the default config. summary: what the teacher told itself in the round before. boards: how many the
+    round trained on. groups, training: the round's rollouts by cell, and its settings and figures. refusals: why
+    earlier answers to this very evidence were refused, oldest first.
     """
 
     version: int = VERSION
     config: EnvConfig
+    teams: tuple[int, ...] = ()
     outcomes: dict[int, Outcomes]
     forced: dict[int, Outcomes] = {}
     guideline: str = GUIDELINE

@@ -1,8 +1,8 @@
 """The text form of evidence, for an engineer that reads language."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from core_jax.config import EnvConfig
+from core_jax.config import EnvConfig, holds
 from core_jax.outcomes import Outcomes, without
 from core_jax.types import FAILURE_NAMES
 from engineer.delta import summary
@@ -32,9 +32,9 @@ def _sections(evidence: Evidence) -> Iterator[list[str]]:
     if evidence.guideline:
         yield ["## Guideline", evidence.guideline]
     if evidence.history:
-        rounds = (line for number, old in enumerate(evidence.history) for line in _past(number, old))
+        rounds = (line for number, old in enumerate(evidence.history) for line in _past(number, old, evidence.teams))
         yield ["## Earlier rounds shown, oldest first", *rounds]
-    yield ["## Current config", *_config(evidence.config)]
+    yield ["## Current config", *_config(evidence.config, evidence.teams)]
     if evidence.outcomes:
         yield ["## Outcomes on held-out boards after training on it", *_outcomes(evidence.outcomes, evidence.forced)]
     if evidence.summary:
@@ -57,9 +57,9 @@ def _sections(evidence: Evidence) -> Iterator[list[str]]:
         ]
 
 
-def _past(number: int, old: Round) -> Iterator[str]:
+def _past(number: int, old: Round, teams: Sequence[int]) -> Iterator[str]:
     yield f"Round shown {number + 1}:"
-    yield from (f"  {line}" for line in _config(old.config))
+    yield from (f"  {line}" for line in _config(old.config, teams))
     yield from (f"  {line}" for line in _outcomes(old.outcomes, {}))
     if old.delta is not None:
         yield f"  then proposed: {_quoted(summary(old.delta))}"
@@ -69,12 +69,13 @@ def _past(number: int, old: Round) -> Iterator[str]:
         yield "  The round was taken back, as validation fell."
 
 
-def _config(config: EnvConfig) -> Iterator[str]:
+def _config(config: EnvConfig, teams: Sequence[int]) -> Iterator[str]:
     for size, cell in sorted(config.sizes.items()):
         ratios = ", ".join(
             f"{name} {_number(value)}" for name, value in zip(cell.__struct_fields__, _values(cell), strict=True)
         )
-        yield f"{size}x{size}, {config.agents} agents: {ratios}"
+        agents = " or ".join(str(team) for team in teams or [config.agents] if holds(size, team))
+        yield f"{size}x{size}, {agents} agents: {ratios}"
 
 
 def _values(cell: object) -> list[float]:

@@ -1,8 +1,8 @@
 """The trial: before a config is trained on, configs are compared by the signal that the policy gets on their boards.
 
-Boards alike in size, holes and forced wait form a stratum. Configs share strata, so each stratum is rolled out once,
-and the signal of a config is the mean over its strata by their shares of its boards: configs that differ in shares
-alone differ by no chance of sampling.
+Boards alike in size, agents, holes and forced wait form a stratum. Configs share strata, so each stratum is rolled out
+once, and the signal of a config is the mean over its strata by their shares of its boards: configs that differ in
+shares alone differ by no chance of sampling.
 """
 
 import math
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from core_jax.config import EnvConfig, holes_of
+from core_jax.config import EnvConfig, holes_of, with_teams
 from core_jax.generator import Stratum
 from core_jax.groups import Group
 from core_jax.ranges import Count
@@ -56,22 +56,26 @@ class Tried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.signal.variance
 
 
-def strata_of(config: EnvConfig) -> dict[Stratum, float]:
-    """The share of each stratum of a config's boards; those of no board are left out."""
+def strata_of(config: EnvConfig, teams: Sequence[int] = ()) -> dict[Stratum, float]:
+    """The share of each stratum of a config's boards, for `teams` in turn; those of no board are left out."""
     shares: dict[Stratum, float] = {}
-    for size, cell in config.sizes.items():
-        holes = holes_of(size, config.agents, cell.hole_ratio)
-        for wait, share in ((True, cell.wait_ratio), (False, 1 - cell.wait_ratio)):
-            if cell.data_ratio * share > 0:
-                shares[Stratum(size, config.agents, holes, wait)] = cell.data_ratio * share
+    parts = with_teams(config, teams)
+    for part in parts:
+        for size, cell in part.sizes.items():
+            holes = holes_of(size, part.agents, cell.hole_ratio)
+            for wait, share in ((True, cell.wait_ratio), (False, 1 - cell.wait_ratio)):
+                if cell.data_ratio * share > 0:
+                    shares[Stratum(size, part.agents, holes, wait)] = cell.data_ratio * share / len(parts)
     return shares
 
 
-def boards_to_try(configs: Sequence[EnvConfig], settings: TrialSettings) -> dict[Stratum, int]:
+def boards_to_try(
+    configs: Sequence[EnvConfig], settings: TrialSettings, teams: Sequence[int] = ()
+) -> dict[Stratum, int]:
     """How many boards of each stratum to roll out: what the config that wants most of it asks for."""
     wanted: dict[Stratum, float] = {}
     for config in configs:
-        for stratum, share in strata_of(config).items():
+        for stratum, share in strata_of(config, teams).items():
             wanted[stratum] = max(share, wanted.get(stratum, 0.0))
     return {stratum: max(FEWEST, math.ceil(settings.boards * share)) for stratum, share in wanted.items()}
 
@@ -91,9 +95,9 @@ def signal_of(groups: Iterable[Group]) -> Signal:
     )
 
 
-def tried(config: EnvConfig, signals: Mapping[Stratum, Signal]) -> Tried:
+def tried(config: EnvConfig, signals: Mapping[Stratum, Signal], teams: Sequence[int] = ()) -> Tried:
     """The signal of a config from those of its strata."""
-    shares = strata_of(config)
+    shares = strata_of(config, teams)
     sizes = {size: {s: share for s, share in shares.items() if s.size == size} for size in config.sizes}
     by_size = {size: _mean(part, signals) for size, part in sizes.items() if part}
     return Tried(config, _mean(shares, signals), by_size)

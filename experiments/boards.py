@@ -5,10 +5,11 @@ from collections.abc import Callable
 import msgspec
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.config import EnvConfig
-from core_jax.formats import Row, read_all, rows_of, write_rows
-from core_jax.generator import Acceptance, generate
+from core_jax.config import EnvConfig, with_teams
+from core_jax.formats import Row, read_all, rows_in_turn, write_rows
+from core_jax.generator import Acceptance
 from core_jax.groups import Group
+from core_jax.turns import generate_in_turn
 from engineer.samplers.base import Sampler
 from engineer.samplers.registry import make_sampler
 from experiments.facts import read_groups, statistics_of_boards
@@ -67,13 +68,14 @@ class _Source:
         self.acceptance: list[Acceptance] = []
 
     def __call__(self, count: int, config: EnvConfig | None = None) -> list[Row]:
-        """The next `count` boards of the stage's config, or of another."""
+        """The next `count` boards of the stage's config, for its teams in turn, or of another."""
         seed = seed_for(self.settings.seed, self.purpose)
+        configs = with_teams(config or self.config, self.settings.teams)
         with progress("boards", count, "boards") as bar:
-            made = generate(config or self.config, seed, count, bar.update, self.drawn)
+            made = generate_in_turn(configs, seed, count, bar.update, self.drawn)
         self.drawn += count
-        self.acceptance += [part for batch in made.values() for part in batch.acceptance]
-        return rows_of(made, config or self.config)
+        self.acceptance += [part for batches in made for batch in batches.values() for part in batch.acceptance]
+        return rows_in_turn(made, configs)
 
     def score(self, rows: list[Row]) -> list[Group]:
         """A group of plans of the present policy for each board, until its allowance of tokens is spent."""

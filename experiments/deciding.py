@@ -5,7 +5,7 @@ from typing import Any
 import jax
 
 from core_jax.decoding import read_raw
-from core_jax.generator import can_draw
+from core_jax.turns import can_draw_for
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence, read_evidence
 from engineer.guard import GuardVerdict, judge
@@ -40,7 +40,7 @@ def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
     teacher = teacher_of(settings, folder, stage, before)
     key = jax.random.key(seed_for(settings.seed, f"stage {number} teacher"))
     evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
-    *refused, last = negotiate(teacher, evidence, stage.config(), key, settings.guard, can_draw)
+    *refused, last = negotiate(teacher, evidence, stage.config(), key, settings.guard, can_draw_for(settings.teams))
     return Decision(settings.teacher, last.proposal, last.verdict, teacher.state_dict(), refused)
 
 
@@ -58,7 +58,8 @@ def try_proposals(settings: RunSettings, folder: RunFolder, number: int) -> Tria
     if taken_back(stage):
         return None
     decision, current = read(stage.proposal, Decision), stage.config()
-    others = (judge(current, delta, settings.guard, can_draw).config for delta in decision.proposal.candidates)
+    reachable = can_draw_for(settings.teams)
+    others = (judge(current, delta, settings.guard, reachable).config for delta in decision.proposal.candidates)
     configs = [current]
     for config in (decision.verdict.config, *others):
         if config not in configs:

@@ -26,6 +26,7 @@ def gather(settings: RunSettings, stages: Sequence[Stage]) -> Evidence:
     rows, groups = read_all(now.boards), read_groups(now)
     return Evidence(
         config=now.config(),
+        teams=settings.teams,
         outcomes=validation.sizes,
         forced=validation.forced,
         history=[_round(stage) for stage in past],

@@ -7,7 +7,7 @@ import msgspec
 from core_jax.config import EnvConfig
 from core_jax.decoding import read_raw
 from core_jax.errors import InputError
-from core_jax.generator import can_draw
+from core_jax.turns import can_draw_for
 from engineer.delta import FIELDS, summary
 from engineer.evidence import Evidence, read_evidence
 from engineer.negotiation import Attempt, negotiate
@@ -145,7 +145,8 @@ def _replayed(settings: RunSettings, folder: RunFolder, numbers: range, only: in
         if only is not None and number != only and isinstance(teacher, Stateless):
             continue
         key = key_for(settings.seed, f"stage {number} teacher")
-        attempts = negotiate(teacher, _evidence(stage), stage.config(), key, settings.guard, can_draw)
+        reachable = can_draw_for(settings.teams)
+        attempts = negotiate(teacher, _evidence(stage), stage.config(), key, settings.guard, reachable)
         state = teacher.state_dict()
         yield Replayed(str(folder.folder), number, settings.teacher, attempts)
 

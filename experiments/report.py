@@ -43,7 +43,8 @@ def _headline(settings: RunSettings, history: Sequence[Chapter]) -> Iterator[str
     sizes = ", ".join(f"{size}x{size}" for size in settings.env.sizes)
     run = f"Teacher {settings.teacher}, seed {settings.seed}, {finished} of {settings.stages} stages finished."
     yield f'<p class="lead">{escaped(_result(history))}</p>'
-    yield f"<p>{escaped(run)} {settings.env.agents} agents on {escaped(sizes)} boards.</p>"
+    agents = " or ".join(map(str, settings.teams or [settings.env.agents]))
+    yield f"<p>{escaped(run)} {agents} agents on {escaped(sizes)} boards.</p>"
     yield folded("All settings", msgspec.json.format(msgspec.json.encode(settings), indent=2).decode())
 
 

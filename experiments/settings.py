@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 import jax
 import msgspec
 
-from core_jax.config import MAX_TOKEN_SIZE, EnvConfig
+from core_jax.config import MAX_TOKEN_SIZE, EnvConfig, holds, with_teams
 from core_jax.decoding import convert
 from core_jax.errors import InputError
-from core_jax.ranges import Count, HoleRatio, Natural, Share, Weight
+from core_jax.ranges import Count, HoleRatio, Natural, Share, Team, Weight
 from engineer.guard import GuardSettings
 from engineer.modules import EvidenceSettings
 from engineer.rollback import RollbackSettings
@@ -28,7 +28,10 @@ from policy.warmup import WarmupSettings
 
 
 class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The held-out set: `boards` for each size x hole ratio x wait ratio; the same for every seed of a run."""
+    """The held-out set: `boards` for each size x hole ratio x wait ratio; the same for every seed of a run.
+
+    With `teams` for each of them too, but for those that cannot be drawn, which are left out.
+    """
 
     hole_ratios: Annotated[tuple[HoleRatio, ...], msgspec.Meta(min_length=1)] = (0.1, 0.2, 0.3, 0.4)
     wait_ratios: Annotated[tuple[Share, ...], msgspec.Meta(min_length=1)] = (0.25, 0.5, 0.75)
@@ -54,10 +57,11 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a run depends on.
 
-    env: the boards of the first stage. warmup_env: the boards of the warm-up. horizon: the longest plan, in steps, that
-    the policy may answer with. codec, text: what the policy speaks, and how it is asked if in words. start: the model
-    to begin with, a folder or a name on the hub, instead of random weights. device: `cuda` refuses to run without one.
-    launch: the processes that train. teacher_options: what its class may be set to. evidence: what an engineer is
+    env: the boards of the first stage. warmup_env: the boards of the warm-up. teams: numbers of agents that boards have
+    in turn, wherever they are drawn; without any, those of env and warmup_env. horizon: the longest plan, in steps,
+    that the policy may answer with. codec, text: what the policy speaks, and how it is asked if in words. start: the
+    model to begin with, a folder or a name on the hub, instead of random weights. device: `cuda` refuses to run without
+    one. launch: the processes that train. teacher_options: what its class may be set to. evidence: what an engineer is
     shown. sampler: how the boards of a stage are chosen.
     budget: the tokens that may be generated in training, in trials and by the engineer; the run ends at the step that
     spends the last of them, or after its stages.
@@ -65,6 +69,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     env: EnvConfig
     warmup_env: EnvConfig
+    teams: tuple[Team, ...] = ()
     seed: Natural = 0
     stages: Count = 3
     teacher: str = "self"
@@ -90,6 +95,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         check_teacher(self.teacher, self.teacher_options)
+        if self.teams:
+            self._check_teams()
         if "endpoint" in (self.teacher, self.teacher_options.get("match")) and not self.engineer.endpoint:
             raise ValueError("teacher endpoint has no server; give engineer.endpoint.url and engineer.endpoint.model")
         if large := [size for size in (*self.env.sizes, *self.warmup_env.sizes) if size > MAX_TOKEN_SIZE]:
@@ -111,6 +118,26 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(
                 f"guard.floor is {self.guard.floor:g}, too much for {len(self.env.sizes)} sizes; "
                 f"choose at most {1 / len(self.env.sizes):.3g}"
+            )
+
+    def _check_teams(self) -> None:
+        listed = ", ".join(map(str, self.teams))
+        if len(set(self.teams)) < len(self.teams):
+            raise ValueError(f"teams is [{listed}], which names one twice; name each once")
+        for name, env in (("env", self.env), ("warmup_env", self.warmup_env)):
+            # So that every size holds a team, and what asks whether boards can force a wait is answered.
+            if env.agents not in self.teams:
+                raise ValueError(f"{name}.agents is {env.agents}, none of teams [{listed}]; set it to one of them")
+            with_teams(env, self.teams)
+        if not self.guard.floor and not holds(min(self.env.sizes), max(self.teams)):
+            raise ValueError(
+                f"guard.floor is 0, but {max(self.teams)} agents do not fit on size {min(self.env.sizes)}, and the "
+                "others might get no boards; choose more than 0"
+            )
+        if self.sampler.name == "domain_randomisation":
+            raise ValueError(
+                "sampler.name is domain_randomisation, which draws for one number of agents; drop teams, or choose "
+                "another sampler"
             )
 
 

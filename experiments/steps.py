@@ -16,11 +16,13 @@ import torch
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.config import EnvConfig
+from core_jax.config import EnvConfig, with_teams
+from core_jax.errors import InputError
 from core_jax.files import replacing
 from core_jax.formats import Row, plan_of, read_all, rows_of, write_rows
 from core_jax.generator import generate
 from core_jax.groups import Group
+from core_jax.turns import can_draw_all, generate_in_turn
 from core_jax.types import FAILURE_NAMES, Failure, Verdict
 from engineer.synthetic import synthetic_examples
 from engineer.tokens import ENGINEER_TOKENS
@@ -48,21 +50,33 @@ SYNTHETIC = 4000  # made-up evidence with answers, to teach the form of a delta
 def held_out_set(settings: RunSettings, path: Path) -> list[Row]:
     """The boards of every validation, made once."""
     if not path.exists():
-        chosen = settings.validation
-        cells = [
-            (size, hole, wait)
-            for size in settings.env.sizes
-            for hole in chosen.hole_ratios
-            for wait in chosen.wait_ratios
-        ]
+        chosen, cells = settings.validation, _held_out_cells(settings)
         rows = []
         with progress("held-out boards", len(cells) * chosen.boards, "boards") as bar:
-            for size, hole, wait in cells:
-                config = EnvConfig.single(size, settings.env.agents, hole, wait)
-                seed = seed_for(chosen.seed, f"held-out {size} {hole} {wait}")
+            for config in cells:
+                ((size, cell),) = config.sizes.items()
+                seed = seed_for(chosen.seed, f"held-out {size} {cell.hole_ratio} {cell.wait_ratio}")
                 rows += rows_of(generate(config, seed, chosen.boards, bar.update), config)
         write_rows(path, rows)
     return read_all(path)
+
+
+def _held_out_cells(settings: RunSettings) -> list[EnvConfig]:
+    """A config for each team, size, hole ratio and wait ratio; with teams, without those that cannot be drawn."""
+    chosen = settings.validation
+    cells = [
+        EnvConfig.single(size, team.agents, hole, wait)
+        for team in with_teams(settings.env, settings.teams)
+        for size in team.sizes
+        for hole in chosen.hole_ratios
+        for wait in chosen.wait_ratios
+    ]
+    if settings.teams:
+        cells = [cell for cell in cells if can_draw_all(cell)]
+    for agents in settings.teams:
+        if all(cell.agents != agents for cell in cells):
+            raise InputError(f"validation: no boards for {agents} agents can be drawn at its ratios; give it others")
+    return cells
 
 
 def warm_up(settings: RunSettings, warmup: Stage, held_out: list[Row]) -> None:
@@ -106,12 +120,13 @@ def _warmup_boards(settings: RunSettings) -> Iterator[list[Task] | BoardStream]:
     if not settings.warmup.steps:
         yield []
     elif settings.warmup.fresh:
-        with BoardStream(with_hole_ratios(settings.warmup_env, settings.warmup.hole_ratios), seed) as stream:
+        configs = with_hole_ratios(settings.warmup_env, settings.warmup.hole_ratios)
+        with BoardStream(configs, seed, teams=settings.teams) as stream:
             yield stream
     else:
         with progress("warm-up boards", boards, "boards") as bar:
-            made = generate(settings.warmup_env, seed, boards, bar.update)
-        yield tasks_of(made)
+            made = generate_in_turn(with_teams(settings.warmup_env, settings.teams), seed, boards, bar.update)
+        yield tasks_of(*made)
 
 
 def _engineer_examples(settings: RunSettings, tokenizer: PreTrainedTokenizerFast) -> list[tuple[list[int], list[int]]]:
@@ -209,7 +224,8 @@ def _stage_boards(settings: RunSettings, stage: Stage, number: int) -> Iterator[
     if settings.grpo.fresh:
         rank, _ = rank_and_processes()
         purpose = f"stage {number} boards" + f" of process {rank}" * (rank > 0)
-        with BoardStream((stage.config(),), seed_for(settings.seed, purpose), kept=True) as stream:
+        seed = seed_for(settings.seed, purpose)
+        with BoardStream((stage.config(),), seed, kept=True, teams=settings.teams) as stream:
             yield stream
     else:
         yield [task_of(row) for row in read_all(stage.boards)]
@@ -239,9 +255,13 @@ def _examples(rows: list[Row], verdicts: Verdict, plans: np.ndarray) -> list[Exa
     valid = np.flatnonzero((failure == Failure.NONE) & forced)
     failed = np.flatnonzero(failure > Failure.PARSE_ERROR)
     return [
-        Example(rows[i], plan_of(plans[i]), FAILURE_NAMES[failure[i]], int(verdicts.agent[i]), int(verdicts.step[i]))
+        _example(rows[i], plans[i], failure[i], int(verdicts.agent[i]), int(verdicts.step[i]))
         for i in [*_spread(valid), *_spread(failed)]
     ]
+
+
+def _example(row: Row, plan: np.ndarray, failure: int, agent: int, step: int) -> Example:
+    return Example(row, plan_of(plan[: row.agents]), FAILURE_NAMES[failure], agent, step)
 
 
 def _spread(places: np.ndarray) -> np.ndarray:

@@ -18,18 +18,20 @@ import msgspec
 import numpy as np
 
 from core_jax.config import EnvConfig, SizeConfig
-from core_jax.decoding import convert, read_config, read_raw
+from core_jax.decoding import convert, read_config
 from core_jax.errors import InputError
 from core_jax.files import replacing, replacing_folder
-from core_jax.generator import can_draw
 from core_jax.ranges import Count, HoleRatio, Natural, Share
+from core_jax.turns import can_draw_for
+from engineer.guard import Reachable
 from experiments.loop import prepare
 from experiments.runs import RunFolder, Trial, read, write
 from experiments.settings import RunSettings, merged, preset_table
 from experiments.trying import try_configs
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-SHARED = ("model", "warmup", "warmup_env", "validation", "horizon", "budget")  # what comparable runs have in common
+# What comparable runs have in common.
+SHARED = ("model", "teams", "warmup", "warmup_env", "validation", "horizon", "budget")
 
 
 class Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,7 +110,7 @@ class StudyFolder:
     def open(self, plan: Plan) -> None:
         """Starts the study, or checks that the folder holds this very one. Raises InputError if it holds another."""
         if self.plan.exists():
-            if read_raw(self.plan) != msgspec.json.decode(msgspec.json.encode(plan)):
+            if read(self.plan, Plan) != plan:
                 raise InputError(f"{self.plan}: holds another study; give the same spec to go on, or another folder")
         elif self.folder.exists() and any(not file.name.startswith(".") for file in self.folder.iterdir()):
             raise InputError(f"{self.folder}: is not empty and holds no study; choose another folder")
@@ -186,23 +188,26 @@ def _configs(spec: StudySpec, start: RunSettings) -> Iterator[tuple[str, dict[st
     assert spec.configs
     rng = np.random.default_rng(spec.configs.seed)
     for number in range(spec.configs.count):
-        yield f"config-{number:02d}", msgspec.to_builtins(_random_config(spec.configs, start.env, rng), str_keys=True)
+        yield f"config-{number:02d}", msgspec.to_builtins(_random_config(spec.configs, start, rng), str_keys=True)
 
 
-def _random_config(chosen: Configs, env: EnvConfig, rng: np.random.Generator) -> EnvConfig:
+def _random_config(chosen: Configs, start: RunSettings, rng: np.random.Generator) -> EnvConfig:
+    env, reachable = start.env, can_draw_for(start.teams)
     shares = rng.dirichlet(np.ones(len(env.sizes))).round(3)
     shares[-1] = round(1 - float(shares[:-1].sum()), 3)
     cells = {}
     for size, share in zip(env.sizes, shares.tolist(), strict=True):
-        hole, wait = _drawable(chosen, size, env.agents, rng)
+        hole, wait = _drawable(chosen, size, env.agents, reachable, rng)
         cells[size] = SizeConfig(share, hole, wait)
     return env.replace(cells)
 
 
-def _drawable(chosen: Configs, size: int, agents: int, rng: np.random.Generator) -> tuple[float, float]:
+def _drawable(
+    chosen: Configs, size: int, agents: int, reachable: Reachable, rng: np.random.Generator
+) -> tuple[float, float]:
     pairs: Sequence[tuple[float, float]] = [(hole, wait) for hole in chosen.hole_ratios for wait in chosen.wait_ratios]
     for place in rng.permutation(len(pairs)):
         hole, wait = pairs[place]
-        if all(can_draw(size, agents, hole, forced) for forced, share in ((True, wait), (False, 1 - wait)) if share):
+        if all(reachable(size, agents, hole, forced) for forced, share in ((True, wait), (False, 1 - wait)) if share):
             return hole, wait
     raise InputError(f"configs: no boards of {size}x{size} can be drawn at these ratios; give others")

@@ -18,14 +18,14 @@ from policy.rollouts import roll_out
 
 def try_configs(settings: RunSettings, policy: Stage, configs: Sequence[EnvConfig], purpose: str) -> Trial:
     """The signal of each config for a policy, and the place of the best; chance comes from the seed and `purpose`."""
-    wanted = boards_to_try(configs, settings.trial)
-    sources = {stratum: config for config in configs for stratum in strata_of(config)}
+    wanted = boards_to_try(configs, settings.trial, settings.teams)
+    sources = {stratum: config for config in configs for stratum in strata_of(config, settings.teams)}
     seed = seed_for(settings.seed, purpose)
     with progress("trial boards", sum(wanted.values()), "boards") as bar:
         boards = {stratum: _boards(sources[stratum], stratum, seed, count) for stratum, count in wanted.items()}
         bar.update(sum(wanted.values()))
     signals, tokens = _rolled_out(settings, policy, boards, seed)
-    candidates = [tried(config, signals) for config in configs]
+    candidates = [tried(config, signals, settings.teams) for config in configs]
     return Trial(candidates, best(candidates), tokens)
 
 

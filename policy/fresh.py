@@ -13,9 +13,10 @@ import jax
 import msgspec
 import numpy as np
 
-from core_jax.config import EnvConfig
+from core_jax.config import EnvConfig, with_teams
 from core_jax.errors import InputError
-from core_jax.generator import Batch, generate
+from core_jax.generator import Batch
+from core_jax.turns import generate_in_turn
 from core_jax.types import Board
 from policy.boards import Task
 
@@ -37,20 +38,29 @@ def with_hole_ratios(config: EnvConfig, hole_ratios: Sequence[float]) -> tuple[E
 class BoardStream:
     """Tasks of `configs`, a chunk of each in turn, without end and without a repeated index.
 
-    Configs, seed and a board's place in the stream decide it, so that a stream opened again at `first` goes on with the
-    same boards. The process ends with this one, however this one ends. `taken` holds what was
-    taken, where it is `kept`. Use it in a `with` statement.
+    teams: numbers of agents that the boards of a chunk have in turn, instead of the one of its config.
+
+    Configs, teams, seed and a board's place in the stream decide it, so that a stream opened again at `first` goes on
+    with the same boards. The process ends with this one, however this one ends. `taken` holds what was taken, where it
+    is `kept`. Use it in a `with` statement.
     """
 
     def __init__(
-        self, configs: Sequence[EnvConfig], seed: int, first: int = 0, chunk: int = CHUNK, kept: bool = False
+        self,
+        configs: Sequence[EnvConfig],
+        seed: int,
+        first: int = 0,
+        chunk: int = CHUNK,
+        kept: bool = False,
+        teams: Sequence[int] = (),
     ) -> None:
-        self.agents = max(config.agents for config in configs)
+        self.agents = max(teams or (config.agents for config in configs))
+        mixed = [with_teams(config, teams) for config in configs]
         self.waited = 0.0  # seconds that a taker has waited, the first chunk apart
         spawned = multiprocessing.get_context("spawn")  # a fork would copy the locks of JAX and torch
         self._chunks: Any = spawned.Queue(AHEAD)
         cache = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-        given = (self._chunks, tuple(configs), seed, first // chunk, chunk, cache)
+        given = (self._chunks, mixed, seed, first // chunk, chunk, cache)
         self._process = spawned.Process(target=_draw, args=given, daemon=True)
         self._process.start()
         self._kept, self.taken = kept, list[Task]()
@@ -93,10 +103,11 @@ class BoardStream:
         return [Task(Board(*board), *labels) for board, labels in chunk]
 
 
-def tasks_of(batches: dict[int, Batch]) -> list[Task]:
+def tasks_of(*made: dict[int, Batch]) -> list[Task]:
     """The tasks of generated boards, in the order of their indices."""
-    places = np.argsort(np.concatenate([batch.index for batch in batches.values()]))
-    tasks = [task for batch in batches.values() for task in _of_batch(batch)]
+    batches = [batch for part in made for batch in part.values()]
+    places = np.argsort(np.concatenate([batch.index for batch in batches]))
+    tasks = [task for batch in batches for task in _of_batch(batch)]
     return [tasks[place] for place in places]
 
 
@@ -110,7 +121,9 @@ def _of_batch(batch: Batch) -> list[Task]:
     ]
 
 
-def _draw(chunks: Any, configs: Sequence[EnvConfig], seed: int, number: int, chunk: int, cache: str | None) -> None:
+def _draw(
+    chunks: Any, mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int, cache: str | None
+) -> None:
     """The other process: chunk after chunk into the queue, whose bound makes it wait."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     jax.config.update("jax_platforms", "cpu")
@@ -118,8 +131,8 @@ def _draw(chunks: Any, configs: Sequence[EnvConfig], seed: int, number: int, chu
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     try:
         while True:
-            turn, which = divmod(number, len(configs))
-            tasks = tasks_of(generate(configs[which], seed, chunk, first=turn * chunk))
+            turn, which = divmod(number, len(mixed))
+            tasks = tasks_of(*generate_in_turn(mixed[which], seed, chunk, first=turn * chunk))
             chunks.put([_plain(task) for task in tasks])
             number += 1
     except InputError as error:

@@ -122,27 +122,14 @@ def answer_groups(
             scored=_is_scored(codec, trainer),
             on_progress=on_progress,
         )
-    failures, earned = judged([task for task in tasks for _ in range(group)], made.answers, reward, horizon, codec)
+    asked = [task for task in tasks for _ in range(group)]
+    verdicts, moves = judge(asked, made.answers, horizon, codec)
+    failures, earned = np.asarray(verdicts.failure), rewards(asked, verdicts, moves, reward)
     parts = [slice(begin, begin + group) for begin in range(0, len(made.answers), group)]
     return [
         Answered(prompt, made.answers[rows], made.log_probs[rows], failures[rows], earned[rows])
         for prompt, rows in zip(prompts, parts, strict=True)
     ]
-
-
-def judged(
-    tasks: list[Task], answers: list[list[int]], reward: RewardSettings, horizon: int, codec: Codec
-) -> tuple[np.ndarray, np.ndarray]:
-    """Failures and rewards [B]; teams of one size are judged together."""
-    agents = np.array([len(task.board.starts) for task in tasks])
-    failures, earned = np.zeros(len(tasks), int), np.zeros(len(tasks))
-    for number in np.unique(agents):
-        rows = np.flatnonzero(agents == number)
-        some = [tasks[row] for row in rows]
-        verdicts, moves = judge(some, [answers[row] for row in rows], horizon, codec)
-        failures[rows] = verdicts.failure
-        earned[rows] = rewards(some, verdicts, moves, reward)
-    return failures, earned
 
 
 class Rollouts:

@@ -48,7 +48,7 @@ def test_an_answer_that_is_garbage_is_recorded_as_refused_and_the_config_kept(tm
 
 def test_a_config_whose_boards_cannot_be_found_is_refused_and_the_old_one_kept(tmp_path, monkeypatch):
     run = before_the_first_decision("random", RunFolder(tmp_path / "run"))
-    monkeypatch.setattr(deciding, "can_draw", lambda *cell: False)
+    monkeypatch.setattr(deciding, "can_draw_for", lambda teams: lambda *cell: False)
     run_loop(tiny_run(teacher="random"), run)
     assert decision(run, 0).verdict.reasons[0].startswith("sizes.3: no boards with hole_ratio")
     assert len(decision(run, 0).refused) == tiny_run().guard.tries - 1

@@ -139,6 +139,32 @@ def test_a_batch_of_mixed_sizes_beyond_one_chunk_is_judged_as_its_answers_alone(
     assert_same(judge(asked * 5, answers * 5, HORIZON)[0], five_fold, asked * 5)
 
 
+def test_teams_of_several_sizes_are_judged_as_each_is_alone(monkeypatch):
+    monkeypatch.setattr(rewards_module, "CHUNK", 8)
+    asked, answers = scribbles(40)
+    lone = [cut_to_one(task) if number % 3 == 0 else task for number, task in enumerate(asked)]
+    answers = [encode_answer(t.board, t.moves) if len(t.moves) == 1 else a for t, a in zip(lone, answers, strict=True)]
+    answers[0] = LADDER["cannot be read"]
+    verdicts, moves = judge(lone, answers, HORIZON)
+    earned = rewards(lone, verdicts, moves, SETTINGS)
+    assert moves.shape == (40, 2, HORIZON)
+    assert {len(task.board.starts) for task in lone} == {1, 2}
+    for i, (task, words) in enumerate(zip(lone, answers, strict=True)):
+        (agents, _), (alone, plan) = task.board.starts.shape, judge([task], [words], HORIZON)
+        assert np.array_equal(moves[i, :agents], plan[0]), picture(task.board)
+        assert (moves[i, agents:] == PAD).all(), "who is not there does not move"
+        assert not verdicts.at_goal[i, agents:].any(), "who is not there is not home"
+        here = jax.tree.map(lambda field, i=i: field[i : i + 1], verdicts)
+        assert_same(here.replace(at_goal=here.at_goal[:, :agents]), alone, [task])
+        assert earned[i] == rewards([task], alone, plan, SETTINGS)[0], picture(task.board)
+
+
+def cut_to_one(task: Task) -> Task:
+    """The task of its first agent alone, as far as judging goes."""
+    board = task.board.replace(starts=task.board.starts[:1], goals=task.board.goals[:1])
+    return Task(board, task.makespan, task.sum_of_costs, False, task.moves[:1])
+
+
 def test_the_verdicts_are_the_oracles():
     asked, answers = scribbles(400)
     verdicts, moves = judge(asked, answers, HORIZON)

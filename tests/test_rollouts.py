@@ -7,9 +7,7 @@ import pytest
 from boards import as_lists
 from tiny import HORIZON, tasks, tokenizer
 
-from core_jax.types import Failure
 from policy import rollouts as rollouts_module
-from policy.codecs.codec import TokensCodec
 from policy.codecs.tokens import ID, encode_answer, encode_prompt
 from policy.grpo import GrpoSettings
 from policy.hosts import HostSettings
@@ -102,16 +100,3 @@ def test_a_guided_group_ends_with_the_certified_plan_at_the_reward_of_an_optimal
 def test_guidance_and_chances_of_another_sampler_are_refused_together():
     with pytest.raises(ValueError, match=r"guided is true, but host\.vllm colocate weighs answers"):
         GrpoSettings(guided=True, host=HostSettings(vllm="colocate"))
-
-
-def test_answers_to_teams_of_several_sizes_are_judged_together():
-    pair = ASKED[0]
-    alone = pair.__class__(
-        pair.board.replace(starts=pair.board.starts[:1], goals=pair.board.goals[:1]), 1, 1, False, pair.moves[:1]
-    )
-    answers = [encode_answer(task.board, task.moves) for task in (pair, alone)]
-    failures, earned = rollouts_module.judged(
-        [pair, alone], answers, RewardSettings(), HORIZON, TokensCodec(tokenizer())
-    )
-    assert failures.tolist() == [Failure.NONE, Failure.NONE], as_lists(pair.board)
-    assert earned.tolist()[0] == 1

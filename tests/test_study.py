@@ -131,6 +131,7 @@ WRONG = {
         '"random", model.hidden = 64 }',
         "arms.random: model differs, but all arms share it",
     ),
+    "other teams": ('"random" }', '"random", teams = [2, 3] }', "arms.random: teams differs, but all arms share it"),
     "another budget": ('"random" }', '"random", budget = 9 }', "arms.random: budget differs, but all arms share it"),
 }
 
@@ -150,6 +151,16 @@ def test_another_spec_on_the_same_folder_is_refused(tmp_path, study):
     path = changed(tmp_path, "budget = 300", "budget = 301")
     with pytest.raises(InputError, match="holds another study; give the same spec to go on, or another folder"):
         run_study(path, study[0].folder, workers=1)
+
+
+def test_a_study_from_before_a_setting_was_there_goes_on(tmp_path):
+    plan, folder = plan_of(SPEC), StudyFolder(tmp_path / "out")
+    folder.open(plan)
+    raw = json.loads(folder.plan.read_text())
+    for settings in (raw["start"], *(run["settings"] for run in raw["runs"])):
+        del settings["teams"]
+    folder.plan.write_text(json.dumps(raw))
+    folder.open(plan)
 
 
 def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, tmp_path):
