@@ -30,7 +30,8 @@ def make_boards(
     """The boards of stage `number`, and what they are like.
 
     They depend on config and seed alone, unless the sampler looks at rollouts, of `policy`, which is to be trained, or
-    of the stage `before`. Scoring takes half of the `tokens` that are left at most: what it chose is to be trained on.
+    of the stage `before`. Scoring ends once half of the `tokens` that are left are spent: the choice is to be trained
+    on.
     """
     count, sampler = settings.grpo.boards, _sampler(settings, before, number)
     source = _Source(settings, stage.config(), policy, number, tokens / 2)
@@ -43,7 +44,10 @@ def make_boards(
 
 def keep_boards(settings: RunSettings, stage: Stage, taken: list[Task]) -> None:
     """Keeps the boards that were drawn while the stage was trained, and what they are like."""
-    rows = [row_of(task, f"drawn_{place:07d}") for place, task in enumerate(taken)]
+    sizes = stage.config().sizes
+    drawn = [row_of(task, f"drawn_{place:07d}") for place, task in enumerate(taken)]
+    # The ratio that was asked for: what is met differs with the number of agents.
+    rows = [msgspec.structs.replace(row, hole_ratio=sizes[row.size].hole_ratio) for row in drawn]
     figures = {"fresh": len(rows), "scored": 0, "replayed": 0, "tokens": 0}
     write(stage.sampled, Sampled(statistics_of_boards(rows, []), settings.sampler.name, figures, {}))
     write_rows(stage.boards, rows)

@@ -97,7 +97,7 @@ def _statistics(rows: Sequence[Row], parts: Sequence[Acceptance]) -> SizeStatist
     def mean(field: str) -> float:
         return float(np.mean([getattr(row, field) for row in rows]))
 
-    cells = [row.size**2 - 2 * row.agents for row in rows]
+    cells = [max(1, row.size**2 - 2 * row.agents) for row in rows]
     holes = [sum(line.count("H") for line in row.grid) / count for row, count in zip(rows, cells, strict=True)]
     drawn = sum(part.drawn for part in parts)
     return SizeStatistics(

@@ -45,7 +45,7 @@ def row_of(task: Task, name: str) -> Row:
         ["".join(".H"[hole] for hole in line) for line in holes.astype(int)],
         [(int(row), int(column)) for row, column in board.starts],
         [(int(row), int(column)) for row, column in board.goals],
-        hole_ratio=round(float(holes.sum() / (holes.size - 2 * agents)), 4),
+        hole_ratio=round(float(holes.sum() / max(1, holes.size - 2 * agents)), 4),
         status=STATUS_NAMES[Status.SOLVABLE],
         makespan=task.makespan,
         sum_of_costs=task.sum_of_costs,

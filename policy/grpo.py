@@ -26,7 +26,16 @@ from core_jax.ranges import Count, Positive, Share, Weight
 from policy.boards import Task
 from policy.codecs.codec import Codec, TokensCodec
 from policy.fresh import BoardStream
-from policy.hosts import HostSettings, adapter, arguments, check_host, is_sharded, rank_and_processes, share_of
+from policy.hosts import (
+    HostSettings,
+    adapter,
+    arguments,
+    check_host,
+    is_sharded,
+    is_split,
+    rank_and_processes,
+    share_of,
+)
 from policy.optimizers import averaged_model
 from policy.rewards import RewardSettings
 from policy.rollouts import Rollouts
@@ -140,22 +149,25 @@ def train_grpo(
     trainer.remove_callback(PrinterCallback)
     if is_sharded(trainer) and (settings.host.lora or settings.host.vllm == "off"):
         raise InputError("grpo: sharded weights (fsdp, zero3) need host.vllm and no host.lora; or use zero2, multi_gpu")
+    if settings.optimizer == "muon" and is_split(trainer):
+        raise InputError("grpo.optimizer: muon needs whole matrices, which FSDP and DeepSpeed split; set it to adamw")
     if is_sharded(trainer) and settings.average:
         raise InputError(
             "grpo: sharded weights (fsdp, zero3) are not averaged; set grpo.average to 0, or use multi_gpu"
         )
     trainer.train()
-    return _trained(trainer, average.model or trainer.model, scratch / "weights", settings.host)
+    average.keep(trainer.accelerator.unwrap_model(trainer.model))
+    return _trained(trainer, scratch / "weights", settings.host)
 
 
-def _trained(trainer: PlanTrainer, kept: Any, scratch: Path, host: HostSettings) -> PreTrainedModel:
-    """The whole model, averaged or as it is last, an adapter merged into it."""
+def _trained(trainer: PlanTrainer, scratch: Path, host: HostSettings) -> PreTrainedModel:
+    """The whole model, an adapter merged into it."""
     if is_sharded(trainer):
         trainer.save_model(str(scratch))
         if not trainer.accelerator.is_main_process:
             return cast(PreTrainedModel, trainer.model)
         return AutoModelForCausalLM.from_pretrained(scratch, use_safetensors=True, local_files_only=True)
-    model = trainer.accelerator.unwrap_model(kept)
+    model = trainer.accelerator.unwrap_model(trainer.model)
     return model.merge_and_unload() if host.lora else model
 
 
@@ -219,16 +231,11 @@ class _Report(TrainerCallback):
 
 
 class _Average(TrainerCallback):
-    """Averages the weights after every step, unless `decay` is 0: `model`."""
+    """Averages the weights after every step, unless `decay` is 0."""
 
     def __init__(self, decay: float) -> None:
         self.decay = decay
         self._averaged: AveragedModel | None = None
-
-    @property
-    def model(self) -> Any:
-        """The averaged model, None where the last weights are to be kept."""
-        return self._averaged and self._averaged.module
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         if self.decay:
@@ -237,6 +244,11 @@ class _Average(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         if self._averaged:
             self._averaged.update_parameters(model)
+
+    def keep(self, model: torch.nn.Module) -> None:
+        """Puts the averaged weights into the model: its own forward, which the trainer changed, cannot be copied."""
+        if self._averaged:
+            model.load_state_dict(self._averaged.module.state_dict())
 
 
 class _Until(TrainerCallback):

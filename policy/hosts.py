@@ -111,6 +111,11 @@ def adapter(settings: HostSettings) -> Any:
     return LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
+def is_split(trainer: Any) -> bool:
+    """Whether optimizers see pieces of the weights: FSDP, or any ZeRO."""
+    return bool(trainer.is_fsdp_enabled or trainer.accelerator.state.deepspeed_plugin is not None)
+
+
 def is_sharded(trainer: Any) -> bool:
     """Whether no process holds all weights: FSDP, or ZeRO 3."""
     plugin = trainer.accelerator.state.deepspeed_plugin

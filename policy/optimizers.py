@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -22,6 +23,13 @@ class Together(torch.optim.Optimizer):
         self.param_groups = groups  # those of the parts, not copies: a rate that is set here is theirs
         for group in groups:
             group["initial_lr"] = group["lr"]
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As every optimizer's, which makes new groups: the parts get them. Launchers call this to place the state."""
+        super().load_state_dict(state_dict)
+        groups = iter(self.param_groups)
+        for part in self.parts:
+            part.param_groups = [next(groups) for _ in part.param_groups]
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]

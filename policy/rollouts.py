@@ -45,13 +45,13 @@ class Answered:
         """How many were sampled."""
         return sum(map(len, self.answers))
 
-    def with_plan(self, plan: list[int], reward: float) -> "Answered":
-        """These answers and, as one more, a valid plan that nobody sampled, whose log-probabilities are not known."""
+    def with_plan(self, plan: list[int], failure: int, reward: float) -> "Answered":
+        """These answers and, as one more, a plan that nobody sampled, whose log-probabilities are not known."""
         return Answered(
             self.prompt,
             [*self.answers, plan],
             [*self.log_probs, [0.0] * len(plan)],
-            np.append(self.failures, int(Failure.NONE)),
+            np.append(self.failures, failure),
             np.append(self.rewards, reward),
         )
 
@@ -176,7 +176,7 @@ class Rollouts:
             tasks = self._take(wanted)
             made = self._sample(model, tasks, trainer)
             sampled += made
-            groups += map(self._guide, made, tasks) if self._guided else made
+            groups += self._guide(made, tasks) if self._guided else made
         self.figures = _figures(sampled)
         self._on_groups([answered.group(next(self._numbers)) for answered in sampled])
         kept = sorted(groups, key=lambda group: not group.informative)[:wanted]
@@ -201,9 +201,13 @@ class Rollouts:
             trainer=trainer,
         )
 
-    def _guide(self, answered: Answered, task: Task) -> Answered:
-        plan = self._codec.encode_answer(task.board, task.moves)
-        return answered.with_plan(plan, self._reward.valid + self._reward.cost)
+    def _guide(self, made: list[Answered], tasks: list[Task]) -> Iterator[Answered]:
+        """Adds the certified plans, judged as any answer: one that is longer than answers may be earns nothing."""
+        plans = [self._codec.encode_answer(task.board, task.moves) for task in tasks]
+        verdicts, moves = judge(tasks, plans, self._horizon, self._codec)
+        earned = rewards(tasks, verdicts, moves, self._reward)
+        told = zip(made, plans, verdicts.failure, earned, strict=True)
+        return (answered.with_plan(plan, int(failure), float(reward)) for answered, plan, failure, reward in told)
 
     def reward(
         self, plan_reward: list[float], log_metric: Callable[[str, float], None], **_: Any

@@ -14,10 +14,11 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import DynamicCache, PreTrainedModel, Qwen3ForCausalLM
 from trl import GRPOTrainer
 
-from policy.hosts import HostSettings, rank_and_processes
+from policy.hosts import HostSettings
 from policy.optimizers import muon_and_adamw, rate_scale
 
 TOGETHER = 64  # answers read side by side
+SMALL = 4096  # words: the scores of larger vocabularies are better computed piece by piece, as TRL does
 
 
 class PlanTrainer(GRPOTrainer):
@@ -50,14 +51,13 @@ class PlanTrainer(GRPOTrainer):
         """The rates of each step. A hook of transformers' Trainer."""
         if self._schedule == "constant":
             return super().create_scheduler(num_training_steps, optimizer)
-        _, processes = rank_and_processes()  # each of which takes a step of the schedule for every step
         begun = time.monotonic()
 
         def scale(step: int) -> float:
-            done = step / (num_training_steps * processes)
+            done = step / num_training_steps
             if self._minutes:
                 done = max(done, (time.monotonic() - begun) / (60 * self._minutes))
-            return rate_scale(step // processes, done)
+            return rate_scale(step, done)
 
         stepping = optimizer or self.optimizer
         assert stepping is not None
@@ -87,9 +87,9 @@ class PlanTrainer(GRPOTrainer):
 
 
 def may_share_prompts(model: PreTrainedModel, host: HostSettings) -> bool:
-    """Whether a model of Qwen3's kind is trained as it is by this process alone: nothing wraps it."""
+    """Whether a model of Qwen3's kind and of few words is trained as it is by this process alone: nothing wraps it."""
     wrapped = host.lora or host.checkpointing or host.vllm != "off" or "RANK" in os.environ
-    return isinstance(model, Qwen3ForCausalLM) and not wrapped
+    return isinstance(model, Qwen3ForCausalLM) and model.config.vocab_size <= SMALL and not wrapped
 
 
 def answer_log_probs(

@@ -83,7 +83,9 @@ def test_boards_drawn_while_training_are_for_the_teams_in_turn(tmp_path):
     warmup = msgspec.structs.replace(SHORT["warmup"], fresh=True, hole_ratios=(0.1, 0.2))
     grpo = GrpoSettings(steps=2, prompts=4, group=2, fresh=True)
     run_loop(tiny_run(SMALL, teams=TEAMS, teacher="fixed", stages=1, warmup=warmup, grpo=grpo), folder)
-    assert [row.agents for row in read_all(folder.stage(0).boards)] == [2, 3] * 4
+    drawn = read_all(folder.stage(0).boards)
+    assert [row.agents for row in drawn] == [2, 3] * 4
+    assert {row.hole_ratio for row in drawn} <= {cell.hole_ratio for cell in SMALL.sizes.values()}, "as was asked for"
 
 
 def test_samplers_choose_among_boards_of_every_team(tmp_path):

@@ -97,6 +97,14 @@ def test_a_guided_group_ends_with_the_certified_plan_at_the_reward_of_an_optimal
     )
 
 
+def test_a_certified_plan_that_is_longer_than_answers_may_be_earns_nothing(make):
+    place = max(range(6), key=lambda place: ASKED[place].moves.shape[1])
+    made = make(1, guided=True, horizon=ASKED[place].moves.shape[1] - 1)
+    output = made(["place"] * 6 * GROUP, TRAINER)
+    row = GROUP * groups(output).index(place) + GROUP - 1
+    assert output["plan_reward"][row] == 0, as_lists(ASKED[place].board)
+
+
 def test_guidance_and_chances_of_another_sampler_are_refused_together():
     with pytest.raises(ValueError, match=r"guided is true, but host\.vllm colocate weighs answers"):
         GrpoSettings(guided=True, host=HostSettings(vllm="colocate"))

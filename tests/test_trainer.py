@@ -1,6 +1,7 @@
 """Reading each prompt once gives what TRL's trainer computes, and the same gradients."""
 
 from copy import deepcopy
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from policy.codecs.codec import TokensCodec
 from policy.grpo import GrpoSettings, train_grpo
 from policy.optimizers import rate_scale
 from policy.rewards import RewardSettings
-from policy.trainer import answer_log_probs
+from policy.trainer import PlanTrainer, answer_log_probs
 
 PAD = tokenizer().pad_token_id
 
@@ -79,12 +80,32 @@ def trained(tmp_path, **changes):
     return found, logs, model
 
 
-def test_muon_moves_matrices_by_the_rate_and_not_by_their_gradients(tmp_path):
-    found, _, before = trained(tmp_path, optimizer="muon", schedule="cosine")
+def reread(model):
+    """A model of the same weights whose forward nobody changed."""
+    plain = tiny_model(seed=1)
+    plain.load_state_dict(model.state_dict())
+    return plain
+
+
+def muon_moves(tmp_path, **changes) -> list[float]:
+    """How far each matrix went in four steps."""
+    found, _, before = trained(tmp_path, optimizer="muon", **changes)
     pairs = zip(found.named_parameters(), before.parameters(), strict=True)
-    matrices = [(weight - old).norm() for (name, weight), old in pairs if "proj" in name]
-    assert min(matrices) > 0
-    assert max(matrices) < 20 * min(matrices), "orthogonalised updates are of one size"
+    return [float((weight - old).norm()) for (name, weight), old in pairs if "proj" in name]
+
+
+def test_muon_moves_matrices_by_the_rate_and_not_by_their_gradients(tmp_path):
+    moved = muon_moves(tmp_path)
+    assert min(moved) > 0
+    assert max(moved) < 20 * min(moved), "orthogonalised updates are of one size"
+
+
+def test_muon_goes_as_far_as_its_schedule_says(tmp_path):
+    """Launchers give an optimizer new groups: the rates that are scheduled must be those that are used."""
+    scale = max(rate_scale(step, step / 4) for step in range(4))
+    assert scale < 0.05
+    risen, constant = muon_moves(tmp_path, schedule="cosine"), muon_moves(tmp_path)
+    assert all(a < 2 * scale * b for a, b in zip(risen, constant, strict=True)), (risen, constant)
 
 
 def test_rates_rise_and_fall_to_a_tenth_and_constant_ones_stay(tmp_path):
@@ -95,10 +116,28 @@ def test_rates_rise_and_fall_to_a_tenth_and_constant_ones_stay(tmp_path):
     assert [log["learning_rate"] for log in logs] == [1e-3] * 4
 
 
+def test_rates_fall_by_the_clock_where_minutes_end_the_training(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("policy.trainer.time.monotonic", lambda: now[0])
+    stepping = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    stage = SimpleNamespace(_schedule="cosine", _minutes=2.0)
+    schedule = PlanTrainer.create_scheduler(stage, 1_000_000, stepping)
+    rates = []
+    for seconds in (0, 30, 60, 90, 120, 150):
+        now[0] = 100.0 + seconds
+        for _ in range(60):
+            schedule.step()
+        rates.append(schedule.get_last_lr()[0])
+    assert rates == pytest.approx([rate_scale(1000, done) for done in (0, 0.25, 0.5, 0.75, 1.0, 1.0)], abs=1e-3)
+
+
 def test_averaged_weights_are_kept_in_place_of_the_last(tmp_path):
     last, logs, before = trained(tmp_path)
     found, same, _ = trained(tmp_path, average=0.9)
     assert [log["reward"] for log in logs] == [log["reward"] for log in same], "training itself is as it was"
+    given, mask, answer = batch()
+    scores = [plainly(model, given, mask, answer, 1.0)[0] for model in (found, reread(found))]
+    assert torch.allclose(*scores), "what is returned plans with the weights that it has"
     nearer = [
         (weight - old).norm() < (end - old).norm()
         for weight, end, old in zip(found.parameters(), last.parameters(), before.parameters(), strict=True)
@@ -106,11 +145,3 @@ def test_averaged_weights_are_kept_in_place_of_the_last(tmp_path):
     ]
     assert nearer
     assert all(nearer)
-
-
-def test_rates_fall_by_the_clock_where_minutes_end_the_training():
-    assert rate_scale(49, 0.0) == 1.0
-    assert rate_scale(10_000, 1.0) == pytest.approx(0.1)
-    assert rate_scale(10_000, 7.0) == pytest.approx(0.1), "a step beyond the end"
-    scales = [rate_scale(1000, done) for done in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    assert scales == sorted(scales, reverse=True)
