@@ -147,6 +147,14 @@ def train_grpo(
         share_prompts=settings.share_prompts and may_share_prompts(model, settings.host),
     )
     trainer.remove_callback(PrinterCallback)
+    _check_launch(trainer, settings)
+    trainer.train()
+    average.keep(trainer.accelerator.unwrap_model(trainer.model))
+    return _trained(trainer, scratch / "weights", settings.host)
+
+
+def _check_launch(trainer: PlanTrainer, settings: GrpoSettings) -> None:
+    """Raises InputError where the weights are dealt out to processes in a way that the settings cannot go with."""
     if is_sharded(trainer) and (settings.host.lora or settings.host.vllm == "off"):
         raise InputError("grpo: sharded weights (fsdp, zero3) need host.vllm and no host.lora; or use zero2, multi_gpu")
     if settings.optimizer == "muon" and is_split(trainer):
@@ -155,9 +163,6 @@ def train_grpo(
         raise InputError(
             "grpo: sharded weights (fsdp, zero3) are not averaged; set grpo.average to 0, or use multi_gpu"
         )
-    trainer.train()
-    average.keep(trainer.accelerator.unwrap_model(trainer.model))
-    return _trained(trainer, scratch / "weights", settings.host)
 
 
 def _trained(trainer: PlanTrainer, scratch: Path, host: HostSettings) -> PreTrainedModel:

@@ -160,7 +160,9 @@ def test_a_study_from_before_a_setting_was_there_goes_on(tmp_path):
     for settings in (raw["start"], *(run["settings"] for run in raw["runs"])):
         del settings["teams"]
     folder.plan.write_text(json.dumps(raw))
+    before = folder.plan.read_bytes()
     folder.open(plan)
+    assert folder.plan.read_bytes() == before, "the study's own file stays as it is"
 
 
 def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, tmp_path):
