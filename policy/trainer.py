@@ -111,8 +111,10 @@ def answer_log_probs(
         longest = max(int(lengths[rows].max()), 1)
         tokens = ids[rows, -answer:][:, :longest]
         prompt, part = which[rows], mask[rows][:, : ids.shape[1] - answer + longest]
-        told = _hidden(model, tokens[:, :-1], part[:, :-1], _of(cache, prompt)) if longest > 1 else read[:0]
-        states = torch.cat([read[prompt], told], 1) if longest > 1 else read[prompt]
+        states = read[prompt]
+        if longest > 1:
+            told = _hidden(model, tokens[:, :-1], part[:, :-1], _of(cache, prompt))
+            states = torch.cat([states, told], 1)
         logits = model.get_output_embeddings()(states).float() / temperature
         there = part[:, -longest:] > 0
         for found, values in zip((log_probs, entropies), _scores(logits, tokens), strict=True):
