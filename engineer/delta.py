@@ -8,13 +8,13 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from core_jax.config import EnvConfig, SizeConfig
-from core_jax.decoding import convert
 from core_jax.errors import InputError
+from core_jax.support import convert
 
 FIELDS = ("data_ratio", "hole_ratio", "wait_ratio")
 MAX_ANSWER_BYTES = 32_768
 MAX_REASON = 500
-DECIMALS = 6  # ratios are read to six decimals, by `core_jax.quotas` too; on that grid sum and difference are exact
+DECIMALS = 6  # ratios are read to six decimals, by `core_jax.generator` too; on that grid sum and difference are exact
 
 Change = Annotated[float, msgspec.Meta(ge=-1, le=1, description="signed change, added to the current value")]
 Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_REASON, description="the evidence this edit answers")]

@@ -7,7 +7,7 @@ from core_jax.config import EnvConfig
 from core_jax.generator import can_draw
 from engineer.evidence import Evidence
 from engineer.guard import GuardSettings, GuardVerdict, Reachable, judge
-from engineer.teachers.base import Proposal, Teacher
+from engineer.proposal import Proposal, Teacher
 
 TOLD = 300  # characters of a refusal that the teacher is told: what it wrote itself may be in there
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from scipy.stats import binomtest
 
-from core_jax.ranges import Share
+from core_jax.support import Share
 
 
 class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,8 +13,8 @@ import numpy as np
 
 from core_jax.config import EnvConfig, holes_of, with_teams
 from core_jax.generator import Stratum
-from core_jax.groups import Group
-from core_jax.ranges import Count
+from core_jax.results import Group
+from core_jax.support import Count
 
 FEWEST = 4  # boards of a stratum, however small its share
 

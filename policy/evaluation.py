@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.outcomes import Outcomes
+from core_jax.results import Outcomes
 from core_jax.types import FAILURE_NAMES, Failure, Verdict
-from policy.boards import Task
-from policy.codecs.codec import Codec, TokensCodec
-from policy.rewards import judge
-from policy.sampling import answer_tasks
+from policy.codecs import Codec, TokensCodec
+from policy.inference import answer_tasks
+from policy.tasks import Task
+from policy.training import judge
 
 
 def evaluate(

@@ -1,6 +1,9 @@
-"""Which room may know which, and what no room may hold."""
+"""The house: four wings, their rooms, the front doors between them, and what no room may hold."""
 
 import ast
+import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,12 @@ MAY_KNOW = {
     "engineer": {"engineer", "core_jax"},
     "experiments": {"experiments", "engineer", "policy", "core_jax"},
 }
-FILES = sorted(file for room in MAY_KNOW for file in (HOUSE / room).rglob("*.py"))
+FILES = sorted(file for wing in MAY_KNOW for file in (HOUSE / wing).rglob("*.py"))
+ROOMS = sorted(file.parent for file in FILES if file.name == "__init__.py" and file.parent.parent != HOUSE)
+DOORS = {".".join(room.relative_to(HOUSE).parts) for room in ROOMS}
+MANY = {"engineer.teachers", "engineer.samplers"}  # rooms with a file for each way there is
+MOST_FILES = 10  # of any other room
+HEAVY = ("jax", "torch", "transformers", "trl", "matplotlib", "pyarrow", "sklearn")
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__", "torch.load", "torch.save", "np.load", "numpy.load"}
 UNSAFE_CALLS |= {"os.system", "importlib.import_module"}
@@ -36,19 +44,101 @@ def tree_of(file: Path) -> ast.AST:
     return ast.parse(file.read_text())
 
 
-def test_the_house_has_its_four_rooms_and_no_other_package():
+def module_of(file: Path) -> str:
+    return ".".join(file.relative_to(HOUSE).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module_of(file) for file in FILES if file.name != "__init__.py"}
+
+
+def place(module: str) -> str:
+    """The room of a module; a module at the top of its wing stands for itself."""
+    room = module if module in DOORS else module.rpartition(".")[0]
+    return room if room in DOORS else module
+
+
+def entered(file: Path) -> list[tuple[int, str]]:
+    """Line and full name of every module of the house that a file imports, files taken through a door too."""
+    found = []
+    for node in ast.walk(tree_of(file)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MAY_KNOW:
+            files = [name for alias in node.names if (name := f"{node.module}.{alias.name}") in MODULES]
+            found += [(node.lineno, name) for name in files or [node.module or ""]]
+        elif isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names if alias.name.split(".")[0] in MAY_KNOW]
+    return found
+
+
+def test_the_house_has_its_four_wings_and_no_other_package():
     packages = {file.parent.name for file in HOUSE.glob("*/__init__.py")}
-    assert packages == set(MAY_KNOW)
+    assert packages == {*MAY_KNOW, "tests"}
     assert {file.relative_to(HOUSE).parts[0] for file in FILES} == set(MAY_KNOW)
 
 
 @each_file
 def test_imports_point_one_way(file):
-    room = file.relative_to(HOUSE).parts[0]
+    wing = file.relative_to(HOUSE).parts[0]
     for line, name in imports(tree_of(file)):
-        entered = name.split(".")[0]
-        assert entered not in set(MAY_KNOW) - MAY_KNOW[room], f"{file}:{line}: {room} must not import {name}"
-        assert entered != "tests", f"{file}:{line}: no room knows the tests"
+        known = name.split(".")[0]
+        assert known not in set(MAY_KNOW) - MAY_KNOW[wing], f"{file}:{line}: {wing} must not import {name}"
+        assert known != "tests", f"{file}:{line}: no room knows the tests"
+
+
+@each_file
+def test_a_room_is_entered_through_its_front_door(file):
+    here = place(module_of(file))
+    for line, name in entered(file):
+        inside = name in MODULES and place(name) in DOORS
+        assert not inside or place(name) == here, f"{file}:{line}: {name} is a file of another room; enter by its door"
+
+
+def test_no_room_leads_back_to_itself():
+    leads = {}
+    for file in FILES:
+        here = place(module_of(file))
+        leads.setdefault(here, set()).update(place(name) for _, name in entered(file) if place(name) != here)
+    done: set[str] = set()
+
+    def walk(room: str, path: tuple[str, ...]) -> None:
+        assert room not in path, f"a circle of imports: {' -> '.join([*path[path.index(room) :], room])}"
+        if room not in done:
+            for following in sorted(leads.get(room, ())):
+                walk(following, (*path, room))
+            done.add(room)
+
+    for room in sorted(leads):
+        walk(room, ())
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(HOUSE)))
+def test_a_door_opens_to_all_that_it_offers(room):
+    name = ".".join(room.relative_to(HOUSE).parts)
+    door = importlib.import_module(name)
+    assert door.__all__, f"{name} offers nothing"
+    for offered in door.__all__:
+        assert getattr(door, offered) is not None, f"{name} does not hold {offered}"
+        hidden = (room / f"{offered}.py").exists() and f"import {offered} as" in (room / "__init__.pyi").read_text()
+        whole = f"from . import {offered} as" in (room / "__init__.pyi").read_text()
+        assert not hidden or whole, f"{name}.{offered} is a file and something in it; rename the file"
+
+
+def test_doors_are_light_until_something_is_taken():
+    program = f"""
+import importlib, sys
+for door in {sorted(DOORS)}:
+    importlib.import_module(door)
+    heavy = [name for name in {HEAVY} if name in sys.modules]
+    assert not heavy, f"the door {{door}} imports {{heavy}}"
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=HOUSE, check=False)
+    assert ended.returncode == 0, ended.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(HOUSE)))
+def test_no_room_is_crowded(room):
+    files = [file.name for file in room.glob("*.py") if file.name != "__init__.py"]
+    name = ".".join(room.relative_to(HOUSE).parts)
+    assert len(files) <= MOST_FILES or name in MANY, f"{name} holds {len(files)} files; make a room of some"
 
 
 @each_file
@@ -70,6 +160,6 @@ def test_every_file_says_what_it_is(file):
 
 
 def test_the_core_reads_no_training_library():
-    for file in (HOUSE / "core_jax").glob("*.py"):
-        entered = {name.split(".")[0] for _, name in imports(tree_of(file))}
-        assert not entered & {"torch", "transformers", "trl", "datasets"}, f"{file} imports a training library"
+    for file in (HOUSE / "core_jax").rglob("*.py"):
+        known = {name.split(".")[0] for _, name in imports(tree_of(file))}
+        assert not known & {"torch", "transformers", "trl", "datasets"}, f"{file} imports a training library"

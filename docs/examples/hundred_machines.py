@@ -14,11 +14,9 @@ from pathlib import Path
 import msgspec
 import pyarrow.dataset as ds
 
-from experiments.libraries import keep_compiled_programs
+from experiments.runtime import keep_compiled_programs
+from experiments.sweep import SweepFolder, SweepSpec, read_spec, sweep
 from experiments.sweep.executors import Here
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.spec import SweepSpec, read_spec
-from experiments.sweep.sweeping import sweep
 
 PLAN = Path(__file__).parents[2] / "experiments" / "presets" / "sweeps" / "billion.toml"
 MACHINES = 100

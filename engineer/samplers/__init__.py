@@ -1,1 +1,5 @@
 """Instance-level samplers, one file each: which single boards a stage trains on."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,8 +7,8 @@ import jax
 import msgspec
 
 from core_jax.config import EnvConfig
-from core_jax.formats import Row
-from core_jax.groups import Group
+from core_jax.results import Group
+from core_jax.rows import Row
 
 Score = Callable[[list[Row]], list[Group]]
 """Rolls the present policy out on boards, which is charged to the budget: a group each, in their order, of all of them

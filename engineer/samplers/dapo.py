@@ -2,7 +2,7 @@
 
 import jax
 
-from core_jax.formats import Row
+from core_jax.rows import Row
 from engineer.samplers.base import Drawn, Fresh, Score
 from engineer.samplers.fresh import Unscored
 

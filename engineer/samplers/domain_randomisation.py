@@ -4,9 +4,9 @@ import jax
 import numpy as np
 
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig
-from core_jax.formats import Row
 from core_jax.generator import can_draw
-from engineer.chance import numpy_rng
+from core_jax.rows import Row
+from engineer.random_generators import numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
 from engineer.samplers.fresh import Unscored
 

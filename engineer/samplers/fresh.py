@@ -5,8 +5,8 @@ from typing import Any
 
 import jax
 
-from core_jax.formats import Row
-from core_jax.groups import Group
+from core_jax.results import Group
+from core_jax.rows import Row
 from engineer.samplers.base import Drawn, Fresh, Score
 
 

@@ -7,11 +7,11 @@ import jax
 import msgspec
 import numpy as np
 
-from core_jax.decoding import convert
 from core_jax.errors import InputError
-from core_jax.formats import Row
-from core_jax.groups import Group
-from engineer.chance import numpy_rng
+from core_jax.results import Group
+from core_jax.rows import Row
+from core_jax.support import convert
+from engineer.random_generators import numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
 
 

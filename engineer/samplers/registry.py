@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from core_jax.errors import InputError
-from core_jax.ranges import Count
+from core_jax.support import Count
 from engineer.options import check_options
 from engineer.samplers.base import Sampler
 from engineer.samplers.dapo import DapoSampler

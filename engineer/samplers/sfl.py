@@ -3,7 +3,7 @@
 import jax
 
 from core_jax.errors import InputError
-from engineer.chance import numpy_rng
+from engineer.random_generators import numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
 from engineer.samplers.fresh import Unscored
 

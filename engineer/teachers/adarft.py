@@ -6,11 +6,11 @@ from typing import Any
 import jax
 
 from core_jax.config import EnvConfig
-from engineer.cells import config_of, difficulty, grid, moved_to, weights_of
+from engineer.curriculum_cells import config_of, difficulty, grid, moved_to, weights_of
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
 from engineer.options import check_range
-from engineer.teachers.base import Proposal, decided
+from engineer.proposal import Proposal, decided
 
 REASON = "the cells nearest to the target difficulty"
 
@@ -19,8 +19,8 @@ class AdaRFTTeacher:
     """d <- clip(d + eta tanh(alpha (R - beta)), 0, 1), with R the success rate of the stage's training rollouts.
 
     The next stage draws from the `nearest` cells of the grid, those whose difficulty is nearest to d, all alike. The
-    difficulty of a cell is `engineer.cells.difficulty`; the first d is that of the current config. The paper's scale is
-    0 .. 100 with eta = 50, alpha = 2, beta = 0.5.
+    difficulty of a cell is `engineer.curriculum_cells.difficulty`; the first d is that of the current config. The
+    paper's scale is 0 .. 100 with eta = 50, alpha = 2, beta = 0.5.
     """
 
     def __init__(self, eta: float = 0.5, alpha: float = 2.0, beta: float = 0.5, nearest: int = 10) -> None:

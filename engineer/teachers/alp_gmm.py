@@ -7,12 +7,12 @@ import jax
 import numpy as np
 
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
-from engineer.cells import moved_to
-from engineer.chance import numpy_rng
+from engineer.curriculum_cells import moved_to
 from engineer.delta import ConfigDelta, normalised
 from engineer.evidence import CellGroups, Evidence
 from engineer.options import check_range
-from engineer.teachers.base import Proposal, decided
+from engineer.proposal import Proposal, decided
+from engineer.random_generators import numpy_rng
 
 REASON = "where the success rate changed most"
 SIZE, HOLE, WAIT, ALP = range(4)

@@ -3,11 +3,11 @@
 import jax
 
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
-from engineer.cells import moved_to
-from engineer.chance import numpy_rng
+from engineer.curriculum_cells import moved_to
 from engineer.delta import normalised
 from engineer.evidence import Evidence
-from engineer.teachers.base import Proposal, Stateless
+from engineer.proposal import Proposal, Stateless
+from engineer.random_generators import numpy_rng
 
 REASON = "drawn uniformly from the box"
 

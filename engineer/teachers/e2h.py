@@ -6,11 +6,11 @@ from typing import Literal
 import jax
 
 from core_jax.config import EnvConfig, SizeConfig
-from engineer.cells import moved_to
+from engineer.curriculum_cells import moved_to
 from engineer.delta import normalised
 from engineer.evidence import Evidence
 from engineer.options import check_range
-from engineer.teachers.base import Proposal, Stateless
+from engineer.proposal import Proposal, Stateless
 
 REASON = "the schedule from small to large boards"
 

@@ -5,7 +5,7 @@ import jax
 from core_jax.config import EnvConfig
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
-from engineer.teachers.base import Proposal, Stateless, decided
+from engineer.proposal import Proposal, Stateless, decided
 
 
 class FixedTeacher(Stateless):

@@ -9,14 +9,10 @@ import numpy as np
 
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
-from engineer.budget import fitted
-from engineer.chance import numpy_rng
 from engineer.delta import FIELDS, ConfigDelta, parse_delta
-from engineer.evidence import Evidence, shown
-from engineer.modules import EvidenceSettings
-from engineer.teachers.base import Proposal, Stateless
-from engineer.text import evidence_text, token_estimate
-from engineer.vocabulary import STEPS, STRIDES
+from engineer.evidence import STEPS, STRIDES, Evidence, EvidenceSettings, evidence_text, fitted, shown, token_estimate
+from engineer.proposal import Proposal, Stateless
+from engineer.random_generators import numpy_rng
 
 Message = dict[str, str]  # role and content
 THOUGHT, ANSWER = "</think>", "ANSWER:"  # what stands between reasoning and JSON

@@ -7,11 +7,11 @@ import msgspec
 import numpy as np
 
 from core_jax.config import EnvConfig, SizeConfig
-from engineer.chance import numpy_rng
 from engineer.delta import FIELDS, ConfigDelta, SizeEdit
 from engineer.evidence import Evidence
-from engineer.teachers.base import Proposal, Teacher, decided
-from engineer.teachers.steps import TOPS
+from engineer.proposal import Proposal, Teacher, decided
+from engineer.random_generators import numpy_rng
+from engineer.teachers.step_edits import TOPS
 
 REASON = "a random edit of the same size as another teacher's"
 

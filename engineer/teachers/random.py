@@ -4,12 +4,11 @@ import jax
 import numpy as np
 
 from core_jax.config import EnvConfig, SizeConfig
-from engineer.chance import numpy_rng
 from engineer.delta import ConfigDelta, SizeEdit
-from engineer.evidence import Evidence
-from engineer.teachers.base import Proposal, Stateless, decided
-from engineer.teachers.steps import fits
-from engineer.vocabulary import STEPS, STRIDES
+from engineer.evidence import STEPS, STRIDES, Evidence
+from engineer.proposal import Proposal, Stateless, decided
+from engineer.random_generators import numpy_rng
+from engineer.teachers.step_edits import fits
 
 REASON = "drawn at random"
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from core_jax.errors import InputError
-from engineer.modules import EvidenceSettings
+from engineer.evidence import EvidenceSettings
 from engineer.options import check_options
+from engineer.proposal import Teacher
 from engineer.teachers.adarft import AdaRFTTeacher
 from engineer.teachers.alp_gmm import AlpGmmTeacher
-from engineer.teachers.base import Teacher
 from engineer.teachers.domain_randomisation import DomainRandomisationTeacher
 from engineer.teachers.e2h import EasyToHardTeacher
 from engineer.teachers.fixed import FixedTeacher

@@ -3,13 +3,12 @@
 import jax
 
 from core_jax.config import EnvConfig
-from core_jax.outcomes import Outcomes
+from core_jax.results import Outcomes
 from core_jax.types import FAILURE_NAMES
 from engineer.delta import ConfigDelta, SizeEdit
-from engineer.evidence import Evidence
-from engineer.teachers.base import Proposal, Stateless, decided
-from engineer.teachers.steps import step_edit
-from engineer.vocabulary import FRONTIER, REASONS, TOO_EASY, TOO_HARD
+from engineer.evidence import FRONTIER, REASONS, TOO_EASY, TOO_HARD, Evidence
+from engineer.proposal import Proposal, Stateless, decided
+from engineer.teachers.step_edits import step_edit
 
 
 class RulesTeacher(Stateless):

@@ -3,10 +3,10 @@
 import jax
 
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
-from engineer.cells import moved_to
+from engineer.curriculum_cells import moved_to
 from engineer.delta import normalised
 from engineer.evidence import Evidence
-from engineer.teachers.base import Proposal, Stateless
+from engineer.proposal import Proposal, Stateless
 
 REASON = "the worst config"
 

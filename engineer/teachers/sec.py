@@ -6,11 +6,11 @@ from typing import Any
 import jax
 
 from core_jax.config import EnvConfig
-from engineer.cells import Cell, binned, config_of, grid, moved_to
+from engineer.curriculum_cells import Cell, binned, config_of, grid, moved_to
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
 from engineer.options import check_range
-from engineer.teachers.base import Proposal, decided
+from engineer.proposal import Proposal, decided
 
 REASON = "the cells where the advantage was largest"
 
@@ -19,7 +19,7 @@ class SecTeacher:
     """Q_c <- rate E[abs A] + (1 - rate) Q_c of each cell c that was trained on, Q = 0 at first; p_c ~ exp(Q_c / tau).
 
     E[abs A] is the mean over a cell's groups of the mean absolute GRPO advantage. p over the grid of cells becomes a
-    config by `engineer.cells.config_of`.
+    config by `engineer.curriculum_cells.config_of`.
     """
 
     def __init__(self, rate: float = 0.5, tau: float = 0.2) -> None:

@@ -6,11 +6,8 @@ import jax
 
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
-from engineer.budget import fitted
-from engineer.evidence import Evidence, shown
-from engineer.modules import EvidenceSettings
-from engineer.teachers.base import Proposal, Stateless
-from engineer.tokens import DeltaGrammar, evidence_tokens, tokens_delta
+from engineer.evidence import DeltaGrammar, Evidence, EvidenceSettings, evidence_tokens, fitted, shown, tokens_delta
+from engineer.proposal import Proposal, Stateless
 
 Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Decode = Callable[[list[str], Allowed], list[str]]

@@ -6,12 +6,12 @@ import jax
 import msgspec
 
 from core_jax.config import EnvConfig
-from core_jax.decoding import convert
-from engineer.cells import Cell, config_of, moved_to, weights_of
+from core_jax.support import convert
+from engineer.curriculum_cells import Cell, config_of, moved_to, weights_of
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
 from engineer.options import check_range
-from engineer.teachers.base import Proposal, decided
+from engineer.proposal import Proposal, decided
 
 REASON = "the cells of the largest p (1 - p)"
 

@@ -5,11 +5,11 @@ import itertools
 import jax
 
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
-from engineer.cells import moved_to
+from engineer.curriculum_cells import moved_to
 from engineer.delta import normalised
 from engineer.evidence import Evidence
 from engineer.options import check_range
-from engineer.teachers.base import Proposal, Stateless
+from engineer.proposal import Proposal, Stateless
 
 REASON = "the static config"
 MAX_TILT = 20.0  # beyond, all data are of one size

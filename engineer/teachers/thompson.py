@@ -7,12 +7,12 @@ import jax
 import numpy as np
 
 from core_jax.config import EnvConfig
-from engineer.cells import Cell, binned, config_of, grid, moved_to
-from engineer.chance import numpy_rng
+from engineer.curriculum_cells import Cell, binned, config_of, grid, moved_to
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
 from engineer.options import check_range
-from engineer.teachers.base import Proposal, decided
+from engineer.proposal import Proposal, decided
+from engineer.random_generators import numpy_rng
 
 REASON = "the cells whose groups are most likely informative"
 
@@ -22,7 +22,7 @@ class ThompsonTeacher:
 
     With s informative and f other groups of a cell in a stage: S <- decay S + s and F <- decay F + f. For each of
     `draws` slots theta_c ~ Beta(1 + S_c, 1 + F_c) is drawn for every cell of the grid, and the slot goes to the
-    largest; the shares of the slots become a config by `engineer.cells.config_of`.
+    largest; the shares of the slots become a config by `engineer.curriculum_cells.config_of`.
     """
 
     def __init__(self, decay: float = 0.8, draws: int = 256) -> None:

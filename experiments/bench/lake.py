@@ -20,9 +20,8 @@ import numpy as np
 
 from core_jax.config import EnvConfig, holes_of
 from core_jax.generator import generate
-from core_jax.parallel import cores
-from core_jax.phases import seconds_by_phase
 from core_jax.solver import solve, solve_by_flood
+from core_jax.support import cores, seconds_by_phase
 from core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
 from experiments.bench import timing
 from experiments.bench.bandwidth import copies, flood_bytes, flood_layers

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from core_jax.phases import REST
+from core_jax.support import REST
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):

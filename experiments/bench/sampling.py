@@ -14,8 +14,8 @@ from core_jax.generator import generate
 from experiments.bench.lake import machine
 from experiments.bench.measurement import Bench, Measurement, table
 from experiments.bench.timing import timed
-from experiments.libraries import prepare_training
-from experiments.settings import load_settings, seed_for
+from experiments.loop.settings import load_settings, seed_for
+from experiments.runtime import prepare_training
 
 WARMUP_STEPS = 300
 PROMPTS = 512
@@ -36,9 +36,9 @@ def measure() -> Bench:
     """Trains shortly, then samples."""
     import torch
 
-    from policy.codecs.codec import TokensCodec
-    from policy.fresh import tasks_of
-    from policy.sampling import sample
+    from policy.codecs import TokensCodec
+    from policy.inference import sample
+    from policy.training import tasks_of
 
     prepare_training()
     boards = EnvConfig.single(SIZE, AGENTS, hole_ratio=0.3, wait_ratio=0.5)
@@ -61,9 +61,9 @@ def measure() -> Bench:
 
 def short_warmup(tasks: list) -> tuple[Any, Any]:
     """The tiny model after a few steps on plans of `tasks`, and its tokenizer."""
-    from policy.codecs.tokens import build_tokenizer
-    from policy.models import build_model
-    from policy.warmup import warm_up
+    from policy.checkpoints import build_model
+    from policy.codecs import build_tokenizer
+    from policy.training import warm_up
 
     run, tokenizer = load_settings("cpu", []), build_tokenizer()
     model = build_model(run.model, tokenizer, seed_for(0, "bench model"))

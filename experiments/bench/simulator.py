@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.environment import EnvParams, reset, step
+from core_jax.lake import EnvParams, reset, step, verify
 from core_jax.types import Board, Labels
-from core_jax.verification import verify
 from experiments.bench.measurement import Measurement
 from experiments.bench.timing import timed
 

@@ -16,14 +16,10 @@ import msgspec
 import numpy as np
 import psutil
 
-from core_jax.parallel import cores
 from core_jax.solver import solve
+from core_jax.support import cores
 from experiments.bench.measurement import markdown
-from experiments.sweep.executors import Executor, Local, Ray
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.shards import Record, draw_boards, make_shard
-from experiments.sweep.spec import SweepSpec
-from experiments.sweep.sweeping import sweep
+from experiments.sweep import Executor, Local, Ray, Record, SweepFolder, SweepSpec, draw_boards, make_shard, sweep
 
 HOLE_RATIO = 0.3
 CASES = ((5, 2, 1 << 14), (8, 2, 1 << 14), (10, 2, 1 << 14), (8, 3, 1 << 10))  # size, agents, boards of a shard

@@ -19,8 +19,8 @@ import msgspec
 from core_jax.generator import generate
 from experiments.bench.measurement import markdown
 from experiments.bench.sampling import short_warmup
-from experiments.libraries import prepare_training
-from experiments.settings import load_settings, seed_for
+from experiments.loop.settings import load_settings, seed_for
+from experiments.runtime import prepare_training
 
 STEPS = 9  # the first of them is not counted
 OPTIMIZERS = ("adamw", "muon")
@@ -40,8 +40,7 @@ class Step(msgspec.Struct, frozen=True):
 
 def measure() -> list[Step]:
     """Trains for a few steps each way."""
-    from policy.fresh import tasks_of
-    from policy.grpo import train_grpo
+    from policy.training import tasks_of, train_grpo
 
     prepare_training()
     run = load_settings("cpu", [])

@@ -20,8 +20,8 @@ import numpy as np
 from core_jax.generator import generate
 from core_jax.types import Failure
 from experiments.bench.measurement import markdown
-from experiments.libraries import prepare_training
-from experiments.settings import load_settings, seed_for
+from experiments.loop.settings import load_settings, seed_for
+from experiments.runtime import prepare_training
 
 SECONDS = 150.0  # of the processor, for each
 TRIAL_STEPS = 30  # by which it is found out how many steps that is
@@ -43,11 +43,10 @@ class Trained(msgspec.Struct, frozen=True):
 
 def measure() -> list[Trained]:
     """Trains, and lets each model plan for the same held-out boards."""
-    from policy.codecs.tokens import build_tokenizer
+    from policy.checkpoints import build_model
+    from policy.codecs import build_tokenizer
     from policy.evaluation import evaluate
-    from policy.fresh import tasks_of
-    from policy.models import build_model
-    from policy.warmup import warm_up
+    from policy.training import tasks_of, warm_up
 
     prepare_training()
     run = load_settings("cpu", [])
@@ -89,7 +88,7 @@ def _sft(tokenizer: Any, tasks: list, batch: int, rate: float, model: Any, steps
     from transformers import PrinterCallback
     from trl import SFTConfig, SFTTrainer
 
-    from policy.codecs.codec import TokensCodec
+    from policy.codecs import TokensCodec
 
     codec = TokensCodec(tokenizer)
     examples = [(codec.encode_prompt(task.board), codec.encode_answer(task.board, task.moves)) for task in tasks]

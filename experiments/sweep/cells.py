@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core_jax.errors import InputError
-from core_jax.files import replacing, write_atomically
 from core_jax.statistics import COLUMNS
+from core_jax.support import replacing, write_atomically
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.shards import Record
 from experiments.sweep.spec import Cell

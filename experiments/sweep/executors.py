@@ -18,8 +18,8 @@ from multiprocessing.connection import Connection
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from core_jax.errors import InputError
-from core_jax.parallel import cores
-from experiments.sweep.workers import prepare
+from core_jax.support import cores
+from experiments.sweep.worker_process import prepare
 
 ATTEMPTS = 3  # at an item whose worker dies
 A = TypeVar("A")

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.decoding import read_config, read_raw
 from core_jax.errors import InputError
-from core_jax.files import locked, write_atomically
-from core_jax.manifest import content_hash, prng, versions
-from experiments.chunks import difference
+from core_jax.generator import content_hash, prng, versions
+from core_jax.support import locked, read_config, read_raw, write_atomically
+from experiments.resumable import difference
 from experiments.sweep.shards import Record, writer
 from experiments.sweep.spec import Cell, SweepSpec
 

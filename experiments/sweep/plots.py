@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from core_jax.files import write_atomically
-from experiments.plots import INK, LOOK, PERCENT, saved, style
+from core_jax.support import write_atomically
 from experiments.sweep.cells import CellSummary, Rate, rate, summarize
 from experiments.sweep.folder import SweepFolder
+from experiments.view import INK, LOOK, PERCENT, saved, style
 
 THRESHOLD = 0.407254  # holes of an endless map beyond which its free cells have no endless component (Jacobsen, 2015)
 MAP = "cividis"  # of even steps in brightness

@@ -10,12 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core_jax import statistics
-from core_jax.draws import draw_free
 from core_jax.errors import InputError
-from core_jax.files import replacing, write_atomically
-from core_jax.generator import Acceptance, check_reachable, generate
+from core_jax.generator import Acceptance, check_reachable, draw_free, generate
 from core_jax.solver import solve
+from core_jax.statistics import COLUMNS, features, table
+from core_jax.support import replacing, write_atomically
 from core_jax.types import Board, Labels
 from experiments.sweep.spec import Cell, Shard, shard_name
 
@@ -46,7 +45,7 @@ def make_shard(folder: Path, columns: tuple[str, ...], shard: Shard) -> Record:
     """Makes a shard's file and its record in `folder`. Its data depend on the shard alone."""
     begun = time.monotonic()
     boards, labels, acceptance = draw(shard)
-    table = table_of(shard, statistics.features(boards, labels, columns or tuple(statistics.COLUMNS)))
+    table = table_of(shard, features(boards, labels, columns or tuple(COLUMNS)))
     written = _write(folder / f"{shard.name}.parquet", table)
     seconds = time.monotonic() - begun
     record = Record(shard.cell.name, shard.first, shard.count, seconds, time.time(), written, acceptance)
@@ -81,7 +80,7 @@ def table_of(shard: Shard, measured: dict[str, np.ndarray]) -> pa.Table:
         "wait_ratio": pa.repeat(pa.scalar(cell.wait_ratio, pa.float64()), count),
         "index": pa.array(np.arange(shard.first, shard.first + count)),
     }
-    found = statistics.table(measured)
+    found = table(measured)
     fields = [pa.field(name, array.type) for name, array in of_cell.items()]
     return pa.table([*of_cell.values(), *found.columns], schema=pa.schema([*fields, *found.schema]))
 

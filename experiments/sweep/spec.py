@@ -9,11 +9,10 @@ import msgspec
 import psutil
 
 from core_jax.config import MAX_AGENTS, MAX_HOLE_RATIO, MAX_SIZE, MIN_SIZE, EnvConfig, holes_of
-from core_jax.decoding import read_config
 from core_jax.errors import InputError
-from core_jax.memory import memory_needed
-from core_jax.ranges import Count, Natural, Share
+from core_jax.solver import memory_needed
 from core_jax.statistics import COLUMNS
+from core_jax.support import Count, Natural, Share, read_config
 
 MOST_BOARDS = 1 << 32  # of a cell: indices are 32 bits
 ShardSize = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]  # a shard lies in memory
@@ -76,7 +75,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Without wait ratios boards are free draws: uniform, solvable or not. boards: of each cell, and shard: of each shard,
     both one number or one for each number of agents. columns: those of
-    `core_jax.statistics.COLUMNS` that are kept; none for all.
+    `core_jax.statistics.board_features.COLUMNS` that are kept; none for all.
     """
 
     sizes: Sizes

@@ -1,1 +1,5 @@
 """How a board becomes a prompt and an answer becomes a plan."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -8,11 +8,11 @@ from transformers import PreTrainedTokenizerFast
 
 from core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
 from core_jax.errors import InputError
-from core_jax.ranges import Count
+from core_jax.support import Count
 from core_jax.types import DELTAS, JUMP, MOVES, PAD, WAIT, Board
 from policy.codecs import tokens
-from policy.codecs.answers import Refused, parse_answer
-from policy.codecs.text import MAX_AGENTS, MOVE_WORDS, encode_prompt
+from policy.codecs.text_answer import Refused, parse_answer
+from policy.codecs.text_prompt import MAX_AGENTS, MOVE_WORDS, encode_prompt
 
 CodecName = Literal["tokens", "text"]
 THINK = "<think>"  # with which some chat templates begin the answer
@@ -83,7 +83,7 @@ class TokensCodec:
 
 
 class TextCodec:
-    """Words, for language models: see `policy.codecs.text` for prompts and `policy.codecs.answers` for answers."""
+    """Words, for language models: see `text_prompt` for prompts and `text_answer` for answers."""
 
     name: CodecName = "text"
 

@@ -1,0 +1,16 @@
+from .generator import Acceptance as Acceptance
+from .generator import Batch as Batch
+from .generator import Stratum as Stratum
+from .generator import can_draw as can_draw
+from .generator import check_reachable as check_reachable
+from .generator import generate as generate
+from .manifest import beside as beside
+from .manifest import content_hash as content_hash
+from .manifest import manifest_of as manifest_of
+from .manifest import pooled as pooled
+from .manifest import prng as prng
+from .manifest import versions as versions
+from .team_mixtures import can_draw_all as can_draw_all
+from .team_mixtures import can_draw_for as can_draw_for
+from .team_mixtures import generate_in_turn as generate_in_turn
+from .uniform_boards import draw_free as draw_free

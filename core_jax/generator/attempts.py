@@ -1,0 +1,188 @@
+"""Attempts at boards of a stratum: each is one random map, or one random board, that has the stratum or has not.
+
+An attempt depends on its key alone; what stands beside it in a batch is of no account.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from core_jax.generator.placements import below, draw_board, lots, pick, scatter
+from core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, pack, side
+from core_jax.solver import BLOCK, concatenate, flood, prepare, read_labels, solve
+from core_jax.solver.two_agents import CostTable
+from core_jax.support import on_all_cores
+from core_jax.types import Board, Labels, Status
+
+# Compiled in three quarters of the time, and as fast: drawing is what a command compiles first.
+QUICKLY = {"xla_backend_optimization_level": "1"}
+FEW = 32  # whole boards drawn at once: each is solved, so few are to be made beyond those that are needed
+
+
+def block_of(agents: int) -> int:
+    """How many attempts are made at once."""
+    return BLOCK if agents == 2 else min(FEW, BLOCK)
+
+
+@dataclasses.dataclass(frozen=True)
+class Lanes:
+    """Which attempts to make, a multiple of `block_of`: `wait`, bool [L], chooses stratum and key of the stream;
+    `index`, int [L], the board; `number`, int [L], which attempt at it.
+    """
+
+    wait: np.ndarray
+    index: np.ndarray
+    number: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Attempts:
+    """What became of L attempts; numpy arrays throughout.
+
+    met: bool [L], who has the stratum; boards, labels: of those, in their order; may be None where there are none. Of
+    whole boards also status: int [L], a `Status`, and waits: bool [L], whether a wait is required; of maps None.
+    """
+
+    met: np.ndarray
+    boards: Board | None
+    labels: Labels | None
+    status: np.ndarray | None = None
+    waits: np.ndarray | None = None
+
+
+def attempt(size: int, agents: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
+    """Makes the attempts of `lanes`. streams: keys [2], of the stratum without a forced wait and with one."""
+    try_them = _maps_of_two_agents if agents == 2 else functools.partial(_boards, agents)
+    return try_them(size, holes, streams, lanes)
+
+
+def _maps_of_two_agents(size: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
+    """Floods each map and picks the starts: so most attempts have the stratum, however rare it is among the boards."""
+
+    def of_block(wait: np.ndarray, index: np.ndarray, number: np.ndarray) -> tuple[np.ndarray, Board, Labels]:
+        free, goals, tickets = _draw_maps(size, holes, streams, wait, index, number)
+        tables = flood(free, goals)
+        boards, found = _pick_starts(tables, free, goals, wait, tickets)
+        met = np.asarray(found)
+        return met, *_rows((boards, read_labels(tables, boards)), met)
+
+    met, boards, labels = zip(*_in_blocks(BLOCK, of_block, lanes), strict=True)
+    return Attempts(np.concatenate(met), join(boards), concatenate(labels))
+
+
+def join(boards: Sequence[Board]) -> Board:
+    """One batch of several."""
+    return jax.tree.map(lambda *fields: np.concatenate(fields), *boards)
+
+
+def _boards(agents: int, size: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
+    """Draws whole boards on which each agent is connected to its goal, and solves them."""
+    prepare(size, agents)
+    draw = functools.partial(_draw_boards, size, agents, holes, streams)
+    in_numpy = functools.partial(jax.tree.map, np.asarray)
+    drawn, fit = zip(*_in_blocks(block_of(agents), lambda *lane: in_numpy(draw(*lane)), lanes), strict=True)
+    boards, fits = join(drawn), np.concatenate(fit)
+    status = np.full(len(fits), int(Status.UNSOLVABLE))
+    waits = np.zeros(len(fits), bool)
+    if not fits.any():
+        return Attempts(waits, None, None, status, waits)
+    boards = _rows(boards, fits)
+    labels = solve(boards)
+    status[fits], waits[fits] = labels.status, labels.wait_required
+    met = (status == Status.SOLVABLE) & (waits == lanes.wait)
+    return Attempts(met, _rows(boards, met[fits]), _rows(labels, met[fits]), status, waits)
+
+
+def _in_blocks(block: int, function: Callable[..., Any], lanes: Lanes) -> list[Any]:
+    fields = (lanes.wait, lanes.index.astype(np.uint32), lanes.number.astype(np.uint32))
+    begins = range(0, len(lanes.wait), block)
+    return on_all_cores(lambda begin: function(*(field[begin : begin + block] for field in fields)), begins)
+
+
+def _rows(tree: Any, rows: np.ndarray) -> Any:
+    return jax.tree.map(lambda field: np.asarray(field)[rows], tree)
+
+
+def _key(streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Array) -> jax.Array:
+    return jax.random.fold_in(jax.random.fold_in(streams[wait.astype(int)], index), number)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _draw_maps(
+    size: int, holes: jax.Array, streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Of B attempts: free bool [B, n, n], goals int32 [B, 2, 2], and random bits to pick the starts by, uint32 [B]."""
+
+    def one(wait, index, number):
+        bits = jax.random.bits(_key(streams, wait, index, number), (size * size + 1,))
+        return *draw_map(size, bits[1:], holes), bits[0]
+
+    return jax.vmap(one)(wait, index, number)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1), compiler_options=QUICKLY)
+def _draw_boards(
+    size: int,
+    agents: int,
+    holes: jax.Array,
+    streams: jax.Array,
+    wait: jax.Array,
+    index: jax.Array,
+    number: jax.Array,
+) -> tuple[Board, jax.Array]:
+    """The boards of B attempts, and on which maps there was room for the agents, bool [B]."""
+    keys = jax.vmap(_key, in_axes=(None, 0, 0, 0))(streams, wait, index, number)
+    return jax.vmap(lambda key: draw_board(size, agents, key, holes))(keys)
+
+
+@jax.jit
+def _pick_starts(
+    tables: CostTable, free: jax.Array, goals: jax.Array, wait: jax.Array, tickets: jax.Array
+) -> tuple[Board, jax.Array]:
+    """B boards with starts within the stratum and off the goals, and whether there were any, bool [B]."""
+
+    def of_stratum(table, wait):
+        at_goal = one_hot(table.goals[0], count) | one_hot(table.goals[1], count)
+        with_wait, without = table.wait, table.reached & ~table.wait
+        chosen = (with_wait & pack(wait)) | (without & ~pack(wait))
+        return chosen & ~at_goal[:, None] & ~at_goal[None]
+
+    count = tables.reached.shape[-1]
+    states = jax.vmap(of_stratum)(tables, by_word(wait))
+    # A loop, so that the states are computed once, not anew for every use.
+    cells, met = jax.lax.map(lambda word: pick_states(*word), (states, by_word(tickets)))
+    starts = cell_position(side(count), cells.reshape(-1, 2))
+    return Board(~free, starts, goals), met.reshape(-1)
+
+
+def draw_map(size: int, bits: jax.Array, holes: jax.Array | int) -> tuple[jax.Array, jax.Array]:
+    """A map with exactly `holes` holes and two goals, uniform: free bool [n, n], goals int32 [2, 2].
+
+    bits: uint32 [n^2], random.
+    """
+    drawn = lots(bits)
+    return scatter(drawn, jnp.sort(drawn), 2, holes)
+
+
+def pick_states(states: jax.Array, tickets: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """One joint state of each of 32 boards among those set in uint32 [N, N], by random uint32 [32].
+
+    Returns: padded cells int32 [32, 2], and whether there were any, bool [32]. Uniform as far as `below` is.
+    """
+    # Sums of two boards side by side in a word: 16 bits hold any count of a row.
+    lines = jnp.arange(BOARDS_PER_WORD // 2, dtype=jnp.uint32)
+    sums = jnp.sum(states[:, None] >> lines[:, None] & 0x00010001, axis=-1)  # [N, 16]
+    in_row = jnp.concatenate([sums & 0xFFFF, sums >> 16], axis=1).astype(jnp.int32)
+
+    def one(lane, ticket, in_row):
+        total = jnp.sum(in_row)
+        row, nth = pick(in_row, below(ticket, total))
+        column, _ = pick(bit(states[row], lane).astype(jnp.int32), nth)
+        return jnp.stack([row, column]).astype(jnp.int32), total > 0
+
+    return jax.vmap(one)(jnp.arange(BOARDS_PER_WORD), tickets, in_row.T)

@@ -1,0 +1,260 @@
+"""EnvConfig + seed + index -> a certified board.
+
+The index alone decides the stratum of a board, by `quotas`; config, seed and index decide the board: the first attempt
+of the index's own stream that has the stratum. So a set can be drawn in pieces, in any batches, on any number of
+processes and devices.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import jax
+import msgspec
+import numpy as np
+
+from core_jax.config import EnvConfig, holes_of
+from core_jax.errors import InputError, TooRareError
+from core_jax.generator.apportionment import assign
+from core_jax.generator.attempts import Attempts, Lanes, attempt, block_of, join
+from core_jax.solver import concatenate
+from core_jax.support import streams, workers
+from core_jax.types import Board, Labels, Status
+
+# So many attempts are made at a board; on a stratum met by one in 256, one board in 10^13 needs more.
+MAX_ATTEMPTS = 8192
+# A config is reachable where each stratum is met by at least so many of so many attempts.
+REACHED, REACH_ATTEMPTS = 16, 4096
+ROUND = 4096  # attempts that a worker is given at once
+SPECULATION = 8  # attempts at one board in a round: at most one for so many that a board needs on average
+
+
+@dataclasses.dataclass(frozen=True)
+class Stratum:
+    """Boards of one size and number of agents, with `holes` holes, whose optimal plans must wait or need not."""
+
+    size: int
+    agents: int
+    holes: int
+    wait: bool
+
+    def __str__(self) -> str:
+        agents = f"{self.agents} agent{'s' * (self.agents > 1)}"
+        waits = "with a forced wait" if self.wait else "without a forced wait"
+        return f"{self.size}x{self.size} boards for {agents} with {self.holes} holes {waits}"
+
+
+class Acceptance(msgspec.Struct, frozen=True):
+    """How the boards of one stratum came about.
+
+    drawn: attempts at them, each board's own included; those made beyond, to fill a block, are not counted, so the
+    figures of a set are the sums of those of its pieces, however it was cut. met: which of them have the stratum: the
+    boards. An attempt is one map with goals for two agents; for others it is one whole board, and of those were
+    `solvable`, `unsolvable`, `undecided`, and with a forced wait `waiting`; None for two agents.
+    """
+
+    size: int
+    agents: int
+    holes: int
+    wait: bool
+    drawn: int
+    met: int
+    solvable: int | None = None
+    unsolvable: int | None = None
+    undecided: int | None = None
+    waiting: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Certified boards of one size, by rising index; numpy arrays throughout.
+
+    index: int [B], each board's place in the whole set. acceptance: of each stratum that was drawn from.
+    """
+
+    boards: Board
+    labels: Labels
+    index: np.ndarray
+    acceptance: tuple[Acceptance, ...]
+
+
+def generate(
+    config: EnvConfig,
+    seed: int,
+    count: int,
+    on_progress: Callable[[int], None] = lambda boards: None,
+    first: int = 0,
+) -> dict[int, Batch]:
+    """Draws the boards first .. first + count - 1 of the set of `config` and `seed`, by map size.
+
+    In every set from 0 on, sizes and, within a size, forced waits have their configured shares within one board. A
+    board depends on config, seed and index alone. `on_progress` is told of boards as they are made. Memory grows with
+    `count`: for a large set call with one `first` after another. Raises TooRareError where a stratum is not found.
+    """
+    _check(config, seed, count, first)
+    share, rank = assign([cell.data_ratio for cell in config.sizes.values()], first, count)
+    batches = {}
+    for place, (size, cell) in enumerate(config.sizes.items()):
+        mine = np.flatnonzero(share == place)
+        if len(mine):
+            stratum, _ = assign([cell.wait_ratio, 1 - cell.wait_ratio], int(rank[mine[0]]), len(mine))
+            source = _Source.of(config, size, seed)
+            batches[size] = _draw(source, first + mine, stratum == 0, on_progress)
+    return batches
+
+
+def check_reachable(config: EnvConfig, seed: int) -> None:
+    """Raises TooRareError, saying which, where boards that `config` asks for are rarer than one in 256 attempts."""
+    _check(config, seed, 1, 0)
+    for size, cell in config.sizes.items():
+        for wait, share in ((True, cell.wait_ratio), (False, 1 - cell.wait_ratio)):
+            if share * cell.data_ratio > 0:
+                _check_found(_Source.of(config, size, seed), wait)
+
+
+def can_draw(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
+    """Whether boards of this cell, with a forced wait or without one, are met by one in 256 attempts or more."""
+    return _can_draw(size, agents, holes_of(size, agents, hole_ratio), wait)
+
+
+@functools.cache
+def _can_draw(size: int, agents: int, holes: int, wait: bool) -> bool:
+    if agents == 1 and wait:
+        return False
+    try:
+        _check_found(_Source.with_holes(size, agents, holes, seed=0), wait)
+    except InputError:
+        return False
+    return True
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """Where the boards of one size come from: both strata, and the key of each one's streams, [2] by `wait`."""
+
+    size: int
+    agents: int
+    holes: int
+    streams: jax.Array
+
+    @classmethod
+    def of(cls, config: EnvConfig, size: int, seed: int) -> "_Source":
+        return cls.with_holes(size, config.agents, holes_of(size, config.agents, config.sizes[size].hole_ratio), seed)
+
+    @classmethod
+    def with_holes(cls, size: int, agents: int, holes: int, seed: int) -> "_Source":
+        return cls(size, agents, holes, streams([(seed, agents, size, holes, wait) for wait in (False, True)]))
+
+    def stratum(self, wait: bool) -> Stratum:
+        return Stratum(self.size, self.agents, self.holes, wait)
+
+    def attempt(self, lanes: Lanes) -> Attempts:
+        return attempt(self.size, self.agents, self.holes, self.streams, lanes)
+
+
+class _Tally:
+    """Counts of attempts, by stratum."""
+
+    def __init__(self) -> None:
+        self.drawn, self.met, self.waiting = np.zeros((3, 2), int)
+        self.status = np.zeros((2, len(Status)), int)
+
+    def add(self, lanes: Lanes, made: Attempts, counted: np.ndarray) -> None:
+        wait = lanes.wait[counted].astype(int)
+        np.add.at(self.drawn, wait, 1)
+        np.add.at(self.met, wait, made.met[counted])
+        if made.status is not None and made.waits is not None:
+            np.add.at(self.status, (wait, made.status[counted]), 1)
+            np.add.at(self.waiting, wait, made.waits[counted])
+
+    def acceptance(self, stratum: Stratum) -> Acceptance:
+        row = int(stratum.wait)
+        kinds = [int(kind) for kind in (*self.status[row], self.waiting[row])] if stratum.agents != 2 else []
+        found = int(self.drawn[row]), int(self.met[row])
+        return Acceptance(stratum.size, stratum.agents, stratum.holes, stratum.wait, *found, *kinds)
+
+
+def _draw(source: _Source, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], None]) -> Batch:
+    """The boards of `index`, all of one size: rounds of attempts at those that have no board yet."""
+    tally = _Tally()
+    tried = np.zeros(len(index), int)  # attempts at each board so far
+    last = np.full(len(index), MAX_ATTEMPTS)  # the one that made it
+    open_ = np.arange(len(index))
+    pieces: list[tuple[np.ndarray, Board, Labels]] = []
+    while len(open_):
+        places, numbers = _round(block_of(source.agents), open_, wait, tried, tally)
+        lanes = Lanes(wait[places], index[places], numbers)
+        made = source.attempt(lanes)
+        # The lowest attempt wins, so that the board does not depend on how many were made at once.
+        met = np.flatnonzero(made.met & (numbers < MAX_ATTEMPTS))
+        won, order = np.unique(places[met], return_index=True)
+        last[won] = numbers[met[order]]
+        tally.add(lanes, made, numbers <= last[places])
+        np.add.at(tried, places, 1)
+        if len(won) and made.boards is not None and made.labels is not None:
+            rows = (np.cumsum(made.met) - 1)[met[order]]
+            pieces.append((won, *jax.tree.map(lambda field, rows=rows: field[rows], (made.boards, made.labels))))
+        open_ = open_[last[open_] == MAX_ATTEMPTS]
+        on_progress(len(won))
+        for place in open_[tried[open_] >= MAX_ATTEMPTS][:1]:
+            raise _not_found(source, bool(wait[place]), tally, f"board {index[place]}: none of {MAX_ATTEMPTS}")
+    won, boards, labels = zip(*pieces, strict=True)
+    order = np.argsort(np.concatenate(won))
+    board, label = jax.tree.map(lambda field: field[order], (join(boards), concatenate(labels)))
+    acceptance = tuple(tally.acceptance(source.stratum(kind)) for kind in (False, True) if kind in wait)
+    return Batch(board, label, index, acceptance)
+
+
+def _round(
+    block: int, open_: np.ndarray, wait: np.ndarray, tried: np.ndarray, tally: _Tally
+) -> tuple[np.ndarray, np.ndarray]:
+    """The next attempts: whose, int [L], and which of that board's, int [L]; sorted, and L a multiple of `block`.
+
+    Where a stratum is rare, several at a board, so that one that cannot be had is soon given up. Blocks are filled up
+    with further attempts, and there are as many as workers if so many attempts are needed.
+    """
+    tries = np.maximum(1, tally.drawn // (SPECULATION * (tally.met + 1)))[wait[open_].astype(int)]
+    needed = ((tally.drawn + 1) / (tally.met + 1))[wait[open_].astype(int)].sum()
+    blocks = max(-(-tries.sum() // block), min(workers(), -(-int(needed) // block)))
+    size = min(blocks, ROUND // block * workers()) * block
+    enough = np.searchsorted(np.cumsum(tries), size) + 1
+    places = np.repeat(open_[:enough], tries[:enough])[:size]
+    places = np.sort(np.concatenate([places, np.resize(open_, size - len(places))]))
+    return places, tried[places] + np.arange(size) - np.searchsorted(places, places)
+
+
+def _check_found(source: _Source, wait: bool) -> None:
+    tally = _Tally()
+    while tally.met[int(wait)] < REACHED:
+        begin = int(tally.drawn[int(wait)])
+        if begin >= REACH_ATTEMPTS:
+            raise _not_found(source, wait, tally, f"only {tally.met[int(wait)]} of {begin}")
+        block = block_of(source.agents)
+        lanes = Lanes(np.full(block, wait), np.zeros(block, int), np.arange(begin, begin + block))
+        tally.add(lanes, source.attempt(lanes), np.ones(block, bool))
+
+
+def _not_found(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRareError:
+    """Says what was looked for, and what came instead."""
+    stratum = source.stratum(wait)
+    drawn = "random maps" if source.agents == 2 else "random boards"
+    found = tally.acceptance(stratum)
+    kinds = {name: getattr(found, name) for name in ("drawn", "met", "solvable", "unsolvable", "undecided", "waiting")}
+    counts = ", ".join(f"{name} {kind}" for name, kind in kinds.items() if kind is not None)
+    return TooRareError(
+        f"{what} {drawn} has one of the {stratum} ({counts}); change wait_ratio or hole_ratio of size {source.size}"
+    )
+
+
+def _check(config: EnvConfig, seed: int, count: int, first: int) -> None:
+    if count < 1:
+        raise InputError(f"count is {count}: ask for at least one board")
+    if not 0 <= first <= (1 << 32) - count:
+        raise InputError(f"first is {first}: boards are numbered 0 to {(1 << 32) - 1}")
+    if not 0 <= seed < 1 << 32:
+        raise InputError(f"seed is {seed}: choose 0 to {(1 << 32) - 1}")
+    for size, cell in config.sizes.items():
+        if config.agents == 1 and cell.data_ratio * cell.wait_ratio > 0:
+            raise InputError(
+                f"sizes.{size}.wait_ratio is {cell.wait_ratio:g} for 1 agent, which never has to wait; set it to 0"
+            )

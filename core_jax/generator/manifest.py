@@ -1,0 +1,78 @@
+"""What a generated file was made from: enough to make it again, and to know that it is the same."""
+
+import hashlib
+import importlib.metadata
+import platform
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import jax
+import msgspec
+
+from core_jax.config import EnvConfig
+from core_jax.generator.generator import Acceptance
+from core_jax.support import IMPLEMENTATION
+
+FORMAT = 1
+PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """OUT.manifest.json, beside a generated file.
+
+    prng: the implementation that the keys are of. config_hash: `content_hash` of `config`. acceptance: how the boards
+    of each stratum came about.
+    """
+
+    format: int
+    versions: dict[str, str]
+    prng: str
+    config: EnvConfig
+    config_hash: str
+    seed: int
+    count: int
+    acceptance: list[Acceptance]
+
+
+def manifest_of(config: EnvConfig, seed: int, count: int, acceptance: Iterable[Acceptance]) -> Manifest:
+    """The manifest of boards drawn here, with these versions."""
+    return Manifest(FORMAT, versions(), prng(), config, content_hash(config), seed, count, pooled(acceptance))
+
+
+def beside(path: Path) -> Path:
+    """Where the manifest of the file `path` lies."""
+    return path.with_name(f"{path.name}.manifest.json")
+
+
+def versions() -> dict[str, str]:
+    """The versions that boards may depend on."""
+    return {name: importlib.metadata.version(name) for name in PACKAGES} | {"python": platform.python_version()}
+
+
+def prng() -> str:
+    """The implementation of the random keys of boards."""
+    partitionable = ", partitionable" if jax.config.values["jax_threefry_partitionable"] else ""
+    return f"{IMPLEMENTATION}{partitionable}"
+
+
+def content_hash(value: Any) -> str:
+    """SHA-256 of canonical JSON: keys sorted, no spaces."""
+    plain = msgspec.json.decode(msgspec.json.encode(value))
+    return hashlib.sha256(msgspec.json.encode(plain, order="sorted")).hexdigest()
+
+
+def pooled(parts: Iterable[Acceptance]) -> list[Acceptance]:
+    """The acceptance of each stratum, from that of several batches."""
+    strata = defaultdict(list)
+    for part in parts:
+        strata[part.size, part.agents, part.holes, part.wait].append(part)
+    return [_sum(of) for _, of in sorted(strata.items())]
+
+
+def _sum(parts: list[Acceptance]) -> Acceptance:
+    counts = ("drawn", "met", "solvable", "unsolvable", "undecided", "waiting")
+    columns = {name: [getattr(part, name) for part in parts] for name in counts}
+    known = {name: sum(column) for name, column in columns.items() if None not in column}
+    return msgspec.structs.replace(parts[0], **known)

@@ -1,0 +1,55 @@
+"""Sets in which several configs, as those of teams of several sizes, have a board each in turn."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from core_jax.config import EnvConfig, holds
+from core_jax.generator.generator import Batch, can_draw, generate
+
+
+def generate_in_turn(
+    configs: Sequence[EnvConfig],
+    seed: int,
+    count: int,
+    on_progress: Callable[[int], None] = lambda boards: None,
+    first: int = 0,
+) -> list[dict[int, Batch]]:
+    """Draws the boards first .. first + count - 1 of the set in which board i is one of config i mod m, of m configs.
+
+    For each config its boards by map size, as of `generate`; an index is the place in the whole set. Board i is board
+    i // m of its config's own set, so this set, too, can be drawn in pieces. Raises as `generate`.
+    """
+    made = []
+    for turn, config in enumerate(configs):
+        begin, end = (_boards_before(place, turn, len(configs)) for place in (first, first + count))
+        batches = generate(config, seed, end - begin, on_progress, begin) if begin < end else {}
+        made.append({size: _placed(batch, turn, len(configs)) for size, batch in batches.items()})
+    return made
+
+
+def can_draw_for(teams: Sequence[int]) -> Callable[[int, int, float, bool], bool]:
+    """As `can_draw`, for every team that the size holds instead of one; as it is where there are no teams."""
+
+    def for_all(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
+        return all(can_draw(size, team, hole_ratio, wait) for team in teams if holds(size, team))
+
+    return for_all if teams else can_draw
+
+
+def can_draw_all(config: EnvConfig) -> bool:
+    """Whether all boards that a config asks for can be drawn."""
+    return all(
+        can_draw(size, config.agents, cell.hole_ratio, wait)
+        for size, cell in config.sizes.items()
+        for wait, share in ((True, cell.wait_ratio), (False, 1 - cell.wait_ratio))
+        if cell.data_ratio * share > 0
+    )
+
+
+def _boards_before(place: int, turn: int, turns: int) -> int:
+    """How many boards of a turn come before a place."""
+    return max(0, -(-(place - turn) // turns))
+
+
+def _placed(batch: Batch, turn: int, turns: int) -> Batch:
+    return dataclasses.replace(batch, index=batch.index * turns + turn)

@@ -1,0 +1,41 @@
+"""What solving takes of the memory, known before any of it is taken."""
+
+import functools
+
+import psutil
+
+from core_jax.config import MAX_AGENTS
+from core_jax.errors import InputError
+from core_jax.lake import BOARDS_PER_WORD, cell_count
+from core_jax.solver.teams import teams_at_once
+from core_jax.solver.two_agents import cost_bits
+from core_jax.support import workers
+
+FLOOD_WORDS = 4  # words of a block that is flooded at once
+
+
+@functools.cache
+def check_memory(size: int, agents: int) -> None:
+    """Raises InputError with the estimate where boards of that kind cannot be solved in this machine's memory."""
+    if agents > MAX_AGENTS:
+        raise InputError(f"agents is {agents}: boards of at most {MAX_AGENTS} agents are solved; leave them out")
+    needed, there = memory_needed(size, agents), psutil.virtual_memory().total
+    if needed > there:
+        raise InputError(
+            f"{size}x{size} boards with {agents} agents take about {needed / 2**30:.1f} GiB to solve, and this "
+            f"machine has {there / 2**30:.1f} GiB; use smaller boards or fewer agents"
+        )
+
+
+def memory_needed(size: int, agents: int) -> int:
+    """About how many bytes solving takes at once: tables of joint states outweigh everything else."""
+    cells = cell_count(size)
+    if agents == 1:
+        return cells * BOARDS_PER_WORD
+    pair_words = cells * (cells + size + 1)
+    pairs = 4 * FLOOD_WORDS * (2 * cost_bits(size) + 24) * pair_words
+    if agents == 2:
+        return pairs
+    # Of three agents all joint states may be looked at, a byte each, to show that there is no plan.
+    joint = size**6 if agents == 3 else 0
+    return pairs + workers() * (joint + 3 * agents * (agents - 1) // 2 * cells**2 * teams_at_once(size, agents))

@@ -1,0 +1,5 @@
+"""What agents need each alone: shortest paths, and the cheapest certificate, shortest paths that never meet."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

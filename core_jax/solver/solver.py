@@ -1,0 +1,164 @@
+"""Optimal plans and certificates, on batches of one map size and number of agents.
+
+A label comes from shortest paths that meet the lower bounds, or else, for two agents, from an exhaustive flood
+(`core_jax.solver.two_agents.joint_floods`), for more from a search (`core_jax.solver.teams.team_solver`). Up to three
+agents none is ever undecided.
+"""
+
+import dataclasses
+from typing import TypeVar
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from core_jax.lake import BOARDS_PER_WORD, by_word, cell_index, concatenate, pack_cells, with_rows
+from core_jax.solver.memory import check_memory
+from core_jax.solver.shortest_paths import FAR, Certified, certify, distances
+from core_jax.solver.teams import BUDGET, prepared, rows_of, solve_teams
+from core_jax.solver.two_agents import (
+    CostTable,
+    cost_floods,
+    each_board,
+    joint_cost,
+    makespan_floods,
+    optimal_plans,
+    shortest_plans,
+    state_number,
+)
+from core_jax.support import in_blocks, in_phase
+from core_jax.types import Board, Certificate, Labels, Status
+
+BLOCK = 512  # boards flooded at once, 16 words
+CERTIFY_BLOCK = 1024
+OPEN_BLOCK = 128  # boards left open by the certificate: few, so a block is not to be mostly filling
+T = TypeVar("T")
+
+
+def solve(boards: Board, makespan_plans: bool = False, budget: int = BUDGET) -> Labels:
+    """Labels a batch of boards of one size and number of agents, up to MAX_AGENTS.
+
+    By shortest paths that never meet; what that leaves open by flood for two agents, by search for more.
+
+    Args: boards with leading axis B, any B >= 1; whether to give `makespan_moves`, too; budget, the conflicts of the
+    satisfiability solver for four or more agents, after which a board stays undecided. Returns: `Labels` of numpy
+    arrays with leading axis B. Raises InputError where the agents are too many or the boards take too much memory.
+    """
+    size, agents = boards.holes.shape[-1], boards.starts.shape[1]
+    prepare(size, agents)
+    certified = in_blocks(_certify_block, boards, CERTIFY_BLOCK)
+    labels = concatenate([part.labels for part in certified])
+    if makespan_plans:  # shortest paths are optimal for both objectives
+        labels = dataclasses.replace(labels, makespan_moves=labels.moves)
+    open_rows = np.flatnonzero(~np.concatenate([part.proven for part in certified]))
+    if not len(open_rows):
+        return labels
+    # Boards of like costs side by side, as each word is flooded as far as its furthest.
+    open_rows = open_rows[np.argsort(labels.sum_of_costs[open_rows], kind="stable")]
+    left = rows_of(boards, open_rows)
+    if agents == 2:
+        return with_rows(labels, open_rows, solve_by_flood(left, makespan_plans))
+    distance = np.concatenate(in_blocks(_distances, left, CERTIFY_BLOCK))
+    return with_rows(labels, open_rows, solve_teams(left, distance, makespan_plans, budget))
+
+
+def prepare(size: int, agents: int) -> None:
+    """Begins to compile what is needed last where that takes long; to be called early, as often as one likes.
+
+    Raises InputError as `solve`.
+    """
+    check_memory(size, agents)
+    if agents > 2:
+        prepared(size, agents)
+
+
+def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:
+    """The same labels for any two-agent boards, all from floods."""
+
+    def of_block(block: Board) -> Labels:
+        tables = in_phase("floods of sums of costs", flood, ~block.holes, block.goals, block.starts)
+        return read_labels(tables, block, makespan_plans)
+
+    return concatenate(in_blocks(of_block, boards, OPEN_BLOCK))
+
+
+def _certify_block(boards: Board) -> Certified:
+    distance = _distances(boards)
+    horizon = _horizon(int(_furthest(distance)))
+    return in_phase("certificates", certify, horizon, boards, distance)
+
+
+def _distances(boards: Board) -> jax.Array:
+    return in_phase("distances", distances, boards)
+
+
+@jax.jit
+def _furthest(distance: jax.Array) -> jax.Array:
+    return jnp.max(jnp.where(distance < FAR, distance, 0))
+
+
+def _horizon(steps: int) -> int:
+    """A plan length of at least `steps`; few are ever used, each compiled once."""
+    return 1 << max(4, (steps - 1).bit_length())
+
+
+@jax.jit
+def flood(free: jax.Array, goals: jax.Array, starts: jax.Array | None = None) -> CostTable:
+    """The cost tables of B maps, free bool [B, n, n], goals int32 [B, 2, 2].
+
+    Each word of 32 ends on its own: at the fixed point or, given starts like goals, as soon as they are reached.
+    """
+    size = free.shape[-1]
+    chex.assert_shape(goals, (free.shape[0], 2, 2))
+    ends = [_cells_by_word(size, cells) for cells in (goals, starts) if cells is not None]
+    return cost_floods(size, _packed(free), *ends)
+
+
+def read_labels(tables: CostTable, boards: Board, makespan_plans: bool = False) -> Labels:
+    """The labels and plans of B boards from the cost tables of their maps and goals."""
+    size = boards.holes.shape[-1]
+    labels, arrival, certain, longest = in_phase("floods of makespans", _optima, tables, boards)
+    if not bool(certain):
+        raise RuntimeError(f"a {size}x{size} board costs more than {tables.cost.shape[1]} bits hold: raise cost_bits")
+    horizon = _horizon(int(longest))  # no plan is longer than its cost
+    labels = dataclasses.replace(labels, moves=in_phase("plans", optimal_plans, horizon, tables, boards.starts))
+    if not makespan_plans:
+        return labels
+    moves = in_phase("plans", shortest_plans, horizon, arrival, ~boards.holes, boards.starts, labels.makespan)
+    return dataclasses.replace(labels, makespan_moves=moves)
+
+
+@jax.jit
+def _optima(tables: CostTable, boards: Board) -> tuple[Labels, jax.Array, jax.Array, jax.Array]:
+    """The labels of B boards, yet without plans; the makespans of all joint states in binary uint32 [W, bits, N, N];
+    whether no flood ended too early, bool []; and the largest sum of costs.
+    """
+    size = boards.holes.shape[-1]
+    starts = cell_index(size, boards.starts)
+    cost, wait = each_board(joint_cost, tables, starts)
+    certain = jnp.all((cost >= 0) | jnp.repeat(tables.complete, BOARDS_PER_WORD))
+    # A board without a plan is to end at once: its goals are reached in layer 0.
+    sought = jnp.where((cost >= 0)[:, None, None], boards.starts, boards.goals)
+    free, goals, sought = _packed(~boards.holes), tables.goals, _cells_by_word(size, sought)
+    arrival, _ = makespan_floods(size, free, goals, sought)
+    makespan = each_board(state_number, arrival, starts)
+    labels = Labels(
+        status=jnp.where(cost >= 0, Status.SOLVABLE, Status.UNSOLVABLE),
+        certificate=jnp.full_like(cost, Certificate.FLOOD),
+        makespan=jnp.where(cost >= 0, makespan, -1),
+        sum_of_costs=cost,
+        wait_required=wait,
+        moves=jnp.zeros((*boards.starts.shape[:2], 0), jnp.int8),
+    )
+    return labels, arrival, certain, jnp.max(cost)
+
+
+def _packed(free: jax.Array) -> jax.Array:
+    """bool [B, n, n] to bitboards uint32 [W, N]."""
+    return jax.vmap(pack_cells)(by_word(free))
+
+
+def _cells_by_word(size: int, cells: jax.Array) -> jax.Array:
+    """Cells of two agents, int32 [B, 2, 2], as padded indices int32 [W, 2, 32]."""
+    return jnp.swapaxes(by_word(cell_index(size, cells)), 1, 2)

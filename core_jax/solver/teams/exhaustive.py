@@ -1,0 +1,154 @@
+"""The optima of one board from all joint states, where agents have little room and so make long detours.
+
+Costs flood backward from the goals, layer by layer; joint moves are legal backward as they are forward. For the sum of
+costs there is a table for each set of agents that are not parked for good yet, with the goals of the others blocked.
+numpy, on the host: few boards come here, and each has shapes of its own.
+"""
+
+import itertools
+import math
+from collections import defaultdict
+
+import numpy as np
+
+from core_jax.lake import trimmed
+from core_jax.solver.teams.reachability import component
+from core_jax.types import PAD, WAIT
+
+AT_ONCE = 1 << 11  # joint states whose moves are made at once
+Members = tuple[int, ...]
+
+
+class Flood:
+    """The joint states of the agents of one board.
+
+    steps: int [N, 5] as from `steps_of`. starts, goals: int [K], cells. A joint state of some agents has a number: the
+    ranks of their cells, each among those that the agent can reach, as digits.
+    """
+
+    def __init__(self, steps: np.ndarray, starts: np.ndarray, goals: np.ndarray) -> None:
+        self._steps, self._starts, self._goals = steps, starts, goals
+        self._everyone: Members = tuple(range(len(starts)))
+        self._homes = [component(steps, start) for start in starts]
+        self._ranks = [np.zeros(len(steps), int) for _ in starts]
+        for rank, home in zip(self._ranks, self._homes, strict=True):
+            rank[home] = np.arange(len(home))
+
+    @property
+    def joint_moves(self) -> int:
+        """How many there are from all joint states, those that meet included."""
+        return math.prod(int((self._steps[home] >= 0).sum()) for home in self._homes)
+
+    def makespan(self) -> tuple[np.ndarray, int, bool]:
+        """A plan int8 [K, T] that reaches the optimum, the optimum, and False; there must be a plan."""
+        home = self._number(self._everyone, self._goals[None])
+        table = self._flooded(self._everyone, {0: [home]}, price=1, waits=True)
+        return *self._plan({self._everyone: table}, price=1, waits=True), False
+
+    def sum_of_costs(self) -> tuple[np.ndarray, int, bool]:
+        """A plan int8 [K, T] that reaches the optimum, the optimum, and whether each such plan waits; as `makespan`."""
+        plan, cost = self._plan(self._tables(waits=True), waits=True)
+        without, moving = self._plan(self._tables(waits=False, most=cost), waits=False)
+        return (without, cost, False) if moving == cost else (plan, cost, True)
+
+    def _tables(self, waits: bool, most: int | None = None) -> dict[Members, np.ndarray]:
+        """What each set of agents that are not parked yet costs from each of its joint states: int32 [*], else -1.
+
+        Costs above `most` are not looked for.
+        """
+        tables: dict[Members, np.ndarray] = {(): np.zeros(1, np.int32)}
+        for count in range(1, len(self._everyone) + 1):
+            for members in itertools.combinations(self._everyone, count):
+                tables[members] = self._flooded(members, self._seeds(tables, members), count, waits, most)
+        return tables
+
+    def _seeds(self, tables: dict[Members, np.ndarray], members: Members) -> dict[int, list[np.ndarray]]:
+        """By their cost, the joint states in which a member is parked for good on its goal."""
+        seeds = defaultdict(list)
+        for place, agent in enumerate(members):
+            rest = tables[members[:place] + members[place + 1 :]]
+            lower = math.prod(len(self._homes[other]) for other in members[place + 1 :])
+            high, low = np.divmod(np.flatnonzero(rest >= 0), lower)
+            states = (high * len(self._homes[agent]) + self._ranks[agent][self._goals[agent]]) * lower + low
+            costs = rest[rest >= 0]
+            for cost in np.unique(costs).tolist():
+                seeds[cost].append(states[costs == cost])
+        return seeds
+
+    def _flooded(
+        self, members: Members, seeds: dict[int, list[np.ndarray]], price: int, waits: bool, most: int | None = None
+    ) -> np.ndarray:
+        """The cost of each joint state of the members, where a joint move costs `price`: int32 [*], -1 where none is.
+
+        Of everyone no more is looked at than what costs no more than the starts.
+        """
+        costs = np.full(math.prod(self._shape(members)), -1, np.int32)
+        until = self._starts[None] if members == self._everyone else np.zeros((0, len(members)), int)
+        while seeds and not (costs[self._number(members, until)] >= 0).any():
+            cost = min(seeds)
+            if most is not None and cost > most:
+                break
+            fresh = np.unique(np.concatenate(seeds.pop(cost)))
+            fresh = fresh[costs[fresh] < 0]
+            costs[fresh] = cost
+            for some in np.split(fresh, range(AT_ONCE, len(fresh), AT_ONCE)):
+                before = self._number(members, self._moved(members, self._cells(members, some), waits))
+                if len(new := np.unique(before[costs[before] < 0])):
+                    seeds.setdefault(cost + price, []).append(new)
+        return costs
+
+    def _moved(self, members: Members, cells: np.ndarray, waits: bool) -> np.ndarray:
+        """Where all legal joint moves lead from joint states int [B, M]: int [*, M]."""
+        parked = [goal for agent, goal in enumerate(self._goals) if agent not in members]
+        steps = np.where(np.isin(self._steps, parked), -1, self._steps)[:, : len(self._steps[0]) if waits else WAIT]
+        after = np.zeros((len(cells), 0), cells.dtype)
+        for agent in range(len(members)):
+            targets = steps[cells[:, agent]]
+            rows, options = np.nonzero(targets >= 0)
+            cells, after, target = cells[rows], after[rows], targets[rows, options]
+            meets = target[:, None] == after
+            swaps = (target[:, None] == cells[:, :agent]) & (after == cells[:, agent, None])
+            legal = ~(meets | swaps).any(axis=1)
+            cells, after = cells[legal], np.column_stack([after[legal], target[legal]])
+        return after
+
+    def _plan(self, tables: dict[Members, np.ndarray], waits: bool, price: int | None = None) -> tuple[np.ndarray, int]:
+        """A plan from the starts, and what it costs: -1 if there is none. A joint move has a price, or one a member."""
+        members, cells, moves = self._everyone, self._starts, []
+        cost = left = self._look_up(tables, members, cells)
+        while left > 0:
+            for agent in members:
+                rest = tuple(other for other in members if other != agent)
+                at_home = cells[agent] == self._goals[agent]
+                if at_home and rest in tables and self._look_up(tables, rest, cells) == left:
+                    members = rest
+                    break
+            else:
+                left -= price or len(members)
+                after = self._moved(members, cells[None, list(members)], waits)
+                best = after[tables[members][self._number(members, after)] == left][0]
+                moves.append(np.full(len(cells), PAD, np.int8))
+                for agent, target in zip(members, best, strict=True):
+                    moves[-1][agent] = np.flatnonzero(self._steps[cells[agent]] == target)[0]
+                cells = cells.copy()
+                cells[list(members)] = best
+        plan = np.stack(moves, axis=1) if moves else np.zeros((len(cells), 0), np.int8)
+        return trimmed(plan), cost
+
+    def _look_up(self, tables: dict[Members, np.ndarray], members: Members, cells: np.ndarray) -> int:
+        return int(tables[members][self._number(members, cells[None, list(members)])][0])
+
+    def _shape(self, members: Members) -> tuple[int, ...]:
+        return tuple(len(self._homes[agent]) for agent in members)
+
+    def _number(self, members: Members, cells: np.ndarray) -> np.ndarray:
+        """The numbers of joint states int [B, M]: int [B]."""
+        number = np.zeros(len(cells), int)
+        for place, agent in enumerate(members):
+            number = number * len(self._homes[agent]) + self._ranks[agent][cells[:, place]]
+        return number
+
+    def _cells(self, members: Members, numbers: np.ndarray) -> np.ndarray:
+        """The other way around."""
+        ranks = np.unravel_index(numbers, self._shape(members))
+        return np.stack([self._homes[agent][rank] for agent, rank in zip(members, ranks, strict=True)], axis=1)

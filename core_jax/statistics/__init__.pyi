@@ -1,0 +1,3 @@
+from .board_features import COLUMNS as COLUMNS
+from .board_features import features as features
+from .board_features import table as table

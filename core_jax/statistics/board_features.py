@@ -1,0 +1,144 @@
+"""What a batch of boards is like: a column a statistic, a row a board.
+
+The columns are those by which the literature predicts how hard a board is for a solver: the gap between the optima and
+the bounds of single agents, conflicts of single paths and multi-valued decision diagrams (Sharon et al., 2013; Boyarski
+et al., 2015), density, distances and the map's narrow places (Kaduri, Boyarski and Stern, 2020; Ren et al., 2021; Ewing
+et al., 2022).
+"""
+
+from collections.abc import Collection
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow as pa
+
+from core_jax.lake import by_word, cell_count, cell_index, one_hot, pack_cells
+from core_jax.solver.teams import rows_of
+from core_jax.statistics.map_features import components, terrain
+from core_jax.statistics.path_features import ways
+from core_jax.support import in_blocks
+from core_jax.types import CERTIFICATE_NAMES, PAD, STATUS_NAMES, WAIT, Board, Labels
+
+BLOCK = 1024  # boards measured at once
+NONE = -1  # of a number that a board does not have
+
+# Every column: its type, and what it tells. A number that does not exist is null in a table.
+COLUMNS: dict[str, tuple[pa.DataType, str]] = {
+    "status": (pa.string(), "solvable, unsolvable or undecided"),
+    "certificate": (pa.string(), "why the labels are certain: bound, flood or search; none where undecided"),
+    "makespan": (pa.int16(), "the optimal makespan; only where solvable"),
+    "sum_of_costs": (pa.int16(), "the optimal sum of costs; only where solvable"),
+    "wait_required": (pa.bool_(), "whether every plan of optimal sum of costs waits; only where solvable"),
+    "plan_length": (pa.int16(), "steps of the plan of optimal sum of costs that is stored with boards"),
+    "plan_waits": (pa.int16(), "waits in that plan before final arrivals"),
+    "makespan_bound": (pa.int16(), "the largest distance of an agent to its goal; only where each has a way"),
+    "cost_bound": (pa.int16(), "the sum of these distances"),
+    "makespan_gap": (pa.int16(), "makespan - makespan_bound"),
+    "cost_gap": (pa.int16(), "sum_of_costs - cost_bound: 0 where shortest paths exist that do not conflict"),
+    "manhattan": (pa.int16(), "the sum of the distances if there were no holes"),
+    "vertex_conflicts": (
+        pa.int16(),
+        "pairs of agents and times in one cell, on first shortest paths (U before D L R)",
+    ),
+    "target_conflicts": (pa.int16(), "those of them on the goal of one of the two"),
+    "swap_conflicts": (pa.int16(), "pairs of agents and times that exchange cells on these paths"),
+    "cardinal_conflicts": (pa.int16(), "vertex conflicts that are on all shortest paths of both agents"),
+    "path_overlap": (pa.int16(), "cells on the first shortest paths of two or more agents"),
+    "mdd_nodes": (pa.int16(), "cells on any shortest path, summed over the agents: the nodes of their MDDs"),
+    "mdd_overlap": (pa.int16(), "cells where two agents can be at one time on shortest paths"),
+    "free_cells": (pa.int16(), "cells that are no hole"),
+    "density": (pa.float32(), "agents / free cells"),
+    "components": (pa.int16(), "connected components of the free cells"),
+    "largest_component": (pa.int16(), "cells of the largest of them"),
+    "branching": (pa.float32(), "mean number of free neighbours of a free cell"),
+    "dead_ends": (pa.int16(), "free cells of one free neighbour"),
+    "corridors": (pa.int16(), "free cells of at most two free neighbours"),
+    "bottlenecks": (pa.int16(), "free cells that cut their neighbours from each other within the eight cells around"),
+}
+SCHEMA = pa.schema([pa.field(name, kind, metadata={"about": about}) for name, (kind, about) in COLUMNS.items()])
+
+# What is counted on the device.
+MEASURED = (
+    *("makespan_bound", "cost_bound", "vertex_conflicts", "target_conflicts", "swap_conflicts", "cardinal_conflicts"),
+    *("path_overlap", "mdd_nodes", "mdd_overlap", "free_cells", "links", "components", "largest_component"),
+    *("dead_ends", "corridors", "bottlenecks"),
+)
+
+
+def features(boards: Board, labels: Labels, columns: Collection[str] = tuple(COLUMNS)) -> dict[str, np.ndarray]:
+    """The statistics of B boards of one size and number of agents: for each of `columns`, of COLUMNS, an array [B].
+
+    Whole numbers, and wait_required, 0 or 1, are -1 where COLUMNS says that there is none.
+    """
+    found = _of_labels(labels)
+    if not found.keys() >= set(columns):
+        found |= _of_boards(boards, found)
+    return {name: found[name] for name in columns}
+
+
+def _of_boards(boards: Board, labels: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What is measured on the boards, and what is told by that and by what the labels tell."""
+    # Boards of like distances side by side, as each block walks as far as its furthest.
+    order = np.argsort(labels["makespan"], kind="stable")
+    numbers = np.concatenate(in_blocks(_measured, rows_of(boards, order), BLOCK))[np.argsort(order)]
+    measured = dict(zip(MEASURED, np.ascontiguousarray(numbers.T), strict=True))
+    links = measured.pop("links")
+    agents, free = boards.starts.shape[1], np.maximum(measured["free_cells"], 1)
+    return measured | {
+        "makespan_gap": _gap(labels["makespan"], measured["makespan_bound"]),
+        "cost_gap": _gap(labels["sum_of_costs"], measured["cost_bound"]),
+        "manhattan": np.abs(np.asarray(boards.starts) - np.asarray(boards.goals)).sum(axis=(1, 2)),
+        "density": (agents / free).astype(np.float32),
+        "branching": (2 * links / free).astype(np.float32),
+    }
+
+
+def table(statistics: dict[str, np.ndarray]) -> pa.Table:
+    """Statistics as of `features`, or some of them, as a table: what a board does not have is null."""
+    columns = [_column(values, SCHEMA.field(name).type) for name, values in statistics.items()]
+    return pa.table(columns, schema=pa.schema([SCHEMA.field(name) for name in statistics]))
+
+
+@jax.jit
+def _measured(boards: Board) -> jax.Array:
+    """MEASURED of B boards, B a multiple of 32: int16 [B, M]."""
+    size = boards.holes.shape[-1]
+    free = jnp.moveaxis(jax.vmap(pack_cells)(by_word(~boards.holes)), 0, -1)
+    starts, goals = _cells(size, boards.starts), _cells(size, boards.goals)
+    found = terrain(size, free) | components(~boards.holes) | ways(size, free, starts, goals)
+    return jnp.stack([found[name] for name in MEASURED], axis=1).astype(jnp.int16)
+
+
+def _cells(size: int, cells: jax.Array) -> jax.Array:
+    """int32 [B, K, 2] to sets of one cell each, [K, N, W]."""
+    index = jnp.moveaxis(by_word(cell_index(size, cells)), 2, 0)  # [K, W, 32]
+    return jnp.moveaxis(jax.vmap(jax.vmap(one_hot, (0, None)), (0, None))(index, cell_count(size)), 1, 2)
+
+
+def _of_labels(labels: Labels) -> dict[str, np.ndarray]:
+    moves, solvable = np.asarray(labels.moves), np.asarray(labels.solvable)
+
+    def known(values: np.ndarray) -> np.ndarray:
+        return np.where(solvable, values, NONE)
+
+    return {
+        # As objects: strings of fixed width take Arrow five times as long.
+        "status": np.array(STATUS_NAMES, object)[np.asarray(labels.status)],
+        "certificate": np.array(CERTIFICATE_NAMES, object)[np.asarray(labels.certificate)],
+        "makespan": np.asarray(labels.makespan),
+        "sum_of_costs": np.asarray(labels.sum_of_costs),
+        "wait_required": known(np.asarray(labels.wait_required)),
+        "plan_length": known((moves != PAD).any(axis=1).sum(axis=1, dtype=np.int16)),
+        "plan_waits": known((moves == WAIT).sum(axis=(1, 2), dtype=np.int16)),
+    }
+
+
+def _gap(optimum: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    return np.where(optimum == NONE, NONE, optimum - bound)
+
+
+def _column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_string(kind) or pa.types.is_floating(kind):
+        return pa.array(values, kind)
+    return pa.array(values.astype(kind.to_pandas_dtype()), kind, mask=values == NONE)

@@ -1,0 +1,123 @@
+"""The shortest ways of agents, each as if alone, and what they would meet on them; 32 boards to a word.
+
+Sets of cells are uint32 [N, W], or of each agent [K, N, W]: the words come last.
+"""
+
+import functools
+import itertools
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+
+from core_jax.lake import any_cell, at_least, by_board, count_sets, offsets, read_spaced, shift, spaced
+from core_jax.solver.teams import pairs_of
+from core_jax.solver.two_agents import single_floods
+from core_jax.types import OPPOSITE
+
+
+@flax.struct.dataclass
+class Walk:
+    """All agents on their shortest ways; who is home stays.
+
+    now: uint32 [2, K, N', W], `spaced` cells: where each agent is on its first shortest path, and all where it can be
+    at that time on any. walked: [2, K, N, W], the same over time. only: [K, N, W], the cells of first paths that are
+    all where the agent can be at their time. By pairs of agents, [P, N, W]: met, where their first paths meet;
+    swapped, what the first leaves as it swaps with the second on these paths; near, where both can be at one time.
+    """
+
+    now: jax.Array
+    walked: jax.Array
+    only: jax.Array
+    met: jax.Array
+    swapped: jax.Array
+    near: jax.Array
+
+
+def ways(size: int, free: jax.Array, starts: jax.Array, goals: jax.Array) -> dict[str, jax.Array]:
+    """What the agents meet on their shortest ways, int32 [32 W]; -1 on boards on which an agent has no way.
+
+    Args: free uint32 [N, W]; starts and goals uint32 [K, N, W], one cell each, no two goals the same.
+
+    makespan_bound, cost_bound: maximum and sum of the distances. An agent's first shortest path takes of the moves that
+    bring it nearer the first of U, D, L, R. On these paths, for all pairs of agents and all steps: vertex_conflicts;
+    target_conflicts, those of them on the goal of one of the two; swap_conflicts. path_overlap: cells on two or more of
+    these paths. mdd_nodes: the sizes of the multi-valued decision diagrams (Sharon et al., 2013), all that an agent
+    can reach at each time on a shortest path, added up. mdd_overlap: cells where two agents can be at one time.
+    cardinal_conflicts: times and pairs of agents that have one and the same cell to be in, so that no choice of
+    shortest paths avoids it (Boyarski et al., 2015).
+    """
+    nearer, reached = _nearer(size, free, goals)
+    connected = functools.reduce(jnp.bitwise_and, any_cell(starts & reached))
+    walk = _walk(size, nearer, starts & connected, goals & free)
+    paths, spread = walk.walked
+    (goal, other_goal), (only, other_only) = _of_pairs(goals), _of_pairs(walk.only)
+    sets = {
+        "vertex_conflicts": walk.met,
+        "target_conflicts": walk.met & (goal | other_goal),
+        "cardinal_conflicts": walk.met & only & other_only,
+        "swap_conflicts": walk.swapped,
+        "path_overlap": at_least(paths, 2)[1][None],
+        "mdd_nodes": spread,
+        "mdd_overlap": functools.reduce(jnp.bitwise_or, walk.near, jnp.zeros_like(free))[None],
+    }
+    counts = count_sets({"paths": paths} | sets)
+    distance = counts.pop("paths") - 1
+    found = {name: jnp.sum(count, axis=0) for name, count in counts.items()}
+    found |= {"makespan_bound": jnp.max(distance, axis=0), "cost_bound": jnp.sum(distance, axis=0)}
+    return {name: jnp.where(by_board(connected) == 1, count, -1) for name, count in found.items()}
+
+
+def _nearer(size: int, free: jax.Array, goals: jax.Array) -> tuple[list[jax.Array], jax.Array]:
+    """For each move the cells [K, N, W] from which it leads nearer to the goal, and the cells that have a way."""
+    agents, cells, words = goals.shape
+    by_agent = jnp.moveaxis(goals, 2, 1).reshape(-1, cells)
+    # Neighbours differ in distance by one: its last two digits tell which of them is nearer.
+    digits, reached = single_floods(size, jnp.tile(free.T, (agents, 1)), by_agent, 2)
+    odd, twos, reached = (jnp.moveaxis(field.reshape(agents, words, cells), 1, 2) for field in (*digits, reached))
+    sought = twos ^ ~odd  # the second digit of a distance less one
+    return [reached & shift(reached, by, 1) & ~(shift(twos, by, 1) ^ sought) for by in offsets(size)[:4]], reached
+
+
+def _walk(size: int, nearer: list[jax.Array], starts: jax.Array, goals: jax.Array) -> Walk:
+    """All agents from their starts until the last is home.
+
+    On shortest paths two agents meet at most once in a cell, as each comes there once and goals are distinct: so sets
+    of cells are enough to count by.
+    """
+    taken = itertools.accumulate(nearer[:3], jnp.bitwise_or, initial=jnp.zeros_like(nearer[0]))
+    first = [move & ~before for move, before in zip(nearer, taken, strict=True)]
+    # By the cell that a move leads into.
+    enter = [shift(jnp.stack(moves), -by, 2) for *moves, by in zip(first, nearer, offsets(size), strict=False)]
+    firsts = [_of_pairs(move) for move in first]
+    swaps = [firsts[d][0] & shift(firsts[OPPOSITE[d]][1], by, 1) for d, by in enumerate(offsets(size)[:4])]
+
+    def step(walk: Walk) -> Walk:
+        # What is noted is of the state that is carried: so nothing of the next is computed twice.
+        at, spread = now = read_spaced(size, walk.now)
+        one, other = _of_pairs(at)
+        _, others = _of_pairs(walk.now[0])
+        beside = [read_spaced(size, others, by) & swap for by, swap in zip(offsets(size), swaps, strict=False)]
+        steps = [read_spaced(size, walk.now, -by) & move for by, move in zip(offsets(size), enter, strict=False)]
+        soon = functools.reduce(jnp.bitwise_or, steps, now & goals)
+        return Walk(
+            now=jax.lax.dynamic_update_slice(walk.now, soon, (0, 0, size + 1, 0)),
+            walked=walk.walked | now,
+            only=walk.only | (at & ~any_cell(spread & ~at)[:, None]),
+            met=walk.met | (one & other),
+            swapped=walk.swapped | (one & functools.reduce(jnp.bitwise_or, beside)),
+            near=walk.near | jnp.bitwise_and(*_of_pairs(spread)),
+        )
+
+    here, homes = jnp.stack([starts, starts]), goals & any_cell(starts)[:, None]
+    none = jnp.zeros_like(_of_pairs(starts)[0])
+    begin = Walk(now=spaced(size, here), walked=here, only=starts, met=none, swapped=none, near=none)
+    return jax.lax.while_loop(lambda walk: jnp.any(homes & ~walk.walked[0] != 0), step, begin)
+
+
+def _of_pairs(sets: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """What is of each agent, [K, ...], as that of the first and of the second of all pairs, [P, ...] each."""
+    first, second = ([sets[agent] for agent in agents] for agents in pairs_of(len(sets)).T)
+    if not first:
+        return sets[:0], sets[:0]
+    return jnp.stack(first), jnp.stack(second)

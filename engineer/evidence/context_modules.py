@@ -1,0 +1,63 @@
+"""The context modules: which parts of the evidence an engineer is shown, and the named presets."""
+
+import msgspec
+
+from core_jax.errors import InputError
+from core_jax.support import Count
+
+
+class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which parts of the evidence are shown; the default is the paper's V6 (arXiv 2606.17682).
+
+    failures: outcomes per map size and wait stratum, of this round and of those in the history. guideline: what good
+    redesigns do. history: earlier rounds. default_in_history: round 0, the default config, is one of them.
+    self_summary: what the engineer told itself in the round before. bookkeeping: the round's index, the number of
+    rounds and of boards. rl_details: settings and figures of the training, and its rollouts by cell. statistics: what
+    was really sampled. cases: a few boards with a failed plan. shuffled, a control: each size tells what another did.
+    """
+
+    failures: bool = True
+    guideline: bool = True
+    history: bool = True
+    default_in_history: bool = False
+    self_summary: bool = False
+    bookkeeping: bool = True
+    rl_details: bool = False
+    statistics: bool = False
+    cases: bool = False
+    shuffled: bool = False
+
+
+_V4 = Modules(bookkeeping=False)
+PRESETS = {
+    "v1": Modules(guideline=False, history=False, bookkeeping=False),
+    "v2": Modules(history=False, bookkeeping=False),
+    "v3": Modules(default_in_history=True, bookkeeping=False),
+    "v4": _V4,
+    "v5": msgspec.structs.replace(_V4, self_summary=True),
+    "v6": Modules(),
+    "rl_details": msgspec.structs.replace(_V4, rl_details=True),
+    "shuffled": Modules(shuffled=True),
+    "none": Modules(failures=False, guideline=False, history=False, bookkeeping=False),
+}
+PAPER_PRESETS = ("v1", "v2", "v3", "v4", "v5", "v6", "rl_details")
+
+
+class EvidenceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an engineer is shown: a preset, single modules switched otherwise, and the most tokens it may take."""
+
+    preset: str = "v6"
+    modules: dict[str, bool] = {}
+    budget: Count = 6000
+
+    def __post_init__(self) -> None:
+        self.chosen()
+
+    def chosen(self) -> Modules:
+        """The modules. Raises InputError on an unknown preset or module, naming the choices."""
+        if self.preset not in PRESETS:
+            raise InputError(f"preset is {self.preset!r:.60}; choose from {', '.join(PRESETS)}")
+        names = Modules.__struct_fields__
+        if unknown := [name for name in self.modules if name not in names]:
+            raise InputError(f"modules: {unknown[0]!r:.60} is unknown; choose from {', '.join(names)}")
+        return msgspec.structs.replace(PRESETS[self.preset], **self.modules)

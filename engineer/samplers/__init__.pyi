@@ -1,0 +1,3 @@
+from .base import Sampler as Sampler
+from .registry import SamplerSettings as SamplerSettings
+from .registry import make_sampler as make_sampler

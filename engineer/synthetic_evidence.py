@@ -1,0 +1,133 @@
+"""Evidence made up by chance and answered by rule, to teach a tiny model the form of prompt and answer."""
+
+from collections.abc import Sequence
+
+import jax
+import msgspec
+import numpy as np
+
+from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
+from core_jax.errors import InputError
+from core_jax.results import GroupStatistics, Outcomes
+from core_jax.types import FAILURE_NAMES
+from engineer.evidence import (
+    PRESETS,
+    STEPS,
+    Case,
+    CellGroups,
+    Evidence,
+    Round,
+    SizeStatistics,
+    delta_tokens,
+    evidence_tokens,
+    shown,
+)
+from engineer.teachers import RulesTeacher
+
+BOARDS = 50
+CASES = 3
+SELDOM = 0.1  # the share of examples with a refused answer, and with each module that no preset has
+
+
+def synthetic_examples(
+    count: int, config: EnvConfig, rounds: int, rng: np.random.Generator
+) -> list[tuple[list[str], list[str]]]:
+    """`count` pairs (prompt tokens, answer tokens) over the sizes of `config`, at a random round of `rounds`.
+
+    Each round's config is drawn from the step grid and its outcomes at random; which modules show it is drawn from the
+    presets and more, so one warm-up serves them all, and sometimes an earlier answer was refused. The answer is the
+    threshold rule's, applied to what is shown. The generator `rng` is consumed. Raises InputError where `rounds` is
+    less than 1.
+    """
+    if rounds < 1:
+        raise InputError(f"rounds is {rounds}; choose at least 1")
+    return [_example(config, rounds, rng) for _ in range(count)]
+
+
+def _example(config: EnvConfig, rounds: int, rng: np.random.Generator) -> tuple[list[str], list[str]]:
+    *past, now = [_round(config, rng) for _ in range(rng.integers(1, rounds + 1))]
+    evidence = Evidence(
+        config=now.config,
+        outcomes=now.outcomes,
+        history=past,
+        round=len(past),
+        rounds=rounds,
+        summary=_summary(past[-1]) if past else "",
+        groups=[
+            _groups(size, cell, forced, rng) for size, cell in now.config.sizes.items() for forced in (False, True)
+        ],
+        statistics={size: _sampled(cell, rng) for size, cell in now.config.sizes.items()},
+        cases=[_case(int(size), rng) for size in rng.choice(list(now.config.sizes), CASES)],
+        refusals=["refused"] * int(rng.integers(1, 3)) if _seldom(rng) else [],
+    )
+    # Shuffled evidence looks like any other.
+    preset = rng.choice([name for name, modules in PRESETS.items() if not modules.shuffled])
+    modules = msgspec.structs.replace(PRESETS[preset], statistics=_seldom(rng), cases=_seldom(rng))
+    view = shown(evidence, modules, jax.random.key(0))
+    return evidence_tokens(view), delta_tokens(RulesTeacher().delta(view, now.config))
+
+
+def _seldom(rng: np.random.Generator) -> bool:
+    return bool(rng.random() < SELDOM)
+
+
+def _sampled(cell: SizeConfig, rng: np.random.Generator) -> SizeStatistics:
+    makespan = float(rng.uniform(1, 12))
+    return SizeStatistics(BOARDS, cell.hole_ratio, cell.wait_ratio, makespan, 2 * makespan, float(rng.random()))
+
+
+def _case(size: int, rng: np.random.Generator) -> Case:
+    failure = str(rng.choice(FAILURE_NAMES[1:]))
+    return Case(size, [], [], [], [], failure, 0, int(rng.integers(0, 12)))
+
+
+def _summary(past: Round) -> str:
+    """What a round told itself: its answer, in words."""
+    evidence = Evidence(config=past.config, outcomes=past.outcomes, round=None, rounds=None)
+    return " ".join(delta_tokens(RulesTeacher().delta(evidence, past.config)))
+
+
+def _groups(size: int, cell: SizeConfig, forced: bool, rng: np.random.Generator) -> CellGroups:
+    valid, informative = (int(rng.integers(0, BOARDS + 1)) for _ in range(2))
+    seen = GroupStatistics(BOARDS, informative, informative, BOARDS, valid, float(rng.random()), 0.0, 0.0)
+    return CellGroups(size, cell.hole_ratio, forced, seen)
+
+
+def _round(config: EnvConfig, rng: np.random.Generator) -> Round:
+    sizes = sorted(config.sizes)
+    drawn = dict(zip(sizes, _cells(len(sizes), rng), strict=True))
+    return Round(config.replace(drawn), {size: _outcomes(rng) for size in sizes}, undone=_seldom(rng))
+
+
+def _cells(count: int, rng: np.random.Generator) -> Sequence[SizeConfig]:
+    data = _shares(count, rng)
+    hole = _multiples(STEPS["hole_ratio"], MAX_HOLE_RATIO, count, rng)
+    wait = _multiples(STEPS["wait_ratio"], 1.0, count, rng)
+    return [SizeConfig(*ratios) for ratios in zip(data, hole, wait, strict=True)]
+
+
+def _shares(count: int, rng: np.random.Generator) -> list[float]:
+    """At least one step of data each, the rest of the whole at random."""
+    step = STEPS["data_ratio"]
+    spare = round(1 / step) - count
+    return [float(share) for share in (1 + rng.multinomial(spare, [1 / count] * count)) * step]
+
+
+def _multiples(step: float, top: float, count: int, rng: np.random.Generator) -> list[float]:
+    return [float(multiple) * step for multiple in rng.integers(0, round(top / step) + 1, count)]
+
+
+def _outcomes(rng: np.random.Generator) -> Outcomes:
+    valid = int(rng.integers(0, BOARDS + 1))
+    kinds = FAILURE_NAMES[1:]
+    failures = rng.multinomial(BOARDS - valid, rng.dirichlet([0.5] * len(kinds)))
+    wait_boards = int(rng.integers(0, BOARDS + 1))
+    return Outcomes(
+        boards=BOARDS,
+        valid=valid,
+        optimal_makespan=int(rng.integers(0, valid + 1)),
+        optimal_sum_of_costs=int(rng.integers(0, valid + 1)),
+        failures=dict(zip(kinds, failures.tolist(), strict=True)),
+        wait_boards=wait_boards,
+        wait_valid=int(rng.hypergeometric(valid, BOARDS - valid, wait_boards)),
+    )

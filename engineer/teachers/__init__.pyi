@@ -1,0 +1,10 @@
+from .llm import Ask as Ask
+from .llm import Message as Message
+from .llm import Reply as Reply
+from .llm import UnansweredError as UnansweredError
+from .registry import MODELS as MODELS
+from .registry import TEACHERS as TEACHERS
+from .registry import Tools as Tools
+from .registry import check_teacher as check_teacher
+from .registry import make_teacher as make_teacher
+from .rules import RulesTeacher as RulesTeacher

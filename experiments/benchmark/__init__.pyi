@@ -1,0 +1,2 @@
+from .builder import build as build
+from .tiers import TIERS as TIERS

@@ -1,0 +1,163 @@
+"""The benchmark: a fixed set of certified boards with their prompts, to evaluate language models on.
+
+    DIR/benchmark.jsonl  DIR/benchmark.parquet  DIR/manifest.json
+
+The rows of a cell are kept in DIR/cells/ until all are there, so that a build which was killed goes on cell by cell.
+"""
+
+import hashlib
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from core_jax.errors import InputError
+from core_jax.generator import content_hash, prng, versions
+from core_jax.rows import read_rows, row_writer, write_rows
+from core_jax.support import locked, read_config, write_atomically
+from experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, fingerprint, moved_from
+from experiments.benchmark.tiers import TIERS, Tier
+
+FORMAT = 1
+NAME = "benchmark"
+MANIFEST = "manifest.json"
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What decides every byte of the rows: another one needs another folder."""
+
+    format: int
+    tier: str
+    seed: int
+    config_hash: str
+    versions: dict[str, str]
+    prng: str
+
+    @classmethod
+    def of(cls, name: str, tier: Tier, seed: int) -> "Request":
+        """The request for a tier, on this machine's versions."""
+        return cls(FORMAT, name, seed, content_hash(tier), versions(), prng())
+
+
+class TeamCounts(msgspec.Struct, frozen=True):
+    """How many boards one number of agents has on one size, and on how many an optimal plan must wait."""
+
+    agents: int
+    size: int
+    boards: int
+    wait_required: int
+
+
+class File(msgspec.Struct, frozen=True):
+    """A file of the benchmark."""
+
+    sha256: str
+    bytes: int
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """manifest.json, written last: the benchmark is whole where it is there."""
+
+    request: Request
+    config: Tier
+    boards: int
+    counts: list[TeamCounts]
+    moved: list[Moved]
+    files: dict[str, File]
+
+
+def build(folder: Path, name: str, seed: int, on_progress: Callable[[int], object] = lambda boards: None) -> Manifest:
+    """Builds the benchmark of a tier in `folder`, or goes on building it.
+
+    `on_progress` is told of boards as they are there. Raises InputError where the folder holds another benchmark, a
+    file of it was altered, or a cell has no boards at all.
+    """
+    tier = TIERS[name]
+    request = Request.of(name, tier, seed)
+    with locked(folder):
+        if (folder / MANIFEST).exists():
+            manifest = read_config(folder / MANIFEST, Manifest)
+            _check_same(folder / MANIFEST, manifest.request, request)
+            _check_files(folder, manifest)
+            on_progress(manifest.boards)
+        else:
+            rows = [row for cell in _rows(folder / "cells", tier, request, on_progress) for row in cell]
+            manifest = _write_manifest(folder, tier, request, rows, _write(folder, rows))
+        shutil.rmtree(folder / "cells", ignore_errors=True)
+    return manifest
+
+
+def _rows(
+    parts: Path, tier: Tier, request: Request, on_progress: Callable[[int], object]
+) -> Iterator[list[BenchmarkRow]]:
+    """The rows of each cell, read where it is there, else drawn."""
+    if (parts / "request.json").exists():
+        _check_same(parts / "request.json", read_config(parts / "request.json", Request), request)
+    _write_json(parts / "request.json", request)
+    taken: set[str] = set()
+    for cell in tier.cells():
+        path = parts / f"{cell}.jsonl"
+        if not path.exists():
+            write_rows(path, draw_cell(cell, tier, request.seed, taken))
+        rows = _read(path)
+        taken.update(map(fingerprint, rows))
+        on_progress(len(rows))
+        yield rows
+
+
+def _write(folder: Path, rows: list[BenchmarkRow]) -> list[Path]:
+    paths = [folder / f"{NAME}{form}" for form in (".jsonl", ".parquet")]
+    for path in paths:
+        with row_writer(path, BENCHMARK_SCHEMA) as write:
+            write(rows)
+    return paths
+
+
+def _write_manifest(
+    folder: Path, tier: Tier, request: Request, rows: list[BenchmarkRow], files: list[Path]
+) -> Manifest:
+    teams = Counter((row.agents, row.size) for row in rows)
+    waits = Counter((row.agents, row.size) for row in rows if row.wait_required)
+    manifest = Manifest(
+        request=request,
+        config=tier,
+        boards=len(rows),
+        counts=[TeamCounts(*team, boards, waits[team]) for team, boards in teams.items()],
+        moved=list(dict.fromkeys(moved for row in rows if (moved := moved_from(row)))),
+        files={path.name: _file(path) for path in files},
+    )
+    _write_json(folder / MANIFEST, manifest)
+    return manifest
+
+
+def _check_same(path: Path, there: Request, here: Request) -> None:
+    for name in Request.__struct_fields__:
+        found, wanted = getattr(there, name), getattr(here, name)
+        if found != wanted:
+            raise InputError(f"{path}: {name} is {found!r} there and {wanted!r} now; choose another folder")
+
+
+def _check_files(folder: Path, manifest: Manifest) -> None:
+    for name, file in manifest.files.items():
+        if not (folder / name).exists() or _file(folder / name) != file:
+            remedy = f"remove {MANIFEST} to build it again"
+            raise InputError(f"{folder / name}: is not the file that {MANIFEST} lists; {remedy}")
+
+
+def _read(path: Path) -> list[BenchmarkRow]:
+    def stop(error: InputError) -> None:
+        raise error
+
+    return [row for chunk in read_rows(path, BenchmarkRow, stop) for row in chunk]
+
+
+def _file(path: Path) -> File:
+    data = path.read_bytes()
+    return File(hashlib.sha256(data).hexdigest(), len(data))
+
+
+def _write_json(path: Path, value: Any) -> None:
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")

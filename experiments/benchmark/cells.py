@@ -1,0 +1,152 @@
+"""The boards of one cell of the benchmark: as asked for or, where there are none such, the nearest that there are."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+
+import jax
+import msgspec
+import pyarrow as pa
+
+from core_jax.config import EnvConfig, holes_of
+from core_jax.errors import InputError, TooRareError
+from core_jax.generator import generate
+from core_jax.rows import SCHEMA, Row, boards_of, rows_of
+from experiments.benchmark.tiers import Cell, Tier
+from policy.codecs import encode_prompt
+
+DRAWS = 16  # of as many boards as are wanted, before a stratum counts as too small for so many different ones
+
+
+class BenchmarkRow(Row, frozen=True, kw_only=True):
+    """A row with its prompt, the names of the published rows, and where it belongs.
+
+    sample_id, num_agents: `id` and `agents` again. text: the prompt. hole_ratio (of `Row`), wait_ratio: those of the
+    cell. drawn_hole_ratio, drawn_wait_ratio: what its boards were drawn with, the nearest that can be had.
+    """
+
+    sample_id: str
+    num_agents: int
+    text: str
+    wait_ratio: float
+    drawn_hole_ratio: float
+    drawn_wait_ratio: float
+
+
+BENCHMARK_SCHEMA = pa.schema(
+    [
+        *SCHEMA,
+        ("sample_id", pa.string()),
+        ("num_agents", pa.int32()),
+        ("text", pa.string()),
+        ("wait_ratio", pa.float64()),
+        ("drawn_hole_ratio", pa.float64()),
+        ("drawn_wait_ratio", pa.float64()),
+    ]
+)
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """A cell's boards of one wait ratio that cannot be had as asked, and what they were drawn with."""
+
+    cell: str
+    wait_ratio: float
+    drawn_holes: int
+    drawn_hole_ratio: float
+    drawn_wait_ratio: float
+
+
+def draw_cell(cell: Cell, tier: Tier, seed: int, taken: set[str]) -> list[BenchmarkRow]:
+    """The rows of a cell, no two of one board and none of a board that is `taken`.
+
+    Raises InputError where not even an easier cell can be had.
+    """
+    rows: list[BenchmarkRow] = []
+    taken = set(taken)
+    for wait_ratio in tier.wait_ratios:
+        config, drawn = _nearest(cell, wait_ratio, tier.boards, seed, taken)
+        for row in drawn:
+            rows.append(_benchmark_row(row, f"{cell}_{len(rows):03d}", cell, wait_ratio, config))
+        taken.update(map(fingerprint, drawn))
+    return rows
+
+
+def moved_from(row: BenchmarkRow) -> Moved | None:
+    """What the row's cell was moved to; None where it was drawn as asked."""
+    holes = sum(line.count("H") for line in row.grid)
+    asked = holes_of(row.size, row.agents, row.hole_ratio or 0.0)
+    if (holes, row.drawn_wait_ratio) == (asked, row.wait_ratio):
+        return None
+    name = row.id.rpartition("_")[0]
+    return Moved(name, row.wait_ratio, holes, row.drawn_hole_ratio, row.drawn_wait_ratio)
+
+
+def _nearest(cell: Cell, wait_ratio: float, count: int, seed: int, taken: set[str]) -> tuple[EnvConfig, list[Row]]:
+    """Boards of a cell and what they were drawn with: as asked or, where that cannot be, the nearest that can.
+
+    The nearest has the fewest holes removed, and then the nearest share of forced waits: all or none of one kind.
+    """
+    refused = None
+    for config in _candidates(cell, wait_ratio):
+        try:
+            return config, _different(config, count, seed, f"{cell}_wr{wait_ratio:g}", taken)
+        except TooRareError as error:
+            refused = refused or error
+    raise InputError(f"benchmark cell {cell}, wait ratio {wait_ratio:g}: {refused}")
+
+
+def _candidates(cell: Cell, wait_ratio: float) -> Iterator[EnvConfig]:
+    wanted = holes_of(cell.size, cell.agents, cell.hole_ratio)
+    room = cell.size**2 - 2 * cell.agents
+    for holes in range(wanted, -1, -1):
+        hole_ratio = cell.hole_ratio if holes == wanted else holes / room
+        for share in sorted({wait_ratio, 0.0, 1.0}, key=lambda share: abs(share - wait_ratio)):
+            try:
+                yield EnvConfig.single(cell.size, cell.agents, hole_ratio, share)
+            except ValueError as error:
+                raise InputError(f"benchmark cell {cell}: {error}") from error
+
+
+def _different(config: EnvConfig, count: int, seed: int, stream: str, taken: set[str]) -> list[Row]:
+    """`count` boards of which no two are the same and none is taken, with the generator's share of forced waits.
+
+    Raises TooRareError where there are too few.
+    """
+    rows: dict[str, Row] = {}
+    missing: Counter[bool | None] = Counter()
+    for draw in range(DRAWS):
+        drawn = rows_of(generate(config, _seed(seed, stream, draw), count), config)
+        missing = missing if draw else Counter(row.wait_required for row in drawn)
+        for row in drawn:
+            board = fingerprint(row)
+            if missing[row.wait_required] and board not in rows and board not in taken:
+                rows[board] = row
+                missing[row.wait_required] -= 1
+        if len(rows) == count:
+            return list(rows.values())
+    raise TooRareError(f"only {len(rows)} different boards in {DRAWS * count}; ask for fewer boards")
+
+
+def _benchmark_row(row: Row, name: str, cell: Cell, wait_ratio: float, config: EnvConfig) -> BenchmarkRow:
+    board = jax.tree.map(lambda field: field[0], boards_of([row]))
+    drawn = config.sizes[cell.size]
+    fields = msgspec.structs.asdict(row) | {"id": name, "hole_ratio": cell.hole_ratio}
+    return BenchmarkRow(
+        **fields,
+        sample_id=name,
+        num_agents=cell.agents,
+        text=encode_prompt(board),
+        wait_ratio=wait_ratio,
+        drawn_hole_ratio=round(drawn.hole_ratio, 4),
+        drawn_wait_ratio=drawn.wait_ratio,
+    )
+
+
+def _seed(seed: int, stream: str, draw: int) -> int:
+    """A seed of its own for every stream and draw: like configs under one seed would share their boards."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {stream} {draw}".encode()).digest()[:4])
+
+
+def fingerprint(row: Row) -> str:
+    """What two rows of the same board share."""
+    return f"{row.grid} {row.starts} {row.goals}"

@@ -1,0 +1,2 @@
+from .style import INK as INK
+from .style import LOOK as LOOK

@@ -1,0 +1,173 @@
+"""Who answers an evaluation: a planner, a model behind an endpoint, or a model in this process."""
+
+import dataclasses
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import jax
+import msgspec
+
+from core_jax.generator import content_hash
+from core_jax.rows import Row, boards_of, plan_of
+from core_jax.support import Natural
+from experiments.evaluation.planners import PLANNERS
+from policy.inference import Endpoint, EndpointSettings, Question
+
+if TYPE_CHECKING:
+    from policy.codecs import TextSettings
+
+PLANS_AT_ONCE = 128  # kept together
+ANSWERS_AT_ONCE, TEXTS_AT_ONCE = 512, 16  # decoded together, in tokens of cells and in words
+HORIZON = 64  # steps of the longest plan in tokens of cells
+
+
+class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An answer as it is kept. sample: 0 is greedy, from 1 on they are drawn.
+
+    Either text, of a model that answers in words, or plan, null where there is none that could be read. finish: why the
+    model ended, `length` where it was cut off.
+    """
+
+    id: str
+    sample: Natural
+    text: str | None = None
+    plan: list[str] | None = None
+    prompt_tokens: Natural | None = None
+    completion_tokens: Natural | None = None
+    finish: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """One answer that is wanted. prompt: empty for those who do not answer in words."""
+
+    row: Row
+    prompt: str
+    sample: int
+    temperature: float
+
+
+class Answerer(Protocol):
+    """`identity`: all that the answers depend on, apart from what is asked. `name`: for people."""
+
+    in_words: bool
+    name: str
+    identity: dict[str, Any]
+
+    def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
+        """The answers as they come, in any order."""
+        ...
+
+
+class PlannerAnswerer:
+    """A planner of `experiments.evaluation.planners`, which reads no prompt."""
+
+    in_words = False
+
+    def __init__(self, solver: str, seed: int) -> None:
+        self.name = f"solver {solver}"
+        self.identity = {"solver": solver, "seed": seed}
+        self._plan, self._seed = PLANNERS[solver], seed
+
+    def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
+        """In order."""
+        for some in _batched(asked, PLANS_AT_ONCE):
+            yield [AnswerRow(one.row.id, one.sample, plan=self._plan(one.row, self._seed + one.sample)) for one in some]
+
+
+class EndpointAnswerer:
+    """A model behind an endpoint. spent: dollars of answers that are there already."""
+
+    in_words = True
+
+    def __init__(self, settings: EndpointSettings, spent: float) -> None:
+        self.name = settings.model
+        self.identity = {"endpoint": settings.url, "model": settings.model, "max_tokens": settings.max_tokens}
+        self._settings, self._spent = settings, spent
+
+    def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
+        """As they come. Raises EndpointError or BudgetSpentError once all that were asked for have come."""
+        endpoint = Endpoint(self._settings, self._spent)
+        questions = (Question([{"role": "user", "content": one.prompt}], one.temperature) for one in asked)
+        for place, said in endpoint.ask_all(questions):
+            row, sample = asked[place].row, asked[place].sample
+            tokens = (said.prompt_tokens, said.completion_tokens)
+            yield [AnswerRow(row.id, sample, said.text, None, *tokens, said.finish)]
+
+
+class ModelAnswerer:
+    """A checkpoint, whichever codec it speaks. batch: answers decoded together.
+
+    Raises InputError where the model cannot be read or the device is not there.
+    """
+
+    def __init__(self, place: str, settings: "TextSettings", device: str, batch: int | None, seed: int) -> None:
+        from policy.checkpoints import codec_of, load_model
+        from policy.codecs import codec_for
+
+        self._model, tokenizer = load_model(place, "auto", device)
+        self._codec = codec_for(codec_of(self._model), tokenizer, settings)
+        self.in_words = self._codec.name == "text"
+        self._batch = batch or (TEXTS_AT_ONCE if self.in_words else ANSWERS_AT_ONCE)
+        self._seed = seed
+        self.name = place
+        spoken = {"max_tokens": settings.max_tokens, "thinking": settings.thinking} if self.in_words else {}
+        self.identity = {"model": place, "weights": _weights(Path(place)), "seed": seed, **spoken}
+
+    def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
+        """A batch after the other. Raises InputError on a board that the codec has no words for."""
+        for _, alike in itertools.groupby(asked, lambda one: (one.temperature, one.sample)):
+            for some in _batched(list(alike), self._batch):
+                yield self._answers(some)
+
+    def _answers(self, asked: Sequence[Asked]) -> list[AnswerRow]:
+        import torch
+
+        from policy.codecs import TextCodec
+        from policy.inference import end_tokens, sample
+
+        codec, tokenizer = self._codec, self._codec.tokenizer
+        boards = [jax.tree.map(lambda field: field[0], boards_of([one.row])) for one in asked]
+        if isinstance(codec, TextCodec):
+            prompts = [codec.chat(one.prompt) for one in asked]
+        else:
+            prompts = [codec.encode_prompt(board) for board in boards]
+        torch.manual_seed(int(content_hash([self._seed, asked[0].row.id, asked[0].sample])[:8], 16))
+        made = sample(
+            self._model,
+            tokenizer,
+            prompts,
+            max_new_tokens=max(codec.answer_length(HORIZON, one.row.agents) for one in asked),
+            temperature=asked[0].temperature,
+            batch=self._batch,
+            scored=not self.in_words,
+        )
+        ends = set(end_tokens(self._model, tokenizer))
+        rows = []
+        for one, board, prompt, answer in zip(asked, boards, prompts, made.answers, strict=True):
+            text = plan = None
+            if isinstance(codec, TextCodec):
+                text = codec.words(prompt, answer)
+            elif (moves := codec.decode_answer(answer, board, HORIZON)) is not None:
+                plan = plan_of(moves)
+            finish = "stop" if answer and answer[-1] in ends else "length"
+            rows.append(AnswerRow(one.row.id, one.sample, text, plan, len(prompt), len(answer), finish))
+        return rows
+
+
+def _weights(folder: Path) -> str | None:
+    """What the weights in a folder are, or nothing of a model on the hub."""
+    if not folder.is_dir():
+        return None
+    digest = hashlib.sha256()
+    for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*config.json"), *folder.glob("tokenizer.json")]):
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _batched(asked: Sequence[Asked], size: int) -> Iterator[Sequence[Asked]]:
+    return (asked[begin : begin + size] for begin in range(0, len(asked), size))

@@ -1,0 +1,144 @@
+"""The boards of an evaluation: of a benchmark folder, of a file of rows, or of a copy of the published benchmark."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from core_jax.errors import InputError
+from core_jax.rows import SCHEMA, Chunk, Row, check_solvable_here, decode, read_all, read_chunks, solve_rows, write_rows
+from experiments.resumable import job_of, parts_of, work_in_parts
+from policy.codecs import PublishedRow, check_text, row_of
+
+NAMES = ("benchmark.jsonl", "benchmark.parquet")
+
+
+class BoardRow(Row, frozen=True, kw_only=True):
+    """A row with a board, and perhaps the columns that a benchmark adds. Raises ValueError where they contradict it."""
+
+    sample_id: str | None = None
+    num_agents: int | None = None
+    text: str | None = None
+    wait_ratio: float | None = None
+    drawn_hole_ratio: float | None = None
+    drawn_wait_ratio: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.num_agents not in (None, self.agents):
+            raise ValueError(f"num_agents is {self.num_agents}, but agents is {self.agents}; correct one of them")
+        if self.text is not None:
+            check_text(self, self.text)
+
+
+class EvaluationSet(msgspec.Struct, frozen=True):
+    """Boards with different ids. texts: the prompts that came with them, by id. sha256: of the file they are from."""
+
+    rows: list[Row]
+    texts: dict[str, str]
+    path: Path
+    sha256: str
+
+
+def read_set(place: Path) -> EvaluationSet:
+    """The boards of a folder or file, not labelled unless the file says so.
+
+    Raises InputError, naming the line, at the first row that is bad or contradicts its own text.
+    """
+    path = _file(place)
+    rows: list[Row] = []
+    texts: dict[str, str] = {}
+    for row, text in _rows(path):
+        rows.append(row)
+        if text is not None:
+            texts[row.id] = text
+    if not rows:
+        raise InputError(f"{path}: holds no row; give a benchmark")
+    if len(ids := {row.id for row in rows}) < len(rows):
+        seen: set[str] = set()
+        twice = next(row.id for row in rows if row.id in seen or seen.add(row.id))  # type: ignore[func-returns-value]
+        raise InputError(f"{path}: {len(rows)} rows have {len(ids)} ids: {twice!r:.60} comes twice; rename one")
+    with open(path, "rb") as file:
+        return EvaluationSet(rows, texts, path, hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def labelled(found: EvaluationSet, folder: Path, on_progress: Callable[[int], None]) -> EvaluationSet:
+    """The set with certified labels; what has to be solved for them is kept in `folder`, part by part."""
+    if all(row.status for row in found.rows):
+        return found
+    out, bare = folder / "boards.jsonl", folder / "boards.without_labels.jsonl"
+    if not out.exists():
+        if not bare.exists():
+            write_rows(bare, [Row(*_board(row)) for row in found.rows])
+
+        def label(rows: list[Row]) -> tuple[list[Row], dict[str, int]]:
+            return solve_rows(rows, on_progress=on_progress), {}
+
+        with parts_of(out, job_of("benchmark eval", {"input": bare}, {}), SCHEMA) as parts:
+            work_in_parts(bare, parts, check_solvable_here, label, _refuse)
+            parts.assemble()
+    solved = {row.id: row for row in read_all(out)}
+    return msgspec.structs.replace(found, rows=[solved[row.id] for row in found.rows])
+
+
+def spread(rows: list[Row], each: int) -> list[Row]:
+    """At most `each` rows of every number of agents and size, evenly over them, in their order."""
+    kinds: dict[tuple[int, int], list[int]] = {}
+    for place, row in enumerate(rows):
+        kinds.setdefault((row.agents, row.size), []).append(place)
+    chosen = [places[i] for places in kinds.values() for i in _evenly(len(places), min(each, len(places)))]
+    return [rows[place] for place in sorted(chosen)]
+
+
+def _evenly(count: int, wanted: int) -> Iterator[int]:
+    return ((2 * i + 1) * count // (2 * wanted) for i in range(wanted))
+
+
+def _board(row: Row) -> tuple[Any, ...]:
+    return row.id, row.size, row.agents, row.grid, row.starts, row.goals, row.hole_ratio
+
+
+def _file(place: Path) -> Path:
+    if not place.exists():
+        raise InputError(f"{place}: is not there; check the path")
+    if not place.is_dir():
+        return place
+    for name in NAMES:
+        if (place / name).exists():
+            return place / name
+    raise InputError(f"{place}: holds no {NAMES[0]}; give a folder of `lakewright benchmark build`, or a file")
+
+
+def _rows(path: Path) -> Iterator[tuple[Row, str | None]]:
+    """Board and text of each row; the first tells whether rows have boards or, as published, only texts."""
+    published: bool | None = None
+    for chunk in read_chunks(path):
+        if published is None:
+            published = "grid" not in _columns(chunk)
+        if published:
+            for row in decode(chunk, PublishedRow, _stop, row_of):
+                yield row_of(row), row.text
+        else:
+            for board in decode(chunk, BoardRow, _stop):
+                yield board, board.text
+
+
+def _columns(chunk: Chunk) -> list[str]:
+    """The columns of a chunk, of lines those of the first."""
+    if not isinstance(chunk.raw, list):
+        return chunk.raw.schema.names
+    try:
+        first = msgspec.json.decode(next(line for line in chunk.raw if line.strip()))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, StopIteration):
+        return ["grid"]  # it will be told what is wrong with it
+    return list(first) if isinstance(first, dict) else ["grid"]
+
+
+def _stop(error: InputError) -> None:
+    raise error
+
+
+def _refuse(told: str) -> None:
+    raise InputError(told)

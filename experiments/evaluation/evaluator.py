@@ -1,0 +1,216 @@
+"""Evaluation of whoever answers on a fixed set of boards, kept answer by answer.
+
+    OUT/job.json  OUT/answers.jsonl  OUT/verdicts.jsonl  OUT/summary.json
+
+Answers are kept as they come and verdicts are made of them at the end, so that the same command goes on after a kill,
+and a folder may be asked for more boards or samples later. Rows without labels are solved first, into OUT/boards.jsonl.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import msgspec
+
+from core_jax.errors import InputError
+from core_jax.generator import content_hash
+from core_jax.rows import Row, VerdictRow, boards_of, plan_of, verify_rows
+from core_jax.support import Count, Natural, Weight, locked, read_config, write_atomically
+from core_jax.types import FAILURE_NAMES, Failure
+from experiments.evaluation.answerers import Answerer, AnswerRow, Asked
+from experiments.evaluation.evaluation_set import EvaluationSet, labelled, read_set, spread
+from experiments.evaluation.scores import Summary, Tokens, scores
+from experiments.resumable import Journal
+from policy.codecs import PROMPT, Refusal, Refused, encode_prompt, parse_answer
+from policy.inference import BudgetSpentError
+
+FORMAT = 1
+
+
+class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is asked. per_cell: at most so many boards for each number of agents and size; prompt: `own` words of the
+    codec, or the `text` of the row.
+    """
+
+    greedy: bool = True
+    samples: Natural = 0
+    temperature: Weight = 1.0
+    per_cell: Count | None = None
+    prompt: Literal["own", "row"] = "own"
+
+    def __post_init__(self) -> None:
+        if not self.greedy and not self.samples:
+            raise ValueError("neither a greedy answer nor samples are wanted; give --samples")
+
+    @property
+    def first(self) -> int:
+        """The sample that rates are of."""
+        return 0 if self.greedy else 1
+
+
+class EvaluationJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """job.json: what answers in one folder have in common."""
+
+    format: int
+    benchmark: str
+    who: dict[str, Any]
+    temperature: float
+    prompt: str
+
+
+class JudgedRow(msgspec.Struct, frozen=True):
+    """A line of verdicts.jsonl: the verdict on an answer; of one that is no plan, why not."""
+
+    sample: int
+    verdict: VerdictRow
+    refusal: str | None = None
+    told: str | None = None
+
+
+def evaluate(
+    benchmark: Path,
+    out: Path,
+    answerer: Callable[[Sequence[AnswerRow]], Answerer],
+    settings: EvaluationSettings,
+    price: Callable[[int, int], float] = lambda tokens_in, tokens_out: 0.0,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> Summary:
+    """Has every board of `benchmark` answered, but for what `out` holds already, and judges all.
+
+    answerer: is made once the finished answers are known. price: dollars for tokens in and out. on_progress: is told
+    what is done, how much more of it, and of how much. Raises InputError on bad input, on an `out` of another
+    evaluation, and where an endpoint fails; what was answered is kept.
+    """
+    found = read_set(benchmark)
+    with locked(out), Journal(out / "answers.jsonl", AnswerRow) as journal:
+        kept = list(journal)
+        who = answerer(kept)
+        _claim(out / "job.json", _job(found, who, settings), bool(kept))
+        found = labelled(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
+        rows = spread(found.rows, settings.per_cell) if settings.per_cell else found.rows
+        there = {(answer.id, answer.sample) for answer in kept}
+        prompts = {row.id: _prompt(row, found, settings) if who.in_words else "" for row in rows}
+        asked = [one for one in _questions(rows, prompts, settings) if (one.row.id, one.sample) not in there]
+        total = len(rows) * (settings.samples + settings.greedy)
+        on_progress("answers", total - len(asked), total)
+        try:
+            for some in who.answers(asked):
+                journal.add(*some)
+                kept += some
+                on_progress("answers", len(some), total)
+        except BudgetSpentError:
+            pass  # what is there is judged, and the summary says that it is not all
+        return _summarise(out, found, rows, who.name, kept, settings, price)
+
+
+def judge(rows: Sequence[Row], answers: Sequence[AnswerRow]) -> list[JudgedRow]:
+    """The verdict of the simulator on each answer to its row, a batch of one size and number of agents at once."""
+    plans: list[list[str]] = []
+    readable: list[int] = []
+    judged: dict[int, JudgedRow] = {}
+    for place, (row, answer) in enumerate(zip(rows, answers, strict=True)):
+        plan = _read(row, answer)
+        if isinstance(plan, Refused):
+            judged[place] = JudgedRow(answer.sample, _unread(row), plan.reason, plan.told)
+        else:
+            plans.append(plan)
+            readable.append(place)
+    verdicts = verify_rows([rows[place] for place in readable], plans)
+    for place, verdict in zip(readable, verdicts, strict=True):
+        judged[place] = JudgedRow(answers[place].sample, verdict)
+    return [judged[place] for place in range(len(answers))]
+
+
+def _read(row: Row, answer: AnswerRow) -> list[str] | Refused:
+    if answer.text is None:
+        return answer.plan or Refused(Refusal.NO_PLAN, "the tokens of the answer name no plan")
+    moves = parse_answer(answer.text, row.agents)
+    return moves if isinstance(moves, Refused) else plan_of(moves)
+
+
+def _unread(row: Row) -> VerdictRow:
+    """The verdict on an answer that is no plan."""
+    optimal = [None if label is None else False for label in (row.makespan, row.sum_of_costs)]
+    return VerdictRow(row.id, False, FAILURE_NAMES[Failure.PARSE_ERROR], None, None, None, None, *optimal)
+
+
+def _questions(rows: Sequence[Row], prompts: Mapping[str, str], settings: EvaluationSettings) -> Iterator[Asked]:
+    """Every answer that is wanted, the greedy ones first."""
+    for sample in range(settings.first, settings.samples + 1):
+        for row in rows:
+            yield Asked(row, prompts[row.id], sample, settings.temperature if sample else 0.0)
+
+
+def _prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str:
+    if settings.prompt == "own":
+        try:
+            return encode_prompt(jax.tree.map(lambda field: field[0], boards_of([row])))
+        except ValueError as error:
+            raise InputError(
+                f"{found.path}: row {row.id!r:.60} cannot be told in words: {error}; leave it out"
+            ) from None
+    if row.id not in found.texts:
+        raise InputError(f"{found.path}: row {row.id!r:.60} has no text; leave out --prompt row")
+    return found.texts[row.id]
+
+
+def _job(found: EvaluationSet, who: Answerer, settings: EvaluationSettings) -> EvaluationJob:
+    prompt = content_hash(PROMPT) if settings.prompt == "own" else settings.prompt
+    return EvaluationJob(FORMAT, found.sha256, who.identity, settings.temperature, prompt)
+
+
+def _claim(path: Path, job: EvaluationJob, in_use: bool) -> None:
+    """Makes the folder that of `job`. Raises InputError where it holds answers of another."""
+    if path.exists() and in_use:
+        there, here = (msgspec.to_builtins(job) for job in (read_config(path, EvaluationJob), job))
+        there, here = ({**plain.pop("who"), **plain} for plain in (there, here))
+        for name in [*there, *here]:
+            if there.get(name) != here.get(name):
+                old, new = there.get(name), here.get(name)
+                raise InputError(f"{path}: {name} is {old!r:.70} there and {new!r:.70} now; choose another --out")
+    write_atomically(path, msgspec.json.encode(job) + b"\n")
+
+
+def _summarise(
+    out: Path,
+    found: EvaluationSet,
+    rows: list[Row],
+    who: str,
+    answers: list[AnswerRow],
+    settings: EvaluationSettings,
+    price: Callable[[int, int], float],
+) -> Summary:
+    """Judges the answers that were asked for, and writes what came out."""
+    by_id = {row.id: row for row in rows}
+    wanted = range(settings.first, settings.samples + 1)
+    answers = [answer for answer in answers if answer.id in by_id and answer.sample in wanted]
+    judged = judge([by_id[answer.id] for answer in answers], answers)
+    write_atomically(out / "verdicts.jsonl", msgspec.json.Encoder().encode_lines(judged))
+    verdicts = {(found.verdict.id, found.sample): found.verdict for found in judged}
+    cells, teams, pooled = scores(rows, verdicts, settings.first, settings.samples)
+    summary = Summary(
+        who=who,
+        benchmark=str(found.path),
+        boards=len(rows),
+        unlabelled=sum(row.sum_of_costs is None for row in rows),
+        complete=len(verdicts) == len(rows) * len(wanted),
+        greedy=settings.greedy,
+        samples=settings.samples,
+        temperature=settings.temperature,
+        cells=cells,
+        teams=teams,
+        pooled=pooled,
+        refusals=dict(Counter(found.refusal for found in judged if found.refusal and found.sample == settings.first)),
+        tokens=_tokens(answers, price),
+    )
+    write_atomically(out / "summary.json", msgspec.json.format(msgspec.json.encode(summary)) + b"\n")
+    return summary
+
+
+def _tokens(answers: Sequence[AnswerRow], price: Callable[[int, int], float]) -> Tokens:
+    prompt = sum(answer.prompt_tokens or 0 for answer in answers)
+    completion = sum(answer.completion_tokens or 0 for answer in answers)
+    cut_off = sum(answer.finish == "length" for answer in answers)
+    return Tokens(len(answers), prompt, completion, cut_off, price(prompt, completion))

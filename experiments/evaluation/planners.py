@@ -1,0 +1,97 @@
+"""Plans without a model, to compare models with: one string of moves an agent for a row.
+
+optimal: the row's own certified plan. prioritized: one agent after the other, each as early as those before it let it
+(Erdmann and Lozano-Perez, 1987; space-time search with waits: Silver, 2005). greedy: each its own shortest path, as
+if alone. random: moves at random, none off the board or into a hole.
+"""
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from core_jax.rows import Row
+from core_jax.types import DELTAS, MOVES, WAIT
+
+Cell = tuple[int, int]
+Planner = Callable[[Row, int], list[str]]
+STEPS_A_SIDE = 4  # of a random walk, for each cell of the board's side
+
+
+def optimal(row: Row, seed: int) -> list[str]:
+    """The certified plan; nobody moves where there is none."""
+    return row.plan or [""] * row.agents
+
+
+def prioritized(row: Row, seed: int) -> list[str]:
+    """Agent 0 first; one that finds no way past those before it stays at its start."""
+    paths: list[list[Cell]] = []
+    for start, goal in zip(row.starts, row.goals, strict=True):
+        paths.append(_earliest(row, start, goal, paths) or [start])
+    return [_moves(path) for path in paths]
+
+
+def greedy(row: Row, seed: int) -> list[str]:
+    """A shortest path for each agent; one that has none stays at its start."""
+    pairs = zip(row.starts, row.goals, strict=True)
+    return [_moves(_earliest(row, start, goal, []) or [start]) for start, goal in pairs]
+
+
+def at_random(row: Row, seed: int) -> list[str]:
+    """Uniform among the moves that keep to free cells, until an agent is on its goal or the walk is over."""
+    rng = random.Random(f"{seed} {row.id}")
+    return [_walk(row, start, goal, rng) for start, goal in zip(row.starts, row.goals, strict=True)]
+
+
+PLANNERS: dict[str, Planner] = {
+    "optimal": optimal,
+    "prioritized": prioritized,
+    "greedy": greedy,
+    "random": at_random,
+}
+
+
+def _earliest(row: Row, start: Cell, goal: Cell, others: list[list[Cell]]) -> list[Cell] | None:
+    """The earliest way to stay on `goal`, past the paths of others, who stay where these end. Breadth first in time."""
+    over = max(map(len, others), default=0)  # from then on nobody else moves
+    last_visit = max((time for path in others for time, cell in enumerate(path) if cell == goal), default=-1)
+    queue: deque[list[Cell]] = deque([[start]])
+    seen = {(start, 0)}
+    while queue:
+        path = queue.popleft()
+        time = len(path)
+        if path[-1] == goal and time - 1 > last_visit:
+            return path
+        for cell, _ in _neighbours(row, path[-1]):
+            state = (cell, min(time, over))
+            if state not in seen and not any(_conflict(path[-1], cell, other, time) for other in others):
+                seen.add(state)
+                queue.append([*path, cell])
+    return None
+
+
+def _conflict(before: Cell, after: Cell, other: list[Cell], time: int) -> bool:
+    """Whether a step that ends at `time` meets another agent or exchanges cells with it."""
+    was, is_now = other[min(time - 1, len(other) - 1)], other[min(time, len(other) - 1)]
+    return after == is_now or (after == was and before == is_now)
+
+
+def _neighbours(row: Row, cell: Cell) -> Iterator[tuple[Cell, str]]:
+    """The free cells that a move leads to, with the move."""
+    for (down, right), letter in zip(DELTAS, MOVES, strict=True):
+        r, c = cell[0] + down, cell[1] + right
+        if 0 <= r < row.size and 0 <= c < row.size and row.grid[r][c] != "H":
+            yield (r, c), letter
+
+
+def _moves(path: list[Cell]) -> str:
+    steps = ((to[0] - at[0], to[1] - at[1]) for at, to in pairwise(path))
+    return "".join(MOVES[DELTAS.index(step)] for step in steps)
+
+
+def _walk(row: Row, cell: Cell, goal: Cell, rng: random.Random) -> str:
+    moves = ""
+    while cell != goal and len(moves) < STEPS_A_SIDE * row.size:
+        cell, letter = rng.choice(list(_neighbours(row, cell)))
+        moves += letter
+    return moves or MOVES[WAIT]

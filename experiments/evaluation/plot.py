@@ -1,0 +1,85 @@
+"""An evaluation beside the published rows, as a picture."""
+
+from pathlib import Path
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from core_jax.support import replacing
+from experiments.charts import INK, LOOK
+from experiments.evaluation.published_scores import PUBLISHED, SIZES
+from experiments.evaluation.scores import Summary, TeamScore
+
+FORMS = ("png", "svg")
+OURS, THEIRS = "#e8a15a", "#c9d1d9"
+OPTIMAL = {"sum_of_costs": "D", "makespan": "^"}
+LABEL = 34  # characters
+NOTE = "Published rows: on the authors' boards; of which cost their `optimal` is, is not known."
+
+
+def write_plots(summary: Summary, folder: Path) -> list[Path]:
+    """Writes plot.png and plot.svg to `folder`: a panel for each number of agents."""
+    paths = [folder / f"plot.{form}" for form in FORMS]
+    with matplotlib.rc_context(LOOK | {"svg.hashsalt": "evaluation"}):
+        figure = _figure(summary)
+        for path, form in zip(paths, FORMS, strict=True):
+            with replacing(path) as beside:
+                metadata = {"Date": None} if form == "svg" else None
+                figure.savefig(beside, format=form, dpi=150, metadata=metadata)
+    return paths
+
+
+def _figure(summary: Summary) -> Figure:
+    teams = summary.teams
+    lines = max(len(_published(team)) for team in teams) + 2
+    height = 1.6 + 0.3 * lines + (0.6 if len(teams) == 1 else 0)
+    figure = Figure((2.9 + 3.1 * len(teams), height), layout="constrained")
+    panels = figure.subplots(1, len(teams), sharey=len({len(_published(team)) for team in teams}) == 1, squeeze=False)
+    for axes, team in zip(panels[0], teams, strict=True):
+        _draw(axes, team, summary.who)
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=1 if len(teams) == 1 else 3, fontsize=9)
+    if any(_published(team) for team in teams):
+        figure.supxlabel(NOTE, fontsize=8, x=0.01, ha="left")
+    return figure
+
+
+def _draw(axes: Axes, team: TeamScore, who: str) -> None:
+    """Ours on top, and below the published rows in their order."""
+    rows = _published(team)[::-1]
+    found, interval = team.score.outcomes, team.score.intervals["valid"]
+    valid = 100 * team.means["valid"]
+    pooled = 100 * found.rate(found.valid)
+    for place, (_, rate, optimal) in enumerate(rows):
+        axes.barh(place, rate, 0.66, color=THEIRS, label="valid, published" if not place else None)
+        axes.plot(optimal, place, "o", color=INK, markersize=4.5, label="optimal, published" if not place else None)
+        axes.text(rate + 1.2, place, f"{rate:.2f}", va="center", size=8)
+    place = len(rows)
+    axes.barh(place, valid, 0.66, color=OURS, label="valid, here, with its 95 % interval")
+    # The interval is that of the pooled rate, moved to the mean over sizes where these differ.
+    low, high = (valid + 100 * end - pooled for end in interval)
+    axes.errorbar(valid, place, xerr=[[valid - low], [high - valid]], color=INK, capsize=3, linewidth=1.2)
+    axes.text(min(high, 100) + 1.8, place, f"{valid:.1f}", va="center", size=8, weight="bold")
+    for cost, marker in OPTIMAL.items():
+        label = f"optimal {cost.replace('_', ' ')}, here"
+        axes.plot(100 * team.means[f"optimal_{cost}"], place, marker, color=INK, markersize=6, label=label)
+    axes.set_yticks(range(place + 1), [*(published for published, _, _ in rows), _shortened(who)])
+    for name in axes.get_yticklabels()[-1:]:  # panels that share an axis have none
+        name.set_fontweight("bold")
+    sizes = f"{team.sizes[0]}x{team.sizes[0]}" + (f" .. {team.sizes[-1]}x{team.sizes[-1]}" if team.sizes[1:] else "")
+    axes.set(title=f"{team.agents} agents, {sizes}", xlabel="% of boards, mean over sizes", xlim=(0, 112))
+    axes.set_xticks(range(0, 101, 20))
+    axes.grid(axis="y", visible=False)
+
+
+def _shortened(who: str) -> str:
+    """The end of a long name, which may be a path."""
+    return who if len(who) <= LABEL else f"... {who[4 - LABEL :]}"
+
+
+def _published(team: TeamScore) -> list[tuple[str, float, float]]:
+    """Name, valid and optimal % of the published rows on boards of the same sizes."""
+    if SIZES.get(team.agents) != team.sizes:
+        return []
+    return [(row.who, row.valid[team.agents], row.optimal[team.agents]) for row in PUBLISHED]

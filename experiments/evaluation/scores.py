@@ -1,0 +1,156 @@
+"""What an evaluation found: counts, rates and how sure they are, for each kind of board and over all."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated
+
+import msgspec
+
+from core_jax.results import Outcomes, pool
+from core_jax.rows import Row, VerdictRow
+from core_jax.types import FAILURE_NAMES
+from experiments.evaluation.rates import pass_at_k, wilson
+
+Interval = tuple[float, float]
+RIGHT: dict[str, Callable[[VerdictRow], bool]] = {
+    "valid": lambda found: found.valid,
+    "optimal_makespan": lambda found: bool(found.optimal_makespan),
+    "optimal_sum_of_costs": lambda found: bool(found.optimal_sum_of_costs),
+}
+
+
+class PassRate(msgspec.Struct, frozen=True):
+    """pass@k of one criterion with its 95 % interval."""
+
+    k: int
+    rate: float
+    interval: Interval
+
+
+class Score(msgspec.Struct, frozen=True):
+    """Some boards. outcomes: of one answer a board, greedy where there is one. intervals: 95 %, by Wilson, of the
+    rates. pass_at: for each criterion of RIGHT, over the boards whose samples are all there.
+    """
+
+    outcomes: Outcomes
+    intervals: dict[str, Interval]
+    pass_at: dict[str, list[PassRate]]
+
+
+class CellScore(msgspec.Struct, frozen=True):
+    """The boards of one number of agents and size."""
+
+    agents: int
+    size: int
+    score: Score
+
+
+class TeamScore(msgspec.Struct, frozen=True):
+    """All boards of one number of agents. means: plain means over sizes, as the published tables have them."""
+
+    agents: int
+    sizes: list[int]
+    score: Score
+    means: dict[str, float]
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """What was spent on answers; cut_off: answers that ended at their limit."""
+
+    answers: int
+    prompt: int
+    completion: int
+    cut_off: int
+    dollars: float
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """summary.json. boards: asked about; unlabelled: of these without known optima, never counted as optimal.
+
+    complete: whether every answer is there. refusals: why answers in words were no plan, over the answers that
+    `outcomes` are of.
+    """
+
+    who: str
+    benchmark: str
+    boards: int
+    unlabelled: int
+    complete: bool
+    greedy: bool
+    samples: int
+    temperature: float
+    cells: list[CellScore]
+    teams: list[TeamScore]
+    pooled: Score
+    refusals: dict[str, int]
+    tokens: Tokens
+
+
+Judged = Annotated[dict[tuple[str, int], VerdictRow], "by id and sample"]
+
+
+def scores(
+    rows: Sequence[Row], judged: Judged, first: int, samples: int
+) -> tuple[list[CellScore], list[TeamScore], Score]:
+    """The scores of each cell, of each number of agents, and of all boards.
+
+    first: the sample that `outcomes` are of. Boards without that answer do not count.
+    """
+
+    def score(some: Iterable[Row]) -> Score:
+        return _score(list(some), judged, first, samples)
+
+    kinds = sorted({(row.agents, row.size) for row in rows})
+    cells = [
+        CellScore(agents, size, score(row for row in rows if (row.agents, row.size) == (agents, size)))
+        for agents, size in kinds
+    ]
+    teams = []
+    for team in sorted({agents for agents, _ in kinds}):
+        of = [cell for cell in cells if cell.agents == team]
+        means = {name: sum(map(_rate(name), of)) / len(of) for name in RIGHT}
+        teams.append(TeamScore(team, [cell.size for cell in of], score(r for r in rows if r.agents == team), means))
+    return cells, teams, score(rows)
+
+
+def _rate(name: str) -> Callable[[CellScore], float]:
+    return lambda cell: cell.score.outcomes.rate(getattr(cell.score.outcomes, name))
+
+
+def _score(rows: list[Row], judged: Judged, first: int, samples: int) -> Score:
+    found = [(row, judged[row.id, first]) for row in rows if (row.id, first) in judged]
+    outcomes = _outcomes(found)
+    intervals = {name: wilson(getattr(outcomes, name), outcomes.boards) for name in RIGHT}
+    intervals["wait_valid"] = wilson(outcomes.wait_valid, outcomes.wait_boards)
+    return Score(outcomes, intervals, _pass_rates(rows, judged, samples))
+
+
+def _outcomes(found: list[tuple[Row, VerdictRow]]) -> Outcomes:
+    if not found:
+        return pool([])
+    waits = [verdict for row, verdict in found if row.wait_required]
+    counts = {name: sum(right(verdict) for _, verdict in found) for name, right in RIGHT.items()}
+    failures = {name: sum(verdict.failure == name for _, verdict in found) for name in FAILURE_NAMES[1:]}
+    return Outcomes(
+        boards=len(found),
+        failures=failures,
+        wait_boards=len(waits),
+        wait_valid=sum(verdict.valid for verdict in waits),
+        **counts,
+    )
+
+
+def _pass_rates(rows: list[Row], judged: Judged, samples: int) -> dict[str, list[PassRate]]:
+    drawn = [[judged.get((row.id, number)) for number in range(1, samples + 1)] for row in rows]
+    whole = [[verdict for verdict in of if verdict] for of in drawn if all(of)]
+    if not samples or not whole:
+        return {}
+    return {name: _pass_rate([sum(map(right, of)) for of in whole], samples) for name, right in RIGHT.items()}
+
+
+def _pass_rate(right: list[int], samples: int) -> list[PassRate]:
+    """For k = 1, 2, 4 ... and all samples."""
+    found = []
+    for k in sorted({1 << power for power in range(samples.bit_length())} | {samples}):
+        rate, half = pass_at_k(right, samples, k)
+        found.append(PassRate(k, rate, (max(0.0, rate - half), min(1.0, rate + half))))
+    return found

@@ -1,0 +1,81 @@
+"""The closed loop: train on boards, validate, show the engineer the evidence, train on the boards it asks for.
+
+Every step leaves a file and is skipped where that file is there, so a run killed at any instant goes on where it was: a
+finished stage is never touched again, and an interrupted one repeats at most the step it was in.
+"""
+
+import importlib.metadata
+import shutil
+import time
+
+from core_jax.rows import Row
+from experiments.loop.records import Done, RunFolder, Stage, left, spent, spent_on, write
+from experiments.loop.redesign import check_askable, compare, decide, gather_evidence, try_proposals
+from experiments.loop.settings import RunSettings
+from experiments.loop.training import held_out_set, make_boards, train, validate, warm_up
+from experiments.runtime import say
+
+RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
+
+
+def run(settings: RunSettings, folder: RunFolder) -> None:
+    """Runs, or goes on with, the whole loop in `folder`. Raises InputError where the folder holds another run."""
+    check_askable(settings)
+    folder.open(settings)
+    held_out = prepare(settings, folder)
+    for number in range(settings.stages):
+        stage = folder.stage(number)
+        if not stage.done.exists():
+            if left(settings.budget, spent(folder, number)) <= 0:
+                say(f"the budget of {settings.budget} tokens is spent after {number} stages")
+                return
+            say(f"stage {number + 1} of {settings.stages}, teacher {settings.teacher}")
+            begun = time.monotonic()
+            _run_stage(settings, folder, number, held_out)
+            _mark_done(stage, begun)
+
+
+def prepare(settings: RunSettings, folder: RunFolder) -> list[Row]:
+    """The held-out set, which is returned, and the warm-up of an opened folder."""
+    held_out = held_out_set(settings, folder.validation)
+    if not folder.warmup.done.exists():
+        say(f"warm-up: {settings.warmup.steps} steps on certified plans")
+        begun = time.monotonic()
+        warm_up(settings, folder.warmup, held_out)
+        _mark_done(folder.warmup, begun)
+    return held_out
+
+
+def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: list[Row]) -> None:
+    stage = folder.stage(number)
+    if not stage.env.exists():
+        write(stage.env, folder.stage(number - 1).next_config() if number else settings.env)
+    if not settings.grpo.fresh and not stage.boards.exists():
+        before = folder.stage(number - 1) if number else None
+        tokens = left(settings.budget, spent(folder, number))
+        make_boards(settings, stage, folder.standing(number - 1), before, number, tokens)
+    if not stage.checkpoint.exists():
+        tokens = left(settings.budget, spent(folder, number) + spent_on(stage))
+        train(settings, stage, folder.standing(number - 1), number, tokens)
+    if not stage.validation.exists():
+        validate(settings, stage, held_out)
+    if settings.rollback.enabled and not stage.rollback.exists():
+        write(stage.rollback, compare(settings, folder, number))
+    if not stage.evidence.exists():
+        write(stage.evidence, gather_evidence(settings, folder, number))
+    if not stage.proposal.exists():
+        write(stage.proposal, decide(settings, folder, number))
+    to_try = settings.trial.enabled and not stage.trial.exists() and _goes_on(settings, folder, number)
+    if to_try and (trial := try_proposals(settings, folder, number)):
+        write(stage.trial, trial)
+
+
+def _goes_on(settings: RunSettings, folder: RunFolder, number: int) -> bool:
+    """Whether another stage follows: else there is nothing to try a proposal for."""
+    return number + 1 < settings.stages and left(settings.budget, spent(folder, number + 1)) > 0
+
+
+def _mark_done(stage: Stage, begun: float) -> None:
+    shutil.rmtree(stage.scratch, ignore_errors=True)
+    versions = {name: importlib.metadata.version(name) for name in RECORDED_VERSIONS}
+    write(stage.done, Done(time.monotonic() - begun, versions))

@@ -1,0 +1,132 @@
+"""Evidence from the files of a run."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from core_jax.errors import InputError
+from core_jax.generator import Acceptance
+from core_jax.results import Group, statistics_of
+from core_jax.rows import Row, read_all
+from core_jax.support import convert
+from engineer.delta import ConfigDelta, difference
+from engineer.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
+from experiments.loop.records.run_folder import Decision, Example, Rollback, Sampled, Stage, Trial, Validation, read
+from experiments.loop.settings import RunSettings
+
+PREFERRED = "another proposal of yours, which the trial preferred"
+LAST_STEPS = 8  # steps of the log whose means are the figures of a training
+
+
+def gather(settings: RunSettings, stages: Sequence[Stage]) -> Evidence:
+    """All that is known after the last of `stages`, which are those from the first on; it has no decision yet."""
+    *past, now = stages
+    validation = read(now.validation, Validation)
+    rows, groups = read_all(now.boards), read_groups(now)
+    return Evidence(
+        config=now.config(),
+        teams=settings.teams,
+        outcomes=validation.sizes,
+        forced=validation.forced,
+        history=[_round(stage) for stage in past],
+        summary=read(past[-1].proposal, Decision).proposal.summary if past else "",
+        round=len(past),
+        rounds=settings.stages,
+        boards=len(rows),
+        groups=cell_groups(rows, groups),
+        training={**_hyperparameters(settings), **_figures(now)},
+        statistics=read(now.sampled, Sampled).sizes,
+        cases=[_case(example) for example in validation.examples if example.failure != "none"],
+    )
+
+
+def cell_groups(rows: Sequence[Row], groups: Iterable[Group]) -> list[CellGroups]:
+    """The groups by size, hole ratio and forced wait of their boards, in that order; a board is a place in `rows`."""
+    cells: dict[tuple[int, float, bool], list[Group]] = {}
+    for group in groups:
+        row = rows[group.board]
+        cells.setdefault((row.size, float(row.hole_ratio or 0), bool(row.wait_required)), []).append(group)
+    return [CellGroups(*cell, statistics_of(members)) for cell, members in sorted(cells.items())]
+
+
+def statistics_of_boards(rows: Sequence[Row], acceptance: Iterable[Acceptance]) -> dict[int, SizeStatistics]:
+    """What labelled boards are like, per size; `acceptance`, of their strata, may name no size of theirs."""
+    parts = list(acceptance)
+    return {
+        size: _statistics([row for row in rows if row.size == size], [part for part in parts if part.size == size])
+        for size in sorted({row.size for row in rows})
+    }
+
+
+def read_groups(stage: Stage) -> list[Group]:
+    """The training rollouts of a stage. Raises InputError where the file is damaged."""
+    try:
+        raw = msgspec.json.Decoder().decode_lines(stage.groups.read_bytes())
+    except (OSError, msgspec.DecodeError) as error:
+        raise InputError(f"{stage.groups}: not lines of JSON ({error}); run the stage again") from error
+    return [convert(group, Group, str(stage.groups)) for group in raw]
+
+
+def _round(stage: Stage) -> Round:
+    decision = read(stage.proposal, Decision)
+    verdict = decision.verdict
+    note = verdict.status + (f": {'; '.join(verdict.reasons)}" if verdict.reasons else "")
+    undone = stage.rollback.exists() and read(stage.rollback, Rollback).back
+    if stage.trial.exists():
+        note += f"; {_tried(read(stage.trial, Trial))}"
+    return Round(stage.config(), read(stage.validation, Validation).sizes, _change(stage, decision), note, undone)
+
+
+def _change(stage: Stage, decision: Decision) -> ConfigDelta | None:
+    """What the engineer proposed; where the trial preferred another of its proposals, what that one changed."""
+    config, following = stage.config(), stage.next_config()
+    if decision.proposal.delta is None or following in (config, decision.verdict.config):
+        return decision.proposal.delta
+    return difference(config, following.sizes, PREFERRED)
+
+
+def _tried(trial: Trial) -> str:
+    current, proposed, chosen = (trial.candidates[place].score for place in (0, 1, trial.chosen))
+    if trial.chosen:
+        return f"tried, and it gives more signal: {chosen:.3f} against {current:.3f}"
+    return f"tried, and not trained on, as it gives less signal: {proposed:.3f} against {current:.3f}"
+
+
+def _statistics(rows: Sequence[Row], parts: Sequence[Acceptance]) -> SizeStatistics:
+    def mean(field: str) -> float:
+        return float(np.mean([getattr(row, field) for row in rows]))
+
+    cells = [max(1, row.size**2 - 2 * row.agents) for row in rows]
+    holes = [sum(line.count("H") for line in row.grid) / count for row, count in zip(rows, cells, strict=True)]
+    drawn = sum(part.drawn for part in parts)
+    return SizeStatistics(
+        boards=len(rows),
+        hole_ratio=float(np.mean(holes)),
+        wait_ratio=mean("wait_required"),
+        makespan=mean("makespan"),
+        sum_of_costs=mean("sum_of_costs"),
+        acceptance=sum(part.met for part in parts) / drawn if drawn else None,
+    )
+
+
+def _hyperparameters(settings: RunSettings) -> dict[str, float | str]:
+    parts = {"grpo": settings.grpo, "reward": settings.reward}
+    return {
+        f"{name}.{field}": value
+        for name, part in parts.items()
+        for field, value in msgspec.structs.asdict(part).items()
+        if type(value) in (int, float, str)  # what is left at its default, or describes the host, tells nothing
+    }
+
+
+def _figures(stage: Stage) -> dict[str, float | str]:
+    """The means of the last steps' figures."""
+    log = msgspec.json.Decoder().decode_lines(stage.train_log.read_bytes())[-LAST_STEPS:]
+    names = [name for name in log[-1] if isinstance(log[-1][name], int | float) and name != "step"] if log else []
+    return {name: float(np.mean([line[name] for line in log if line.get(name) is not None])) for name in names}
+
+
+def _case(example: Example) -> Case:
+    row = example.row
+    return Case(row.size, row.grid, row.starts, row.goals, example.plan, example.failure, example.agent, example.step)

@@ -1,0 +1,88 @@
+"""What a run has done so far, read once for its report."""
+
+from collections import Counter
+
+import msgspec
+
+from core_jax.config import EnvConfig
+from core_jax.errors import InputError
+from core_jax.results import Outcomes, pool
+from core_jax.rows import Row, read_all
+from experiments.loop.records.run_folder import Decision, Done, RunFolder, Stage, Trial, Validation, read
+from experiments.loop.records.token_budget import Spent, spent_on
+
+
+class Chapter(msgspec.Struct, frozen=True):
+    """The warm-up, which has no config and no decision, or a finished stage. log: the figures of each training step."""
+
+    name: str
+    validation: Validation
+    log: list[dict[str, float | None]]
+    seconds: float
+    config: EnvConfig | None
+    decision: Decision | None
+    trial: Trial | None = None
+    tokens: Spent = Spent()
+
+    @property
+    def pooled(self) -> Outcomes:
+        """The outcomes on the whole held-out set."""
+        return pool(self.validation.sizes.values())
+
+    @property
+    def tick(self) -> str:
+        """The name, short."""
+        return self.name.removeprefix("stage ")
+
+
+def chapters(folder: RunFolder) -> list[Chapter]:
+    """The warm-up and every finished stage, in order; fewer where the run is not finished."""
+    warmup = [_chapter("warm-up", folder.warmup)] if folder.warmup.done.exists() else []
+    stages = enumerate(folder.finished_stages())
+    return warmup + [_chapter(f"stage {number}", stage) for number, stage in stages]
+
+
+def met_in_training(folder: RunFolder) -> dict[int, int]:
+    """How many held-out boards of each size also occur among the boards of the finished stages.
+
+    There are so few boards of 3x3 that some do. Boards that are not kept are left out: the warm-up's, and those drawn
+    while training.
+    """
+    if not folder.validation.exists():
+        return {}
+    kept = [stage.boards for stage in folder.finished_stages() if stage.boards.exists()]
+    trained = {_board(row) for boards in kept for row in read_all(boards)}
+    held_out = read_all(folder.validation)
+    met = Counter(row.size for row in held_out if _board(row) in trained)
+    return {size: met[size] for size in sorted({row.size for row in held_out})}
+
+
+def forced_rate(outcomes: Outcomes) -> float:
+    """The share of valid plans on the boards that force a wait; 0 where there are none."""
+    return outcomes.wait_valid / outcomes.wait_boards if outcomes.wait_boards else 0.0
+
+
+def _chapter(name: str, stage: Stage) -> Chapter:
+    return Chapter(
+        name=name,
+        validation=read(stage.validation, Validation),
+        log=_log(stage),
+        seconds=read(stage.done, Done).seconds,
+        config=stage.config() if stage.env.exists() else None,
+        decision=read(stage.proposal, Decision) if stage.proposal.exists() else None,
+        trial=read(stage.trial, Trial) if stage.trial.exists() else None,
+        tokens=spent_on(stage) if stage.env.exists() else Spent(),
+    )
+
+
+def _board(row: Row) -> tuple:
+    return tuple(row.grid), tuple(row.starts), tuple(row.goals)
+
+
+def _log(stage: Stage) -> list[dict[str, float | None]]:
+    if not stage.train_log.exists():
+        return []
+    try:
+        return msgspec.json.decode(b"[%s]" % b",".join(stage.train_log.read_bytes().split(b"\n")[:-1]), type=list[dict])
+    except msgspec.DecodeError as error:
+        raise InputError(f"{stage.train_log}: not lines of JSON ({error}); correct the file") from error

@@ -1,0 +1,220 @@
+"""The run folder: what a run writes where, each file whole or not there at all.
+
+    config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html
+
+A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, groups.jsonl, validation.json,
+rollback.json, evidence.json, proposal.json, trial.json where there was something to try, and done.json, the marker that
+makes it count.
+"""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from core_jax.config import EnvConfig
+from core_jax.errors import InputError
+from core_jax.results import Outcomes
+from core_jax.rows import Row
+from core_jax.support import convert, locked, read_config, read_raw, write_atomically
+from engineer.evidence import SizeStatistics
+from engineer.guard import GuardVerdict
+from engineer.negotiation import Attempt
+from engineer.proposal import Proposal
+from engineer.rollback import Comparison
+from engineer.trial import Tried
+from experiments.loop.settings import RunSettings
+
+FORMAT = 2
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """config.json."""
+
+    format: int
+    settings: RunSettings
+
+
+class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A board of the held-out set and what the policy made of it; a jump in `plan` is the letter `?`."""
+
+    row: Row
+    plan: list[str]
+    failure: str
+    agent: int
+    step: int
+
+
+class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """validation.json: the outcomes on the held-out set per map size, and some plans to look at.
+
+    forced: the outcomes on those of the boards that force a wait. valid: a digit for each board in the order of the
+    set, 1 where the plan is valid.
+    """
+
+    sizes: dict[int, Outcomes]
+    examples: list[Example]
+    forced: dict[int, Outcomes]
+    valid: str
+
+
+class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """sampled.json: what a stage's boards are really like, which sampler chose them, and its state when it did.
+
+    figures: boards drawn anew (`fresh`), rolled out on (`scored`) and taken up again (`replayed`), and the `tokens` of
+    those rollouts.
+    """
+
+    sizes: dict[int, SizeStatistics]
+    sampler: str
+    figures: dict[str, int]
+    state: dict[str, Any]
+
+
+class Rollback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """rollback.json: the stage's policy compared with the one it was trained from, and whether it was taken back.
+
+    against: the folder of that policy. weights: the folder of the policy that the run goes on with.
+    """
+
+    against: str
+    comparison: Comparison
+    back: bool
+    weights: str
+
+
+class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """proposal.json: who proposed what, what the guard made of it, and the teacher's state afterwards.
+
+    refused: earlier tries of this stage, each refused.
+    """
+
+    teacher: str
+    proposal: Proposal
+    verdict: GuardVerdict
+    teacher_state: dict[str, Any]
+    refused: list[Attempt] = []
+
+
+class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """trial.json: the configs that were tried, the current one first; the place of the one chosen; what it cost."""
+
+    candidates: list[Tried]
+    chosen: int
+    tokens: int
+
+
+class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """done.json: how long the work took that led to it, and with which versions."""
+
+    seconds: float
+    versions: dict[str, str]
+
+
+class Stage:
+    """The files of one stage, or of the warm-up."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.env = folder / "env.json"
+        self.sampled = folder / "sampled.json"
+        self.boards = folder / "boards.parquet"
+        self.checkpoint = folder / "checkpoint"
+        self.train_log = folder / "train.jsonl"
+        self.groups = folder / "groups.jsonl"
+        self.validation = folder / "validation.json"
+        self.rollback = folder / "rollback.json"
+        self.evidence = folder / "evidence.json"
+        self.proposal = folder / "proposal.json"
+        self.trial = folder / "trial.json"
+        self.done = folder / "done.json"
+        self.scratch = folder / ".scratch"  # what TRL writes; gone once the stage is done
+
+    def config(self) -> EnvConfig:
+        """The config that the stage's boards are drawn from."""
+        return read(self.env, EnvConfig)
+
+    def next_config(self) -> EnvConfig:
+        """The config that was decided on after the stage: by the trial, where there was one."""
+        if self.trial.exists():
+            trial = read(self.trial, Trial)
+            return trial.candidates[trial.chosen].config
+        return read(self.proposal, Decision).verdict.config
+
+
+class RunFolder:
+    """The files of a run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config = folder / "config.json"
+        self.validation = folder / "validation.parquet"
+        self.report = folder / "report.html"
+        self.warmup = Stage(folder / "warmup")
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keeps other processes from running in this folder. Raises InputError where one does."""
+        return locked(self.folder)
+
+    def stage(self, number: int) -> Stage:
+        """The files of stage `number`, from 0."""
+        return Stage(self.folder / f"stage_{number:02d}")
+
+    def named(self, name: str) -> Stage:
+        """The stage, or the warm-up, of that folder name."""
+        return Stage(self.folder / name)
+
+    def standing(self, number: int) -> Stage:
+        """The stage, or the warm-up, whose policy stage `number` left to go on with; -1 is the warm-up."""
+        stage = self.stage(number) if number >= 0 else self.warmup
+        return self.named(read(stage.rollback, Rollback).weights) if stage.rollback.exists() else stage
+
+    def finished_stages(self) -> list[Stage]:
+        """The stages that count, in order."""
+        stages = (self.stage(number) for number in range(self.settings().stages))
+        return [stage for stage in stages if stage.done.exists()]
+
+    def open(self, settings: RunSettings) -> None:
+        """Starts the run, or checks that the folder holds this very run. Raises InputError if it holds another."""
+        if self.config.exists():
+            if difference := _difference(msgspec.to_builtins(self.settings()), msgspec.to_builtins(settings)):
+                raise InputError(f"{self.config}: {difference}; give the same settings to resume, or another folder")
+        elif self.folder.exists() and any(not file.name.startswith(".") for file in self.folder.iterdir()):
+            raise InputError(f"{self.folder}: is not empty and holds no run; choose another folder")
+        else:
+            write(self.config, RunConfig(FORMAT, settings))
+
+    def settings(self) -> RunSettings:
+        """The settings of the run. Raises InputError where there is none, or one of another format."""
+        if not self.config.exists():
+            raise InputError(f"{self.folder}: holds no run (no config.json); give a folder made by `lakewright run`")
+        raw = read_raw(self.config)
+        found = raw.get("format") if isinstance(raw, dict) else None
+        if found != FORMAT:
+            raise InputError(
+                f"{self.config}: format is {found!r}, this version reads {FORMAT}; "
+                "use the version that wrote it, or another folder"
+            )
+        return convert(raw, RunConfig, str(self.config)).settings
+
+
+def write(path: Path, value: msgspec.Struct) -> None:
+    """Writes a record as indented JSON, whole or not at all."""
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+
+
+def read(path: Path, kind: type[T]) -> T:
+    """Reads a record. Raises InputError naming file, field, value and remedy."""
+    return read_config(path, kind)
+
+
+def _difference(there: Any, here: Any, path: str = "") -> str:
+    """The first setting that differs, or nothing."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        for name in [*there, *(name for name in here if name not in there)]:
+            if found := _difference(there.get(name), here.get(name), f"{path}.{name}".lstrip(".")):
+                return found
+        return ""
+    return "" if there == here else f"{path} is {there!r} there and {here!r} now"

@@ -1,0 +1,68 @@
+"""What a run has spent of its budget: generated tokens, read from the files of its stages."""
+
+import math
+
+import msgspec
+
+from engineer.proposal import Proposal
+from experiments.loop.records.run_folder import Decision, RunFolder, Sampled, Stage, Trial, read
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """Tokens generated in training, by samplers that look at rollouts, in trials, and by the engineer.
+
+    Validation, the same for all, is not charged.
+    """
+
+    training: int = 0
+    sampling: int = 0
+    trials: int = 0
+    engineer: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.training + self.sampling + self.trials + self.engineer
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
+
+
+def spent_on(stage: Stage) -> Spent:
+    """What a stage has cost so far; a step that was interrupted and will be repeated counts once."""
+    return Spent(
+        training=_trained(stage) if stage.checkpoint.exists() else 0,
+        sampling=read(stage.sampled, Sampled).figures["tokens"] if stage.boards.exists() else 0,
+        trials=read(stage.trial, Trial).tokens if stage.trial.exists() else 0,
+        engineer=_asked(read(stage.proposal, Decision)) if stage.proposal.exists() else 0,
+    )
+
+
+def spent(folder: RunFolder, stages: int) -> Spent:
+    """What the first `stages` stages have cost so far."""
+    return sum((spent_on(folder.stage(number)) for number in range(stages)), Spent())
+
+
+def left(budget: int | None, spent: Spent) -> float:
+    """The tokens that are left of a budget; without one, infinitely many."""
+    return math.inf if budget is None else budget - spent.total
+
+
+def _trained(stage: Stage) -> int:
+    steps = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
+    return sum(step["sampled/tokens"] for step in steps)
+
+
+def dollars_for(stage: Stage) -> float:
+    """What a server took for the engineer's answers after a stage."""
+    if not stage.proposal.exists():
+        return 0.0
+    return sum(proposal.dollars for proposal in _proposals(read(stage.proposal, Decision)))
+
+
+def _asked(decision: Decision) -> int:
+    return sum(proposal.tokens for proposal in _proposals(decision))
+
+
+def _proposals(decision: Decision) -> list[Proposal]:
+    return [decision.proposal, *(attempt.proposal for attempt in decision.refused)]

@@ -1,0 +1,68 @@
+"""What a stage's evidence leads to: the teacher is asked, the guard judges, and what is proposed is tried."""
+
+from typing import Any
+
+import jax
+
+from core_jax.generator import can_draw_for
+from core_jax.support import read_raw
+from engineer.delta import ConfigDelta
+from engineer.evidence import Evidence, read_evidence
+from engineer.guard import GuardVerdict, judge
+from engineer.negotiation import negotiate
+from engineer.proposal import Teacher, decided
+from engineer.teachers import make_teacher
+from experiments.loop.records import Decision, RunFolder, Stage, Trial, gather, read
+from experiments.loop.redesign.rollback import config_before, taken_back
+from experiments.loop.redesign.teacher_models import tools_of
+from experiments.loop.redesign.trial import try_configs
+from experiments.loop.settings import RunSettings, seed_for
+
+
+def gather_evidence(settings: RunSettings, folder: RunFolder, number: int) -> Evidence:
+    """All that is known after stage `number`."""
+    return gather(settings, [folder.stage(earlier) for earlier in range(number + 1)])
+
+
+def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
+    """Asks the teacher, lets the guard judge; what cannot be used keeps the config and is recorded.
+
+    After a stage that was taken back nobody is asked: the next one is drawn from the config that served before.
+    """
+    stage = folder.stage(number)
+    before = read(folder.stage(number - 1).proposal, Decision).teacher_state if number else None
+    if rollback := taken_back(stage):
+        found, config = rollback.comparison, config_before(folder, number, rollback)
+        reason = f"taken back to {rollback.against}: {found.lost} boards lost, {found.gained} gained"
+        verdict = GuardVerdict("accepted", [f"{reason}, p {found.p_value:.2g}"], config)
+        return Decision(settings.teacher, decided(ConfigDelta({})), verdict, before or {})
+    teacher = teacher_of(settings, folder, stage, before)
+    key = jax.random.key(seed_for(settings.seed, f"stage {number} teacher"))
+    evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
+    *refused, last = negotiate(teacher, evidence, stage.config(), key, settings.guard, can_draw_for(settings.teams))
+    return Decision(settings.teacher, last.proposal, last.verdict, teacher.state_dict(), refused)
+
+
+def teacher_of(settings: RunSettings, folder: RunFolder, stage: Stage, state: dict[str, Any] | None) -> Teacher:
+    """The teacher of a run after `stage`, in the state that it was left in."""
+    teacher = make_teacher(settings.teacher, tools_of(settings, folder, stage), settings.teacher_options)
+    if state is not None:
+        teacher.load_state_dict(state)
+    return teacher
+
+
+def try_proposals(settings: RunSettings, folder: RunFolder, number: int) -> Trial | None:
+    """The trial of what was proposed after a stage against its config; None where nothing differs from it."""
+    stage = folder.stage(number)
+    if taken_back(stage):
+        return None
+    decision, current = read(stage.proposal, Decision), stage.config()
+    reachable = can_draw_for(settings.teams)
+    others = (judge(current, delta, settings.guard, reachable).config for delta in decision.proposal.candidates)
+    configs = [current]
+    for config in (decision.verdict.config, *others):
+        if config not in configs:
+            configs.append(config)
+    if len(configs) == 1:
+        return None
+    return try_configs(settings, folder.standing(number), configs, f"stage {number} trial")

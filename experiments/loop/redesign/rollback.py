@@ -1,0 +1,36 @@
+"""Whether a stage is taken back: its policy is compared, board by board, with the one that it was trained from."""
+
+from core_jax.config import EnvConfig
+from engineer.rollback import compared
+from experiments.loop.records import Rollback, RunFolder, Stage, Validation, read
+from experiments.loop.settings import RunSettings
+
+
+def compare(settings: RunSettings, folder: RunFolder, number: int) -> Rollback:
+    """The verdict on stage `number`: taken back where its policy lost boards beyond what chance explains."""
+    stage, before = folder.stage(number), folder.standing(number - 1)
+    comparison = compared(*(_valid(part) for part in (before, stage)))
+    back = comparison.p_value < settings.rollback.level
+    weights = before if back and settings.rollback.weights else stage
+    return Rollback(before.folder.name, comparison, back, weights.folder.name)
+
+
+def taken_back(stage: Stage) -> Rollback | None:
+    """The record of a stage that was taken back."""
+    found = read(stage.rollback, Rollback) if stage.rollback.exists() else None
+    return found if found and found.back else None
+
+
+def config_before(folder: RunFolder, number: int, rollback: Rollback) -> EnvConfig:
+    """The config that a stage which is taken back gives way to; the first, which has none before it, keeps its own.
+
+    Where weights stay, a stage may be trained from one that was taken back itself: its config is not gone back to.
+    """
+    before = folder.named(rollback.against)
+    while before.env.exists() and (earlier := taken_back(before)):
+        before = folder.named(earlier.against)
+    return (before if before.env.exists() else folder.stage(number)).config()
+
+
+def _valid(stage: Stage) -> list[bool]:
+    return [digit == "1" for digit in read(stage.validation, Validation).valid]

@@ -1,0 +1,97 @@
+"""The models behind teachers: the current checkpoint, that of the warm-up, or one behind a server."""
+
+import functools
+import os
+
+from core_jax.errors import InputError
+from engineer.evidence import DELTA, token_estimate
+from engineer.teachers import MODELS, Ask, Message, Reply, Tools, UnansweredError
+from experiments.loop.records import RunFolder, Stage, dollars_for
+from experiments.loop.settings import RunSettings
+from experiments.loop.training import dtype_of
+from policy.checkpoints import load_model
+from policy.inference import (
+    KEYS,
+    Answer,
+    BudgetSpentError,
+    Endpoint,
+    EndpointError,
+    SchemaSettings,
+    answer_in_json,
+    answer_under_grammar,
+)
+
+REFUSING = (400, 404, 415, 422, 501)  # how servers say that they know no structured output
+
+
+def tools_of(settings: RunSettings, folder: RunFolder, stage: Stage) -> Tools:
+    """What the teacher of a run needs after `stage`. Raises InputError where its model cannot be asked at all."""
+    name = settings.teacher_options.get("match", settings.teacher)
+    if name not in MODELS:
+        return Tools(settings.evidence)
+    if name == "endpoint":
+        paid = sum(dollars_for(earlier) for earlier in folder.finished_stages())
+        return Tools(
+            settings.evidence, ask=_endpoint(settings, paid), proposals=settings.engineer.proposals, inline=True
+        )
+    return _checkpoint(settings, folder.warmup if name == "base" else stage)
+
+
+def check_askable(settings: RunSettings) -> None:
+    """Raises InputError where the teacher is a model behind a server that wants a key, and there is none."""
+    asks = "endpoint" in (settings.teacher, settings.teacher_options.get("match"))
+    if asks and settings.engineer.key and not any(os.environ.get(name) for name in KEYS):
+        raise InputError(
+            f"teacher endpoint: no key in the environment; set {KEYS[0]}, or engineer.key=false for a server without"
+        )
+
+
+def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
+    """A checkpoint answers in tokens where its vocabulary has the engineer's words, else in language."""
+    load = functools.cache(lambda: load_model(policy.checkpoint, dtype_of(settings), settings.device))
+    _, tokenizer = load()
+    if DELTA in tokenizer.get_vocab():
+        return Tools(settings.evidence, decode=lambda prompt, allowed: answer_under_grammar(*load(), prompt, allowed))
+    chosen = settings.engineer
+    how = SchemaSettings(chosen.reasoning, chosen.answer, chosen.temperature)
+
+    def ask(messages: list[Message], schema: dict, seed: int) -> Reply:
+        return Reply(*answer_in_json(*load(), messages, schema, how, seed))
+
+    return Tools(settings.evidence, ask=ask, proposals=chosen.proposals)
+
+
+def _endpoint(settings: RunSettings, paid: float) -> Ask:
+    """Asks for JSON under the schema; a server that refuses every form of that is asked in words, to be validated.
+
+    paid: dollars that earlier stages cost.
+    """
+    chosen = settings.engineer.endpoint
+    assert chosen
+    check_askable(settings)
+    endpoint, forms = Endpoint(chosen, paid), list(chosen.schemas)
+
+    def answer(messages: list[Message], schema: dict, seed: int) -> Answer:
+        how = {"temperature": settings.engineer.temperature, "seed": seed}
+        while forms:
+            try:
+                return endpoint.ask(messages, schema=schema, form=forms[0], **how)
+            except EndpointError as error:
+                if error.status not in REFUSING:
+                    raise
+                del forms[0]
+        return endpoint.ask(messages, **how)
+
+    def ask(messages: list[Message], schema: dict, seed: int) -> Reply:
+        before = endpoint.spent
+        try:
+            found = answer(messages, schema, seed)
+        except BudgetSpentError:
+            raise UnansweredError(f"the cost cap of {chosen.max_cost} dollars leaves no room for a question") from None
+        except EndpointError as error:
+            raise UnansweredError(str(error)) from error
+        # A server that does not count is charged by the length of what it said.
+        told = token_estimate(found.text) if found.completion_tokens is None else found.completion_tokens
+        return Reply(found.text, min(told, chosen.max_tokens), endpoint.spent - before)
+
+    return ask

@@ -1,0 +1,105 @@
+"""Training in several processes: the loop stays one process, and a stage's training is handed to `accelerate launch`.
+
+The processes end with the one that launched them, however that ends, so that a run begun again is alone.
+"""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from core_jax.errors import InputError
+from core_jax.support import Count
+
+LAUNCHER = "LAKEWRIGHT_LAUNCHER"  # host and process of the one that launches
+BAD_INPUT = 2
+PATIENCE = 1.0  # seconds between two looks whether the launcher lives
+TOLD = "lakewright: "  # begins the line of an error that a person can mend
+
+
+class LaunchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """processes: in all; with 1 and no config, training stays in the loop's own process.
+
+    config: one of the accelerate configs that TRL ships; none is plain data parallel training. more: further words for
+    `accelerate launch`, such as --num_machines=2 and --machine_rank=0. prefix: words before it, such as srun's.
+    """
+
+    processes: Count = 1
+    config: Literal["none", "single_gpu", "multi_gpu", "zero1", "zero2", "zero3", "fsdp1", "fsdp2"] = "none"
+    more: tuple[str, ...] = ()
+    prefix: tuple[str, ...] = ()
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether training is handed to processes of their own."""
+        return self.processes > 1 or self.config != "none"
+
+
+def launch_stage(
+    settings: LaunchSettings,
+    run: Path,
+    number: int,
+    previous: Path,
+    tokens: float,
+    log: Path,
+    on_wait: Callable[[], object],
+) -> None:
+    """Trains stage `number` of the run in a folder, from the checkpoint `previous`, until `tokens` are generated.
+
+    log: where the words of the processes go. on_wait: is called every second. Raises InputError where the processes
+    refuse their input or fail.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    env = {**os.environ, LAUNCHER: f"{socket.gethostname()} {os.getpid()}"}
+    with open(log, "wb") as words:
+        process = subprocess.Popen(
+            launch_command(settings, run, number, previous, tokens), env=env, stdout=words, stderr=subprocess.STDOUT
+        )
+        try:
+            while process.poll() is None:
+                on_wait()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(PATIENCE)
+        finally:
+            process.terminate()
+    if process.returncode:
+        told = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(TOLD)]
+        failed = f"stage {number}: `accelerate launch` ended with {process.returncode}; its words are in {log}"
+        raise InputError(told[0].removeprefix(TOLD) if told else failed)
+
+
+def launch_command(settings: LaunchSettings, run: Path, number: int, previous: Path, tokens: float) -> list[str]:
+    """The words of the command."""
+    if settings.config != "none":
+        config = resources.files("trl") / "accelerate_configs" / f"{settings.config}.yaml"
+        how = ["--config_file", str(config)]
+    else:
+        how = ["--multi_gpu", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+    how += ["--num_processes", str(settings.processes), "--main_process_port", "0", *settings.more]
+    what = ["-m", "experiments.loop.training.stage_process", str(run), str(number), str(previous), str(tokens)]
+    return [*settings.prefix, sys.executable, "-m", "accelerate.commands.launch", *how, *what]
+
+
+def end_with_launcher() -> None:
+    """Ends this process when the one that launched it is gone; only on its own machine can that be seen."""
+    host, _, process = os.environ.get(LAUNCHER, "").partition(" ")
+    if host == socket.gethostname():
+        threading.Thread(target=_watch, args=(int(process),), daemon=True).start()
+
+
+def _watch(process: int) -> None:
+    while True:
+        try:
+            os.kill(process, 0)
+        except OSError:
+            os._exit(1)
+        time.sleep(PATIENCE)

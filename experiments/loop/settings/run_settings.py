@@ -1,0 +1,214 @@
+"""The settings of a run: presets, overrides, and what each part may be set to."""
+
+import hashlib
+import tomllib
+from importlib import resources
+from typing import Annotated, Any, Literal
+
+import jax
+import msgspec
+
+from core_jax.config import MAX_TOKEN_SIZE, EnvConfig, holds, with_teams
+from core_jax.errors import InputError
+from core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert
+from engineer.evidence import EvidenceSettings
+from engineer.guard import GuardSettings
+from engineer.rollback import RollbackSettings
+from engineer.samplers import SamplerSettings
+from engineer.teachers import check_teacher
+from engineer.trial import TrialSettings
+from experiments.loop.settings.launch import LaunchSettings
+from policy.checkpoints import ModelName, ModelSettings
+from policy.codecs import CodecName, TextSettings
+from policy.inference import EndpointSettings
+from policy.training import GrpoSettings, RewardSettings, WarmupSettings
+
+
+class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The held-out set: `boards` for each size x hole ratio x wait ratio; the same for every seed of a run.
+
+    With `teams` for each of them too, but for those that cannot be drawn, which are left out.
+    """
+
+    hole_ratios: Annotated[tuple[HoleRatio, ...], msgspec.Meta(min_length=1)] = (0.1, 0.2, 0.3, 0.4)
+    wait_ratios: Annotated[tuple[Share, ...], msgspec.Meta(min_length=1)] = (0.25, 0.5, 0.75)
+    boards: Count = 20
+    seed: Natural = 20260617
+
+
+class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a language model is asked to be the engineer.
+
+    reasoning, answer: tokens of a checkpoint's free reasoning and of its JSON, at most. proposals: how many answers are
+    asked for, to be tried beside each other. endpoint: the server of the teacher `endpoint`; key: whether it wants one.
+    """
+
+    reasoning: Natural = 1024
+    answer: Count = 2048
+    temperature: Weight = 0.7
+    proposals: Count = 1
+    endpoint: EndpointSettings | None = None
+    key: bool = True
+
+
+class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything a run depends on.
+
+    env: the boards of the first stage. warmup_env: the boards of the warm-up. teams: numbers of agents that boards have
+    in turn, wherever they are drawn; without any, those of env and warmup_env. horizon: the longest plan, in steps,
+    that the policy may answer with. codec, text: what the policy speaks, and how it is asked if in words. start: the
+    model to begin with, a folder or a name on the hub, instead of random weights. device: `cuda` refuses to run without
+    one. launch: the processes that train. teacher_options: what its class may be set to. evidence: what an engineer is
+    shown. sampler: how the boards of a stage are chosen.
+    budget: the tokens that may be generated in training, in trials and by the engineer; the run ends at the step that
+    spends the last of them, or after its stages.
+    """
+
+    env: EnvConfig
+    warmup_env: EnvConfig
+    teams: tuple[Team, ...] = ()
+    seed: Natural = 0
+    stages: Count = 3
+    teacher: str = "self"
+    teacher_options: dict[str, Any] = {}
+    horizon: Count = 16
+    codec: CodecName = "tokens"
+    text: TextSettings = TextSettings()
+    start: str = ""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    launch: LaunchSettings = LaunchSettings()
+    model: ModelSettings | ModelName = ModelSettings()
+    warmup: WarmupSettings = WarmupSettings()
+    grpo: GrpoSettings = GrpoSettings()
+    reward: RewardSettings = RewardSettings()
+    validation: ValidationSettings = ValidationSettings()
+    evidence: EvidenceSettings = EvidenceSettings()
+    guard: GuardSettings = GuardSettings()
+    sampler: SamplerSettings = SamplerSettings()
+    trial: TrialSettings = TrialSettings()
+    rollback: RollbackSettings = RollbackSettings()
+    budget: Count | None = None
+    engineer: EngineerSettings = EngineerSettings()
+
+    def __post_init__(self) -> None:
+        check_teacher(self.teacher, self.teacher_options)
+        if self.teams:
+            self._check_teams()
+        if "endpoint" in (self.teacher, self.teacher_options.get("match")) and not self.engineer.endpoint:
+            raise ValueError("teacher endpoint has no server; give engineer.endpoint.url and engineer.endpoint.model")
+        if large := [size for size in (*self.env.sizes, *self.warmup_env.sizes) if size > MAX_TOKEN_SIZE]:
+            raise ValueError(f"env.sizes.{large[0]}: boards to train on are at most {MAX_TOKEN_SIZE}x{MAX_TOKEN_SIZE}")
+        if self.grpo.fresh and self.sampler.name != "fresh":
+            raise ValueError(
+                f"sampler.name is {self.sampler.name}, but with grpo.fresh boards are taken as they are drawn; drop one"
+            )
+        if self.codec == "text" and self.warmup.steps and (self.launch.elsewhere or self.grpo.host.lora):
+            raise ValueError(
+                f"warmup.steps is {self.warmup.steps}, but the warm-up trains all weights in one process; give "
+                "warmup.steps=0, or neither launch nor grpo.host.lora"
+            )
+        if self.codec == "text" and not self.start:
+            raise ValueError("codec is text, but start names no model; give a folder or a name on the hub")
+        if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:
+            raise ValueError(f"warmup_env.sizes lacks {missing[0]}, which env.sizes has; add it")
+        if self.guard.floor * len(self.env.sizes) > 1:
+            raise ValueError(
+                f"guard.floor is {self.guard.floor:g}, too much for {len(self.env.sizes)} sizes; "
+                f"choose at most {1 / len(self.env.sizes):.3g}"
+            )
+
+    def _check_teams(self) -> None:
+        listed = ", ".join(map(str, self.teams))
+        if len(set(self.teams)) < len(self.teams):
+            raise ValueError(f"teams is [{listed}], which names one twice; name each once")
+        for name, env in (("env", self.env), ("warmup_env", self.warmup_env)):
+            # So that every size holds a team, and what asks whether boards can force a wait is answered.
+            if env.agents not in self.teams:
+                raise ValueError(f"{name}.agents is {env.agents}, none of teams [{listed}]; set it to one of them")
+            with_teams(env, self.teams)
+        if not self.guard.floor and not holds(min(self.env.sizes), max(self.teams)):
+            raise ValueError(
+                f"guard.floor is 0, but {max(self.teams)} agents do not fit on size {min(self.env.sizes)}, and the "
+                "others might get no boards; choose more than 0"
+            )
+        if self.sampler.name == "domain_randomisation":
+            raise ValueError(
+                "sampler.name is domain_randomisation, which draws for one number of agents; drop teams, or choose "
+                "another sampler"
+            )
+
+
+def presets() -> list[str]:
+    """The names of the presets that come with the package."""
+    folder = resources.files("experiments") / "presets"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def load_settings(preset: str, overrides: list[str]) -> RunSettings:
+    """A preset with overrides such as `grpo.steps=10`.
+
+    Raises InputError naming the setting, its value and the remedy.
+    """
+    raw = preset_table(preset)
+    for override in overrides:
+        _override(raw, override)
+    return convert(raw, RunSettings, f"preset {preset}")
+
+
+def with_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> RunSettings:
+    """Settings with another teacher, its options the default, and overrides.
+
+    Raises InputError naming the setting, its value and the remedy.
+    """
+    raw = msgspec.to_builtins(settings, str_keys=True)
+    if teacher != settings.teacher:
+        raw |= {"teacher": teacher, "teacher_options": {}}
+    for override in overrides:
+        _override(raw, override)
+    return convert(raw, RunSettings, "settings")
+
+
+def preset_table(preset: str) -> dict[str, Any]:
+    """The settings that a preset names. Raises InputError on an unknown one."""
+    if preset not in presets():
+        raise InputError(f"preset {preset!r} is unknown; choose from {', '.join(presets())}")
+    return tomllib.loads((resources.files("experiments") / "presets" / f"{preset}.toml").read_text())
+
+
+def merged(raw: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A table with the values of another, table by table; neither is altered."""
+    both = {name: merged(raw[name], value) for name, value in changes.items() if _tables(raw.get(name), value)}
+    return {**raw, **changes, **both}
+
+
+def seed_for(seed: int, purpose: str) -> int:
+    """An independent 31-bit seed for each purpose of a run."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{purpose}".encode()).digest()[:4], "big") >> 1
+
+
+def _tables(one: Any, other: Any) -> bool:
+    return isinstance(one, dict) and isinstance(other, dict)
+
+
+def key_for(seed: int, purpose: str) -> jax.Array:
+    """An independent typed key for each purpose of a run."""
+    return jax.random.key(seed_for(seed, purpose))
+
+
+def _override(raw: dict[str, Any], override: str) -> None:
+    name, given, value = override.partition("=")
+    if not given or not name:
+        raise InputError(f"override {override!r}: write it as setting=value, such as grpo.steps=10")
+    *path, last = name.split(".")
+    for part in path:
+        raw = raw.setdefault(part, {})
+        if not isinstance(raw, dict):
+            raise InputError(f"override {override!r}: {part} has no parts; name a setting such as grpo.steps")
+    raw[last] = _value(value)
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,0 +1,21 @@
+"""The policies of a run, read as its settings want them: codec, type of numbers, device."""
+
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from experiments.loop.settings import RunSettings
+from policy.checkpoints import load_checkpoint
+
+
+def load_policy(
+    settings: RunSettings, place: str | Path, device: str | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """The policy in a checkpoint, on `device` or that of the settings. Raises InputError as `load_checkpoint`."""
+    return load_checkpoint(place, settings.codec, dtype_of(settings), device or settings.device)
+
+
+def dtype_of(settings: RunSettings) -> torch.dtype:
+    """The numbers that the models of a run calculate with."""
+    return torch.bfloat16 if settings.grpo.host.bf16 else torch.float32

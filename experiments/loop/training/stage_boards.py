@@ -1,0 +1,114 @@
+"""A stage's boards: drawn from its config, chosen by its sampler."""
+
+from collections.abc import Callable
+
+import msgspec
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from core_jax.config import EnvConfig, with_teams
+from core_jax.generator import Acceptance, generate_in_turn
+from core_jax.results import Group
+from core_jax.rows import Row, read_all, rows_in_turn, write_rows
+from engineer.samplers import Sampler, make_sampler
+from experiments.loop.records import Sampled, Stage, read, read_groups, statistics_of_boards, write
+from experiments.loop.settings import RunSettings, key_for, seed_for
+from experiments.loop.training.policies import load_policy
+from experiments.runtime import progress
+from policy.codecs import codec_for
+from policy.tasks import Task, row_of, task_of
+from policy.training import roll_out
+
+SCORED = 64  # boards rolled out on before the budget is looked at again
+
+
+def make_boards(
+    settings: RunSettings, stage: Stage, policy: Stage, before: Stage | None, number: int, tokens: float
+) -> None:
+    """The boards of stage `number`, and what they are like.
+
+    They depend on config and seed alone, unless the sampler looks at rollouts, of `policy`, which is to be trained, or
+    of the stage `before`. Scoring ends once half of the `tokens` that are left are spent: the choice is to be trained
+    on.
+    """
+    count, sampler = settings.grpo.boards, _sampler(settings, before, number)
+    source = _Source(settings, stage.config(), policy, number, tokens / 2)
+    drawn = sampler.draw(count, source, source.score, key_for(settings.seed, f"stage {number} sampler"))
+    sizes = statistics_of_boards(drawn.rows, source.acceptance)
+    figures = {"fresh": drawn.fresh, "scored": drawn.scored, "replayed": drawn.replayed, "tokens": source.tokens}
+    write(stage.sampled, Sampled(sizes, settings.sampler.name, figures, sampler.state_dict()))
+    write_rows(stage.boards, drawn.rows)
+
+
+def keep_boards(settings: RunSettings, stage: Stage, taken: list[Task]) -> None:
+    """Keeps the boards that were drawn while the stage was trained, and what they are like."""
+    sizes = stage.config().sizes
+    drawn = [row_of(task, f"drawn_{place:07d}") for place, task in enumerate(taken)]
+    # The ratio that was asked for: what is met differs with the number of agents.
+    rows = [msgspec.structs.replace(row, hole_ratio=sizes[row.size].hole_ratio) for row in drawn]
+    figures = {"fresh": len(rows), "scored": 0, "replayed": 0, "tokens": 0}
+    write(stage.sampled, Sampled(statistics_of_boards(rows, []), settings.sampler.name, figures, {}))
+    write_rows(stage.boards, rows)
+
+
+def _sampler(settings: RunSettings, before: Stage | None, number: int) -> Sampler:
+    """The sampler, with what it learned from the stages so far."""
+    sampler = make_sampler(settings.sampler.name, settings.sampler.options)
+    if before is not None:
+        sampler.load_state_dict(read(before.sampled, Sampled).state)
+        sampler.learn(read_all(before.boards), read_groups(before), number - 1)
+    return sampler
+
+
+class _Source:
+    """Fresh boards and their scores, as samplers ask for them; counts what that costs."""
+
+    def __init__(self, settings: RunSettings, config: EnvConfig, policy: Stage, number: int, allowance: float) -> None:
+        self.settings, self.config, self.policy, self.allowance = settings, config, policy, allowance
+        self.purpose = f"stage {number} boards"
+        self.drawn = self.tokens = self.scorings = 0
+        self.acceptance: list[Acceptance] = []
+
+    def __call__(self, count: int, config: EnvConfig | None = None) -> list[Row]:
+        """The next `count` boards of the stage's config, for its teams in turn, or of another."""
+        seed = seed_for(self.settings.seed, self.purpose)
+        configs = with_teams(config or self.config, self.settings.teams)
+        with progress("boards", count, "boards") as bar:
+            made = generate_in_turn(configs, seed, count, bar.update, self.drawn)
+        self.drawn += count
+        self.acceptance += [part for batches in made for batch in batches.values() for part in batch.acceptance]
+        return rows_in_turn(made, configs)
+
+    def score(self, rows: list[Row]) -> list[Group]:
+        """A group of plans of the present policy for each board, until its allowance of tokens is spent."""
+        model, tokenizer = load_policy(self.settings, self.policy.checkpoint)
+        groups: list[Group] = []
+        with progress("scores", len(rows) * self.settings.sampler.plans, "plans") as bar:
+            for begin in range(0, len(rows), SCORED):
+                if self.tokens >= self.allowance:
+                    break
+                made = self._roll_out(model, tokenizer, rows[begin : begin + SCORED], bar.update)
+                groups += [msgspec.structs.replace(group, board=begin + group.board) for group in made]
+        return groups
+
+    def _roll_out(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
+        rows: list[Row],
+        on_progress: Callable[[int], None],
+    ) -> list[Group]:
+        groups, tokens = roll_out(
+            model,
+            tokenizer,
+            [task_of(row) for row in rows],
+            self.settings.sampler.plans,
+            self.settings.reward,
+            horizon=self.settings.horizon,
+            codec=codec_for(self.settings.codec, tokenizer, self.settings.text),
+            temperature=self.settings.grpo.temperature,
+            seed=seed_for(self.settings.seed, f"{self.purpose} scores {self.scorings}"),
+            on_progress=on_progress,
+        )
+        self.scorings += 1
+        self.tokens += tokens
+        return groups

@@ -1,0 +1,43 @@
+"""The training of one stage in one of several processes.
+
+`accelerate launch -m experiments.loop.training.stage_process RUN NUMBER FROM TOKENS`, started by the loop where
+`launch` asks for processes: see `experiments.loop.settings.launch`.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from core_jax.errors import InputError
+from experiments.loop.settings import BAD_INPUT, TOLD, end_with_launcher
+from experiments.runtime import prepare_training
+
+
+def main() -> int:
+    """Trains; the first process keeps what came of it. 2 on bad input, told by the first process."""
+    run, number, previous, tokens = sys.argv[1:]
+    end_with_launcher()
+    prepare_training()
+    import torch
+
+    from experiments.loop.records import RunFolder
+    from experiments.loop.training.steps import train_here
+    from policy.training import rank_and_processes
+
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    folder = RunFolder(Path(run))
+    rank, processes = rank_and_processes()
+    if not rank:
+        print(f"stage {number}: {processes} processes", flush=True)
+    try:
+        train_here(folder.settings(), folder.stage(int(number)), Path(previous), int(number), float(tokens))
+    except InputError as error:
+        if not rank:
+            print(f"{TOLD}{error}", file=sys.stderr, flush=True)
+        return BAD_INPUT
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

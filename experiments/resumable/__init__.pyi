@@ -1,0 +1,9 @@
+from .journal import Journal as Journal
+from .parts import Part as Part
+from .parts import Parts as Parts
+from .parts import difference as difference
+from .parts import job_of as job_of
+from .parts import parts_of as parts_of
+from .parts import work_in_parts as work_in_parts
+from .plan_index import PlanIndex as PlanIndex
+from .pool import work_on as work_on

@@ -1,0 +1,240 @@
+"""Long files are made in parts, and a finished part is kept: a command that was killed goes on where it was.
+
+Until OUT is whole there is a folder beside it, .OUT.parts. In it job.json says what is made, and each part is a file of
+rows with a record, such as 000000.jsonl and 000000.json; the record is written last and makes the part count.
+"""
+
+import contextlib
+import gc
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from core_jax.errors import InputError
+from core_jax.generator import Acceptance, pooled, versions
+from core_jax.rows import Chunk, Row, decode, ending, join_files, read_chunks, row_writer
+from core_jax.support import locked, read_config, rename, write_atomically
+
+# A part is what SECONDS of work make: a kill costs no more. It has FEWEST_ROWS at first. Where there are few kinds of
+# boards SOME_ROWS are enough, and more would leave the processor's cache (verify: 45 k rows/s, 27 k at 65536); where
+# there are many it has more, as a solver fills up its blocks, but no more than lie in memory with ease.
+SECONDS = 10.0
+FEWEST_ROWS, SOME_ROWS, ROWS_A_KIND, MOST_ROWS, MOST_BYTES = 512, 1 << 13, 1 << 11, 1 << 16, 1 << 25
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file as it was when the work on it began."""
+
+    path: str
+    bytes: int
+    modified: str
+
+
+class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """job.json: what parts must have in common to be parts of one file."""
+
+    command: str
+    inputs: dict[str, InputFile]
+    options: dict[str, Any]
+    versions: dict[str, str]
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The record of a finished part.
+
+    consumed: how many rows of the input it settles, good and bad. bad_rows: what was told about those left out. tally:
+    counts for the summary. acceptance: of generated boards.
+    """
+
+    consumed: int
+    bad_rows: list[str] = []
+    tally: dict[str, int] = {}
+    acceptance: list[Acceptance] = []
+
+
+def job_of(command: str, inputs: dict[str, Path], options: dict[str, Any]) -> Job:
+    """The job of a command. Raises InputError where an input is not there."""
+    return Job(command, {name: _input_file(path) for name, path in inputs.items()}, options, versions())
+
+
+def _input_file(path: Path) -> InputFile:
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    modified = datetime.fromtimestamp(found.st_mtime_ns // 10**9, UTC).replace(tzinfo=None).isoformat()
+    return InputFile(os.path.abspath(path), found.st_size, f"{modified}.{found.st_mtime_ns % 10**9:09d}")
+
+
+class Parts:
+    """The finished parts of a file that is not whole yet.
+
+    consumed: how many rows of the input they settle. tally: their counts, `bad_rows` among them. acceptance: of all.
+    """
+
+    def __init__(self, out: Path, folder: Path, schema: pa.Schema) -> None:
+        self._out, self._schema = out, schema
+        self.folder = folder
+        self.whole = False
+        self.number = self.consumed = 0
+        self.tally: Counter[str] = Counter()
+        self.acceptance: list[Acceptance] = []
+        while self._record(self.number).exists():
+            self._count(_read(self._record(self.number), Part))
+
+    def bad_rows(self) -> Iterator[str]:
+        """What was told about rows left out."""
+        for number in range(self.number):
+            yield from _read(self._record(number), Part).bad_rows
+
+    def add(self, part: Part, rows: Iterable[msgspec.Struct]) -> None:
+        """Keeps a finished part."""
+        with row_writer(self._rows(self.number), self._schema) as write:
+            write(rows)
+        write_atomically(self._record(self.number), msgspec.json.encode(part))
+        self._count(part)
+
+    def assemble(self, finish: Callable[[], object] = lambda: None) -> None:
+        """Writes all parts into the file, which is there at once and whole; after `finish` they are not needed."""
+        whole = self.folder / f"whole{self._out.suffix}"
+        join_files(map(self._rows, range(self.number)), whole, self._schema)
+        rename(whole, self._out)
+        finish()
+        _job_file(self.folder).unlink()
+        self.whole = True
+
+    def _count(self, part: Part) -> None:
+        self.number += 1
+        self.consumed += part.consumed
+        self.tally.update(part.tally, bad_rows=len(part.bad_rows))
+        self.acceptance = pooled([*self.acceptance, *part.acceptance])
+
+    def _rows(self, number: int) -> Path:
+        return self.folder / f"{number:06d}{self._out.suffix}"
+
+    def _record(self, number: int) -> Path:
+        return self.folder / f"{number:06d}.json"
+
+
+@contextlib.contextmanager
+def parts_of(out: Path, job: Job, schema: pa.Schema) -> Iterator[Parts]:
+    """Yields the parts of `out` that `job` finished before. They are kept when the block ends, but for a whole file.
+
+    Raises InputError where another process writes `out`, or where finished parts of another job would be lost.
+    """
+    ending(out)
+    if out.is_dir():
+        raise InputError(f"{out}: is a folder; choose a file")
+    folder = out.with_name(f".{out.name}.parts")
+    with locked(folder, f"{out}: another process is writing it; wait for it, or choose another --out"):
+        _claim(out, folder, job)
+        parts = Parts(out, folder, schema)
+        try:
+            yield parts
+        finally:
+            if parts.whole or not parts.consumed:
+                shutil.rmtree(folder)
+
+
+def work_in_parts(
+    source: Path,
+    parts: Parts,
+    check: Callable[[Row], object],
+    work: Callable[[list[Row]], tuple[Sequence[msgspec.Struct], dict[str, int]]],
+    tell: Callable[[str], None],
+) -> None:
+    """Adds to `parts` what `work` makes of the rows of `source`, and its counts, from where they end to the last.
+
+    What is wrong with a row that is left out goes to `tell`, once more for the parts finished before.
+    """
+    for told in parts.bad_rows():
+        tell(told)
+    pace, chunks = Pace(), read_chunks(source, parts.consumed)
+    gc.freeze()  # collections would walk all that is imported, again and again: a third of the time
+    try:
+        while taken := pace.take(chunks):
+            begun = time.monotonic()
+            bad: list[str] = []
+
+            def on_error(error: InputError, bad: list[str] = bad) -> None:
+                bad.append(str(error))
+                tell(str(error))
+
+            rows = [row for chunk in taken for row in decode(chunk, Row, on_error, check)]
+            made, tally = work(rows)
+            parts.add(Part(sum(map(len, taken)), bad, tally), made)
+            pace.adapt(time.monotonic() - begun, kinds=len({(row.size, row.agents) for row in rows}))
+    finally:
+        gc.unfreeze()
+
+
+class Pace:
+    """How many rows make the next part."""
+
+    def __init__(self) -> None:
+        self._rows = FEWEST_ROWS
+
+    def take(self, chunks: Iterator[Chunk]) -> list[Chunk]:
+        """The next part, or nothing at the end."""
+        taken: list[Chunk] = []
+        rows = size = 0
+        while rows < self._rows and size < MOST_BYTES and (chunk := next(chunks, None)) is not None:
+            taken.append(chunk)
+            rows, size = rows + len(chunk), size + chunk.nbytes
+        return taken
+
+    def adapt(self, seconds: float, kinds: int) -> None:
+        """Learns how long a part took, and how many kinds of boards were in it."""
+        if seconds < SECONDS / 2:
+            self._rows = min(2 * self._rows, max(SOME_ROWS, ROWS_A_KIND * kinds), MOST_ROWS)
+        elif seconds > SECONDS:
+            self._rows = max(self._rows // 2, FEWEST_ROWS)
+
+
+def _claim(out: Path, folder: Path, job: Job) -> None:
+    """Makes `folder` that of `job`; what it holds of the same job is kept."""
+    if _job_file(folder).exists():
+        there = _read(_job_file(folder), Job)
+        if there == job:
+            return
+        if any(_read(record, Part).consumed for record in folder.glob("[0-9]*.json")):
+            raise InputError(
+                f"{out}: an unfinished `lakewright {there.command}` is kept in {folder}, of another input or other "
+                f"options ({difference(there, job)}); repeat that command, or remove the folder"
+            )
+    for file in folder.iterdir():
+        file.unlink()
+    write_atomically(_job_file(folder), msgspec.json.encode(job))
+
+
+def _job_file(folder: Path) -> Path:
+    return folder / "job.json"
+
+
+def _read(path: Path, kind: type[T]) -> T:
+    try:
+        return read_config(path, kind)
+    except InputError as error:
+        raise InputError(f"{error}; or remove {path.parent} to start anew") from error
+
+
+def difference(there: msgspec.Struct, here: msgspec.Struct) -> str:
+    """The first field in which two structs that are not equal differ, for a message."""
+    old, new = (_flat(msgspec.to_builtins(struct), "") for struct in (there, here))
+    name = next(name for name in old | new if old.get(name) != new.get(name))
+    return f"{name[1:]} is {old.get(name)} there and {new.get(name)} here"
+
+
+def _flat(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {name: value}
+    return {deep: leaf for key, deeper in value.items() for deep, leaf in _flat(deeper, f"{name}.{key}").items()}

@@ -1,0 +1,49 @@
+"""Plans by the id of their board, kept in a file: there may be more of them than memory holds."""
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from core_jax.rows import PlanRow
+
+
+class PlanIndex:
+    """Plans that are added once and then found by id."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with self._errors():
+            self._file = sqlite3.connect(path)
+            self._file.execute("PRAGMA journal_mode = OFF")  # one that is not whole is made anew
+            self._file.execute("PRAGMA cache_size = -65536")  # KiB
+            self._file.execute("CREATE TABLE IF NOT EXISTS plans (id TEXT PRIMARY KEY, plan BLOB) WITHOUT ROWID")
+
+    def add(self, row: PlanRow) -> None:
+        """Adds a plan. Raises ValueError where its board has one already."""
+        with self._errors():
+            try:
+                self._file.execute("INSERT INTO plans VALUES (?, ?)", (row.id, msgspec.json.encode(row.plan)))
+            except sqlite3.IntegrityError as error:
+                raise ValueError(f"id is {row.id!r:.60}, which has a plan further up; leave one of them out") from error
+
+    def commit(self) -> None:
+        """Ends the adding."""
+        with self._errors():
+            self._file.commit()
+
+    def find(self, name: str) -> list[str] | None:
+        """The plan for the board `name`."""
+        with self._errors():
+            found = self._file.execute("SELECT plan FROM plans WHERE id = ?", (name,)).fetchone()
+        return msgspec.json.decode(found[0], type=list[str]) if found else None
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise OSError(errno.EIO, str(error), str(self._path)) from error

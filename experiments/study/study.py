@@ -1,0 +1,211 @@
+"""A study: many runs from one warm-up under one budget of tokens, in one folder that any kill leaves fit to go on.
+
+study.json   what is run      start/   the warm-up      runs/ARM-sSEED/   the runs      trial.json   configs tried
+results.json table.txt study.svg   what came of it
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.errors import InputError
+from core_jax.generator import can_draw_for
+from core_jax.support import Count, HoleRatio, Natural, Share, convert, read_config, replacing, replacing_folder
+from engineer.guard import Reachable
+from experiments.loop import prepare
+from experiments.loop.records import RunFolder, Trial, read, write
+from experiments.loop.redesign import try_configs
+from experiments.loop.settings import RunSettings, merged, preset_table
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+# What comparable runs have in common.
+SHARED = ("model", "teams", "warmup", "warmup_env", "validation", "horizon", "budget")
+
+
+class Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Random configs, each an arm of one stage: whether the trial's score predicts what training on them gains.
+
+    data_ratios are uniform on the simplex, hole and wait ratios uniform from the lists, all drawable.
+    """
+
+    count: Count = 24
+    seed: Natural = 0
+    hole_ratios: tuple[HoleRatio, ...] = (0.0, 0.1, 0.2, 0.3, 0.4)
+    wait_ratios: tuple[Share, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a study runs. budget: tokens of each run. settings: of every run, over those of the preset.
+
+    arms: the settings in which each differs, and its `seeds` where they are not those of the study. baseline: the arm
+    that the others are compared with, seed by seed. configs: random configs as arms, instead of `arms`.
+    """
+
+    budget: Count
+    preset: str = "cpu"
+    baseline: str = ""
+    seeds: tuple[Natural, ...] = (0,)
+    settings: dict[str, Any] = {}
+    arms: dict[str, dict[str, Any]] = {}
+    configs: Configs | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.arms) == bool(self.configs):
+            raise ValueError("name arms or configs, one of the two")
+        if strange := [name for name in self.arms if not NAME.fullmatch(name)]:
+            raise ValueError(f"arms: {strange[0]!r:.60} is no name of a folder; use letters, digits, - and _")
+        if self.baseline and self.baseline not in self.arms:
+            raise ValueError(f"baseline is {self.baseline!r:.60}; choose from {', '.join(self.arms)}")
+
+
+class Planned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A run of the study."""
+
+    arm: str
+    seed: int
+    settings: RunSettings
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return f"{self.arm}-s{self.seed}"
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """study.json: the settings of the warm-up, and of every run."""
+
+    spec: StudySpec
+    start: RunSettings
+    runs: list[Planned]
+
+
+class StudyFolder:
+    """The files of a study."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.plan = folder / "study.json"
+        self.start = RunFolder(folder / "start")
+        self.trial = folder / "trial.json"
+        self.results = folder / "results.json"
+        self.table = folder / "table.txt"
+        self.plot = folder / "study.svg"
+
+    def run(self, planned: Planned) -> RunFolder:
+        """The folder of one of its runs."""
+        return RunFolder(self.folder / "runs" / planned.name)
+
+    def open(self, plan: Plan) -> None:
+        """Starts the study, or checks that the folder holds this very one. Raises InputError if it holds another."""
+        if self.plan.exists():
+            if read(self.plan, Plan) != plan:
+                raise InputError(f"{self.plan}: holds another study; give the same spec to go on, or another folder")
+        elif self.folder.exists() and any(not file.name.startswith(".") for file in self.folder.iterdir()):
+            raise InputError(f"{self.folder}: is not empty and holds no study; choose another folder")
+        else:
+            write(self.plan, plan)
+
+
+def plan_of(path: Path) -> Plan:
+    """All runs of a spec, TOML or JSON, or of one of ours by name.
+
+    Raises InputError naming file, arm, setting, value and remedy.
+    """
+    ours = {file.name.removesuffix(".toml"): file for file in _ours().iterdir()}
+    if not path.suffix and str(path) not in ours:
+        raise InputError(f"study {str(path)!r:.60} is unknown; give a file, or choose from {', '.join(sorted(ours))}")
+    with resources.as_file(ours[str(path)]) if str(path) in ours else nullcontext(path) as file:
+        spec = read_config(file, StudySpec)
+    base = merged(preset_table(spec.preset), spec.settings) | {"budget": spec.budget}
+    start = convert(base, RunSettings, f"{path}: settings")
+    arms = spec.arms or {name: {"env": env, "teacher": "fixed", "stages": 1} for name, env in _configs(spec, start)}
+    runs = [planned for name, arm in arms.items() for planned in _runs(name, arm, base, spec, f"{path}: arms.{name}")]
+    for planned in runs:
+        _check_shares(planned, start, path)
+    return Plan(spec, start, runs)
+
+
+def prepare_start(plan: Plan, folder: StudyFolder) -> None:
+    """The warm-up of all runs, and where configs are compared their trial."""
+    folder.start.open(plan.start)
+    prepare(plan.start, folder.start)
+    if plan.spec.configs and not folder.trial.exists():
+        envs = [planned.settings.env for planned in plan.runs]
+        write(folder.trial, try_configs(plan.start, folder.start.warmup, envs, "configs"))
+
+
+def begin_run(planned: Planned, folder: StudyFolder) -> RunFolder:
+    """The folder of a run, with the study's warm-up in it."""
+    run = folder.run(planned)
+    run.open(planned.settings)
+    if not run.validation.exists():
+        with replacing(run.validation) as beside:
+            shutil.copyfile(folder.start.validation, beside)
+    if not run.warmup.folder.exists():
+        with replacing_folder(run.warmup.folder) as beside:
+            shutil.copytree(folder.start.warmup.folder, beside, copy_function=os.link, dirs_exist_ok=True)
+    return run
+
+
+def predicted(folder: StudyFolder) -> Trial:
+    """The trial of a study of configs."""
+    return read(folder.trial, Trial)
+
+
+def _ours() -> Traversable:
+    return resources.files("experiments") / "presets" / "studies"
+
+
+def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec, where: str) -> Iterator[Planned]:
+    seeds = convert(arm.get("seeds", spec.seeds), tuple[Natural, ...], where, "seeds")
+    changes = {key: value for key, value in arm.items() if key != "seeds"}
+    for seed in seeds:
+        yield Planned(name, seed, convert(merged(base, changes) | {"seed": seed}, RunSettings, where))
+
+
+def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
+    """All runs begin with one warm-up, and are validated alike."""
+    for name in SHARED:
+        if getattr(planned.settings, name) != getattr(start, name):
+            raise InputError(f"{path}: arms.{planned.arm}: {name} differs, but all arms share it; set it in settings")
+    if planned.settings.env.sizes.keys() != start.env.sizes.keys() or planned.settings.env.agents != start.env.agents:
+        raise InputError(f"{path}: arms.{planned.arm}: env has other sizes or agents than settings; give it the same")
+
+
+def _configs(spec: StudySpec, start: RunSettings) -> Iterator[tuple[str, dict[str, Any]]]:
+    assert spec.configs
+    rng = np.random.default_rng(spec.configs.seed)
+    for number in range(spec.configs.count):
+        yield f"config-{number:02d}", msgspec.to_builtins(_random_config(spec.configs, start, rng), str_keys=True)
+
+
+def _random_config(chosen: Configs, start: RunSettings, rng: np.random.Generator) -> EnvConfig:
+    env, reachable = start.env, can_draw_for(start.teams)
+    shares = rng.dirichlet(np.ones(len(env.sizes))).round(3)
+    shares[-1] = round(1 - float(shares[:-1].sum()), 3)
+    cells = {}
+    for size, share in zip(env.sizes, shares.tolist(), strict=True):
+        hole, wait = _drawable(chosen, size, env.agents, reachable, rng)
+        cells[size] = SizeConfig(share, hole, wait)
+    return env.replace(cells)
+
+
+def _drawable(
+    chosen: Configs, size: int, agents: int, reachable: Reachable, rng: np.random.Generator
+) -> tuple[float, float]:
+    pairs: Sequence[tuple[float, float]] = [(hole, wait) for hole in chosen.hole_ratios for wait in chosen.wait_ratios]
+    for place in rng.permutation(len(pairs)):
+        hole, wait = pairs[place]
+        if all(reachable(size, agents, hole, forced) for forced, share in ((True, wait), (False, 1 - wait)) if share):
+            return hole, wait
+    raise InputError(f"configs: no boards of {size}x{size} can be drawn at these ratios; give others")

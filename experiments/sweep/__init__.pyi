@@ -1,0 +1,15 @@
+from .executors import BACKENDS as BACKENDS
+from .executors import Executor as Executor
+from .executors import Local as Local
+from .executors import Ray as Ray
+from .executors import WorkerDiedError as WorkerDiedError
+from .folder import SweepFolder as SweepFolder
+from .plots import plot as plot
+from .runner import share_of as share_of
+from .runner import sweep as sweep
+from .shards import Record as Record
+from .shards import draw_boards as draw_boards
+from .shards import make_shard as make_shard
+from .spec import SweepSpec as SweepSpec
+from .spec import check_memory as check_memory
+from .spec import read_spec as read_spec

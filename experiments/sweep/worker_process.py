@@ -1,0 +1,17 @@
+"""A process that makes shards."""
+
+import functools
+import os
+
+import jax
+
+from experiments.runtime import keep_compiled_programs
+
+
+@functools.cache
+def prepare() -> None:
+    """Keeps this process to one core and, unless told otherwise, to the CPU; before JAX computes anything."""
+    os.environ["NPROC"] = "1"
+    if "JAX_PLATFORMS" not in os.environ:
+        jax.config.update("jax_platforms", "cpu")
+    keep_compiled_programs()

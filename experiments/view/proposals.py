@@ -1,0 +1,172 @@
+"""What teachers proposed, or would propose, on the recorded evidence of a run; nothing is written."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from core_jax.config import EnvConfig
+from core_jax.errors import InputError
+from core_jax.generator import can_draw_for
+from core_jax.support import read_raw
+from engineer.delta import FIELDS, summary
+from engineer.evidence import Evidence, evidence_text, read_evidence
+from engineer.negotiation import Attempt, negotiate
+from engineer.proposal import Stateless
+from experiments.loop.records import Decision, RunFolder, Stage, Trial, read
+from experiments.loop.redesign import teacher_of
+from experiments.loop.settings import RunSettings, key_for
+from experiments.view.run_table import describe
+
+RECORDED = "recorded"  # the name under which the decision of the run itself is shown
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """One stage of a run as the engineer saw it, and what came of it."""
+
+    folder: str
+    stage: int
+    teacher: str
+    config: EnvConfig
+    evidence: Evidence
+    attempts: list[Attempt]
+    trial: Trial | None
+    next_config: EnvConfig
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """What one teacher makes of one stage's evidence."""
+
+    folder: str
+    stage: int
+    teacher: str
+    attempts: list[Attempt]
+
+    @property
+    def last(self) -> Attempt:
+        """The attempt that counts."""
+        return self.attempts[-1]
+
+
+def shown_stage(folder: RunFolder, number: int) -> Shown:
+    """The record of a finished stage. Raises InputError where there is none."""
+    stage = finished_stage(folder, number)
+    decision = read(stage.proposal, Decision)
+    attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)]
+    trial = read(stage.trial, Trial) if stage.trial.exists() else None
+    evidence, config = _evidence(stage), stage.config()
+    return Shown(str(folder.folder), number, decision.teacher, config, evidence, attempts, trial, stage.next_config())
+
+
+def proposed(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
+    """What the teacher of `settings` proposes after a finished stage, having seen those before it."""
+    finished_stage(folder, number)
+    *_, last = _replayed(settings, folder, range(number + 1), only=number)
+    return last
+
+
+def replayed(settings: Sequence[RunSettings], folder: RunFolder) -> Iterator[Replayed]:
+    """The run's own decisions, and what other teachers make of the same evidence, stage by stage."""
+    numbers = range(len(folder.finished_stages()))
+    others = [_replayed(chosen, folder, numbers) for chosen in settings]
+    for number in numbers:
+        yield Replayed(str(folder.folder), number, RECORDED, shown_stage(folder, number).attempts)
+        for other in others:
+            yield next(other)
+
+
+def finished_stage(folder: RunFolder, number: int) -> Stage:
+    """A stage that counts. Raises InputError, naming those there are, on another."""
+    finished = len(folder.finished_stages())
+    if not 0 <= number < finished:
+        choices = f"choose 0 to {finished - 1}" if finished else "run it first"
+        raise InputError(f"{folder.folder}: stage {number} is not finished; {choices}")
+    return folder.stage(number)
+
+
+def told(shown: Shown) -> str:
+    """A stage as text: evidence and prompt, every answer with its verdict, the trial, and what it came to."""
+    parts = [f"stage {shown.stage} of {shown.folder}, teacher {shown.teacher}", f"drawn from  {describe(shown.config)}"]
+    parts += ["", "## evidence", printable(evidence_text(shown.evidence)).rstrip()]
+    for attempt in shown.attempts:
+        parts += list(_told_attempt(attempt))
+    if shown.trial:
+        parts += ["", "## trial", *_told_trial(shown.trial)]
+    return "\n".join([*parts, "", f"next stage  {describe(shown.next_config)}"])
+
+
+def told_proposal(found: Replayed) -> str:
+    """A dry run as text."""
+    lines = [line for attempt in found.attempts for line in _told_attempt(attempt)]
+    head = f"stage {found.stage} of {found.folder}, teacher {found.teacher}"
+    return "\n".join([head, *lines, "", f"next config  {describe(found.last.verdict.config)}"])
+
+
+def side_by_side(found: Sequence[Replayed], configs: dict[tuple[str, int], EnvConfig]) -> str:
+    """A block a stage, a line a teacher: its verdict, and what of the config would change."""
+    width = max((len(replay.teacher) for replay in found), default=0)
+    lines: list[str] = []
+    for replay in found:
+        if replay.teacher == RECORDED:
+            place = replay.folder, replay.stage
+            lines += ["", f"{replay.folder} stage {replay.stage}: {describe(configs[place])}"]
+            config = configs[place]
+        verdict = replay.last.verdict
+        change = changes(config, verdict.config) if verdict.status != "refused" else printable(verdict.reasons[0])
+        lines.append(f"  {replay.teacher:{width}}  {verdict.status:9}  {change}")
+    return "\n".join(lines[1:])
+
+
+def changes(old: EnvConfig, new: EnvConfig) -> str:
+    """What differs between two configs, such as `5x5 data +0.05 hole -0.1`."""
+    parts = []
+    for size, cell in new.sizes.items():
+        steps = {field: getattr(cell, field) - getattr(old.sizes[size], field) for field in FIELDS}
+        told = [f"{field.removesuffix('_ratio')} {step:+.2g}" for field, step in steps.items() if abs(step) > 1e-6]
+        parts += [f"{size}x{size} {' '.join(told)}"] if told else []
+    return ", ".join(parts) or "no change"
+
+
+def printable(text: str) -> str:
+    """Text of a model for a terminal: control characters, but for new lines, are spelled out."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+
+
+def _evidence(stage: Stage) -> Evidence:
+    return read_evidence(read_raw(stage.evidence), str(stage.evidence))
+
+
+def _replayed(settings: RunSettings, folder: RunFolder, numbers: range, only: int | None = None) -> Iterator[Replayed]:
+    """A teacher's proposals stage by stage, its state handed on; one without state is asked after `only` alone."""
+    state = None
+    for number in numbers:
+        stage = finished_stage(folder, number)
+        teacher = teacher_of(settings, folder, stage, state)
+        if only is not None and number != only and isinstance(teacher, Stateless):
+            continue
+        key = key_for(settings.seed, f"stage {number} teacher")
+        reachable = can_draw_for(settings.teams)
+        attempts = negotiate(teacher, _evidence(stage), stage.config(), key, settings.guard, reachable)
+        state = teacher.state_dict()
+        yield Replayed(str(folder.folder), number, settings.teacher, attempts)
+
+
+def _told_attempt(attempt: Attempt) -> Iterator[str]:
+    proposal, verdict = attempt.proposal, attempt.verdict
+    for name, text in (("prompt", proposal.prompt), ("answer", proposal.answer)):
+        if text:
+            yield from ("", f"## {name}", printable(text).rstrip())
+    if proposal.cut:
+        yield f"cut from the evidence: {', '.join(proposal.cut)}"
+    yield from ("", "## delta", summary(proposal.delta) if proposal.delta else f"none: {printable(proposal.error)}")
+    yield from (f"or {summary(delta)}" for delta in proposal.candidates)
+    yield f"{verdict.status}{''.join(f'{chr(10)}- {printable(reason)}' for reason in verdict.reasons)}"
+
+
+def _told_trial(trial: Trial) -> Iterator[str]:
+    yield f"{'':9} {'p(1-p)':>7} {'informative':>11} {'valid':>6}  per size p(1-p)"
+    for place, tried in enumerate(trial.candidates):
+        name = ("current" if not place else "proposed") + ("*" if place == trial.chosen else "")
+        sizes = " ".join(f"{size}: {signal.variance:.3f}" for size, signal in tried.sizes.items())
+        whole = tried.signal
+        yield f"{name:9} {whole.variance:7.4f} {whole.informative:11.3f} {whole.valid:6.3f}  {sizes}"
+    yield f"* chosen; {trial.tokens} tokens"

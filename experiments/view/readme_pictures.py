@@ -1,0 +1,40 @@
+"""The pictures of the README, made from a run: `python -m experiments.view.readme_pictures runs/demo docs/images`."""
+
+import argparse
+from pathlib import Path
+
+from core_jax.errors import InputError
+from core_jax.support import write_atomically
+from experiments.loop.records import Chapter, Example, RunFolder, chapters
+from experiments.view.board_pictures import strip_svg
+from experiments.view.replay import ending
+from experiments.view.run_plots import curves_svg
+
+
+def write_pictures(folder: RunFolder, out: Path) -> None:
+    """Writes board.svg, the longest valid plan on a board that forces a wait, and curves.svg.
+
+    Raises InputError where the run has no such plan yet.
+    """
+    history = chapters(folder)
+    write_atomically(out / "board.svg", strip_svg(_to_show(folder, history)).encode())
+    write_atomically(out / "curves.svg", curves_svg(history).encode())
+
+
+def _to_show(folder: RunFolder, history: list[Chapter]) -> Example:
+    last = history[-1].validation.examples if history else []
+    valid = [example for example in last if example.failure == "none" and example.row.wait_required]
+    if not valid:
+        raise InputError(f"{folder.folder}: has no valid plan with a forced wait to draw; train longer")
+    return max(valid, key=lambda example: ending(example).step)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m experiments.view.readme_pictures", description=__doc__)
+    parser.add_argument("folder", metavar="RUN_DIR", type=Path)
+    parser.add_argument("out", metavar="OUT_DIR", type=Path)
+    options = parser.parse_args()
+    try:
+        write_pictures(RunFolder(options.folder), options.out)
+    except InputError as error:
+        parser.error(str(error))

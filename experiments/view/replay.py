@@ -1,0 +1,94 @@
+"""A plan played on its board: where the agents are at each time, and how it ends, in words."""
+
+from typing import NamedTuple
+
+from core_jax.rows import Row
+from core_jax.types import DELTAS, MOVES
+from experiments.loop.records import Example
+
+Cell = tuple[int, int]
+
+
+class Ending(NamedTuple):
+    """The time at which a plan is done or fails, whether it is valid, the agents concerned, and what happened."""
+
+    step: int
+    valid: bool
+    agents: list[int]
+    words: str
+
+
+def positions(row: Row, plan: list[str], step: int) -> list[Cell]:
+    """The cell of every agent after `step` moves. Who would leave the board, or jumps, or has no move left, stays."""
+    return [_walked(row, agent, letters_of(plan, agent)[:step]) for agent in range(row.agents)]
+
+
+def letters_of(plan: list[str], agent: int) -> str:
+    """The moves of an agent; none where the plan is too short for it."""
+    return plan[agent] if agent < len(plan) else ""
+
+
+def waiting(row: Row, plan: list[str], step: int) -> list[int]:
+    """The agents whose last move before time `step` was a wait, but for those who are home for good."""
+    waits = [agent for agent in range(row.agents) if letters_of(plan, agent)[:step][step - 1 :] == "W"]
+    return [agent for agent in waits if step <= arrival(row, plan, agent)]
+
+
+def arrival(row: Row, plan: list[str], agent: int) -> int:
+    """The time from which an agent is on its goal for good; the length of its moves where it never is."""
+    letters = letters_of(plan, agent)
+    parked = letters.rstrip("W")
+    return len(parked if _walked(row, agent, letters) == row.goals[agent] else letters)
+
+
+def ending(example: Example) -> Ending:
+    """How a plan ends."""
+    row, plan, failure = example.row, example.plan, example.failure
+    if failure == "none":
+        return _arrived(row, plan)
+    if failure == "parse_error" or not 0 <= example.agent < row.agents:
+        return Ending(0, False, [], f"{failure.replace('_', ' ')}: no plan could be read from the answer.")
+    whole = max(map(len, plan), default=0)
+    step = whole if failure == "goal_not_reached" else max(0, min(example.step + 1, whole))
+    agents = _concerned(row, plan, step, failure, example.agent)
+    return Ending(step, False, agents, f"Fails at t = {step}: {_failing(row, plan, step, failure, agents)}.")
+
+
+def _walked(row: Row, agent: int, letters: str) -> Cell:
+    line, column = row.starts[agent]
+    for letter in letters:
+        down, right = DELTAS[MOVES.index(letter)] if letter in MOVES else (0, 0)
+        line = min(max(line + down, 0), row.size - 1)
+        column = min(max(column + right, 0), row.size - 1)
+    return line, column
+
+
+def _arrived(row: Row, plan: list[str]) -> Ending:
+    step = max(arrival(row, plan, agent) for agent in range(row.agents))
+    waits = sum(len(waiting(row, plan, time)) for time in range(1, step + 1))
+    words = f"All agents are home at t = {step}, after {waits} wait{'s' * (waits != 1)} on the way."
+    return Ending(step, True, [], words)
+
+
+def _concerned(row: Row, plan: list[str], step: int, failure: str, first: int) -> list[int]:
+    before, after = positions(row, plan, step - 1), positions(row, plan, step)
+    others = [agent for agent in range(row.agents) if agent != first]
+    if failure == "vertex_conflict":
+        return [first, *(agent for agent in others if after[agent] == after[first])]
+    if failure == "swap_conflict":
+        swapped = (after[first], before[first])
+        return [first, *(agent for agent in others if (before[agent], after[agent]) == swapped)]
+    return [first]
+
+
+def _failing(row: Row, plan: list[str], step: int, failure: str, agents: list[int]) -> str:
+    names, cell = " and ".join(f"A{agent}" for agent in agents), positions(row, plan, step)[agents[0]]
+    if failure == "illegal_move":
+        jumps = letters_of(plan, agents[0])[step - 1 : step] not in MOVES
+        return f"{names} jumps from {cell} to a cell that is no neighbour" if jumps else f"{names} leaves the board"
+    if failure == "goal_not_reached":
+        return f"the plan is over and {names} is at {cell}, its goal at {row.goals[agents[0]]}"
+    if failure == "swap_conflict":
+        return f"{names} swap {positions(row, plan, step - 1)[agents[0]]} and {cell}"
+    doing = {"hole": "steps into the hole", "vertex_conflict": "meet"}.get(failure, failure.replace("_", " "))
+    return f"{names} {doing} at {cell}"

@@ -1,0 +1,60 @@
+"""A run as numbers: the table in the terminal, and the same as JSON."""
+
+from typing import Any
+
+from core_jax.config import EnvConfig
+from core_jax.results import Outcomes
+from experiments.loop.records import Chapter, RunFolder, chapters, forced_rate, met_in_training
+
+HEADER = ("", "valid %", "opt. makespan %", "opt. cost %", "forced wait %", "boards drawn from (size: share hole wait)")
+
+
+def as_json(folder: RunFolder) -> dict[str, Any]:
+    """Every finished stage, the warm-up first, with its config, its outcomes pooled and per size, and the decision."""
+    return {
+        "folder": str(folder.folder),
+        "held_out_boards_met_in_training": met_in_training(folder),
+        "stages": [_plain(chapter) for chapter in chapters(folder)],
+    }
+
+
+def as_table(folder: RunFolder) -> str:
+    """A line for each finished stage, and its commonest failures below."""
+    lines: list[tuple[str, ...]] = [HEADER]
+    for chapter in chapters(folder):
+        config = describe(chapter.config) if chapter.config else "certified plans"
+        lines.append((chapter.name, *_rates(chapter.pooled), config))
+        lines.append(("", "", "", "", "", f"failures: {_failure_line(chapter.pooled)}"))
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADER) - 1)]
+    return "\n".join(_aligned(line, widths) for line in lines)
+
+
+def _aligned(line: tuple[str, ...], widths: list[int]) -> str:
+    name, *figures, boards = line
+    numbers = [figure.rjust(width) for figure, width in zip(figures, widths[1:], strict=True)]
+    return "  ".join([name.ljust(widths[0]), *numbers, boards]).rstrip()
+
+
+def _plain(chapter: Chapter) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": chapter.name, "pooled": chapter.pooled, "sizes": chapter.validation.sizes}
+    if chapter.decision:
+        decision = chapter.decision
+        found |= {"config": chapter.config, "delta": decision.proposal.delta, "verdict": decision.verdict}
+        found |= {"trial": chapter.trial, "tokens": chapter.tokens}
+    return found | {"seconds": chapter.seconds}
+
+
+def _rates(outcomes: Outcomes) -> list[str]:
+    counts = (outcomes.valid, outcomes.optimal_makespan, outcomes.optimal_sum_of_costs)
+    return [f"{100 * rate:.1f}" for rate in (*map(outcomes.rate, counts), forced_rate(outcomes))]
+
+
+def describe(config: EnvConfig) -> str:
+    """A config in a line: for each size its share, hole ratio and wait ratio."""
+    cells = sorted(config.sizes.items())
+    return " · ".join(f"{size}: {c.data_ratio:.2f} {c.hole_ratio:.2f} {c.wait_ratio:.2f}" for size, c in cells)
+
+
+def _failure_line(outcomes: Outcomes) -> str:
+    commonest = sorted(((count, name) for name, count in outcomes.failures.items() if count), reverse=True)
+    return ", ".join(f"{name.replace('_', ' ')} {count}" for count, name in commonest) or "none"

@@ -1,0 +1,185 @@
+"""The trainee's network: a tiny Qwen3 from scratch, or any saved checkpoint; weights as safetensors."""
+
+import os
+import re
+from pathlib import Path
+from typing import Literal, cast
+
+import msgspec
+import torch
+from safetensors import SafetensorError
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast, Qwen3Config
+from transformers import Qwen3ForCausalLM as Qwen3
+
+from core_jax.errors import InputError
+from core_jax.support import Count, replacing_folder
+from policy.codecs import VOCABULARY
+
+TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
+ADAPTER = "adapter_config.json"
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The shape of the from-scratch model; the default has 0.6 million parameters."""
+
+    hidden: Count = 128
+    layers: Count = 4
+    heads: Count = 4
+    mlp: Count = 192
+    positions: Count = 512
+
+    def __post_init__(self) -> None:
+        if self.hidden % (2 * self.heads):
+            raise ValueError(f"hidden is {self.hidden}, no multiple of 2 x {self.heads} heads; make it one")
+
+
+FAMILY = {
+    "0.6M": ModelSettings(),
+    "3M": ModelSettings(hidden=256, layers=6, heads=8, mlp=320),
+    "25M": ModelSettings(hidden=512, layers=8, heads=8, mlp=1344),
+    "100M": ModelSettings(hidden=768, layers=14, heads=12, mlp=2048),
+}
+ModelName = Literal["0.6M", "3M", "25M", "100M"]
+
+
+def build_model(
+    settings: ModelSettings | ModelName, tokenizer: PreTrainedTokenizerFast, seed: int, device: str = "auto"
+) -> PreTrainedModel:
+    """A Qwen3-architecture model with random weights for the tokenizer's vocabulary; it speaks the `tokens` codec.
+
+    device: as of `load_model`.
+    """
+    check_device(device)
+    if isinstance(settings, str):
+        settings = FAMILY[settings]
+    torch.manual_seed(seed)
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=settings.hidden,
+        intermediate_size=settings.mlp,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=settings.heads,
+        num_key_value_heads=settings.heads,
+        head_dim=settings.hidden // settings.heads,
+        max_position_embeddings=settings.positions,
+        tie_word_embeddings=False,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        codec=TOKENS,  # type: ignore[call-arg]
+    )
+    return _on(device, Qwen3(config))
+
+
+def _on(device: str, model: PreTrainedModel) -> PreTrainedModel:
+    """The model on the GPU if there is one and nothing else is wanted, else where it is."""
+    if device != "cpu" and torch.cuda.is_available():
+        cast(torch.nn.Module, model).cuda()
+    return model
+
+
+def save_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Writes model (safetensors, its config names the codec) and tokenizer to `folder`, whole or not at all."""
+    model.config.codec = codec_of(model)
+    with replacing_folder(folder) as beside:
+        model.save_pretrained(beside)
+        tokenizer.save_pretrained(beside)
+
+
+def load_checkpoint(
+    place: str | Path, codec: str = TOKENS, dtype: torch.dtype = torch.float32, device: str = "auto"
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """Reads a checkpoint that speaks `codec`, as `load_model`. Raises InputError where it speaks another."""
+    model, tokenizer = load_model(place, dtype, device)
+    _check_codec(place, codec, model)
+    return model, tokenizer
+
+
+def load_model(
+    place: str | Path, dtype: torch.dtype | Literal["auto"] = torch.float32, device: str = "auto"
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """Reads a causal model with its tokenizer from a folder or, by its name, from the hub; safetensors only.
+
+    A folder of an adapter (peft) is read with the model that it names, and merged into it. dtype: `auto` is that of the
+    file. device: `auto` is the GPU if there is one. Raises InputError where there is no such model or device.
+    """
+    check_device(device)
+    folder = Path(place)
+    if HUB_NAME.fullmatch(str(place)) and not folder.exists():
+        source, local = str(place), os.environ.get("HF_HUB_OFFLINE") == "1"
+    else:
+        _check_complete(folder)
+        source, local = str(folder), True
+    try:
+        if (folder / ADAPTER).is_file():
+            model = _merged(folder, dtype)
+        else:
+            given = {"use_safetensors": True, "local_files_only": local, "dtype": dtype}
+            model = AutoModelForCausalLM.from_pretrained(source, **given)
+        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        if isinstance(error, InputError):
+            raise
+        first_line = str(error).strip().splitlines()[0]
+        raise InputError(f"{place}: not a readable checkpoint ({first_line}); train it again") from error
+    if not tokenizer.is_fast:
+        raise InputError(f"{place}: has no tokenizer.json; give a checkpoint folder with model and tokenizer")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    words = cast(PreTrainedTokenizerFast, tokenizer)
+    _check_words(place, model, words)
+    return _on(device, model), words
+
+
+def check_device(device: str) -> None:
+    """Raises InputError where CUDA is asked for and there is none."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("device is cuda, but this machine has no CUDA device that torch can use; choose cpu or auto")
+
+
+def _check_complete(folder: Path) -> None:
+    weights = ("model.safetensors", "model.safetensors.index.json", "adapter_model.safetensors")
+    wanted = {
+        "config.json": ("config.json", ADAPTER),
+        "model.safetensors": weights,
+        "tokenizer.json": ("tokenizer.json",),
+    }
+    for name, files in wanted.items():
+        if not any((folder / file).is_file() for file in files):
+            raise InputError(f"{folder}: no {name}; give a checkpoint folder with model and tokenizer")
+
+
+def _merged(folder: Path, dtype: torch.dtype | Literal["auto"]) -> PreTrainedModel:
+    """The model that an adapter names, with the adapter merged into it."""
+    try:
+        from peft import PeftConfig, PeftModel
+    except ImportError as error:
+        raise InputError(f"{folder}: is an adapter, which needs peft; pip install 'lakewright[lora]'") from error
+    base, _ = load_model(PeftConfig.from_pretrained(str(folder)).base_model_name_or_path, dtype, "cpu")
+    return PeftModel.from_pretrained(base, str(folder)).merge_and_unload()
+
+
+def codec_of(model: PreTrainedModel) -> str:
+    """The codec that a checkpoint names; one that names none is a language model."""
+    return getattr(model.config, "codec", TEXT)
+
+
+def _check_codec(place: str | Path, codec: str, model: PreTrainedModel) -> None:
+    if codec_of(model) != codec:
+        raise InputError(
+            f"{place}: config.json: codec is {codec_of(model)!r}, this needs {codec!r}; choose another checkpoint"
+        )
+
+
+def _check_words(place: str | Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
+    codec = codec_of(model)
+    if codec == TOKENS and tokenizer.convert_ids_to_tokens(list(range(len(VOCABULARY)))) != list(VOCABULARY):
+        raise InputError(
+            f"{place}: tokenizer.json: its words are not those of this version's codec {codec!r}; train it again"
+        )
+    if len(tokenizer) > model.config.vocab_size:
+        raise InputError(
+            f"{place}: tokenizer.json has {len(tokenizer)} words, config.json {model.config.vocab_size}; "
+            "take both from one checkpoint"
+        )

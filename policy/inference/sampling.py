@@ -1,0 +1,207 @@
+"""Answers from a model: greedy or sampled, many at once; and answers under a grammar."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import Qwen3ForCausalLM as Qwen3
+
+from policy.codecs import Codec, TokensCodec, token_ids
+from policy.inference.qwen3_decoder import Decoder
+from policy.tasks import Task
+
+ROWS = 512  # answers decoded together
+DROPPED = 0.75  # boards that are finished are left out once at most this share goes on
+
+
+@dataclasses.dataclass(frozen=True)
+class Samples:
+    """Answers as token ids, ended by an end token unless they are cut off, and the log-probability of each token at
+    the temperature of the sampling (at temperature 0, of the model itself), empty where they were not asked for.
+    """
+
+    answers: list[list[int]]
+    log_probs: list[list[float]]
+
+
+def answer_tasks(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    tasks: list[Task],
+    *,
+    max_new_tokens: int,
+    temperature: float = 0.0,
+    batch: int = ROWS,
+    codec: Codec | None = None,
+    on_progress: Callable[[int], None] = lambda boards: None,
+) -> list[list[int]]:
+    """One answer (token ids after the prompt) for each task, in a codec, by default tokens; greedy at temperature 0."""
+    codec = codec or TokensCodec(tokenizer)
+    prompts = [codec.encode_prompt(task.board) for task in tasks]
+    return sample(
+        model,
+        tokenizer,
+        prompts,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        batch=batch,
+        scored=codec.name == "tokens",
+        on_progress=on_progress,
+    ).answers
+
+
+def sample(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    prompts: list[list[int]],
+    *,
+    copies: int = 1,
+    max_new_tokens: int,
+    temperature: float,
+    batch: int = ROWS,
+    scored: bool = True,
+    on_progress: Callable[[int], None] = lambda prompts: None,
+) -> Samples:
+    """`copies` answers to each prompt, those of one prompt side by side; greedy at temperature 0.
+
+    At most `batch` answers are decoded together, prompts of like length, so that a batch holds little padding. Models
+    of Qwen3's kind with a scored answer are decoded by `Decoder`, others by their own `generate`. scored: whether
+    log-probabilities are wanted, which for the vocabulary of a language model are large.
+    """
+    decode = _decoded if isinstance(model, Qwen3) and scored else functools.partial(_generated, scored=scored)
+    ends = end_tokens(model, tokenizer)
+    order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+    answers: list[list[int]] = [[] for _ in range(len(prompts) * copies)]
+    log_probs: list[list[float]] = [[] for _ in answers]
+    was_training = model.training
+    model.eval()
+    at_once = max(1, batch // copies)
+    for begin in range(0, len(order), at_once):
+        chosen = order[begin : begin + at_once]
+        tokens, scores = decode(model, tokenizer, [prompts[i] for i in chosen], copies, max_new_tokens, temperature)
+        lengths = _lengths(tokens, ends)
+        rows = [i * copies + copy for i in chosen for copy in range(copies)]
+        for row, told, score, length in zip(rows, tokens.tolist(), scores.tolist(), lengths.tolist(), strict=True):
+            answers[row], log_probs[row] = told[:length], score[:length]
+        on_progress(len(chosen))
+    model.train(was_training)
+    return Samples(answers, log_probs)
+
+
+def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> list[int]:
+    """Every token that ends an answer: the tokenizer's, and those that the model names."""
+    config = getattr(model, "generation_config", None)
+    named = getattr(config, "eos_token_id", None)
+    named = named if isinstance(named, list) else [named]
+    return sorted({tokenizer.eos_token_id, *(end for end in named if end is not None)})
+
+
+@torch.inference_mode()
+def _decoded(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    prompts: list[list[int]],
+    copies: int,
+    max_new_tokens: int,
+    temperature: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens and log-probabilities [B * G, T]; T is the longest answer."""
+    tokens = torch.full((len(prompts), copies, max_new_tokens), tokenizer.eos_token_id, device=model.device)
+    scores = torch.zeros(tokens.shape, device=model.device)
+    open_ = torch.arange(len(prompts), device=model.device)
+    decoder = Decoder(model, copies, max_new_tokens)
+    logits = decoder.read(*_padded(prompts, tokenizer.pad_token_id, model.device))
+    for step in range(max_new_tokens):
+        chosen, score = _choose(logits, temperature)
+        tokens[open_, :, step], scores[open_, :, step] = chosen, score
+        goes_on = (tokens[open_, :, : step + 1] != tokenizer.eos_token_id).all(-1).any(-1)
+        if step + 1 == max_new_tokens or not goes_on.any():
+            break
+        if goes_on.sum() <= DROPPED * len(open_):
+            left = goes_on.nonzero().squeeze(-1)
+            decoder.keep(left)
+            open_, chosen = open_[left], chosen[left]
+        logits = decoder.tell(chosen)
+    return tokens[:, :, : step + 1].flatten(0, 1), scores[:, :, : step + 1].flatten(0, 1)
+
+
+def _choose(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """A token for each row of [..., V], and its log-probability."""
+    log_probs = (logits.float() / (temperature or 1.0)).log_softmax(-1)
+    if temperature:
+        flat = log_probs.exp().flatten(0, -2)
+        chosen = torch.multinomial(flat, 1).view(log_probs.shape[:-1])
+    else:
+        chosen = log_probs.argmax(-1)
+    return chosen, log_probs.gather(-1, chosen[..., None]).squeeze(-1)
+
+
+@torch.inference_mode()
+def _generated(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    prompts: list[list[int]],
+    copies: int,
+    max_new_tokens: int,
+    temperature: float,
+    scored: bool = True,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same by the model's own `generate`, for any causal model; no scores, [B * G, 0], where none are wanted."""
+    ids, mask = _padded(prompts, tokenizer.pad_token_id, model.device)
+    ids, mask = ids.repeat_interleave(copies, 0), mask.repeat_interleave(copies, 0)
+    sampled = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0, "min_p": None}
+    output = model.generate(  # type: ignore[operator]
+        input_ids=ids,
+        attention_mask=mask,
+        max_new_tokens=max_new_tokens,
+        output_logits=scored,
+        return_dict_in_generate=True,
+        repetition_penalty=1.0,
+        eos_token_id=end_tokens(model, tokenizer),
+        pad_token_id=tokenizer.pad_token_id,
+        **(sampled if temperature else {"do_sample": False}),
+    )
+    tokens = output.sequences[:, ids.shape[1] :]
+    if not scored:
+        return tokens, torch.zeros(len(tokens), 0)
+    log_probs = (torch.stack(output.logits, 1).float() / (temperature or 1.0)).log_softmax(-1)
+    return tokens, log_probs.gather(-1, tokens[..., None]).squeeze(-1)
+
+
+def _padded(prompts: list[list[int]], pad: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids [B, P], padded on the left, and where there are any."""
+    width = max(len(prompt) for prompt in prompts)
+    ids = [[pad] * (width - len(prompt)) + prompt for prompt in prompts]
+    mask = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
+    return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
+
+
+def _lengths(tokens: torch.Tensor, ends: Sequence[int]) -> torch.Tensor:
+    """How long each answer of [B, T] is, its end included."""
+    ended = torch.isin(tokens, torch.tensor(ends, device=tokens.device))
+    return torch.where(ended.any(1), ended.int().argmax(1) + 1, tokens.shape[1])
+
+
+@torch.inference_mode()
+def answer_under_grammar(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    prompt: Sequence[str],
+    allowed: Callable[[Sequence[str]], tuple[str, ...]],
+    *,
+    max_new_tokens: int = 256,
+) -> list[str]:
+    """Decodes greedily, at every token only among `allowed(answer so far)`, until that is empty."""
+    model.eval()
+    ids = torch.tensor([token_ids(tokenizer, prompt)], device=model.device)
+    answer: list[str] = []
+    cache = None
+    while len(answer) < max_new_tokens and (choices := allowed(answer)):
+        output = model(input_ids=ids, past_key_values=cache, use_cache=True)
+        cache = output.past_key_values
+        scores = output.logits[0, -1, token_ids(tokenizer, choices)]
+        answer.append(choices[int(scores.argmax())])
+        ids = torch.tensor([token_ids(tokenizer, answer[-1:])], device=model.device)
+    return answer

@@ -1,0 +1,54 @@
+"""The task: a board with its labels, the form in which training and evaluation take boards one by one."""
+
+import dataclasses
+
+import numpy as np
+
+from core_jax.rows import Row, moves_of, plan_of
+from core_jax.types import STATUS_NAMES, Board, Status
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One solvable board (numpy arrays), its optima, and a plan int8 [K, T] that reaches `sum_of_costs`."""
+
+    board: Board
+    makespan: int
+    sum_of_costs: int
+    wait_required: bool
+    moves: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """The side of the board."""
+        return self.board.holes.shape[0]
+
+
+def task_of(row: Row) -> Task:
+    """The task of a labelled row. Raises ValueError on a row without labels or without a solution."""
+    if row.plan is None or row.makespan is None or row.sum_of_costs is None or row.wait_required is None:
+        raise ValueError(f"row {row.id} is {row.status or 'not solved'}: only boards with a plan can be trained on")
+    holes = np.array([[letter == "H" for letter in line] for line in row.grid])
+    board = Board(holes, np.array(row.starts, np.int32), np.array(row.goals, np.int32))  # type: ignore[arg-type]
+    moves = moves_of([row.plan], max(len(letters) for letters in row.plan))[0]
+    return Task(board, row.makespan, row.sum_of_costs, row.wait_required, moves)
+
+
+def row_of(task: Task, name: str) -> Row:
+    """The row of a task, with that id; what certifies its labels a task does not know."""
+    board = task.board
+    agents, holes = len(board.starts), np.asarray(board.holes)
+    return Row(
+        name,
+        task.size,
+        agents,
+        ["".join(".H"[hole] for hole in line) for line in holes.astype(int)],
+        [(int(row), int(column)) for row, column in board.starts],
+        [(int(row), int(column)) for row, column in board.goals],
+        hole_ratio=round(float(holes.sum() / max(1, holes.size - 2 * agents)), 4),
+        status=STATUS_NAMES[Status.SOLVABLE],
+        makespan=task.makespan,
+        sum_of_costs=task.sum_of_costs,
+        wait_required=task.wait_required,
+        plan=plan_of(task.moves),
+    )

@@ -1,0 +1,12 @@
+from .board_stream import BoardStream as BoardStream
+from .board_stream import tasks_of as tasks_of
+from .board_stream import with_hole_ratios as with_hole_ratios
+from .grpo import GrpoSettings as GrpoSettings
+from .grpo import train_grpo as train_grpo
+from .hardware import check_host as check_host
+from .hardware import rank_and_processes as rank_and_processes
+from .reward import RewardSettings as RewardSettings
+from .reward import judge as judge
+from .rollouts import roll_out as roll_out
+from .warmup import WarmupSettings as WarmupSettings
+from .warmup import warm_up as warm_up

@@ -1,0 +1,150 @@
+"""Boards drawn while a model is trained on them, by a process of their own, so that training waits for none."""
+
+import multiprocessing
+import os
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import wait
+from typing import Any
+
+import jax
+import msgspec
+import numpy as np
+
+from core_jax.config import EnvConfig, with_teams
+from core_jax.errors import InputError
+from core_jax.generator import Batch, generate_in_turn
+from core_jax.types import Board
+from policy.tasks import Task
+
+CHUNK = 1024  # boards drawn at once
+AHEAD = 8  # chunks that wait to be taken
+PATIENCE = 1.0  # seconds between two looks whether the generator lives
+
+
+def with_hole_ratios(config: EnvConfig, hole_ratios: Sequence[float]) -> tuple[EnvConfig, ...]:
+    """The config with each hole ratio at all of its sizes; as it is where none is given."""
+
+    def all_at(ratio: float) -> EnvConfig:
+        replaced = {size: msgspec.structs.replace(cell, hole_ratio=ratio) for size, cell in config.sizes.items()}
+        return config.replace(replaced)
+
+    return tuple(all_at(ratio) for ratio in hole_ratios) or (config,)
+
+
+class BoardStream:
+    """Tasks of `configs`, a chunk of each in turn, without end and without a repeated index.
+
+    teams: numbers of agents that the boards of a chunk have in turn, instead of the one of its config.
+
+    Configs, teams, seed and a board's place in the stream decide it, so that a stream opened again at `first` goes on
+    with the same boards. The process ends with this one, however this one ends. `taken` holds what was taken, where it
+    is `kept`. Use it in a `with` statement.
+    """
+
+    def __init__(
+        self,
+        configs: Sequence[EnvConfig],
+        seed: int,
+        first: int = 0,
+        chunk: int = CHUNK,
+        kept: bool = False,
+        teams: Sequence[int] = (),
+    ) -> None:
+        self.agents = max(teams or (config.agents for config in configs))
+        mixed = [with_teams(config, teams) for config in configs]
+        self.waited = 0.0  # seconds that a taker has waited, the first chunk apart
+        spawned = multiprocessing.get_context("spawn")  # a fork would copy the locks of JAX and torch
+        self._chunks: Any = spawned.Queue(AHEAD)
+        cache = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+        given = (self._chunks, mixed, seed, first // chunk, chunk, cache)
+        self._process = spawned.Process(target=_draw, args=given, daemon=True)
+        self._process.start()
+        self._kept, self.taken = kept, list[Task]()
+        self._tasks: list[Task] = []
+        self._tasks = self._next_chunk()[first % chunk :]
+        self.waited = 0.0
+
+    def take(self, count: int) -> list[Task]:
+        """The next tasks. Raises InputError where boards cannot be drawn."""
+        while len(self._tasks) < count:
+            self._tasks += self._next_chunk()
+        some, self._tasks = self._tasks[:count], self._tasks[count:]
+        self.taken += some if self._kept else []
+        return some
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.join()
+        self._chunks.close()
+
+    def __enter__(self) -> "BoardStream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _next_chunk(self) -> list[Task]:
+        begun = time.monotonic()
+        while True:
+            try:
+                chunk = self._chunks.get(timeout=PATIENCE)
+                break
+            except queue.Empty:
+                if not self._process.is_alive():
+                    raise InputError("the process that draws boards was ended; start the command again") from None
+        self.waited += time.monotonic() - begun
+        if isinstance(chunk, str):
+            raise InputError(chunk)
+        return [Task(Board(*board), *labels) for board, labels in chunk]
+
+
+def tasks_of(*made: dict[int, Batch]) -> list[Task]:
+    """The tasks of generated boards, in the order of their indices."""
+    batches = [batch for part in made for batch in part.values()]
+    places = np.argsort(np.concatenate([batch.index for batch in batches]))
+    tasks = [task for batch in batches for task in _of_batch(batch)]
+    return [tasks[place] for place in places]
+
+
+def _of_batch(batch: Batch) -> list[Task]:
+    boards, labels = batch.boards, batch.labels
+    numbers = (labels.makespan.tolist(), labels.sum_of_costs.tolist(), labels.wait_required.tolist())
+    arrays = map(np.asarray, (boards.holes, boards.starts, boards.goals, labels.moves))
+    return [
+        Task(Board(holes, starts, goals), makespan, cost, wait_required, moves[:, : max(makespan, cost)])
+        for holes, starts, goals, moves, makespan, cost, wait_required in zip(*arrays, *numbers, strict=True)
+    ]
+
+
+def _draw(
+    chunks: Any, mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int, cache: str | None
+) -> None:
+    """The other process: chunk after chunk into the queue, whose bound makes it wait."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_compilation_cache_dir", cache)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    try:
+        while True:
+            turn, which = divmod(number, len(mixed))
+            tasks = tasks_of(*generate_in_turn(mixed[which], seed, chunk, first=turn * chunk))
+            chunks.put([_plain(task) for task in tasks])
+            number += 1
+    except InputError as error:
+        chunks.put(str(error))
+
+
+def _plain(task: Task) -> tuple:
+    board = (task.board.holes, task.board.starts, task.board.goals)
+    return board, (task.makespan, task.sum_of_costs, task.wait_required, task.moves)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)

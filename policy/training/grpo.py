@@ -1,0 +1,267 @@
+"""GRPO on certified boards, through TRL's trainer; every verdict comes from the lake's simulator, a batch at once."""
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+import torch
+from datasets import Dataset
+from torch.optim.swa_utils import AveragedModel
+from transformers import (
+    AutoModelForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    PrinterCallback,
+    TrainerCallback,
+)
+from trl import GRPOConfig
+
+from core_jax.errors import InputError
+from core_jax.results import Group
+from core_jax.support import Count, Positive, Share, Weight
+from policy.codecs import Codec, TokensCodec
+from policy.tasks import Task
+from policy.training.board_stream import BoardStream
+from policy.training.grpo_trainer import PlanTrainer, may_share_prompts
+from policy.training.hardware import (
+    HostSettings,
+    adapter,
+    arguments,
+    check_host,
+    is_sharded,
+    is_split,
+    rank_and_processes,
+    share_of,
+)
+from policy.training.optimizers import averaged_model
+from policy.training.reward import RewardSettings
+from policy.training.rollouts import Rollouts
+
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
+
+
+class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One stage of GRPO: `steps` updates, each on `prompts` boards with `group` completions a board.
+
+    loss_type, scale_rewards, epsilon, epsilon_high: TRL's, see its GRPOConfig. oversample: up to so many times
+    `prompts` boards are sampled a step, and those left out whose completions all earn the same; 1 leaves out none.
+    fresh: boards are drawn while training. minutes: ends the stage, where its steps do not end it earlier. optimizer:
+    AdamW, or Muon for the matrices. schedule: constant rates, or such as rise and fall as in the warm-up. average: the
+    decay of averaged weights, which are kept in place of the last; 0 keeps those. share_prompts: the prompt of a group
+    is read once, where that can be done. guided: one answer of each group is the board's certified plan. host: how the
+    machine is used.
+    """
+
+    steps: Count = 32
+    prompts: Count = 32
+    group: Annotated[int, msgspec.Meta(ge=2)] = 8
+    learning_rate: Positive = 8e-5
+    temperature: Positive = 1.0
+    beta: Weight = 0.0
+    loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo"] = "dapo"
+    scale_rewards: Literal["group", "batch", "none"] = "group"
+    epsilon: Positive = 0.2
+    epsilon_high: Positive | None = None
+    oversample: Count = 1
+    fresh: bool = False
+    minutes: Positive | None = None
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    schedule: Literal["constant", "cosine"] = "constant"
+    average: Share = 0.0
+    share_prompts: bool = True
+    guided: bool = False
+    host: HostSettings = HostSettings()
+
+    def __post_init__(self) -> None:
+        if self.guided and self.host.vllm != "off":
+            raise ValueError(
+                f"guided is true, but host.vllm {self.host.vllm} weighs answers by its own chances; drop one"
+            )
+
+    @property
+    def boards(self) -> int:
+        """Boards that a stage may need: each is seen once."""
+        return self.steps * self.prompts * self.oversample
+
+
+def train_grpo(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    tasks: list[Task] | BoardStream,
+    settings: GrpoSettings,
+    reward: RewardSettings,
+    *,
+    horizon: int,
+    seed: int,
+    scratch: Path,
+    on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
+    on_groups: Callable[[list[Group]], None] = lambda groups: None,
+    codec: Codec | None = None,
+) -> PreTrainedModel:
+    """Trains `model` in place on `tasks`, each seen once; `on_step` is told of TRL's log of a step, and True ends it
+    there; `on_groups` of the rollouts as they are judged, a group a board.
+
+    codec: what the model speaks, by default tokens. Where a launcher has started several processes, each samples its
+    share of the boards, and what is returned is whole in the first only where the weights are sharded.
+
+    Beside TRL's own figures the log holds, of all answers sampled, the share of valid plans (`valid`), of each failure
+    (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`; `frac_reward_zero_std` is the
+    share of those that were trained on). Raises InputError where the tasks do not fill a step, which TRL would silently
+    skip, or are fewer than the steps need.
+    """
+    check_host(settings.host)
+    codec = codec or TokensCodec(tokenizer)
+    take, numbers, agents = _supply(tasks, settings)
+    length = codec.answer_length(horizon, agents)
+    rollouts = Rollouts(
+        take,
+        tokenizer,
+        reward,
+        group=settings.group,
+        oversample=settings.oversample,
+        horizon=horizon,
+        temperature=settings.temperature,
+        guided=settings.guided,
+        numbers=numbers,
+        on_groups=on_groups,
+        codec=codec,
+    )
+    average = _Average(settings.average)
+    trainer = PlanTrainer(
+        model=model,
+        reward_funcs=rollouts.reward,
+        args=_arguments(settings, length, seed, scratch, on_gpu=_on_gpu(model)),
+        # TRL asks for places, which the rollouts fill.
+        train_dataset=Dataset.from_dict({"prompt": [str(place) for place in range(settings.prompts)]}),
+        processing_class=tokenizer,
+        rollout_func=rollouts,
+        peft_config=adapter(settings.host),
+        callbacks=[_Report(on_step), average, *([_Until(settings.minutes)] if settings.minutes else [])],
+        optimizer=settings.optimizer,
+        schedule=settings.schedule,
+        minutes=settings.minutes,
+        share_prompts=settings.share_prompts and may_share_prompts(model, settings.host),
+    )
+    trainer.remove_callback(PrinterCallback)
+    _check_launch(trainer, settings)
+    trainer.train()
+    average.keep(trainer.accelerator.unwrap_model(trainer.model))
+    return _trained(trainer, scratch / "weights", settings.host)
+
+
+def _check_launch(trainer: PlanTrainer, settings: GrpoSettings) -> None:
+    """Raises InputError where the weights are dealt out to processes in a way that the settings cannot go with."""
+    if is_sharded(trainer) and (settings.host.lora or settings.host.vllm == "off"):
+        raise InputError("grpo: sharded weights (fsdp, zero3) need host.vllm and no host.lora; or use zero2, multi_gpu")
+    if settings.optimizer == "muon" and is_split(trainer):
+        raise InputError("grpo.optimizer: muon needs whole matrices, which FSDP and DeepSpeed split; set it to adamw")
+    if is_sharded(trainer) and settings.average:
+        raise InputError(
+            "grpo: sharded weights (fsdp, zero3) are not averaged; set grpo.average to 0, or use multi_gpu"
+        )
+
+
+def _trained(trainer: PlanTrainer, scratch: Path, host: HostSettings) -> PreTrainedModel:
+    """The whole model, an adapter merged into it."""
+    if is_sharded(trainer):
+        trainer.save_model(str(scratch))
+        if not trainer.accelerator.is_main_process:
+            return cast(PreTrainedModel, trainer.model)
+        return AutoModelForCausalLM.from_pretrained(scratch, use_safetensors=True, local_files_only=True)
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    return model.merge_and_unload() if host.lora else model
+
+
+def _supply(
+    tasks: list[Task] | BoardStream, settings: GrpoSettings
+) -> tuple[Callable[[int], list[Task]], Iterator[int], int]:
+    """Where boards come from, their numbers in that order, and the most agents on one."""
+    if isinstance(tasks, BoardStream):
+        return tasks.take, itertools.count(), tasks.agents
+    if len(tasks) < settings.prompts:
+        raise InputError(f"grpo: {len(tasks)} boards do not fill one step of {settings.prompts}; lower grpo.prompts")
+    if len(tasks) < settings.boards:
+        raise InputError(f"grpo: {len(tasks)} boards for a stage that may take {settings.boards}; lower grpo.steps")
+    rank, processes = rank_and_processes()
+    left = iter(tasks[rank::processes])
+    numbers = itertools.count(rank, processes)
+    return lambda count: list(itertools.islice(left, count)), numbers, max(len(task.board.starts) for task in tasks)
+
+
+def _on_gpu(model: PreTrainedModel) -> bool:
+    """Whether to train on GPUs: where the model is; the models of several processes wait on the CPU to be placed."""
+    _, processes = rank_and_processes()
+    return torch.cuda.is_available() and (processes > 1 or model.device.type == "cuda")
+
+
+def _arguments(settings: GrpoSettings, length: int, seed: int, scratch: Path, on_gpu: bool) -> GRPOConfig:
+    return GRPOConfig(
+        output_dir=str(scratch),
+        use_cpu=not on_gpu,
+        max_steps=settings.steps,
+        num_generations=settings.group,
+        max_completion_length=length,
+        temperature=settings.temperature,
+        beta=settings.beta,
+        loss_type=settings.loss_type,
+        scale_rewards=settings.scale_rewards,
+        epsilon=settings.epsilon,
+        epsilon_high=settings.epsilon_high,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="constant",
+        seed=seed,
+        logging_steps=1,
+        save_strategy="no",
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        dataloader_pin_memory=on_gpu,
+        **share_of(settings.prompts, settings.group, settings.host),
+        **arguments(settings.host, length),
+    )
+
+
+class _Report(TrainerCallback):
+    """Hands every step's log on, prints nothing, and ends the training when told to."""
+
+    def __init__(self, on_step: Callable[[dict[str, Any]], bool | None]) -> None:
+        self.on_step = on_step
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
+        if logs and "reward" in logs and self.on_step({"step": state.global_step, **logs}):
+            control.should_training_stop = True
+
+
+class _Average(TrainerCallback):
+    """Averages the weights after every step, unless `decay` is 0."""
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+        self._averaged: AveragedModel | None = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        if self.decay:
+            self._averaged = averaged_model(model, self.decay)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        if self._averaged:
+            self._averaged.update_parameters(model)
+
+    def keep(self, model: torch.nn.Module) -> None:
+        """Puts the averaged weights into the model: its own forward, which the trainer changed, cannot be copied."""
+        if self._averaged:
+            model.load_state_dict(self._averaged.module.state_dict())
+
+
+class _Until(TrainerCallback):
+    """Ends the training after some minutes."""
+
+    def __init__(self, minutes: float) -> None:
+        self.end = time.monotonic() + 60 * minutes
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if time.monotonic() >= self.end:
+            control.should_training_stop = True

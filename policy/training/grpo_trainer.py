@@ -1,0 +1,149 @@
+"""TRL's GRPO trainer with what matters on few cores: shared prompts, Muon, rates that fall by the clock.
+
+TRL sends every answer with a prompt of its own through the model, though the answers of a group share it, and most of
+what is read is prompt. Here the prompts of a batch are read once each, and their keys and values serve all of their
+answers, gradients included; answers of like length go together, so that one that never ends does not pad all others.
+"""
+
+import os
+import time
+from typing import Any, Literal
+
+import torch
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import DynamicCache, PreTrainedModel, Qwen3ForCausalLM
+from trl import GRPOTrainer
+
+from policy.training.hardware import HostSettings
+from policy.training.optimizers import muon_and_adamw, rate_scale
+
+TOGETHER = 64  # answers read side by side
+SMALL = 4096  # words: the scores of larger vocabularies are better computed piece by piece, as TRL does
+
+
+class PlanTrainer(GRPOTrainer):
+    """GRPO as a stage is trained. optimizer: TRL's own AdamW, or Muon for matrices. schedule: constant rates, or those
+    of the warm-up, which fall until the steps or the `minutes` are over. share_prompts: see `may_share_prompts`.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        optimizer: Literal["adamw", "muon"],
+        schedule: Literal["constant", "cosine"],
+        minutes: float | None,
+        share_prompts: bool,
+        **given: Any,
+    ) -> None:
+        self._kind, self._schedule, self._minutes, self._shares = optimizer, schedule, minutes, share_prompts
+        super().__init__(*args, **given)
+
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        """Muon where it is asked for. A hook of transformers' Trainer."""
+        if self._kind == "adamw":
+            return super().create_optimizer(model)
+        rate, trained = self.args.learning_rate, self.model if model is None else model
+        assert isinstance(trained, torch.nn.Module)
+        self.optimizer = muon_and_adamw(trained, rate, rate)
+        return self.optimizer
+
+    def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
+        """The rates of each step. A hook of transformers' Trainer."""
+        if self._schedule == "constant":
+            return super().create_scheduler(num_training_steps, optimizer)
+        begun = time.monotonic()
+
+        def scale(step: int) -> float:
+            done = step / num_training_steps
+            if self._minutes:
+                done = max(done, (time.monotonic() - begun) / (60 * self._minutes))
+            return rate_scale(step, done)
+
+        stepping = optimizer or self.optimizer
+        assert stepping is not None
+        self.lr_scheduler = LambdaLR(stepping, scale)
+        return self.lr_scheduler
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        *args: Any,
+        compute_entropy: bool = False,
+        **given: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """As TRL's own: log-probabilities of the last `logits_to_keep` tokens [B, T], 0 where there is none; entropies;
+        and a loss that these models do not have.
+        """
+        if not self._shares:
+            return super()._get_per_token_logps_and_entropies(
+                model, input_ids, attention_mask, logits_to_keep, *args, compute_entropy=compute_entropy, **given
+            )
+        with self.accelerator.autocast():
+            log_probs, entropies = answer_log_probs(model, input_ids, attention_mask, logits_to_keep, self.temperature)
+        return log_probs, entropies if compute_entropy else None, None
+
+
+def may_share_prompts(model: PreTrainedModel, host: HostSettings) -> bool:
+    """Whether a model of Qwen3's kind and of few words is trained as it is by this process alone: nothing wraps it."""
+    wrapped = host.lora or host.checkpointing or host.vllm != "off" or "RANK" in os.environ
+    return isinstance(model, Qwen3ForCausalLM) and model.config.vocab_size <= SMALL and not wrapped
+
+
+def answer_log_probs(
+    model: Any, ids: torch.Tensor, mask: torch.Tensor, answer: int, temperature: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probabilities and entropies, at `temperature`, of the last `answer` tokens of each row: [B, answer], 0 where
+    `mask` is.
+
+    Args: ids and mask, int [B, P + answer]: prompts padded on the left, answers on the right.
+    """
+    prompts, which = torch.unique(torch.stack([ids, mask], -1)[:, :-answer], dim=0, return_inverse=True)
+    cache = DynamicCache(config=model.config)
+    read = _hidden(model, prompts[..., 0], prompts[..., 1], cache)[:, -1:]
+    lengths = mask[:, -answer:].sum(1)
+    log_probs: list[torch.Tensor] = []
+    entropies: list[torch.Tensor] = []
+    order = lengths.argsort()
+    for rows in order.split(TOGETHER):
+        longest = max(int(lengths[rows].max()), 1)
+        tokens = ids[rows, -answer:][:, :longest]
+        prompt, part = which[rows], mask[rows][:, : ids.shape[1] - answer + longest]
+        states = read[prompt]
+        if longest > 1:
+            told = _hidden(model, tokens[:, :-1], part[:, :-1], _of(cache, prompt))
+            states = torch.cat([states, told], 1)
+        logits = model.get_output_embeddings()(states).float() / temperature
+        there = part[:, -longest:] > 0
+        for found, values in zip((log_probs, entropies), _scores(logits, tokens), strict=True):
+            found.append(torch.nn.functional.pad(values * there, (0, answer - longest)))
+    back = order.argsort()
+    return torch.cat(log_probs)[back], torch.cat(entropies)[back]
+
+
+def _hidden(model: Any, ids: torch.Tensor, mask: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
+    """The last hidden states [B, T, H] of tokens that follow what the cache holds; mask: of all of them."""
+    places = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+    output = model.base_model(
+        input_ids=ids, attention_mask=mask, position_ids=places, past_key_values=cache, use_cache=True
+    )
+    return output.last_hidden_state
+
+
+def _of(cache: DynamicCache, rows: torch.Tensor) -> DynamicCache:
+    """The keys and values of some rows, gradients included."""
+    chosen = DynamicCache()
+    layers: Any = cache.layers
+    for number, layer in enumerate(layers):
+        chosen.update(layer.keys[rows], layer.values[rows], number)
+    return chosen
+
+
+def _scores(logits: torch.Tensor, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The log-probability of each token, and the entropy it was chosen with: [B, T]."""
+    log_probs = logits.log_softmax(-1)
+    with torch.no_grad():
+        entropies = -(log_probs.exp() * log_probs).sum(-1)
+    return log_probs.gather(-1, tokens[..., None]).squeeze(-1), entropies

@@ -1,0 +1,134 @@
+"""How training uses its machines: precision, adapters, vLLM, several processes, and where figures are reported to."""
+
+import importlib.util
+import os
+from typing import Any, Literal
+
+import msgspec
+
+from core_jax.errors import InputError
+from core_jax.support import Count, Share
+from policy.inference import Samples
+
+ROOM = 4096  # tokens of the longest prompt that vLLM keeps room for
+
+
+class LoraSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An adapter of low rank on every linear layer (peft), merged into the weights at the end of a stage."""
+
+    rank: Count = 32
+    alpha: Count = 64
+
+
+class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a machine is to be used for.
+
+    micro_batch: answers that a process trains on at once; all of its share where it is null. checkpointing: activations
+    are computed again instead of kept. vllm: who samples: this process itself (`off`), vLLM beside the training
+    (`colocate`), which takes `vllm_memory` of each GPU, or a server of `trl vllm-serve` at `vllm_url`. report_to: also
+    report there; a stage's train.jsonl is always written.
+    """
+
+    micro_batch: Count | None = None
+    bf16: bool = False
+    checkpointing: bool = False
+    lora: LoraSettings | None = None
+    vllm: Literal["off", "colocate", "server"] = "off"
+    vllm_url: str | None = None
+    vllm_memory: Share = 0.3
+    report_to: Literal["none", "tensorboard", "wandb", "trackio"] = "none"
+
+    def __post_init__(self) -> None:
+        if (self.vllm == "server") != (self.vllm_url is not None):
+            raise ValueError(f"vllm is {self.vllm!r} and vllm_url {self.vllm_url!r}; a server has a url, and only it")
+
+
+def rank_and_processes() -> tuple[int, int]:
+    """Which process this is, from 0, and of how many, as launchers tell it."""
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def check_host(settings: HostSettings) -> None:
+    """Raises InputError where something is asked for that is not installed here."""
+    if settings.vllm != "off" and not _installed("vllm"):
+        raise InputError(
+            f"grpo.host.vllm is {settings.vllm}, but vLLM is not installed; pip install 'lakewright[vllm]' where there "
+            "is a GPU, or set it to off"
+        )
+    if settings.lora and not _installed("peft"):
+        raise InputError("grpo.host.lora is set, but peft is not installed; pip install 'lakewright[lora]'")
+    if settings.report_to != "none" and not _installed(settings.report_to):
+        name = settings.report_to
+        raise InputError(
+            f"grpo.host.report_to is {name}, which is not installed; pip install {name}, or set it to none"
+        )
+
+
+def share_of(prompts: int, group: int, settings: HostSettings) -> dict[str, Any]:
+    """TRL's batch sizes for `prompts` groups a step, whole groups in each process.
+
+    Raises InputError where they cannot be dealt out evenly.
+    """
+    _, processes = rank_and_processes()
+    if prompts % processes:
+        raise InputError(f"grpo.prompts is {prompts}, which {processes} processes cannot share; make it a multiple")
+    share = prompts * group // processes
+    micro = settings.micro_batch or share
+    if share % micro:
+        raise InputError(
+            f"grpo.host.micro_batch is {micro}, no divisor of the {share} answers of a process; make it one"
+        )
+    return {
+        "per_device_train_batch_size": micro,
+        "gradient_accumulation_steps": share // micro,
+        "generation_batch_size": prompts * group,
+    }
+
+
+def arguments(settings: HostSettings, length: int) -> dict[str, Any]:
+    """TRL's other arguments. length: of the longest answer, in tokens."""
+    given: dict[str, Any] = {
+        "bf16": settings.bf16,
+        "activation_checkpointing": settings.checkpointing,
+        "report_to": settings.report_to,
+    }
+    if settings.vllm != "off":
+        given |= {"use_vllm": True, "vllm_mode": settings.vllm, "vllm_max_model_length": length + ROOM}
+    if settings.vllm == "colocate":
+        given |= {"vllm_gpu_memory_utilization": settings.vllm_memory, "vllm_enable_sleep_mode": True}
+    if settings.vllm == "server":
+        given["vllm_server_base_url"] = settings.vllm_url
+    return given
+
+
+def adapter(settings: HostSettings) -> Any:
+    """peft's config of the adapter, if one is wanted."""
+    if not settings.lora:
+        return None
+    from peft import LoraConfig
+
+    lora = settings.lora
+    return LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
+
+
+def is_split(trainer: Any) -> bool:
+    """Whether optimizers see pieces of the weights: FSDP, or any ZeRO."""
+    return bool(trainer.is_fsdp_enabled or trainer.accelerator.state.deepspeed_plugin is not None)
+
+
+def is_sharded(trainer: Any) -> bool:
+    """Whether no process holds all weights: FSDP, or ZeRO 3."""
+    plugin = trainer.accelerator.state.deepspeed_plugin
+    return bool(trainer.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3))
+
+
+def sampled_by_vllm(trainer: Any, prompts: list[list[int]], copies: int) -> Samples:
+    """As `policy.inference.sample`, by the trainer's vLLM; every process must call it as often as the others."""
+    repeated = [prompt for prompt in prompts for _ in range(copies)]
+    made = trainer.vllm_generation.generate(prompts=repeated, images=None, num_generations=copies)
+    _, answers, scores, _ = made
+    return Samples(answers, [[score[0] for score in row] for row in scores])
+
+
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None

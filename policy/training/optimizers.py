@@ -1,0 +1,64 @@
+"""What makes steps of gradients: the optimizers together, how their rates fall, and averaged weights."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from policy.training.muon import Muon
+
+RISE = 50  # steps until the rates are whole
+LEAST = 0.1  # of the rates, at the end
+
+
+class Together(torch.optim.Optimizer):
+    """Several optimizers as one, as a trainer wants it. The parts share their groups of parameters with it."""
+
+    def __init__(self, parts: Sequence[torch.optim.Optimizer]) -> None:
+        groups = [group for part in parts for group in part.param_groups]
+        self.parts = parts
+        super().__init__(groups, {})
+        self.param_groups = groups  # those of the parts, not copies: a rate that is set here is theirs
+        for group in groups:
+            group["initial_lr"] = group["lr"]
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As every optimizer's, which makes new groups: the parts get them. Launchers call this to place the state."""
+        super().load_state_dict(state_dict)
+        groups = iter(self.param_groups)
+        for part in self.parts:
+            part.param_groups = [next(groups) for _ in part.param_groups]
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """A step of each."""
+        for part in self.parts:
+            part.step()
+
+    def scale_rates(self, scale: float) -> None:
+        """Sets every rate to a share of what it was at first."""
+        for group in self.param_groups:
+            group["lr"] = scale * group["initial_lr"]
+
+
+def muon_and_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> Together:
+    """Muon for the matrices, AdamW for embeddings, head and the rest."""
+    tables = ("embed_tokens", "lm_head")
+    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and not any(t in name for t in tables)]
+    chosen = {id(p) for p in matrices}
+    others = [p for p in model.parameters() if id(p) not in chosen]
+    adamw = torch.optim.AdamW(others, lr=other_rate, weight_decay=0.0, betas=(0.9, 0.95))
+    return Together([Muon(matrices, lr=matrix_rate), adamw])
+
+
+def rate_scale(step: int, done: float) -> float:
+    """A short linear rise, then a cosine down to a tenth; `done` is the share of the training that is over."""
+    rise = min(1.0, (step + 1) / RISE)
+    return rise * (LEAST + (1 - LEAST) * 0.5 * (1 + math.cos(math.pi * min(done, 1.0))))
+
+
+def averaged_model(model: torch.nn.Module, decay: float) -> AveragedModel:
+    """A copy of a model to be updated after each step: an exponential average of its weights."""
+    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))

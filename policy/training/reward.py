@@ -1,0 +1,119 @@
+"""Verdicts on answers, a batch at once from the lake's simulator, and the reward made of them."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import msgspec
+import numpy as np
+
+from core_jax.config import MAX_TOKEN_SIZE
+from core_jax.lake import verdict
+from core_jax.support import Weight
+from core_jax.types import PAD, Board, Failure, Verdict
+from policy.codecs import Codec, decode_answer
+from policy.tasks import Task
+
+CHUNK = 256  # plans judged at once; the last chunk is filled up, so that one program serves all of a team size
+
+
+class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The parts of the reward of an answer, each at most its weight.
+
+    An answer that cannot be parsed earns 0. One that breaks a rule earns `parsed` and the share of its steps before
+    that of `legal`. One that breaks none but leaves agents away earns `parsed + legal` and the share of agents at home
+    of `home`. A valid plan earns `valid` and `cost` / (1 + what its sum of costs is beyond the optimum).
+    """
+
+    parsed: Weight = 0.1
+    legal: Weight = 0.2
+    home: Weight = 0.2
+    valid: Weight = 0.7
+    cost: Weight = 0.3
+
+
+def judge(
+    tasks: list[Task], answers: list[list[int]], horizon: int, codec: Codec | None = None
+) -> tuple[Verdict, np.ndarray]:
+    """The verdict on each answer (token ids) to its task, numpy arrays [B], and the plans int8 [B, K, horizon].
+
+    K is the largest team; agents that a smaller one has not do not move (PAD), and are never `at_goal`.
+    An answer that cannot be parsed gets PARSE_ERROR. codec: of the answers, by default the tokens codec, whose answers
+    are read without a tokenizer.
+    """
+    decode = codec.decode_answer if codec else _of_tokens
+    plans = [decode(answer, task.board, horizon) for task, answer in zip(tasks, answers, strict=True)]
+    parsed = np.array([plan is not None for plan in plans])
+    moves = np.full((len(tasks), int(_agents(tasks).max()), horizon), PAD, np.int8)
+    for row, plan in zip(moves, plans, strict=True):
+        if plan is not None:
+            row[: len(plan)] = plan
+    verdicts = play(tasks, moves)
+    unparsed = Verdict(int(Failure.PARSE_ERROR), -1, -1, -1, -1, 0, False)  # type: ignore[arg-type]
+    judged = jax.tree.map(lambda found, value: np.where(parsed, found.T, value).T, verdicts, unparsed)
+    return judged, moves
+
+
+def play(tasks: list[Task], moves: np.ndarray) -> Verdict:
+    """The verdict on plans int8 [B, K, T] for boards of any sizes and teams, as of `judge`: numpy arrays [B].
+
+    Teams of one number of agents are played together. Boards are set into the largest size, the rest holes: a codec has
+    already turned what leaves the board into JUMP.
+    """
+    size = max(MAX_TOKEN_SIZE, *(task.size for task in tasks))  # mostly one, for the sake of one program
+    boards = [_set_in(task.board, size) for task in tasks]
+    agents = _agents(tasks)
+    played: list[tuple[np.ndarray, Verdict]] = []
+    for number in np.unique(agents):
+        mine = np.flatnonzero(agents == number)
+        for begin in range(0, len(mine), CHUNK):
+            rows = mine[begin : begin + CHUNK]
+            played.append((rows, _of_chunk([boards[row] for row in rows], moves[rows, :number], moves.shape[1])))
+    rows, parts = zip(*played, strict=True)
+    order = np.argsort(np.concatenate(rows))
+    return jax.tree.map(lambda *fields: np.concatenate(fields)[order], *parts)
+
+
+def _agents(tasks: list[Task]) -> np.ndarray:
+    return np.array([len(task.board.starts) for task in tasks])
+
+
+def _of_chunk(boards: list[Board], moves: np.ndarray, agents: int) -> Verdict:
+    """The verdicts on a chunk of plans for one number of agents, `at_goal` filled up to `agents`."""
+    rows = np.minimum(np.arange(CHUNK), len(boards) - 1)
+    chunk = jax.tree.map(lambda *fields: jnp.asarray(np.stack(fields)), *(boards[row] for row in rows))
+    found = jax.tree.map(lambda field: np.asarray(field)[: len(boards)], _verdicts(chunk, jnp.asarray(moves[rows])))
+    absent = agents - moves.shape[1]
+    return dataclasses.replace(found, at_goal=np.pad(found.at_goal, ((0, 0), (0, absent))))
+
+
+def rewards(tasks: list[Task], verdicts: Verdict, moves: np.ndarray, settings: RewardSettings) -> np.ndarray:
+    """The reward of each answer, float [B]."""
+    length = np.maximum((moves != PAD).sum(axis=2).max(axis=1), 1)
+    optimum = np.array([task.sum_of_costs for task in tasks])
+    legal_share = np.minimum(verdicts.legal_steps / length, 1.0)
+    broken = settings.parsed + settings.legal * legal_share
+    unfinished = settings.parsed + settings.legal + settings.home * verdicts.at_goal.sum(axis=1) / _agents(tasks)
+    valid = settings.valid + settings.cost / np.maximum(1 + verdicts.sum_of_costs - optimum, 1)
+    return np.select(
+        [
+            verdicts.failure == Failure.PARSE_ERROR,
+            verdicts.failure == Failure.NONE,
+            verdicts.failure == Failure.GOAL_NOT_REACHED,
+        ],
+        [np.zeros(len(tasks)), valid, unfinished],
+        broken,
+    )
+
+
+_verdicts = jax.jit(jax.vmap(verdict))
+
+
+def _of_tokens(answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
+    return decode_answer(answer, board.holes.shape[0], np.asarray(board.starts), horizon)
+
+
+def _set_in(board: Board, size: int) -> Board:
+    rest = size - board.holes.shape[0]
+    holes = np.pad(np.asarray(board.holes), (0, rest), constant_values=True)
+    return dataclasses.replace(board, holes=holes)  # type: ignore[arg-type]

@@ -1,0 +1,157 @@
+"""Warm-up: supervised learning of certified plans.
+
+Boards are turned and mirrored and agents exchanged at random, so that each certified plan serves many boards. Muon
+trains the matrices and AdamW embeddings and head; the averaged weights are kept.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import cast
+
+import msgspec
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from core_jax.support import Count, HoleRatio, Natural, Positive, Share
+from core_jax.types import DELTAS, PAD, Board
+from policy.codecs import Codec, TokensCodec
+from policy.tasks import Task
+from policy.training.board_stream import BoardStream
+from policy.training.optimizers import averaged_model, muon_and_adamw, rate_scale
+
+POOL = 8  # batches drawn together, then sorted by length
+IGNORED = -100  # the label of tokens without a loss: prompt and padding
+
+
+class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long and how fast. `extra_share` of each batch are the caller's own examples, if it has any.
+
+    augment: boards are turned, mirrored and their agents exchanged at random. fresh: instead of `boards` that come
+    again and again, boards are drawn while training, with each of `hole_ratios` in turn where there are any. minutes:
+    ends the warm-up, where its steps do not end it earlier; the rates fall towards whichever end is nearer.
+    """
+
+    steps: Natural = 900
+    boards: Count = 20000
+    batch: Count = 64
+    matrix_rate: Positive = 2e-3
+    other_rate: Positive = 2e-3
+    decay: Share = 0.99
+    extra_share: Share = 0.125
+    augment: bool = True
+    fresh: bool = False
+    hole_ratios: tuple[HoleRatio, ...] = ()
+    minutes: Positive | None = None
+
+
+Example = tuple[list[int], list[int]]  # prompt and answer, token ids
+
+
+def warm_up(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    tasks: Sequence[Task] | BoardStream,
+    extra: Sequence[Example],
+    settings: WarmupSettings,
+    seed: int,
+    on_step: Callable[[int, float], None] = lambda step, loss: None,
+    codec: Codec | None = None,
+) -> PreTrainedModel:
+    """Trains `model` on the certified plans of `tasks` and on `extra` examples; returns the averaged model.
+
+    codec: what the model speaks, by default tokens.
+    """
+    rng = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    optimizer = muon_and_adamw(model, settings.matrix_rate, settings.other_rate)
+    averaged = averaged_model(model, settings.decay)
+    model.train()
+    batches, begun = _batches(codec or TokensCodec(tokenizer), tasks, extra, settings, rng), time.monotonic()
+    for step in range(settings.steps):
+        done = step / settings.steps
+        if settings.minutes:
+            done = max(done, (time.monotonic() - begun) / (60 * settings.minutes))
+        if done >= 1:
+            break
+        batch = next(batches)
+        loss = _loss(model, batch, tokenizer.pad_token_id)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.scale_rates(rate_scale(step, done))
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        averaged.update_parameters(model)
+        on_step(step, loss.item())
+    return cast(PreTrainedModel, averaged.module)
+
+
+def _batches(
+    codec: Codec,
+    tasks: Sequence[Task] | BoardStream,
+    extra: Sequence[Example],
+    settings: WarmupSettings,
+    rng: np.random.Generator,
+) -> Iterator[list[Example]]:
+    """Endless batches of examples of like length, so that little of a batch is padding."""
+    others = round(settings.batch * settings.extra_share) if extra else 0
+    while True:
+        drawn = _drawn(tasks, POOL * (settings.batch - others), rng)
+        drawn = [_augmented(task, rng) for task in drawn] if settings.augment else drawn
+        examples = [(codec.encode_prompt(task.board), codec.encode_answer(task.board, task.moves)) for task in drawn]
+        examples += [extra[i] for i in rng.integers(len(extra), size=POOL * others)] if others else []
+        examples.sort(key=lambda example: len(example[0]) + len(example[1]))
+        for batch in rng.permutation(POOL):
+            yield examples[batch * settings.batch : (batch + 1) * settings.batch]
+
+
+def _drawn(tasks: Sequence[Task] | BoardStream, count: int, rng: np.random.Generator) -> list[Task]:
+    if isinstance(tasks, BoardStream):
+        return tasks.take(count)
+    return [tasks[i] for i in rng.integers(len(tasks), size=count)]
+
+
+def _loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Tensor:
+    """Cross entropy of the answers, the mean over their tokens."""
+    width = max(len(prompt) + len(answer) for prompt, answer in examples)
+    ids = torch.full((len(examples), width), pad)
+    labels = torch.full((len(examples), width), IGNORED)
+    for row, (prompt, answer) in enumerate(examples):
+        end = len(prompt) + len(answer)
+        ids[row, :end] = torch.tensor(prompt + answer)
+        labels[row, len(prompt) : end] = torch.tensor(answer)
+    # Padding stands on the right, where a causal model never looks back from: no mask is needed.
+    logits = model(input_ids=ids.to(model.device)).logits[:, :-1]
+    return torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), labels[:, 1:].flatten().to(model.device), ignore_index=IGNORED
+    )
+
+
+def _augmented(task: Task, rng: np.random.Generator) -> Task:
+    """The task under a random symmetry of the grid and a random order of its agents."""
+    turns, mirror = int(rng.integers(4)), bool(rng.integers(2))
+    agents = rng.permutation(len(task.moves))
+    size = task.size
+    grid = np.arange(size * size).reshape(size, size)
+    grid = np.rot90(grid.T if mirror else grid, turns)
+    place = np.empty((size * size, 2), np.int32)
+    place[grid.reshape(-1)] = np.stack(np.divmod(np.arange(size * size), size), axis=-1)
+    starts = place[task.board.starts[:, 0] * size + task.board.starts[:, 1]][agents]
+    goals = place[task.board.goals[:, 0] * size + task.board.goals[:, 1]][agents]
+    holes = task.board.holes.reshape(-1)[grid]
+    return dataclasses.replace(
+        task, board=Board(holes, starts, goals), moves=_turned_moves(turns, mirror)[task.moves[agents]]
+    )
+
+
+def _turned_moves(turns: int, mirror: bool) -> np.ndarray:
+    """What each move becomes under a symmetry: int8 indexed by move code; PAD, the last, stays PAD."""
+    turned = []
+    for row, column in DELTAS:
+        if mirror:
+            row, column = column, row
+        for _ in range(turns):
+            row, column = -column, row
+        turned.append(DELTAS.index((row, column)))
+    return np.array([*turned, PAD], np.int8)

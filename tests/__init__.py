@@ -1,0 +1,1 @@
+"""The tests: rooms as in the house, their helpers in `support`."""

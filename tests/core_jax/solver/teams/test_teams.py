@@ -1,0 +1,259 @@
+"""Boards of one, and of three and more agents, against exhaustive search and known answers."""
+
+import functools
+import itertools
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core_jax.config import EnvConfig
+from core_jax.errors import InputError
+from core_jax.generator import generate
+from core_jax.lake import verify
+from core_jax.solver import check_memory, solve
+from core_jax.solver.shortest_paths import distances
+from core_jax.solver.teams import parallel_search as looks
+from core_jax.solver.teams import team_solver as teams
+from core_jax.solver.teams.pair_tables import distance_bytes
+from core_jax.solver.teams.parallel_search import LOOK
+from core_jax.solver.teams.team import FAR
+from core_jax.types import PAD, WAIT, Board, Certificate, Failure, Labels, Status
+from tests.support import search_oracle as oracle
+from tests.support.boards import (
+    as_lists,
+    as_strings,
+    assert_every,
+    assert_same_optima,
+    batch,
+    drawing,
+    each,
+    infinite_where_unsolvable,
+    mapped,
+    mixed_boards,
+    optima,
+    picture,
+    random_boards,
+    searched,
+)
+
+COUNTS = {(3, 3): 300, (3, 4): 200, (3, 5): 150, (4, 3): 36, (4, 4): 30}  # boards by agents and size
+each_team = pytest.mark.parametrize(("agents", "size"), COUNTS)
+
+
+@functools.cache
+def drawn(agents: int, size: int) -> Board:
+    count = COUNTS[agents, size]
+    if (agents, size) == (4, 4):  # at fewer holes the oracle takes seconds a board
+        return random_boards(4, count, size, 4 + np.arange(count) % 3, agents)
+    return mixed_boards(10 * agents + size, count, size, agents)
+
+
+@functools.cache
+def solved(agents: int, size: int) -> Labels:
+    return solve(drawn(agents, size), makespan_plans=True)
+
+
+@each_team
+def test_labels_agree_with_exhaustive_search(agents, size):
+    boards, labels = drawn(agents, size), solved(agents, size)
+    expected = searched(boards)
+    assert_same_optima(boards, optima(labels), expected)
+    status = np.where(expected[:, 0] >= 0, Status.SOLVABLE, Status.UNSOLVABLE)
+    assert_every(labels.status == status, boards, status=labels.status, expected=status)
+    assert_every(labels.certificate != Certificate.NONE, boards)
+    assert set(labels.status) == {Status.SOLVABLE, Status.UNSOLVABLE}, "the sample should hold both"
+    assert labels.wait_required.any(), "the sample should hold boards on which a wait is required"
+
+
+def test_a_set_for_three_agents_is_the_same_however_it_is_cut():
+    config = EnvConfig.single(4, 3, hole_ratio=0.3, wait_ratio=0.5)
+    whole = generate(config, 1, 24)[4]
+    parts = [generate(config, 1, count, first=first)[4] for first, count in ((0, 5), (5, 19))]
+    for name in ("boards", "labels"):
+        pieces = zip(*(jax.tree.leaves(getattr(part, name)) for part in parts), strict=True)
+        for field, piece in zip(jax.tree.leaves(getattr(whole, name)), pieces, strict=True):
+            widths = [part.shape[1:] for part in piece]
+            if len(set(widths)) > 1:  # plans are as long as the longest of their batch
+                longest = max(width[-1] for width in widths)
+                piece = [
+                    np.pad(part, ((0, 0), (0, 0), (0, longest - part.shape[-1])), constant_values=PAD) for part in piece
+                ]
+            assert_every((np.concatenate(piece) == field).reshape(24, -1).all(axis=1), whole.boards)
+    for name in ("drawn", "met", "solvable", "waiting"):
+        counts = [sum(getattr(found, name) for found in batch.acceptance) for batch in (whole, *parts)]
+        assert counts[0] == counts[1] + counts[2], name
+
+
+@each_team
+def test_every_plan_replays_at_exactly_its_optimum(agents, size):
+    boards, labels = drawn(agents, size), solved(agents, size)
+    for objective, moves in (("sum_of_costs", labels.moves), ("makespan", labels.makespan_moves)):
+        optimum, played = getattr(labels, objective), verify(boards, moves)
+        valid = (played.failure == Failure.NONE) & (getattr(played, objective) == optimum)
+        assert_every(valid | ~labels.solvable, boards, moves=moves, failure=played.failure)
+        assert_every((moves == PAD).all(axis=(1, 2)) | labels.solvable, boards, moves=moves)
+        for board, plan, best in itertools.islice(zip(each(boards), moves, optimum, strict=True), 40):
+            result = oracle.play(*as_lists(board), as_strings(plan))
+            same = (result.failure, getattr(result, objective)) == ("none", best)
+            assert best < 0 or same, picture(board) + f"\n{result}"
+
+
+@each_team
+def test_a_plan_waits_exactly_where_a_wait_is_required(agents, size):
+    boards, labels = drawn(agents, size), solved(agents, size)
+    last = np.take_along_axis(labels.moves, np.maximum((labels.moves != PAD).sum(axis=2) - 1, 0)[..., None], axis=2)
+    assert_every((last != WAIT).all(axis=(1, 2)), boards, moves=labels.moves)
+    waits = (labels.moves == WAIT).any(axis=(1, 2))
+    assert_every(waits == labels.wait_required, boards, moves=labels.moves, wait_required=labels.wait_required)
+
+
+SQUARE = [(0, 0), (0, 1), (1, 1)]
+KNOWN = {
+    "three go around a square": (["..", ".."], SQUARE, [(0, 1), (1, 1), (1, 0)], (1, 3)),
+    "three in line go on": (["...."], [(0, 0), (0, 1), (0, 2)], [(0, 1), (0, 2), (0, 3)], (1, 3)),
+    "three in line in another order": (["...."], [(0, 0), (0, 1), (0, 2)], [(0, 2), (0, 1), (0, 3)], (-1, -1)),
+    "each pair can, all three cannot": (["..", ".."], SQUARE, [(0, 1), (0, 0), (1, 1)], (-1, -1)),
+    "two neighbours swap on a ring, one apart": (
+        ["...@", ".@.@", "...@", "@@@."],
+        [(0, 0), (0, 1), (3, 3)],
+        [(0, 1), (0, 0), (3, 3)],
+        (7, 8),
+    ),
+}
+
+
+def test_known_boards_have_their_known_optima():
+    boards = batch([drawing(rows, starts, goals, size=4) for rows, starts, goals, _ in KNOWN.values()])
+    labels = solve(boards)
+    expected = np.array([answer for *_, answer in KNOWN.values()])
+    assert_every((optima(labels)[:, :2] == expected).all(axis=1), boards, name=np.array(list(KNOWN)), expected=expected)
+    assert_same_optima(boards, optima(labels), searched(boards))
+    assert not labels.wait_required.any(), "on none of them does anybody wait"
+
+
+def test_one_agent_needs_its_distance_and_never_waits():
+    boards = mixed_boards(1, 300, 4, agents=1)
+    assert_same_optima(boards, optima(solve(boards)), searched(boards))
+
+
+def test_agents_may_start_at_home_or_on_the_goal_of_another():
+    boards = mixed_boards(7, 128, 3, agents=3)
+    ends = np.concatenate([boards.starts, boards.goals], axis=1)
+    chosen = np.random.default_rng(7).random((128, 6)).argsort(axis=1)[:, :3]
+    boards = boards.replace(goals=np.take_along_axis(ends, chosen[..., None], axis=1))
+    assert_same_optima(boards, optima(solve(boards)), searched(boards))
+
+
+@settings(max_examples=5)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 3), st.booleans(), st.permutations(range(3)))
+def test_labels_ignore_turns_mirrors_and_the_order_of_agents(seed, turns, mirror, order):
+    boards = mixed_boards(seed, 64, 4, agents=3)
+    image = mapped(boards, turns, mirror)
+    image = image.replace(starts=image.starts[:, order], goals=image.goals[:, order])
+    assert_same_optima(boards, optima(solve(image)), optima(solve(boards)))
+
+
+@pytest.mark.parametrize(("agents", "size"), [(3, 4), (4, 4)])
+def test_dropping_an_agent_never_raises_an_optimum(agents, size):
+    boards, all_of_them = drawn(agents, size), infinite_where_unsolvable(solved(agents, size))
+    for left in itertools.combinations(range(agents), agents - 1):
+        fewer = boards.replace(starts=boards.starts[:, left], goals=boards.goals[:, left])
+        for some, every in zip(infinite_where_unsolvable(solve(fewer)), all_of_them, strict=True):
+            assert_every(some <= every, boards, all=every, without_one=some)
+
+
+def test_boards_of_unequal_depth_do_not_disturb_each_other():
+    boards = batch(each(drawn(3, 4))[:40])
+    together = optima(solved(3, 4))[:40]
+    alone = [optima(solve(jax.tree.map(lambda field: field[None], board))) for board in each(boards)]
+    assert_same_optima(boards, np.concatenate(alone), together)
+
+
+def nothing_found(team, objective, lower):
+    """The first look at teams, if it never found a plan."""
+    return looks.unknown(lower, team.goals.shape[1])
+
+
+@each_team
+def test_satisfiability_alone_finds_the_same_optima(agents, size, monkeypatch):
+    boards, known = drawn(agents, size), solved(agents, size)
+    monkeypatch.setattr(teams, "look", nothing_found)
+    labels = solve(boards, makespan_plans=True)
+    assert_same_optima(boards, optima(labels), optima(known))
+    for objective, moves in (("sum_of_costs", labels.moves), ("makespan", labels.makespan_moves)):
+        played = verify(boards, moves)
+        valid = (played.failure == Failure.NONE) & (getattr(played, objective) == getattr(known, objective))
+        assert_every(valid | ~known.solvable, boards, moves=moves, failure=played.failure)
+    waits = (labels.moves == WAIT).any(axis=(1, 2))
+    assert_every(waits == known.wait_required, boards, moves=labels.moves, wait_required=known.wait_required)
+
+
+def test_three_agents_whose_way_is_longer_than_what_is_searched_are_decided():
+    rows = ["@.@@@@@@", "........", "@@@@@@@.", "........", ".@@@@@@@", "........", "@@@@@@.@"]
+    # Two at a time change places at either end; so they go through three times.
+    boards = batch([drawing(rows, [(1, 2), (1, 3), (1, 4)], [(5, 5), (5, 4), (5, 3)], size=8)])
+    labels = solve(boards, makespan_plans=True)
+    assert optima(labels).tolist() == [[72, 173, True]]
+    assert labels.makespan[0] > LOOK
+    for moves, optimum in ((labels.moves, "sum_of_costs"), (labels.makespan_moves, "makespan")):
+        assert getattr(verify(boards, moves), optimum)[0] == getattr(labels, optimum)[0], picture(each(boards)[0])
+
+
+def test_an_unfinished_search_is_undecided_never_wrong(monkeypatch):
+    boards, known = drawn(4, 4), solved(4, 4)
+    monkeypatch.setattr(teams, "look", nothing_found)
+    monkeypatch.setattr(teams, "JOINT_MOVES", 0)
+    labels = solve(boards, makespan_plans=True, budget=1)
+    undecided = labels.status == Status.UNDECIDED
+    assert undecided.any(), "one conflict should be too few for some boards"
+    assert_every((labels.certificate == Certificate.NONE) == undecided, boards, certificate=labels.certificate)
+    assert_every((optima(labels) == [-1, -1, 0]).all(axis=1) | ~undecided, boards, labels=optima(labels))
+    planless = (labels.moves == PAD).all(axis=(1, 2)) & (labels.makespan_moves == PAD).all(axis=(1, 2))
+    assert_every(planless | ~undecided, boards, moves=labels.moves)
+    assert_every((labels.status == known.status) | undecided, boards, status=labels.status)
+    assert_every((optima(labels) == optima(known)).all(axis=1) | undecided, boards, labels=optima(labels))
+
+
+def test_four_agents_that_block_each_other_have_no_plan_although_any_three_have():
+    arms = [(0, 1), (1, 2), (2, 1), (1, 0)]  # any three of them can go around; all four leave no room
+    boards = batch([drawing(["@.@@", "...@", "@.@@"], arms, arms[1:] + arms[:1], size=4)])
+    assert (searched(boards)[:, :2] == -1).all()
+    labels = solve(boards, makespan_plans=True)
+    assert labels.status[0] == Status.UNSOLVABLE, "there is no plan" + picture(each(boards)[0])
+    assert (optima(labels)[0] == [-1, -1, 0]).all()
+    for left in itertools.combinations(range(4), 3):
+        fewer = solve(boards.replace(starts=boards.starts[:, left], goals=boards.goals[:, left]))
+        assert fewer.solvable.all(), f"agents {left} alone have a plan"
+
+
+def test_boards_in_other_numbers_compile_nothing_new():
+    programs = (looks._run, teams._root_bounds, teams.teams)
+    solved(3, 4)
+    compiled = [program._cache_size() for program in programs]
+    for count in (1, 33, 150):
+        solve(mixed_boards(count, count, 4, agents=3))
+    teams.prepared.__wrapped__(4, 3).result()  # what is compiled ahead is what boards need
+    assert [program._cache_size() for program in programs] == compiled
+
+
+def test_too_many_agents_are_refused():
+    with pytest.raises(InputError, match="agents is 9: boards of at most 8 agents"):
+        solve(mixed_boards(0, 1, 6, agents=9))
+
+
+def test_boards_beyond_memory_are_refused_with_the_estimate():
+    with pytest.raises(InputError, match=r"200x200 boards with 5 agents take about [0-9.]+ GiB .*smaller boards"):
+        check_memory(200, 5)
+
+
+def test_a_distance_beyond_a_byte_is_still_a_way():
+    size = 23
+    walls = {0: "." * size, 1: "H" * (size - 1) + ".", 2: "." * size, 3: "." + "H" * (size - 1)}
+    board = drawing([walls[row % 4] for row in range(size)], [(0, 0)], [(22, 22)])
+    distance = distances(batch([board]))
+    assert distance[0, 0, 0, 0] > FAR, "the serpentine should be long"
+    found = np.asarray(distance_bytes(distance)).reshape(size, size + 1)[:, :size]
+    assert ((found < FAR) == ~board.holes).all(), picture(board)

@@ -1,0 +1,306 @@
+"""The automatic curricula: each keeps its formula, by hand-made numbers; all carry their state."""
+
+import math
+from typing import Any
+
+import jax
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.errors import InputError
+from core_jax.results import Outcomes
+from engineer.curriculum_cells import Cell, binned, config_of, difficulty, grid, weights_of
+from engineer.delta import FIELDS, edited
+from engineer.evidence import CellGroups
+from engineer.guard import GuardSettings, judge
+from engineer.proposal import Proposal, Teacher
+from engineer.teachers import TEACHERS, Tools, make_teacher
+from engineer.teachers.adarft import AdaRFTTeacher
+from engineer.teachers.alp_gmm import AlpGmmTeacher
+from engineer.teachers.e2h import EasyToHardTeacher
+from engineer.teachers.matched_random import MatchedRandomTeacher
+from engineer.teachers.random import RandomTeacher
+from engineer.teachers.sec import SecTeacher
+from engineer.teachers.sfl import SflTeacher
+from engineer.teachers.static import designs
+from engineer.teachers.thompson import ThompsonTeacher
+from tests.support.evidence_samples import everything, rollouts
+
+CONFIG = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.25, 0.25, 0.5), 6: SizeConfig(0.25, 0.25, 0.5)})
+ALONE = EnvConfig({5: SizeConfig(1.0, 0.2, 0.0)}, agents=1)
+AUTOMATIC = [name for name in TEACHERS if name != "self"]
+FREE = GuardSettings(floor=0, max_data_change=1, max_hole_change=1, max_wait_change=1)
+
+
+def decode_first(prompt, allowed) -> list[str]:
+    tokens: list[str] = []
+    while choices := allowed(tokens):
+        tokens.append(choices[0])
+    return tokens
+
+
+def made(name: str) -> Teacher:
+    return make_teacher(name, Tools(decode=decode_first))
+
+
+def propose(
+    teacher: Teacher,
+    groups: list[CellGroups] | None = None,
+    valid: dict[int, int] | None = None,
+    config: EnvConfig = CONFIG,
+    seed: int = 0,
+    round: int = 0,
+) -> Proposal:
+    seen = {size: Outcomes(100, count, 0, 0, {}, 0, 0) for size, count in (valid or {}).items()}
+    evidence = everything(config, seen, round=round, groups=groups or [])
+    return teacher.propose(evidence, config, jax.random.key(seed))
+
+
+def asked_for(proposal: Proposal, config: EnvConfig = CONFIG) -> dict[int, SizeConfig]:
+    """The sizes that a proposal asks for."""
+    assert proposal.delta is not None, proposal.error
+    return edited(config, proposal.delta)
+
+
+def shares(sizes: dict[int, SizeConfig]) -> list[float]:
+    return [sizes[size].data_ratio for size in sorted(sizes)]
+
+
+def by_chance(seed: int) -> list[CellGroups]:
+    """Rollouts of every cell that CONFIG draws from."""
+    rng = np.random.default_rng(seed)
+    return [
+        rollouts(
+            cell.size,
+            cell.forced,
+            informative=int(rng.integers(11)),
+            valid=int(rng.integers(81)),
+            learnability=float(rng.uniform(0, 0.25)),
+            advantage=float(rng.uniform()),
+        )
+        for cell in weights_of(CONFIG)
+    ]
+
+
+@pytest.mark.parametrize("name", AUTOMATIC)
+def test_a_teacher_goes_on_from_its_state_as_if_it_had_never_stopped(name):
+    once, again = made(name), made(name)
+    for number in range(3):
+        rolled, valid = by_chance(number), {3: 90, 4: 40, 6: 5}
+        one, two = (propose(teacher, rolled, valid, seed=number, round=number) for teacher in (once, again))
+        assert one == two, "the same key, the same proposal"
+        written = msgspec.json.encode(again.state_dict())
+        again = made(name)
+        again.load_state_dict(msgspec.json.decode(written))
+        assert again.state_dict() == once.state_dict()
+
+
+@pytest.mark.parametrize("name", ["random", "domain_randomisation", "matched_random", "thompson", "alp_gmm"])
+def test_a_teacher_that_draws_depends_on_its_key(name):
+    assert propose(made(name), by_chance(0), {3: 90}, seed=1) != propose(made(name), by_chance(0), {3: 90}, seed=2)
+
+
+@pytest.mark.parametrize("name", TEACHERS)
+@pytest.mark.parametrize("config", [CONFIG, ALONE], ids=["three sizes", "one agent"])
+def test_what_a_teacher_asks_for_is_a_config_and_the_guard_refuses_none(name, config):
+    groups = by_chance(0) if config is CONFIG else [rollouts(5, hole_ratio=0.2, valid=40, informative=5)]
+    teacher = made(name)
+    for number in range(2):
+        proposal = propose(teacher, groups, dict.fromkeys(config.sizes, 50), config, number, number)
+        assert proposal.delta is not None
+        verdict = judge(config, proposal.delta, FREE, lambda size, agents, hole_ratio, wait: agents > 1 or not wait)
+        assert verdict.status != "refused"
+        assert config.agents > 1 or verdict.config.sizes[5].wait_ratio == 0
+
+
+@pytest.mark.parametrize("name", ["adarft", "sec", "thompson", "alp_gmm", "sfl"])
+def test_a_teacher_that_needs_rollouts_edits_nothing_without_them(name):
+    assert asked_for(propose(made(name))) == CONFIG.sizes
+
+
+def test_the_cells_of_a_config_weigh_what_it_draws_and_mean_it():
+    weights = weights_of(CONFIG)
+    assert weights[Cell(3, 0.25, True)] == 0.25
+    assert config_of(CONFIG, weights) == CONFIG.sizes
+    assert len(grid(CONFIG)) == 3 * 5 * 2
+    assert len(grid(ALONE)) == 5
+
+
+def test_a_size_without_weight_gets_no_data_and_keeps_its_ratios():
+    sizes = config_of(CONFIG, {Cell(4, 0.15, False): 3.0, Cell(4, 0.35, True): 1.0})
+    assert sizes[4] == SizeConfig(1.0, 0.2, 0.25)
+    assert sizes[3] == SizeConfig(0.0, 0.25, 0.5)
+
+
+@given(st.integers(3, 10), st.floats(0, 0.5), st.booleans())
+def test_a_cell_comes_back_from_its_name_and_lies_in_its_bin(size, hole_ratio, forced):
+    cell = binned(Cell(size, hole_ratio, forced))
+    assert Cell.named(str(cell)) == cell
+    assert abs(cell.hole_ratio - hole_ratio) <= 0.05 + 1e-6
+
+
+def test_the_hardest_cell_is_the_largest_fullest_with_a_forced_wait():
+    assert difficulty(Cell(6, 0.5, True), CONFIG) == 1
+    assert difficulty(Cell(3, 0.0, False), CONFIG) == 0
+    assert difficulty(Cell(4, 0.25, True), CONFIG) == pytest.approx((0.5 + 0.5 + 1) / 3)
+
+
+def test_the_static_teacher_asks_for_its_config_whatever_is_seen():
+    sizes = asked_for(propose(make_teacher("static", options={"hole_ratio": 0.4, "wait_ratio": 0.75, "tilt": 2.0})))
+    assert shares(sizes) == pytest.approx([9 / 61, 16 / 61, 36 / 61], abs=1e-6)
+    assert {(cell.hole_ratio, cell.wait_ratio) for cell in sizes.values()} == {(0.4, 0.75)}
+    for options in designs():
+        make_teacher("static", options=options)
+
+
+def test_domain_randomisation_fills_its_box():
+    drawn = [asked_for(propose(made("domain_randomisation"), seed=seed)) for seed in range(200)]
+    rows = np.array([[getattr(sizes[size], field) for field in FIELDS] for sizes in drawn for size in CONFIG.sizes])
+    assert np.abs(rows.mean(axis=0) - (1 / 3, 0.25, 0.5)).max() < 0.05
+    assert (rows.min(axis=0) < (0.02, 0.02, 0.02)).all()
+    assert (rows.max(axis=0) > (0.9, 0.48, 0.98)).all()
+
+
+@given(st.integers(0, 2**31))
+@settings(max_examples=30)
+def test_matched_random_edits_as_many_sizes_by_as_much_as_the_other_teacher(seed):
+    asking, _ = jax.random.split(jax.random.key(seed))
+    other = RandomTeacher().propose(everything(CONFIG, {}), CONFIG, asking)
+    own = propose(MatchedRandomTeacher(RandomTeacher()), seed=seed)
+    assert own.delta is not None
+    assert other.delta is not None
+    assert len(own.delta.edits) == len(other.delta.edits)
+    for field in FIELDS:
+        theirs, ours = ([abs(getattr(edit, field)) for edit in x.delta.edits.values()] for x in (other, own))
+        assert sorted(ours) == sorted(theirs)
+
+
+def test_matched_random_passes_on_what_the_other_could_not_answer():
+    teacher = make_teacher("matched_random", Tools(decode=lambda *_: ["<end>", "<end>"]), {"match": "self"})
+    proposal = propose(teacher)
+    assert proposal.delta is None
+    assert proposal.error
+    assert proposal.tokens == 2
+
+
+@pytest.mark.parametrize(
+    ("progress", "expected"), [(0.0, [3 / 6, 2 / 6, 1 / 6]), (0.5, [1 / 3, 1 / 3, 1 / 3]), (1.0, [1 / 6, 2 / 6, 3 / 6])]
+)
+def test_the_cosine_schedule_turns_from_small_to_large(progress, expected):
+    assert EasyToHardTeacher("cosine").shares(progress, 3) == pytest.approx(expected)
+
+
+def test_the_gaussian_schedule_stands_over_a_rank_above_a_floor():
+    side = math.exp(-2.0)  # (i - mu)^2 / (2 s^2) = 1 / 0.5, with mu = 0.25^0.5 x 2 = 1
+    bells = [side / (1 + 2 * side), 1 / (1 + 2 * side)]
+    expected = [1 / 6 + bells[0] / 2, 1 / 6 + bells[1] / 2, 1 / 6 + bells[0] / 2]
+    assert EasyToHardTeacher("gaussian").shares(0.25, 3) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "gaussian"])
+def test_easy_to_hard_ends_with_the_largest_size_and_leaves_hole_and_wait(schedule):
+    sizes = asked_for(propose(EasyToHardTeacher(schedule), round=1))  # the last of three stages is to come
+    assert max(sizes, key=lambda size: sizes[size].data_ratio) == 6
+    assert all((cell.hole_ratio, cell.wait_ratio) == (0.25, 0.5) for cell in sizes.values())
+
+
+def test_adarft_moves_its_target_by_the_success_rate():
+    teacher = AdaRFTTeacher()
+    assert teacher.moved(0.4, 0.75) == pytest.approx(0.4 + 0.5 * math.tanh(0.5))
+    assert teacher.moved(0.4, 0.5) == 0.4
+    assert (teacher.moved(0.9, 1.0), teacher.moved(0.1, 0.0)) == (1.0, 0.0)
+
+
+def test_adarft_draws_from_the_cells_nearest_to_its_target():
+    teacher = AdaRFTTeacher(nearest=1)
+    harder = asked_for(propose(teacher, [rollouts(3, valid=80)]))
+    begun = sum(difficulty(cell, CONFIG) * share for cell, share in weights_of(CONFIG).items())
+    assert teacher.target == pytest.approx(begun + 0.5 * math.tanh(1.0))
+    chosen = next(size for size, cell in harder.items() if cell.data_ratio == 1)
+    cell = Cell(chosen, harder[chosen].hole_ratio, harder[chosen].wait_ratio == 1)
+    assert abs(difficulty(cell, CONFIG) - teacher.target) < 0.05
+
+
+def test_sec_follows_the_mean_absolute_advantage():
+    teacher = SecTeacher(rate=0.5, tau=0.2)
+    propose(teacher, [rollouts(3, advantage=0.8), rollouts(4, True, advantage=0.1)])
+    propose(teacher, [rollouts(3, advantage=0.2)])
+    assert teacher.values == {Cell(3, 0.25, False): pytest.approx(0.3), Cell(4, 0.25, True): pytest.approx(0.05)}
+    p = teacher.shares(CONFIG)
+    total = 28 + math.exp(0.3 / 0.2) + math.exp(0.05 / 0.2)
+    assert p[Cell(3, 0.25, False)] == pytest.approx(math.exp(0.3 / 0.2) / total)
+    assert p[Cell(6, 0.05, True)] == pytest.approx(1 / total)
+
+
+def test_thompson_counts_informative_groups_and_forgets():
+    teacher = ThompsonTeacher(decay=0.5)
+    propose(teacher, [rollouts(3, informative=8)])
+    propose(teacher, [rollouts(3, informative=1), rollouts(6, True, informative=10)])
+    assert teacher.counts == {Cell(3, 0.25, False): (5.0, 10.0), Cell(6, 0.25, True): (10.0, 0.0)}
+
+
+def test_thompson_gives_the_slots_to_the_cell_that_is_surely_informative():
+    sure = rollouts(6, True, groups=100_000, informative=100_000)
+    sizes = asked_for(propose(ThompsonTeacher(), [sure, rollouts(3)]))
+    assert sizes[6].data_ratio > 0.9
+    assert sizes[6].wait_ratio > 0.9
+    assert sizes[6].hole_ratio == pytest.approx(0.25, abs=0.02)
+
+
+def test_learning_progress_is_the_change_from_the_nearest_earlier_task():
+    teacher = AlpGmmTeacher()
+    teacher.observe([[0.0, 0.5, 0.0, 0.2], [1.0, 0.5, 0.0, 0.9]])
+    assert teacher.points == []
+    teacher.observe([[0.0, 0.6, 0.0, 0.5], [1.0, 0.4, 0.0, 0.8]])
+    assert teacher.points == [[0.0, 0.6, 0.0, pytest.approx(0.3)], [1.0, 0.4, 0.0, pytest.approx(0.1)]]
+
+
+def test_alp_gmm_goes_where_the_progress_was():
+    rng = np.random.default_rng(0)
+    teacher = AlpGmmTeacher(random=0.0)
+    theta = np.clip(rng.normal([[0.0, 0.2, 0.0]] * 20 + [[1.0, 0.8, 1.0]] * 20, 0.02), 0, 1)
+    teacher.observe([[*row, 0.5] for row in theta])
+    teacher.observe([[*row, 0.5 + 0.4 * (row[0] > 0.5)] for row in theta])
+    sizes = asked_for(propose(teacher, [rollouts(3, valid=40, hole_ratio=0.1)]))
+    assert sizes[6].data_ratio > 0.85
+    assert sizes[6].hole_ratio == pytest.approx(0.4, abs=0.03)
+    assert sizes[6].wait_ratio > 0.9
+
+
+def test_sfl_mixes_the_most_learnable_cells_with_the_first_config():
+    seen = [rollouts(3, learnability=0.01), rollouts(4, learnability=0.2), rollouts(6, True, learnability=0.25)]
+    sizes = asked_for(propose(SflTeacher(top=0.67, mix=0.5), [*seen]))
+    assert shares(sizes) == pytest.approx([0.25, 0.125 + 0.25, 0.125 + 0.25])
+    assert sizes[4].wait_ratio == pytest.approx(0.0625 / 0.375, abs=1e-6)
+    assert sizes[6].wait_ratio == pytest.approx(0.3125 / 0.375, abs=1e-6)
+
+
+def test_the_saboteur_asks_for_the_boards_that_teach_least():
+    sizes = asked_for(propose(made("saboteur"), valid={3: 90, 4: 50, 6: 1}))
+    assert shares(sizes) == [0.0, 0.0, 1.0]
+    assert (sizes[6].hole_ratio, sizes[6].wait_ratio) == (0.5, 1.0)
+    assert (sizes[3].hole_ratio, sizes[3].wait_ratio) == (0.0, 0.0)
+    assert shares(asked_for(propose(made("saboteur"), valid={3: 100, 4: 50, 6: 1}))) == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "problem"),
+    [
+        ("sec", {"temperature": 1.0}, "'temperature' is unknown to sec; choose from rate, tau"),
+        ("sec", {"tau": "hot"}, "tau is 'hot'; give a float"),
+        ("sec", {"tau": 0.0}, "tau is 0; choose 0.01 or more"),
+        ("fixed", {"tau": 1.0}, "choose from none"),
+        ("matched_random", {"match": "oracle"}, "'oracle' is unknown; choose from fixed"),
+        ("matched_random", {"match": "matched_random"}, "name another teacher"),
+        ("e2h_cosine", {"schedule": "gaussian"}, "unknown to e2h_cosine; choose from exponent, sigma"),
+        ("thompson", {"draws": True}, "draws is True; give a int"),
+    ],
+)
+def test_an_option_that_a_teacher_does_not_have_is_refused(name: str, options: dict[str, Any], problem: str):
+    with pytest.raises(InputError, match=problem) as caught:
+        make_teacher(name, options=options)
+    assert len(str(caught.value).splitlines()) == 1

@@ -1,0 +1,166 @@
+"""Each teacher keeps its rule, and none fails because of what a model answers."""
+
+import jax
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.errors import InputError
+from core_jax.results import Outcomes
+from engineer.delta import ConfigDelta, parse_delta
+from engineer.evidence import ENGINEER_TOKENS, REASONS, STEPS, DeltaGrammar, Evidence, tokens_delta
+from engineer.guard import GuardSettings, judge
+from engineer.proposal import Proposal, Teacher
+from engineer.teachers import TEACHERS, Tools, make_teacher
+from tests.support.evidence_samples import everything
+
+CONFIG = EnvConfig({4: SizeConfig(0.3, 0.2, 0.5), 5: SizeConfig(0.4, 0.2, 0.5), 8: SizeConfig(0.3, 0.2, 0.5)})
+
+
+def outcomes(valid: int, **failures: int) -> Outcomes:
+    return Outcomes(100, valid, valid, valid, failures, 0, 0)
+
+
+def evidence(seen: dict[int, Outcomes], config: EnvConfig = CONFIG) -> Evidence:
+    return everything(config, seen)
+
+
+def propose(teacher: Teacher, seen: dict[int, Outcomes], config: EnvConfig = CONFIG, seed: int = 0) -> Proposal:
+    return teacher.propose(evidence(seen, config), config, jax.random.key(seed))
+
+
+def rules(seen: dict[int, Outcomes], config: EnvConfig = CONFIG) -> ConfigDelta:
+    delta = propose(make_teacher("rules"), seen, config).delta
+    assert delta is not None
+    return delta
+
+
+def asking(decode) -> Teacher:
+    return make_teacher("self", Tools(decode=decode))
+
+
+def decode_first(prompt, allowed):
+    """Takes the first token that is allowed until none is."""
+    tokens: list[str] = []
+    while choices := allowed(tokens):
+        tokens.append(choices[0])
+    return tokens
+
+
+def test_the_fixed_teacher_edits_nothing():
+    assert propose(make_teacher("fixed"), {5: outcomes(0)}).delta == ConfigDelta({})
+
+
+@given(st.integers(0, 2**32))
+def test_the_random_teacher_edits_in_steps_inside_the_ranges(seed):
+    config = EnvConfig({4: SizeConfig(0.0, 0.0, 1.0), 5: SizeConfig(1.0, 0.5, 0.0)})
+    delta = propose(make_teacher("random"), {}, config, seed).delta
+    assert delta is not None
+    assert 1 <= len(delta.edits) <= 2
+    for size, edit in delta.edits.items():
+        changes = {field: getattr(edit, field) for field in STEPS}
+        assert any(changes.values())
+        for field, change in changes.items():
+            assert change / STEPS[field] == pytest.approx(round(change / STEPS[field]))
+            top = 0.5 if field == "hole_ratio" else 1
+            assert -1e-9 <= getattr(config.sizes[size], field) + change <= top + 1e-9
+
+
+def test_the_random_teacher_depends_on_its_key_alone():
+    assert propose(make_teacher("random"), {}, seed=1) == propose(make_teacher("random"), {}, seed=1)
+    assert propose(make_teacher("random"), {}, seed=1) != propose(make_teacher("random"), {}, seed=2)
+
+
+def test_where_the_policy_succeeds_the_rules_make_boards_harder():
+    edit = rules({5: outcomes(75)}).edits[5]
+    assert (edit.data_ratio, edit.hole_ratio, edit.wait_ratio) == (-0.05, 0.05, 0.1)
+    assert edit.reason == REASONS["<because_too_easy>"]
+
+
+def test_where_the_policy_fails_the_rules_make_boards_easier_and_name_the_failure():
+    edit = rules({5: outcomes(20, hole=30, swap_conflict=50)}).edits[5]
+    assert (edit.data_ratio, edit.hole_ratio, edit.wait_ratio) == (-0.05, -0.05, -0.1)
+    assert edit.reason == REASONS["<because_swap_conflict>"]
+
+
+def test_far_beyond_a_threshold_the_rules_take_two_steps():
+    delta = rules({5: outcomes(95), 8: outcomes(5)})
+    assert (delta.edits[5].hole_ratio, delta.edits[5].wait_ratio) == (0.1, 0.2)
+    assert (delta.edits[8].hole_ratio, delta.edits[8].wait_ratio) == (-0.1, -0.2)
+    assert delta.edits[8].reason == REASONS["<because_too_hard>"]
+
+
+@pytest.mark.parametrize("valid", [30, 50, 70])
+def test_at_the_frontier_the_rules_give_more_data(valid):
+    edit = rules({5: outcomes(valid)}).edits[5]
+    assert (edit.data_ratio, edit.hole_ratio, edit.wait_ratio) == (0.05, 0.0, 0.0)
+    assert edit.reason == REASONS["<because_frontier>"]
+
+
+def test_the_rules_leave_alone_what_has_no_evidence_and_what_is_at_its_limit():
+    config = EnvConfig({4: SizeConfig(0.5, 0.5, 1.0), 5: SizeConfig(0.5, 0.0, 0.05)})
+    delta = rules({4: outcomes(90), 5: Outcomes(0, 0, 0, 0, {}, 0, 0), 9: outcomes(90)}, config)
+    assert list(delta.edits) == [4]
+    assert (delta.edits[4].data_ratio, delta.edits[4].hole_ratio, delta.edits[4].wait_ratio) == (-0.05, 0.0, 0.0)
+    assert rules({}) == ConfigDelta({})
+
+
+@given(st.integers(0, 2**32))
+def test_the_guard_refuses_no_unprompted_teacher(seed):
+    rng = np.random.default_rng(seed)
+    seen = {size: outcomes(int(rng.integers(0, 101))) for size in CONFIG.sizes}
+    for name in ("fixed", "random", "rules"):
+        proposal = propose(make_teacher(name), seen, seed=seed)
+        assert proposal.delta is not None
+        assert parse_delta(proposal.answer) == proposal.delta
+        assert judge(CONFIG, proposal.delta, GuardSettings(), lambda *cell: True).status != "refused"
+
+
+def test_the_self_teacher_asks_under_the_grammar_of_the_configs_sizes():
+    asked = []
+
+    def decode(prompt, allowed):
+        asked.append(prompt)
+        assert allowed([]) == DeltaGrammar(CONFIG.sizes).allowed([])
+        return decode_first(prompt, allowed)
+
+    proposal = propose(asking(decode), {5: outcomes(50)})
+    assert asked[0][-1] == "<delta>"
+    assert proposal.prompt == " ".join(asked[0])
+    assert proposal.delta == tokens_delta(proposal.answer.split(" "))
+    assert set(proposal.delta.edits) == {4, 5, 8}
+    assert proposal.error == ""
+
+
+@given(st.lists(st.sampled_from(ENGINEER_TOKENS) | st.text(max_size=4) | st.none() | st.integers(), max_size=12))
+def test_whatever_tokens_come_back_the_self_teacher_proposes(tokens):
+    proposal = propose(asking(lambda prompt, allowed: tokens), {5: outcomes(50)})
+    assert (proposal.delta is None) == bool(proposal.error)
+    assert len(proposal.error.splitlines()) <= 1
+
+
+def test_an_answer_that_is_no_delta_is_kept_with_its_error():
+    proposal = propose(asking(lambda prompt, allowed: ["<size_5>", "<size_5>"]), {})
+    assert proposal.answer == "<size_5> <size_5>"
+    assert "token 1 is '<size_5>'" in proposal.error
+
+
+@pytest.mark.parametrize("name", TEACHERS)
+def test_every_teacher_is_made_by_name_and_carries_its_state(name):
+    teacher = make_teacher(name, Tools(decode=decode_first))
+    teacher.load_state_dict(teacher.state_dict())
+    proposal = propose(teacher, {5: outcomes(50)})
+    assert msgspec.json.decode(msgspec.json.encode(proposal), type=Proposal) == proposal
+
+
+def test_an_unknown_teacher_is_refused_and_the_choices_named():
+    with pytest.raises(InputError, match=r"'oracle' is unknown; choose from fixed, static, .*, self"):
+        make_teacher("oracle")
+
+
+def test_the_self_teacher_needs_a_decode_function():
+    with pytest.raises(InputError, match="there is no model to ask"):
+        make_teacher("self")

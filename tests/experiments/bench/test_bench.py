@@ -1,0 +1,154 @@
+"""The benchmark measures what it says: our solver and its peers on the same boards."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from core_jax.config import holes_of
+from core_jax.support import REST
+from experiments.bench import bandwidth, lake, peers, sampling, simulator, table, timing, updates, warmups
+from experiments.bench.measurement import Bench
+from experiments.cli import main
+from experiments.loop.settings import load_settings
+
+APART = peers.PlainBoard([[False, True, False]] * 3, [(0, 0), (1, 0)], [(0, 2), (2, 0)])
+CROSSING = peers.PlainBoard([[False] * 3] * 3, [(1, 0), (0, 1)], [(1, 2), (2, 1)])
+CROSSING_COSTS = 5  # one of the two agents waits for the other
+
+each_peer = pytest.mark.parametrize("peer", peers.PEERS, ids=lambda peer: peer.name)
+
+
+def measured(**settings) -> Bench:
+    """The whole benchmark, with hardly any boards."""
+    few = {"CASES": ((3, 2),), "BOARDS": {2: 64}, "DRAWN": 32, "PEER_SECONDS": 0.02, **settings}
+    few_steps = {"PLANS": 128, "ENVIRONMENTS": 16, "STEPS": 4}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bandwidth, "MEMORY_BYTES", 1 << 18)
+        patch.setattr(timing, "REPEATS", 2)
+        for module, values in ((lake, few), (simulator, few_steps)):
+            for name, value in values.items():
+                patch.setattr(module, name, value)
+        return lake.measure()
+
+
+@pytest.fixture(scope="module")
+def found() -> Bench:
+    return measured()
+
+
+def test_every_kind_of_work_has_a_rate_and_every_peer_a_row(found):
+    ours = [row for row in found.measurements if row.solver == "lakewright"]
+    assert {row.work.split(",")[0] for row in ours} == {"generate", "solve", "floods alone", "verify", "environment"}
+    assert all(row.rate > 0 for row in ours)
+    assert {row.solver for row in found.measurements} == {"lakewright", *(peer.name for peer in peers.PEERS)}
+
+
+def test_a_flood_is_set_beside_what_copies_would_allow(found):
+    assert set(found.copies) == {"memory", "cache"}
+    assert found.flood_limits[0].at_cache > found.flood_limits[0].reached > 0
+
+
+def test_a_solved_case_says_where_its_time_goes(found):
+    (profile,) = found.profiles
+    floods = {"floods of sums of costs", "floods of makespans", "plans"}
+    assert set(profile.seconds) == {"distances", "certificates", *floods, REST}
+    assert all(seconds > 0 for seconds in profile.seconds.values())
+    shares = [float(profile.share(phase).rstrip("%")) for phase in profile.seconds]
+    assert sum(shares) == pytest.approx(100, abs=1)
+
+
+def test_a_solved_case_says_how_its_boards_were_decided(found):
+    solved = next(row for row in found.measurements if row.work == "solve")
+    assert solved.undecided == 0
+    assert sum(solved.certificates.values()) == 64
+
+
+def test_peers_that_are_here_agree_with_our_labels_and_others_say_how_to_get_them(found):
+    rows = [row for row in found.measurements if row.solver != "lakewright"]
+    for row, peer in zip(rows, peers.PEERS, strict=True):
+        if peers.version(peer):
+            assert (row.differing, row.note) == (0, ""), row
+            assert row.rate > 0, row
+            assert row.given == ("all" if peer.decides else "solvable"), row
+        else:
+            assert (row.rate, row.note) == (None, "not installed: pip install lakewright[bench]"), row
+
+
+def test_without_peers_their_rows_say_so_and_nothing_is_compared():
+    rows = measured(version=lambda peer: None).measurements
+    assert [row.note for row in rows].count("not installed: pip install lakewright[bench]") == len(peers.PEERS)
+    assert all(row.times_fastest_peer is None for row in rows)
+
+
+def test_the_benchmark_is_read_by_programs_and_by_people(found, capsys, monkeypatch):
+    monkeypatch.setattr("experiments.bench.measure", lambda agents, on_progress: found)
+    assert main(["bench", "--json"]) == 0
+    assert msgspec.json.decode(capsys.readouterr().out, type=Bench) == found
+    assert main(["bench"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = [len([line for line in lines if line.startswith(f"| {work} ")]) for work in ("solve", "verify", "plans")]
+    assert rows == [4, 1, 1]
+
+
+def test_completions_a_second_are_measured_beside_transformers(capsys, monkeypatch):
+    for name, value in {"WARMUP_STEPS": 1, "PROMPTS": 4, "LONGEST": 6}.items():
+        monkeypatch.setattr(sampling, name, value)
+    monkeypatch.setattr(timing, "REPEATS", 2)
+    assert main(["bench", "--sampling"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| sample")]
+    assert [" completions " in row for row in rows] == [True] * 4, rows
+    assert [row for row in rows if "transformers' generate" in row], rows
+
+
+def test_warm_ups_are_measured_beside_the_trainer_of_trl(capsys, monkeypatch):
+    for name, value in {"SECONDS": 0.2, "TRIAL_STEPS": 1, "HELD_OUT": 4, "RATES": (1e-3,)}.items():
+        monkeypatch.setattr(warmups, name, value)
+    few = load_settings("cpu", ["warmup.boards=64", "warmup.batch=4"])
+    monkeypatch.setattr(warmups, "load_settings", lambda preset, overrides: few)
+    assert main(["bench", "--warmups", "--json"]) == 0
+    found = msgspec.json.decode(capsys.readouterr().out, type=list[warmups.Trained])
+    assert [row.trainer for row in found] == ["ours", "SFTTrainer, AdamW at 0.001"]
+    assert all(row.steps >= 1 and row.seconds > 0 and 0 <= row.valid <= 1 for row in found), found
+
+
+def test_steps_of_grpo_are_measured_with_prompts_read_once_and_for_every_answer(capsys, monkeypatch):
+    monkeypatch.setattr(updates, "STEPS", 3)
+    few = load_settings("cpu", ["grpo.prompts=4", "grpo.group=2", "warmup.batch=4", "horizon=8"])
+    for module in (sampling, updates):
+        monkeypatch.setattr(module, "load_settings", lambda preset, overrides: few)
+    monkeypatch.setattr(sampling, "WARMUP_STEPS", 1)
+    assert main(["bench", "--updates"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if "| 4 x 2 " in line]
+    assert ["read once" in row for row in rows] == [False, True, False, True], rows
+
+
+def test_a_table_without_floods_and_phases_ends_with_the_measurements(found):
+    lines = table(msgspec.structs.replace(found, flood_limits=[], profiles=[])).splitlines()
+    assert lines[-1].startswith("| ")
+    assert sum(line.startswith("| -") for line in lines) == 1, "an empty table is shown"
+    assert sum(line.startswith("| -") for line in table(found).splitlines()) == 3
+
+
+def test_the_same_random_boards_come_each_time_with_the_holes_asked_for():
+    boards, again = (lake.random_boards(5, 3, 40) for _ in range(2))
+    assert np.array_equal(boards.starts, again.starts)
+    assert (boards.holes.sum(axis=(1, 2)) == holes_of(5, 3, lake.HOLE_RATIO)).all()
+    ends = np.concatenate([boards.starts, boards.goals], axis=1)
+    assert all(len({tuple(cell) for cell in board}) == 6 for board in ends.tolist())
+    assert not boards.holes[np.arange(40)[:, None], ends[..., 0], ends[..., 1]].any()
+
+
+def test_a_flood_of_one_layer_moves_its_states_six_times():
+    assert bandwidth.flood_bytes(3, 1) == 6 * 12 * 12 * 4 / 32
+    assert bandwidth.flood_layers(np.array([-1] * 31 + [4] + [2] * 31 + [8] + [99])) == 6
+
+
+@each_peer
+def test_a_peer_finds_the_known_sum_of_costs(peer):
+    pytest.importorskip(peer.package.replace("-", "_"), reason="peers are installed by the extra `bench`")
+    assert peer.solve(CROSSING) == CROSSING_COSTS
+
+
+def test_joint_astar_proves_a_board_unsolvable():
+    pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
+    assert peers.w9_joint_astar(APART) == peers.UNSOLVABLE

@@ -1,0 +1,188 @@
+"""Bad input on the command line: exit code 2, and one line that names the place, the value and the remedy."""
+
+import msgspec
+import pytest
+
+from experiments.loop.records import RunFolder
+from experiments.loop.records.run_folder import FORMAT, RunConfig
+from tests.experiments.cli.test_commands import ONE, tell
+from tests.support.generated_rows import SMALL, small_rows
+from tests.support.tiny_policy import tiny_run
+
+CONFIG = msgspec.to_builtins(SMALL, str_keys=True)
+
+
+def cell(**changes: object) -> dict:
+    """SMALL as plain data with one field of its size changed."""
+    return {"sizes": {"3": {**CONFIG["sizes"]["3"], **changes}}}
+
+
+def assert_told(capsys, arguments: tuple, *parts: str) -> None:
+    """The command ends with 2, prints nothing, and its only line on standard error holds `parts` in order."""
+    code, out, told = tell(capsys, *arguments)
+    assert (code, out, len(told)) == (2, "", 1), told
+    assert told[0].startswith("lakewright")
+    place = 0
+    for part in parts:
+        assert part in told[0][place:], f"{part!r} is missing in {told[0]!r}"
+        place = told[0].index(part, place) + len(part)
+
+
+WRONG_CONFIGS = {
+    "an unknown field": ({**CONFIG, "colour": "red"}, ["unknown field 'colour' = 'red'", "choose from sizes, agents"]),
+    "an unknown field of a size": (cell(slip=0.1), ["sizes.3", "unknown field 'slip' = 0.1", "choose from data_ratio"]),
+    "a missing field": ({"sizes": {"3": {"data_ratio": 1.0}}}, ["sizes.3", "field 'hole_ratio' is missing", "add it"]),
+    "a hole ratio too high": (cell(hole_ratio=0.6), ["sizes.3.hole_ratio is 0.6", "choose 0 to 0.5"]),
+    "a wait ratio below zero": (cell(wait_ratio=-0.1), ["sizes.3.wait_ratio is -0.1", "choose 0 to 1"]),
+    "a ratio in words": (cell(wait_ratio="half"), ["sizes.3.wait_ratio", "'half' does not fit", "expected `float`"]),
+    "shares that do not sum to one": (cell(data_ratio=0.5), ["sum to 0.5", "divide each by 0.5"]),
+    "a size without free cells": ({**CONFIG, "agents": 5}, ["sizes.3", "9 cells cannot hold", "use a larger size"]),
+    "a size that is not supported": ({"sizes": {"17": CONFIG["sizes"]["3"]}}, ["size 17", "choose 3 to 16"]),
+    "one agent that waits": ({**CONFIG, "agents": 1}, ["sizes.3.wait_ratio is", "for 1 agent", "set it to 0"]),
+    "no size": ({"sizes": {}}, ["sizes is empty", "name at least one"]),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CONFIGS)
+def test_a_wrong_config_is_told(tmp_path, capsys, name):
+    raw, parts = WRONG_CONFIGS[name]
+    (tmp_path / "env.json").write_bytes(msgspec.json.encode(raw))
+    place = [] if name == "one agent that waits" else [f"{tmp_path}/env.json"]
+    given = ("--config", tmp_path / "env.json", "--count", 3, "--out", tmp_path / "out.jsonl")
+    assert_told(capsys, ("generate", *given), *place, *parts)
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize("text", ["{", "", "[1", "[" * 100_000, "\xff"])
+def test_a_config_that_is_not_json_is_told(tmp_path, capsys, text):
+    (tmp_path / "env.json").write_text(text, "latin-1")
+    given = ("--config", tmp_path / "env.json", "--count", 3, "--out", tmp_path / "out.jsonl")
+    assert_told(capsys, ("generate", *given), f"{tmp_path}/env.json")
+
+
+def changed(**options: str | None) -> tuple[str, ...]:
+    """The options ONE with some changed, or taken away by None."""
+    given = dict(zip(ONE[::2], ONE[1::2], strict=True))
+    given |= {f"--{name.replace('_', '-')}": value for name, value in options.items()}
+    return tuple(word for name, value in given.items() if value is not None for word in (name, value))
+
+
+WRONG_OPTIONS = {
+    "a size too small": ({"size": "2"}, ["map size 2 is not supported", "choose 3 to 16"]),
+    "a ratio outside its range": ({"hole_ratio": "0.7"}, ["hole_ratio is 0.7", "choose 0 to 0.5"]),
+    "a ratio that is no number": ({"wait_ratio": "nan"}, ["wait_ratio is nan", "choose 0 to 1"]),
+    "a ratio in words": ({"wait_ratio": "half"}, ["--wait-ratio", "'half'", "--help"]),
+    "no size": ({"size": None}, ["--size is missing", "give it, or a --config"]),
+    "no count": ({"count": None}, ["--count", "--help"]),
+    "a count of nothing": ({"count": "0"}, ["count is 0", "at least one"]),
+    "a seed below zero": ({"seed": "-1"}, ["seed", "-1"]),
+    "a seed beyond all": ({"seed": str(2**70)}, ["seed", str(2**70)]),
+    "a config besides": ({"config": "env.json"}, ["--config and --size exclude each other", "leave one out"]),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_OPTIONS)
+def test_a_wrong_option_is_told(tmp_path, capsys, name):
+    options, parts = WRONG_OPTIONS[name]
+    assert_told(capsys, ("generate", *changed(**options), "--out", tmp_path / "out.jsonl"), *parts)
+
+
+@pytest.mark.parametrize(
+    ("out", "parts"),
+    [
+        ("out.csv", ["out.csv", "ending .csv is no known format", "use .jsonl or .parquet"]),
+        ("out", ["ending (none) is no known format", "use .jsonl or .parquet"]),
+        ("file/out.jsonl", ["file"]),
+        ("folder.jsonl", ["folder.jsonl"]),
+    ],
+)
+def test_a_place_where_nothing_can_be_written_is_told(tmp_path, capsys, out, parts):
+    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "folder.jsonl").mkdir()
+    assert_told(capsys, ("generate", *ONE, "--out", tmp_path / out), *parts)
+
+
+@pytest.mark.parametrize("name", ["none.jsonl", "none.parquet", "rows.csv", "folder.jsonl", "half.parquet"])
+@pytest.mark.parametrize("does", ["solve", "verify"])
+def test_a_file_that_cannot_be_read_is_told_and_an_old_result_is_kept(tmp_path, capsys, does, name):
+    (tmp_path / "folder.jsonl").mkdir()
+    (tmp_path / "half.parquet").write_bytes(b"PAR1 and no more")
+    (tmp_path / "out.jsonl").write_text("an old result")
+    assert_told(capsys, (does, tmp_path / name, "--out", tmp_path / "out.jsonl"), f"{tmp_path}/{name}", ";")
+    assert (tmp_path / "out.jsonl").read_text() == "an old result"
+    assert not [file for file in tmp_path.iterdir() if file.name.endswith(".part")]
+
+
+WRONG_RUNS = {
+    "an unknown preset": (["--preset", "huge"], ["preset 'huge' is unknown", "choose from cpu"]),
+    "an unknown teacher": (["--teacher", "oracle"], ["teacher: 'oracle' is unknown", "choose from fixed, static, "]),
+    "an unknown setting": (["nosuch=3"], ["unknown field 'nosuch' = 3", "choose from env,"]),
+    "an unknown setting of a part": (["grpo.nosuch=3"], ["grpo", "unknown field 'nosuch' = 3", "choose from steps,"]),
+    "a setting of the wrong kind": (["grpo.steps=many"], ["grpo.steps", "'many' does not fit", "expected `int`"]),
+    "a part of what has none": (["stages.of=3"], ["stages has no parts", "name a setting"]),
+    "a ratio outside its range": (["env.sizes.3.wait_ratio=2"], ["sizes.3.wait_ratio is 2", "choose 0 to 1"]),
+    "no stage": (["stages=0"], ["stages: 0", ">= 1"]),
+    "a guard outside its range": (["guard.floor=2"], ["floor is 2", "choose 0 to 1"]),
+    "a floor that four sizes cannot all have": (["guard.floor=0.3"], ["floor", "0.3"]),
+    "a stray word": (["faster"], ["faster", "--help"]),
+    "one completion a board": (["grpo.group=1"], ["group", "1"]),
+    "no step of GRPO": (["grpo.steps=0"], ["steps", "0"]),
+    "no prompt": (["grpo.prompts=0"], ["prompts", "0"]),
+    "a temperature of nothing": (["grpo.temperature=0"], ["temperature", "0"]),
+    "an unknown loss": (["grpo.loss_type=steep"], ["loss_type", "'steep'"]),
+    "a learning rate below zero": (["grpo.learning_rate=-1"], ["learning_rate", "-1"]),
+    "a horizon of nothing": (["horizon=0"], ["horizon", "0"]),
+    "a model without layers": (["model.layers=0"], ["layers", "0"]),
+    "a warm-up without boards": (["warmup.boards=0"], ["boards", "0"]),
+    "a warm-up batch of nothing": (["warmup.batch=0"], ["batch", "0"]),
+    "a held-out hole ratio outside its range": (["validation.hole_ratios=[0.9]"], ["hole_ratio", "0.9", "<= 0.5"]),
+    "no held-out hole ratio": (["validation.hole_ratios=[]"], ["hole_ratios"]),
+    "a held-out set of nothing": (["validation.boards=0"], ["boards", "0"]),
+    "a reward that is no number": (["reward.valid=nan"], ["reward", "nan"]),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_RUNS)
+def test_a_wrong_setting_of_a_run_is_told_before_anything_is_made(tmp_path, capsys, monkeypatch, name):
+    given, parts = WRONG_RUNS[name]
+    monkeypatch.setattr(
+        "experiments.loop.closed_loop.run", lambda *_: pytest.fail("the run began with a setting it cannot use")
+    )
+    assert_told(capsys, ("run", "--out", tmp_path / "run", *given), *parts)
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings_are_only_of_runs(tmp_path, capsys):
+    given = ("generate", *ONE, "--out", tmp_path / "out.jsonl", "grpo.steps=3")
+    assert_told(capsys, given, "'grpo.steps=3'", "only `lakewright run` takes settings", "leave it out")
+
+
+@pytest.mark.parametrize("command", ["run", "report"])
+@pytest.mark.parametrize("form", [FORMAT + 1, 0, None, "one"])
+def test_a_run_folder_of_another_version_is_told(tmp_path, capsys, command, form):
+    raw = {**msgspec.to_builtins(RunConfig(FORMAT, tiny_run()), str_keys=True), "format": form}
+    written = msgspec.json.encode(raw)
+    (tmp_path / "config.json").write_bytes(written)
+    given = ("run", "--out", tmp_path) if command == "run" else ("report", tmp_path)
+    parts = f"format is {form!r}", f"this version reads {FORMAT}", "use the version that wrote it"
+    assert_told(capsys, given, f"{tmp_path}/config.json", *parts)
+    assert (tmp_path / "config.json").read_bytes() == written, "nothing is lost"
+
+
+def test_a_folder_of_something_else_is_told(tmp_path, capsys):
+    (tmp_path / "thesis.txt").write_text("ten years of work")
+    assert_told(capsys, ("run", "--out", tmp_path), str(tmp_path), "holds no run", "choose another folder")
+    assert_told(capsys, ("report", tmp_path), str(tmp_path), "holds no run", "give a folder made by")
+    assert_told(capsys, ("run", "--out", tmp_path / "thesis.txt"), "thesis.txt")
+    assert_told(capsys, ("report", tmp_path / "none"), "none", "holds no run")
+    assert (tmp_path / "thesis.txt").read_text() == "ten years of work"
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path, capsys):
+    with RunFolder(tmp_path / "run").locked():
+        assert_told(capsys, ("run", "--out", tmp_path / "run"), "another process runs here", "wait for it")
+
+
+def test_a_row_of_the_samples_is_not_bad(tmp_path, capsys):
+    (tmp_path / "in.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(small_rows()))
+    assert tell(capsys, "verify", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl") == (0, "", [])

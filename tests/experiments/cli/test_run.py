@@ -1,0 +1,81 @@
+"""`lakewright run` and `lakewright report`, from overrides on the command line to the table and the report."""
+
+import msgspec
+import pytest
+
+from experiments.cli import main
+from experiments.loop.records import RunFolder, read
+from experiments.loop.records.run_folder import RunConfig
+from tests.support.tiny_runs import FILES, TRIED, files, quick, state
+
+OVERRIDES = [
+    "stages=2",
+    "env.sizes={3={data_ratio=0.5,hole_ratio=0.2,wait_ratio=0.5},5={data_ratio=0.5,hole_ratio=0.25,wait_ratio=0.5}}",
+    "--warmup_env.sizes={3={data_ratio=1,hole_ratio=0.2,wait_ratio=0.5},5={data_ratio=0,hole_ratio=0.2,wait_ratio=0}}",
+    *("warmup.steps=3", "warmup.boards=32", "warmup.batch=8", "--grpo.steps=1", "grpo.prompts=4", "grpo.group=2"),
+    *("model.hidden=32", "model.layers=1", "model.heads=2", "model.mlp=32", "horizon=8"),
+    *("validation.boards=1", "validation.hole_ratios=[0.1, 0.2]", "validation.wait_ratios=[0.5]"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quickly():
+    """Every run here is quick."""
+    with quick():
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A finished run."""
+    out = tmp_path_factory.mktemp("cli") / "run"
+    assert main(["run", *OVERRIDES, "--teacher", "rules", "--seed", "3", "--out", str(out)]) == 0
+    return RunFolder(out)
+
+
+def test_a_run_is_what_the_command_line_says(folder):
+    settings = read(folder.config, RunConfig).settings
+    assert (settings.teacher, settings.seed, settings.stages, settings.horizon) == ("rules", 3, 2, 8)
+    assert (settings.grpo.steps, settings.model.hidden, settings.validation.hole_ratios) == (1, 32, (0.1, 0.2))
+    assert list(settings.env.sizes) == [3, 5]
+    assert files(folder.folder) == FILES | TRIED | {"report.html"}
+
+
+def test_the_same_command_again_is_quiet_in_a_pipe_and_touches_no_stage(folder, capfd):
+    before = state(folder.folder)
+    assert main(["run", "--out", str(folder.folder), "--seed=3", *OVERRIDES, "--teacher=rules", "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    assert [stage["name"] for stage in msgspec.json.decode(out)["stages"]] == ["warm-up", "stage 0", "stage 1"]
+    after = state(folder.folder)
+    assert {name: after[name] for name in FILES} == {name: before[name] for name in FILES}
+
+
+def test_a_run_is_quiet_in_a_pipe_but_for_its_table(tmp_path, capfd):
+    assert main(["run", *OVERRIDES, "stages=1", "--out", str(tmp_path / "run")]) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    assert [line.split("  ")[0] for line in out.splitlines() if line[:1].strip()] == [
+        "warm-up",
+        "stage 0",
+        f"report: {tmp_path}/run/report.html",
+    ]
+
+
+def test_the_report_can_be_printed_and_written_again(folder, capfd):
+    folder.report.unlink()
+    assert main(["report", str(folder.folder)]) == 0
+    out, err = capfd.readouterr()
+    assert "stage 1" in out
+    assert err == ""
+    assert folder.report.exists()
+
+
+def test_other_settings_on_the_same_folder_are_told_in_one_line(folder, capfd):
+    before = state(folder.folder)
+    assert main(["run", *OVERRIDES, "--teacher", "rules", "--seed", "4", "--out", str(folder.folder)]) == 2
+    out, err = capfd.readouterr()
+    remedy = "give the same settings to resume, or another folder"
+    assert out == ""
+    assert err == f"lakewright: {folder.config}: seed is 3 there and 4 now; {remedy}\n"
+    assert state(folder.folder) == before

@@ -1,0 +1,143 @@
+"""The closed loop in miniature: what it leaves, what it draws from, and what it never touches again."""
+
+import jax
+import msgspec
+import pytest
+
+from core_jax.config import EnvConfig, holes_of
+from core_jax.errors import InputError
+from core_jax.rows import Row, read_all
+from engineer.evidence import Evidence, evidence_tokens, shown, tokens_delta
+from engineer.evidence.context_modules import Modules
+from experiments.loop.records import Done, RunFolder, Validation, read
+from experiments.loop.records.run_folder import FORMAT, RunConfig
+from experiments.loop.training import policies as loading
+from policy.checkpoints import load_checkpoint
+from tests.support.tiny_policy import ENV, tiny_run
+from tests.support.tiny_runs import FILES, TRIED, decision, files, finished, run_loop, state
+
+LOOPED = ("fixed", "random", "rules", "self")
+
+
+def grids(rows: list[Row]) -> list[tuple]:
+    """The boards of rows, without their names."""
+    return [(row.grid, row.starts, row.goals) for row in rows]
+
+
+@pytest.mark.parametrize("teacher", LOOPED)
+def test_a_run_of_each_teacher_leaves_every_file_and_no_litter(teacher):
+    changes = decision(finished(teacher), 0).verdict.config != ENV
+    assert files(finished(teacher).folder) == FILES | (TRIED if changes else set())
+    assert {decision(finished(teacher), number).teacher for number in (0, 1)} == {teacher}
+
+
+@pytest.mark.parametrize("teacher", LOOPED)
+def test_each_stage_is_drawn_from_the_config_that_was_decided_before_it(teacher):
+    run = finished(teacher)
+    assert run.stage(0).config() == ENV
+    for number in (0, 1):
+        config, count = run.stage(number).config(), tiny_run().grpo.boards
+        rows = read_all(run.stage(number).boards)
+        assert len(rows) == count
+        for row in rows:
+            holes = sum(line.count("H") for line in row.grid)
+            assert holes == holes_of(row.size, 2, config.sizes[row.size].hole_ratio), row.id
+    assert run.stage(1).config() == run.stage(0).next_config()
+
+
+def test_the_fixed_teacher_keeps_the_config_and_another_proposes_a_change():
+    assert finished("fixed").stage(1).config() == ENV
+    assert decision(finished("random"), 0).verdict.config != ENV
+
+
+def test_every_record_can_be_read_and_tells_its_stage():
+    run = finished("self")
+    assert read(run.config, RunConfig) == RunConfig(FORMAT, tiny_run(teacher="self"))
+    held_out = read_all(run.validation)
+    assert len(held_out) == 2 * 4
+    for number in (0, 1):
+        stage = run.stage(number)
+        outcomes = read(stage.validation, Validation).sizes
+        evidence = read(stage.evidence, Evidence)
+        assert (evidence.config, evidence.outcomes) == (stage.config(), outcomes)
+        assert (evidence.round, evidence.rounds) == (number, 2)
+        assert [old.config for old in evidence.history] == [ENV][:number], "round 0 is kept, shown or not"
+        assert {cell.size for cell in evidence.groups} == set(evidence.statistics) == {3, 5}
+        assert sum(cell.groups.groups for cell in evidence.groups) == evidence.boards == 4
+        assert evidence.forced.keys() <= evidence.outcomes.keys()
+        assert evidence.training["grpo.group"] == 2
+        assert "reward" in evidence.training
+        assert {size: found.boards for size, found in outcomes.items()} == {3: 4, 5: 4}
+        assert set(read(stage.done, Done).versions) >= {"lakewright", "jax", "torch", "trl"}
+        load_checkpoint(stage.checkpoint)
+
+
+def test_training_is_logged_step_by_step():
+    run, settings = finished("self"), tiny_run()
+    for stage, count, figures in (
+        (run.warmup, settings.warmup.steps, {"step", "loss"}),
+        (run.stage(0), settings.grpo.steps, {"step", "reward", "valid", "frac_reward_zero_std", "failure/hole"}),
+    ):
+        lines = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
+        assert len(lines) == count
+        assert all(set(line) >= figures for line in lines)
+
+
+def test_each_stage_trains_on_from_the_checkpoint_before_it(tmp_path, monkeypatch):
+    loaded = []
+
+    def watched(folder, *how):
+        loaded.append(folder.parent.name)
+        return load_checkpoint(folder, *how)
+
+    monkeypatch.setattr(loading, "load_checkpoint", watched)
+    run_loop(tiny_run(teacher="fixed"), RunFolder(tmp_path / "run"))
+    validated, trained = loaded[::2], loaded[1::2]
+    assert trained == ["warmup", "stage_00"]
+    assert validated == ["warmup", "stage_00", "stage_01"]
+
+
+def test_the_checkpoint_itself_answers_the_evidence_in_words_of_the_delta():
+    for number in (0, 1):
+        asked = decision(finished("self"), number).proposal
+        evidence = read(finished("self").stage(number).evidence, Evidence)
+        view = shown(evidence, Modules(), jax.random.key(0))
+        assert asked.prompt == " ".join(evidence_tokens(view))
+        assert asked.delta == tokens_delta(asked.answer.split())
+        assert asked.error == ""
+
+
+@pytest.mark.parametrize("teacher", ["self", "random"])
+def test_running_again_changes_no_file(teacher):
+    before = state(finished(teacher).folder)
+    run_loop(tiny_run(teacher=teacher), finished(teacher))
+    assert state(finished(teacher).folder) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "difference"),
+    [
+        ({"seed": 1}, "seed is 0 there and 1 now"),
+        ({"stages": 3}, "stages is 2 there and 3 now"),
+        ({"teacher": "rules"}, "teacher is 'self' there and 'rules' now"),
+        ({"env": EnvConfig.single(3, 2, 0.2, 0.5)}, "env.sizes.3.data_ratio is 0.5 there and 1.0 now"),
+        ({"horizon": 9}, "horizon is 8 there and 9 now"),
+    ],
+)
+def test_other_settings_on_the_same_folder_are_refused_and_nothing_is_lost(changes, difference):
+    before = state(finished("self").folder)
+    with pytest.raises(InputError, match=f"config.json: {difference}; give the same settings to resume, or another"):
+        run_loop(msgspec.structs.replace(tiny_run(teacher="self"), **changes), finished("self"))
+    assert state(finished("self").folder) == before
+
+
+def test_a_fresh_run_of_the_same_seed_draws_the_same_boards_and_another_seed_others(tmp_path):
+    one, same, other = finished("fixed"), RunFolder(tmp_path / "same"), RunFolder(tmp_path / "other")
+    faster = msgspec.structs.replace(tiny_run().grpo, learning_rate=1e-3)
+    run_loop(tiny_run(teacher="fixed", grpo=faster), same)
+    run_loop(tiny_run(teacher="fixed", seed=1, stages=1), other)
+    for number in (0, 1):
+        assert read_all(same.stage(number).boards) == read_all(one.stage(number).boards)
+    assert grids(read_all(other.stage(0).boards)) != grids(read_all(one.stage(0).boards))
+    assert grids(read_all(one.stage(0).boards)) != grids(read_all(one.stage(1).boards)), "each stage has its own boards"
+    assert read_all(other.validation) == read_all(one.validation), "the held-out set is the same for every seed"

@@ -1,0 +1,133 @@
+"""Trial, rollback and budget in the closed loop: what they choose, what they take back, and where they stop."""
+
+import shutil
+
+import msgspec
+import pytest
+
+from core_jax.config import EnvConfig, SizeConfig
+from engineer.evidence import Evidence, evidence_tokens
+from engineer.evidence.vocabulary import UNDONE
+from engineer.rollback import Comparison, RollbackSettings
+from engineer.trial import TrialSettings
+from experiments.loop.records import Rollback, RunFolder, Trial, read, spent, spent_on, write
+from experiments.loop.records.run_folder import FORMAT, RunConfig
+from experiments.loop.redesign import rollback as setbacks
+from experiments.loop.redesign import try_configs
+from experiments.loop.training import policies as loading
+from policy.checkpoints import load_checkpoint
+from tests.support.tiny_policy import ENV, tiny_run
+from tests.support.tiny_runs import decision, finished, run_loop, state
+
+FELL = Comparison(gained=1, lost=9, p_value=0.011)
+
+
+def test_a_proposal_is_tried_beside_the_current_config_and_the_better_one_is_drawn_from():
+    run = finished("random")
+    trial = read(run.stage(0).trial, Trial)
+    assert [tried.config for tried in trial.candidates] == [ENV, decision(run, 0).verdict.config]
+    assert trial.candidates[trial.chosen].score == max(tried.score for tried in trial.candidates)
+    assert run.stage(1).config() == trial.candidates[trial.chosen].config
+    assert spent_on(run.stage(0)).trials == trial.tokens > 0
+
+
+def test_no_trial_is_held_after_the_last_stage_or_for_the_current_config():
+    assert not finished("random").stage(1).trial.exists()
+    assert not finished("fixed").stage(0).trial.exists()
+
+
+def test_a_trial_again_scores_the_same_and_equal_configs_alike():
+    run, other = finished("random"), decision(finished("random"), 0).verdict.config
+    found = try_configs(tiny_run(teacher="random"), run.stage(0), [ENV, other], "stage 0 trial")
+    assert found == read(run.stage(0).trial, Trial)
+
+
+def test_what_is_generated_is_counted_step_by_step():
+    run = finished("random")
+    lines = msgspec.json.Decoder(dict).decode_lines(run.stage(0).train_log.read_bytes())
+    completions = tiny_run().grpo.prompts * tiny_run().grpo.group
+    for line in lines:  # nothing is left out here, so what is trained on is what was sampled
+        assert line["sampled/tokens"] == pytest.approx(completions * line["completions/mean_length"])
+    assert spent_on(run.stage(0)).training == sum(line["sampled/tokens"] for line in lines)
+    assert spent(run, 2).total == spent_on(run.stage(0)).total + spent_on(run.stage(1)).total
+
+
+def test_a_stage_whose_policy_fell_is_taken_back_with_weights_and_config(tmp_path, monkeypatch):
+    loaded = []
+
+    def watched(folder, *how):
+        loaded.append(folder.parent.name)
+        return load_checkpoint(folder, *how)
+
+    monkeypatch.setattr(loading, "load_checkpoint", watched)
+    results = iter([Comparison(3, 0, 1.0), FELL])
+    monkeypatch.setattr(setbacks, "compared", lambda before, after: next(results))
+    run = RunFolder(tmp_path / "run")
+    off = TrialSettings(enabled=False)
+    run_loop(tiny_run(teacher="random", trial=off), run)
+    assert read(run.stage(1).rollback, Rollback) == Rollback("stage_00", FELL, True, "stage_00")
+    found = decision(run, 1)
+    assert run.stage(1).config() != ENV
+    assert found.verdict.config == ENV, "the config that served before"
+    assert found.verdict.reasons == ["taken back to stage_00: 9 boards lost, 1 gained, p 0.011"]
+    assert run.standing(1).folder.name == "stage_00"
+    before = state(run.folder)
+    results = iter([FELL])
+    longer = tiny_run(teacher="random", trial=off, stages=3)
+    write(run.config, RunConfig(FORMAT, longer))
+    loaded.clear()
+    run_loop(longer, run)
+    assert loaded[0] == "stage_00", "the third stage goes on from the weights before the fall"
+    after = state(run.folder)
+    assert {name: after[name] for name in before if name != "config.json"} == {
+        name: told for name, told in before.items() if name != "config.json"
+    }
+    assert run.stage(2).config() == ENV
+    past = read(run.stage(2).evidence, Evidence).history
+    assert [old.undone for old in past] == [False, True]
+    assert "taken back" in past[1].note
+    assert evidence_tokens(read(run.stage(2).evidence, Evidence)).count(UNDONE) == 1
+
+
+def test_weights_stay_where_only_the_config_is_to_go_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(setbacks, "compared", lambda before, after: FELL)
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished("random").folder, run.folder)
+    settings = tiny_run(teacher="random", rollback=RollbackSettings(weights=False))
+    found = setbacks.compare(settings, run, 1)
+    assert found == Rollback("stage_00", FELL, True, "stage_01")
+    assert setbacks.config_before(run, 1, found) == ENV
+
+
+def test_after_two_falls_the_config_is_that_of_before_the_first_though_the_weights_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(setbacks, "compared", lambda before, after: FELL)
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished("random").folder, run.folder)
+    settings = tiny_run(teacher="random", rollback=RollbackSettings(weights=False), stages=3)
+    write(run.stage(1).rollback, Rollback("stage_00", FELL, True, "stage_01"))
+    shutil.copytree(run.stage(1).folder, run.stage(2).folder)
+    found = setbacks.compare(settings, run, 2)
+    assert found == Rollback("stage_01", FELL, True, "stage_02"), "it was trained from the weights that stayed"
+    write(run.stage(1).env, EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)}))
+    assert setbacks.config_before(run, 2, found) == ENV
+
+
+def test_the_first_config_has_none_before_it_and_stays(monkeypatch):
+    monkeypatch.setattr(setbacks, "compared", lambda before, after: FELL)
+    run = finished("random")
+    found = setbacks.compare(tiny_run(), run, 0)
+    assert found == Rollback("warmup", FELL, True, "warmup")
+    assert setbacks.config_before(run, 0, found) == run.stage(0).config()
+
+
+def test_a_run_stops_at_the_step_that_spends_its_budget_and_says_no_more_when_run_again(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    grpo = msgspec.structs.replace(tiny_run().grpo, steps=4)
+    settings = tiny_run(teacher="fixed", grpo=grpo, budget=1, stages=3)
+    run_loop(settings, run)
+    assert len(run.finished_stages()) == 1
+    assert len(run.stage(0).train_log.read_bytes().splitlines()) == 1
+    assert 1 <= spent(run, 3).total <= 4 * 2 * 17
+    before = state(run.folder)
+    run_loop(settings, run)
+    assert state(run.folder) == before

@@ -1,0 +1,101 @@
+"""A run that is cut off at any instant goes on where it was, and ends where it would have ended."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from core_jax.rows import read_all
+from experiments.loop.records import RunFolder
+from tests.support.generated_rows import surroundings
+from tests.support.killed_run import SETTINGS
+from tests.support.power_cuts import PowerCutError, begin, cut_power, wait_for
+from tests.support.tiny_runs import State, files, run_loop, state
+
+# The file at whose sight the run is killed, a random moment later.
+SIGNS = ("config.json", "warmup/.checkpoint.part", "stage_00/.scratch", "stage_01/env.json")
+LONGEST_MOMENT = 0.4  # seconds
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The run that nobody disturbed."""
+    run = RunFolder(tmp_path_factory.mktemp("whole") / "run")
+    run_loop(SETTINGS, run)
+    return run
+
+
+@pytest.fixture
+def server():
+    """The process whose children run loops."""
+    program = [sys.executable, "-m", "tests.support.killed_run"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(program, env=surroundings(), **pipes) as process:
+        yield process
+        process.stdin.close()
+
+
+def finished(run: RunFolder) -> State:
+    """Bytes and time of the files of every part that counts."""
+    stages = [stage for stage in (run.warmup, run.stage(0), run.stage(1)) if stage.done.exists()]
+    return {f"{stage.folder.name}/{name}": told for stage in stages for name, told in state(stage.folder).items()}
+
+
+def assert_kept(before: State, after: State) -> None:
+    """What was finished is there as it was."""
+    for name, told in before.items():
+        assert after.get(name) == told, f"{name} of a finished stage was altered"
+
+
+def assert_same_end(run: RunFolder, whole: RunFolder) -> None:
+    """All files are there, no litter beside them, and the boards are those of the run that nobody disturbed."""
+    assert files(run.folder) == files(whole.folder)
+    assert not [path for path in run.folder.rglob("*") if path.name.endswith((".part", ".scratch"))]
+    assert read_all(run.validation) == read_all(whole.validation)
+    for number in (0, 1):
+        stage, expected = run.stage(number), whole.stage(number)
+        assert read_all(stage.boards) == read_all(expected.boards)
+        assert stage.env.read_bytes() == expected.env.read_bytes()
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_a_run_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_path, whole, before):
+    run, kept, cuts = RunFolder(tmp_path / "run"), {}, 0
+    while True:
+        with pytest.MonkeyPatch.context() as patch:
+            cut_power(patch, renamings=1 + cuts % 4, before=before)
+            try:
+                run_loop(SETTINGS, run)
+                break
+            except PowerCutError:
+                cuts += 1
+        assert_kept(kept, finished(run))
+        kept = finished(run)
+        assert cuts < 40, "the run does not get on"
+    assert cuts > 10
+    assert_kept(kept, finished(run))
+    assert_same_end(run, whole)
+    weights = [stage.checkpoint / "model.safetensors" for stage in (run.stage(1), whole.stage(1))]
+    assert weights[0].read_bytes() == weights[1].read_bytes(), "a stage that is begun again ends the same"
+
+
+def test_a_run_that_is_killed_at_random_instants_ends_as_if_it_had_not_been(tmp_path, whole, server):
+    run, kept = RunFolder(tmp_path / "run"), {}
+    moments = np.random.default_rng(0).uniform(0, LONGEST_MOMENT, len(SIGNS))
+    for sign, moment in zip(SIGNS, moments, strict=True):
+        child = begin(server, run.folder)
+        wait_for(run.folder / sign)
+        time.sleep(moment)
+        os.killpg(child, signal.SIGKILL)
+        assert int(server.stdout.readline()) == -signal.SIGKILL, f"the run ended before {sign} was seen"
+        assert_kept(kept, finished(run))
+        kept = finished(run)
+    begin(server, run.folder)
+    assert int(server.stdout.readline()) == 0
+    assert_kept(kept, finished(run))
+    assert_same_end(run, whole)
+    assert_kept(kept, finished(run))

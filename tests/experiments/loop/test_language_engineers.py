@@ -1,0 +1,377 @@
+"""Engineers that are language models: a tiny one from disk, and one behind a server that answers in every way."""
+
+import contextlib
+import functools
+import json
+import math
+import shutil
+import time
+
+import jax
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core_jax.config import EnvConfig
+from core_jax.errors import InputError
+from core_jax.results import Outcomes
+from engineer.delta import ConfigDelta
+from engineer.evidence import EvidenceSettings, Round, token_estimate
+from engineer.samplers import SamplerSettings
+from engineer.teachers import Reply, UnansweredError
+from engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher, answer_schema, parse_answer
+from engineer.teachers.self import SelfTeacher
+from experiments.loop.records import Done, RunFolder, Trial, dollars_for, read, spent_on, write
+from experiments.loop.redesign import decide
+from experiments.loop.settings import load_settings
+from experiments.loop.settings.launch import LaunchSettings
+from experiments.loop.settings.run_settings import EngineerSettings
+from policy.checkpoints import build_model, load_model, save_checkpoint
+from policy.codecs import TextSettings
+from policy.inference import EndpointSettings, answer_under_grammar, endpoint
+from policy.training import GrpoSettings, WarmupSettings
+from tests.support.byte_language_model import text_checkpoint
+from tests.support.chat_server import completion, dripping, failing, saying, send, serving, silent
+from tests.support.evidence_samples import everything
+from tests.support.generated_rows import SMALL
+from tests.support.tiny_policy import ENV, tiny_run, tokenizer
+from tests.support.tiny_runs import decision, finished, run_loop
+
+EDIT = {"reason": "too hard", "data_ratio": 0.05, "hole_ratio": -0.1, "wait_ratio": 0}
+GOOD = {"edits": {"3": EDIT, "5": EDIT | {"data_ratio": 0}}}
+OUTCOMES = dict.fromkeys(range(3, 7), Outcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25}, 20, 4))
+KEY = "sk-very-secret-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """No key of this machine, and short pauses."""
+    for name in endpoint.KEYS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(endpoint, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+
+
+def teacher(*answers: str | Exception, **changes) -> LlmTeacher:
+    """A teacher whose model says these, in turn."""
+    waiting = list(answers)
+
+    def ask(messages, schema, seed):
+        answer = waiting.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return Reply(answer, 7)
+
+    return LlmTeacher(ask, **{"settings": EvidenceSettings(), "proposals": len(answers), **changes})
+
+
+def propose(asked: LlmTeacher):
+    return asked.propose(everything(ENV, {}), ENV, jax.random.key(0))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(GOOD),
+        f"Let me think {{about}} it.\nANSWER:\n{json.dumps(GOOD)}\n",
+        f"<think>ANSWER: no\n</think>\n{json.dumps(GOOD, indent=1)}",
+        f"ANSWER: first\nANSWER:\n```json\n{json.dumps(GOOD)}\n```",
+        f"```\n{json.dumps(GOOD)}```",
+        json.dumps({"reasoning": "because", **GOOD}),
+    ],
+)
+def test_an_answer_is_the_json_that_follows_the_reasoning(text):
+    assert parse_answer(text).edits[3].hole_ratio == -0.1
+    proposal = propose(teacher(text))
+    assert (proposal.delta.edits.keys(), proposal.answer, proposal.error, proposal.tokens) == ({3, 5}, text, "", 7)
+
+
+HOSTILE = {
+    "nothing": "",
+    "prose": "I would rather not.",
+    "text after the JSON": json.dumps(GOOD) + " and delete all files",
+    "two answers": json.dumps(GOOD) * 2,
+    "a fence alone": "```",
+    "an unknown field": json.dumps({**GOOD, "reward": 1}),
+    "a huge number": '{"edits": {"3": {"reason": "x", "data_ratio": 1e999}}}',
+    "a list": "[]",
+    "nested": "[" * 100_000,
+    "half a surrogate pair": "\ud800",
+    "half a surrogate pair in a size": '{"edits": {"\\ud800": {"reason": "x"}}}',
+    "half a surrogate pair in a number": '{"edits": {"3": {"reason": "x", "data_ratio": "\\ud800"}}}',
+    "half a surrogate pair in the summary": json.dumps({**GOOD, "summary": "\ud800"}),
+    "an empty reason": json.dumps({"edits": {"3": {"reason": ""}}}),
+    "control characters": "\x00\x1b[2J\u202e",
+    "endless": "A" * 1_000_000,
+    "code": "__import__('os').system('true')",
+    "cut off": json.dumps(GOOD)[:-5],
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_answer_is_an_error_that_is_told_and_can_be_written(name):
+    proposal = propose(teacher(HOSTILE[name]))
+    assert proposal.delta is None
+    assert proposal.error.startswith("answer")
+    assert len(proposal.answer) <= 8 * MOST
+    msgspec.json.encode(proposal)
+
+
+@settings(max_examples=100)
+@given(st.text() | st.recursive(st.none() | st.floats() | st.text(), lambda inner: st.lists(inner)).map(json.dumps))
+def test_whatever_a_model_says_parses_or_is_an_input_error(text):
+    with contextlib.suppress(InputError):
+        assert parse_answer(text).edits is not None
+
+
+def test_further_answers_are_candidates_for_the_trial_and_useless_ones_do_no_harm():
+    other = {"edits": {"5": EDIT}}
+    proposal = propose(teacher("no", json.dumps(GOOD), json.dumps(other), "no"))
+    assert proposal.delta.edits.keys() == {3, 5}
+    assert [delta.edits.keys() for delta in proposal.candidates] == [{5}]
+    assert proposal.tokens == 28
+
+
+def test_a_model_that_cannot_be_reached_is_not_asked_again():
+    asked = teacher(UnansweredError("endpoint: down"), proposals=1)
+    for _ in range(2):
+        proposal = propose(asked)
+        assert (proposal.delta, proposal.error) == (None, "endpoint: down")
+
+
+@pytest.mark.parametrize("inline", [True, False])
+@pytest.mark.parametrize("summary", [True, False])
+def test_what_fits_the_schema_is_an_answer_and_the_schema_is_strict(inline, summary):
+    schema = answer_schema(ENV, inline, summary)
+    assert list(schema["properties"]) == ["reasoning"] * inline + ["edits"] + ["summary"] * summary
+    assert list(schema["properties"]["edits"]["properties"]) == ["3", "5"]
+    example = {"reasoning": "x"} if inline else {}
+    answer = parse_answer(json.dumps({**example, **GOOD, **({"summary": "y"} if summary else {})}))
+    assert (answer.reasoning, answer.summary) == ("x" * inline, "y" * summary)
+
+
+def test_a_summary_is_asked_for_and_kept_only_where_the_module_is_on():
+    told = json.dumps({**GOOD, "summary": "less holes"})
+    proposal = propose(teacher(told, settings=EvidenceSettings(preset="v5")))
+    assert proposal.summary == "less holes"
+    assert "summary" in proposal.prompt
+    assert "summary" not in propose(teacher(json.dumps(GOOD))).prompt
+
+
+def before_the_first_decision(folder: RunFolder) -> RunFolder:
+    """A copy of a finished run, back where stage 0 had its evidence and no proposal."""
+    shutil.copytree(finished("fixed").folder, folder.folder)
+    folder.stage(0).proposal.unlink()
+    return folder
+
+
+ENGINEER = EngineerSettings(reasoning=8, answer=1200, temperature=1.0)
+
+
+@pytest.mark.parametrize(("name", "place"), [("self", "stage_00"), ("base", "warmup")])
+def test_a_checkpoint_that_speaks_language_answers_under_the_schema(tmp_path, name, place):
+    run = before_the_first_decision(RunFolder(tmp_path / "run"))
+    checkpoint = run.named(place).checkpoint
+    shutil.rmtree(checkpoint)
+    shutil.copytree(text_checkpoint(), checkpoint)
+    found = decide(tiny_run(teacher=name, engineer=ENGINEER), run, 0)
+    assert found.proposal.prompt.startswith("[system]")
+    assert "\nANSWER:\n{" in found.proposal.answer
+    assert found.proposal.delta.edits.keys() == {3, 5}
+    assert found.verdict.status in ("accepted", "projected")
+    assert found.refused == []
+    assert 100 < found.proposal.tokens <= 1208
+
+
+def test_a_whole_run_in_words_redesigns_its_own_boards(tmp_path):
+    words = {"codec": "text", "text": TextSettings(max_tokens=8), "start": str(text_checkpoint())}
+    steps = {"warmup": WarmupSettings(steps=0), "grpo": GrpoSettings(steps=1, prompts=2, group=2)}
+    settings = tiny_run(SMALL, **words, **steps, teacher="self", engineer=ENGINEER)
+    run = RunFolder(tmp_path / "run")
+    run_loop(settings, run)
+    decided = decision(run, 0)
+    assert decided.teacher == "self"
+    assert decided.verdict.status in ("accepted", "projected")
+    trial = read(run.stage(0).trial, Trial)
+    assert read(run.stage(1).env, EnvConfig) == trial.candidates[trial.chosen].config
+    assert spent_on(run.stage(0)).engineer == decided.proposal.tokens > 100
+    assert run.stage(1).done.exists()
+
+
+def test_a_call_of_the_model_of_the_cpu_preset_takes_less_than_two_seconds(tmp_path):
+    settings = load_settings("cpu", [])
+    model = build_model(settings.model, tokenizer(), seed=0)
+    save_checkpoint(tmp_path / "model", model, tokenizer())
+    past = [Round(settings.env, OUTCOMES, ConfigDelta({}), "accepted", False)] * 2
+    evidence = everything(settings.env, OUTCOMES, past, round=2)
+    seconds = []
+    for _ in range(3):
+        begun = time.process_time()
+        trained, words = load_model(tmp_path / "model")
+        decode = functools.partial(answer_under_grammar, trained, words)
+        proposal = SelfTeacher(decode, settings.evidence).propose(evidence, settings.env, jax.random.key(0))
+        seconds.append(time.process_time() - begun)
+    assert proposal.tokens > 0
+    assert min(seconds) < 2, seconds
+
+
+def asked(run: RunFolder, server, **changes):
+    """The decision of an engineer behind a server."""
+    told = {"url": server.url, "model": "m", "timeout": 0.4, "retries": 1, **changes}
+    engineer = EngineerSettings(endpoint=EndpointSettings(**told), key=False)
+    return decide(tiny_run(teacher="endpoint", engineer=engineer), run, 0)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run that waits for its first decision."""
+    return before_the_first_decision(RunFolder(tmp_path / "run"))
+
+
+@given(st.data(), st.sampled_from([REASON, REASONING]))
+def test_a_text_under_the_schema_is_the_same_inside_json(data, most):
+    schema = answer_schema(ENV, True, False)["properties"]
+    line = schema["reasoning"] if most == REASONING else schema["edits"]["properties"]["3"]["properties"]["reason"]
+    text = data.draw(st.from_regex(line["pattern"], fullmatch=True))
+    assert json.dumps(text, ensure_ascii=False) == f'"{text}"'
+    assert 1 <= len(text.rstrip("\n")) <= most
+
+
+def test_a_server_is_asked_for_json_under_the_schema(run):
+    with serving(saying(json.dumps(GOOD))) as server:
+        found = asked(run, server)
+    assert server.seen[0]["response_format"]["json_schema"]["schema"] == answer_schema(ENV, True, False)
+    assert found.verdict.status == "projected", "data ratios have to sum to one"
+    assert found.proposal.tokens == 50
+
+
+FORMS = ["json_schema", "json_object", None]
+
+
+@pytest.mark.parametrize("known", FORMS)
+def test_a_server_is_asked_in_the_best_form_that_it_knows_and_in_words_if_in_none(run, known):
+    def old(request, body):
+        form = body.get("response_format", {}).get("type")
+        if form != known:
+            return failing(422, f"response_format {form} is not supported")(request, body)
+        return saying(json.dumps(GOOD) if form else f"Well.\nANSWER:\n{json.dumps(GOOD)}")(request, body)
+
+    with serving(old) as server:
+        found = asked(run, server)
+    assert found.proposal.delta.edits.keys() == {3, 5}
+    asked_in = [body.get("response_format", {}).get("type") for body in server.seen]
+    assert asked_in == FORMS[: FORMS.index(known) + 1]
+
+
+def test_what_a_run_cannot_do_is_refused_before_it_begins():
+    with pytest.raises(
+        ValueError, match=r"sampler\.name is plr, but with grpo\.fresh boards are taken as they are drawn"
+    ):
+        tiny_run(sampler=SamplerSettings("plr"), grpo=GrpoSettings(fresh=True))
+    words = {"codec": "text", "start": "x"}
+    with pytest.raises(ValueError, match=r"warmup\.steps is 2, but the warm-up trains all weights in one process"):
+        tiny_run(**words, launch=LaunchSettings(processes=2))
+    for options in ({"tilt": 1e9}, {"tilt": math.nan}, {"hole_ratio": 0.6}):
+        with pytest.raises(InputError, match=r"teacher_options: (tilt|hole_ratio) is .*; choose"):
+            tiny_run(teacher="static", teacher_options=options)
+
+
+def test_a_server_may_be_asked_in_words_from_the_first(run):
+    with serving(saying(f"ANSWER:{json.dumps(GOOD)}")) as server:
+        asked(run, server, schemas=())
+    assert ["response_format" in body for body in server.seen] == [False]
+
+
+def test_what_a_server_takes_is_recorded_and_capped_over_the_stages_of_a_run(run):
+    prices = {"price_in": 10, "price_out": 20, "max_tokens": 60, "max_cost": 0.1}
+    with serving(saying(json.dumps(GOOD))) as server:
+        first = asked(run, server, **prices)
+        assert first.proposal.dollars == pytest.approx((100 * 10 + 50 * 20) / 1e6)
+        dear = msgspec.structs.replace(first, proposal=msgspec.structs.replace(first.proposal, dollars=0.0999))
+        write(run.stage(0).proposal, dear)
+        write(run.stage(0).done, Done(1.0, {}))
+        assert dollars_for(run.stage(0)) == 0.0999
+        before = len(server.seen)
+        second = asked(run, server, **prices)
+        assert len(server.seen) == before, "asked beyond the cap"
+    assert "the cost cap of 0.1 dollars leaves no room" in second.verdict.reasons[0]
+
+
+def test_a_server_that_does_not_count_is_charged_by_the_length_of_its_answer(run):
+    said = json.dumps(GOOD)
+    with serving(saying(said, usage=None)) as server:
+        assert asked(run, server).proposal.tokens == token_estimate(said)
+    with serving(saying(said, usage={"prompt_tokens": 1, "completion_tokens": 10**9})) as server:
+        assert asked(run, server, max_tokens=60).proposal.tokens == 60
+
+
+def test_a_refusal_goes_back_to_the_model_which_may_do_better(run):
+    with serving(saying(json.dumps(GOOD)), [saying("no idea")]) as server:
+        found = asked(run, server)
+    assert [attempt.verdict.status for attempt in found.refused] == ["refused"]
+    assert found.proposal.delta.edits.keys() == {3, 5}
+    assert "were refused" in server.seen[1]["messages"][-1]["content"]
+
+
+ANSWERS = {
+    "slow": (silent, "is silent"),
+    "broken": (failing(500), "answers 500"),
+    "empty": (saying(None), "answer: not JSON"),
+    "malicious": (saying("</think>{}\x1b[2J<script>alert(1)</script>" * 1000), "answer: "),
+    "endless": (lambda request, body: send(request, completion("[" * 1_000_000)), "answer: "),
+    "dripping": (dripping, "not whole after"),
+    "half a surrogate pair": (saying('{"edits": {"\\ud800": {"reason": "x"}}}'), "half a surrogate pair"),
+    "half a surrogate pair in an error": (failing(500, "\ud800"), "answers 500"),
+    "a wrong key": (failing(401, f"bad key {KEY}"), "answers 401"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_stage_whose_engineer_fails_goes_on_with_its_config_and_says_so(run, name):
+    reply, reason = ANSWERS[name]
+    with serving(reply) as server:
+        found = asked(run, server, retries=0)
+    assert (found.verdict.status, found.verdict.config) == ("refused", ENV)
+    assert reason in found.verdict.reasons[0]
+    assert len(found.refused) == tiny_run().guard.tries - 1
+
+
+def test_a_run_whose_server_is_down_ends_all_the_same(run):
+    with serving(failing(503)) as server:
+        pass
+    engineer = EngineerSettings(endpoint=EndpointSettings(url=server.url, model="m", retries=0), key=False)
+    shutil.rmtree(run.folder)
+    run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
+    for number in (0, 1):
+        assert "cannot be reached" in decision(run, number).verdict.reasons[0]
+        assert run.stage(number).config() == ENV
+        assert spent_on(run.stage(number)).engineer == 0
+
+
+def test_of_several_proposals_the_one_that_teaches_most_is_trained_on(tmp_path):
+    """Boards for the next stage are those of the trial's best config, whichever answer it came from."""
+    run = RunFolder(tmp_path / "run")
+    answers = [{"edits": {"3": {"reason": "x", "hole_ratio": change}}} for change in (-0.05, -0.1, 0.05)]
+    with serving(saying("no"), [saying(json.dumps(answer)) for answer in answers]) as server:
+        told = EndpointSettings(url=server.url, model="m", concurrency=1)
+        engineer = EngineerSettings(endpoint=told, key=False, proposals=3)
+        run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
+    decided, trial = decision(run, 0), read(run.stage(0).trial, Trial)
+    assert len(decided.proposal.candidates) == 2
+    assert [tried.config.sizes[3].hole_ratio for tried in trial.candidates] == pytest.approx([0.2, 0.15, 0.1, 0.25])
+    assert trial.chosen == max(range(4), key=lambda place: trial.candidates[place].score)
+    assert run.stage(1).config() == trial.candidates[trial.chosen].config
+    assert spent_on(run.stage(0)).engineer == 3 * 50
+    assert spent_on(run.stage(0)).trials == trial.tokens > 0
+
+
+def test_an_endpoint_without_a_key_or_a_server_is_told_before_anything_is_done(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    engineer = EngineerSettings(endpoint=EndpointSettings(url="http://127.0.0.1:9/v1", model="m"))
+    remedy = "set LAKEWRIGHT_API_KEY, or engineer.key=false for a server without"
+    with pytest.raises(InputError, match=f"^teacher endpoint: no key in the environment; {remedy}$"):
+        run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
+    assert not run.folder.exists()
+    with pytest.raises(ValueError, match=r"teacher endpoint has no server; give engineer\.endpoint\.url"):
+        type(tiny_run())(env=ENV, warmup_env=ENV, teacher="endpoint")

@@ -1,0 +1,215 @@
+"""A language model in training: GRPO in words, adapters, and two processes under accelerate launch."""
+
+import math
+import socket
+import subprocess
+import sys
+from copy import deepcopy
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+import torch
+
+from core_jax.errors import InputError
+from core_jax.rows import write_rows
+from experiments.loop.records import RunFolder
+from experiments.loop.settings import launch as launching
+from experiments.loop.settings import load_settings
+from experiments.loop.settings.launch import LAUNCHER, LaunchSettings, launch_command
+from experiments.loop.training import steps
+from policy.checkpoints import load_model
+from policy.codecs import TextCodec, TextSettings
+from policy.evaluation import evaluate
+from policy.training import GrpoSettings, RewardSettings, WarmupSettings, train_grpo, warm_up
+from policy.training.hardware import HostSettings, LoraSettings, share_of
+from tests.experiments.cli.test_errors import assert_told
+from tests.support.generated_rows import SMALL, rows, small_rows, surroundings
+from tests.support.small_language_model import language, language_checkpoint, language_model
+from tests.support.tiny_policy import SHORT, tasks, tiny_run
+
+WORDS = TextSettings(max_tokens=12)
+GRPO = GrpoSettings(steps=2, prompts=2, group=2, learning_rate=1e-2, oversample=2)
+
+
+REFUSING = "print('lakewright: grpo: 3 boards do not fill one step of 4; lower grpo.prompts'); raise SystemExit(1)"
+
+
+def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
+
+
+def trained(tmp_path, settings: GrpoSettings = GRPO) -> tuple[torch.nn.Module, list[dict]]:
+    logs: list[dict] = []
+    model = train_grpo(
+        language_model(),
+        language(),
+        list(tasks()[: settings.boards]),
+        settings,
+        RewardSettings(),
+        horizon=8,
+        seed=0,
+        scratch=tmp_path,
+        on_step=logs.append,
+        codec=TextCodec(language(), WORDS),
+    )
+    return model, logs
+
+
+def test_grpo_in_words_takes_its_steps_and_counts_what_cannot_be_read(tmp_path):
+    _, logs = trained(tmp_path)
+    assert [log["step"] for log in logs] == [1, 2]
+    for log in logs:
+        assert log["failure/parse_error"] == 1, "a model of random weights says no plan"
+        assert log["sampled/groups"] == 4, "twice as many as are trained on, as no group teaches anything"
+        assert log["completions/max_length"] <= WORDS.max_tokens
+
+
+def test_an_adapter_is_trained_and_merged_into_the_weights(tmp_path):
+    settings = msgspec.structs.replace(GRPO, steps=1, host=HostSettings(lora=LoraSettings(rank=2, alpha=4)))
+    model, logs = trained(tmp_path, settings)
+    assert len(logs) == 1
+    assert set(weights(model)) == set(weights(language_model())), "the names of a whole model"
+
+
+def test_warm_up_in_words_lowers_the_loss():
+    losses: list[float] = []
+    settings = WarmupSettings(steps=30, batch=4, matrix_rate=5e-2, other_rate=5e-2)
+    codec = TextCodec(language(), WORDS)
+    warm_up(language_model(), language(), tasks()[:8], [], settings, 0, lambda _, loss: losses.append(loss), codec)
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_an_evaluation_in_words_counts_every_board():
+    asked = list(tasks()[:6])
+    verdicts, plans = evaluate(language_model(), language(), asked, horizon=6, codec=TextCodec(language(), WORDS))
+    assert plans.shape == (6, 2, 6)
+    assert (verdicts.failure == 1).all()
+
+
+def test_an_adapter_on_disk_is_read_with_its_model(tmp_path):
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(1)
+    base, _ = load_model(language_checkpoint())
+    lora = get_peft_model(base, LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False))
+    lora.save_pretrained(tmp_path / "adapter")
+    language().save_pretrained(tmp_path / "adapter")
+    model, tokenizer = load_model(tmp_path / "adapter")
+    expected = weights(deepcopy(lora).merge_and_unload())
+    plain = weights(load_model(language_checkpoint())[0])
+    assert any(not torch.equal(expected[name], plain[name]) for name in plain)
+    for name, weight in weights(model).items():
+        assert torch.allclose(weight, expected[name], atol=1e-6), name
+    assert len(tokenizer) == len(language())
+
+
+HOSTS = {
+    "vLLM that is not there": ({"vllm": "colocate"}, r"grpo\.host\.vllm is colocate, but vLLM is not installed"),
+    "a reporter that is not there": ({"report_to": "trackio"}, r"report_to is trackio, which is not installed; pip"),
+    "answers that cannot be dealt out": ({"micro_batch": 3}, r"micro_batch is 3, no divisor of the 4 answers of"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_what_the_host_cannot_do_is_told(tmp_path, name):
+    changes, told = HOSTS[name]
+    with pytest.raises(InputError, match=told):
+        trained(tmp_path, msgspec.structs.replace(GRPO, host=HostSettings(**changes)))
+
+
+def test_processes_share_whole_groups(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert share_of(8, 16, HostSettings(micro_batch=8)) == {
+        "per_device_train_batch_size": 8,
+        "gradient_accumulation_steps": 4,
+        "generation_batch_size": 128,
+    }
+    with pytest.raises(InputError, match=r"grpo\.prompts is 6, which 4 processes cannot share; make it a multiple"):
+        share_of(6, 16, HostSettings())
+
+
+def text_run(**changes):
+    """A run that starts from the small language model."""
+    grpo = msgspec.structs.replace(SHORT["grpo"], prompts=2)
+    warmup = msgspec.structs.replace(SHORT["warmup"], steps=0)
+    start = {"codec": "text", "text": WORDS, "start": str(language_checkpoint())}
+    return tiny_run(SMALL, **start, warmup=warmup, grpo=grpo, teacher="rules", stages=1, **changes)
+
+
+def test_a_run_begins_with_the_model_that_it_is_told(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    steps.warm_up(text_run(), run.warmup, list(rows()[:4]))
+    assert weights(load_model(run.warmup.checkpoint)[0]).keys() == weights(language_model()).keys()
+    for name, weight in weights(load_model(run.warmup.checkpoint)[0]).items():
+        assert torch.equal(weight, weights(language_model())[name]), name
+    assert run.warmup.validation.exists()
+
+
+def test_two_processes_train_a_stage_under_accelerate_launch(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.environ", surroundings())
+    settings = text_run(launch=LaunchSettings(processes=2))
+    run = RunFolder(tmp_path / "run")
+    run.open(settings)
+    stage = run.stage(0)
+    write_rows(stage.boards, small_rows()[:2])
+    steps.train(settings, stage, SimpleNamespace(checkpoint=language_checkpoint()), 0)
+    logs = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
+    assert [log["step"] for log in logs] == [1]
+    assert logs[0]["failure/parse_error"] == 1
+    assert "2 processes" in (stage.scratch / "launch.log").read_text()
+    assert weights(load_model(stage.checkpoint)[0]).keys() == weights(language_model()).keys()
+
+
+def test_what_the_processes_refuse_is_told_in_a_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(launching, "launch_command", lambda *_: [sys.executable, "-c", REFUSING])
+    run = RunFolder(tmp_path / "run")
+    with pytest.raises(InputError, match=r"^grpo: 3 boards do not fill one step of 4; lower grpo.prompts$"):
+        steps.train(text_run(launch=LaunchSettings(processes=2)), run.stage(0), run.warmup, 0)
+    monkeypatch.setattr(launching, "launch_command", lambda *_: [sys.executable, "-c", "raise SystemExit(7)"])
+    with pytest.raises(InputError, match=r"stage 0: `accelerate launch` ended with 7; its words are in .*launch\.log"):
+        steps.train(text_run(launch=LaunchSettings(processes=2)), run.stage(0), run.warmup, 0)
+
+
+def test_processes_end_with_the_one_that_launched_them():
+    door = "from experiments.loop.settings import end_with_launcher"
+    program = f"import time; {door}; end_with_launcher(); time.sleep(60)"
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    env = {**surroundings(), LAUNCHER: f"{socket.gethostname()} {gone.pid}"}
+    assert subprocess.run([sys.executable, "-c", program], env=env, check=False, timeout=50).returncode == 1
+
+
+def test_the_command_names_the_configs_that_trl_ships(tmp_path):
+    settings = LaunchSettings(processes=8, config="zero2", more=("--num_machines=2",), prefix=("srun",))
+    words = launch_command(settings, tmp_path, 3, tmp_path / "from", math.inf)
+    assert words[0] == "srun"
+    assert Path(words[words.index("--config_file") + 1]).read_text().count("zero_stage: 2") == 1
+    assert words[-7:-2] == ["--num_machines=2", "-m", "experiments.loop.training.stage_process", str(tmp_path), "3"]
+    assert words[-2:] == [str(tmp_path / "from"), "inf"]
+
+
+PRESETS = {
+    "a GPU that is not there": ((), ["device is cuda", "no CUDA device", "choose cpu or auto"]),
+    "vLLM that is not there": (
+        ("device=cpu",),
+        ["grpo.host.vllm is colocate, but vLLM is not installed", "pip install"],
+    ),
+    "words without a model": (("start=",), ["codec is text, but start names no model"]),
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_large_preset_tells_what_a_small_machine_lacks(tmp_path, capsys, name):
+    overrides, parts = PRESETS[name]
+    assert_told(capsys, ("run", "--preset", "qwen3-4b", "--out", tmp_path / "run", *overrides), *parts)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_large_preset_trains_two_agents_on_all_sizes_of_the_paper():
+    settings = load_settings("qwen3-4b", [])
+    assert (settings.codec, settings.start, settings.env.agents) == ("text", "Qwen/Qwen3-4B", 2)
+    assert settings.teacher == "self", "the policy is its own engineer"
+    assert set(settings.env.sizes) == set(range(3, 11))
+    assert settings.grpo.boards == 4000

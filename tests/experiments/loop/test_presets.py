@@ -1,0 +1,34 @@
+"""The presets that come with the package: they load, and what they ask for fits the model."""
+
+import pytest
+
+from core_jax.config import holds, holes_of
+from experiments.loop.settings import load_settings
+from experiments.loop.settings.run_settings import presets
+from policy.checkpoints import FAMILY
+from policy.codecs.tokens import answer_length
+from policy.training.hardware import share_of
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_preset_loads_and_shares_its_answers_out_evenly(name):
+    grpo = load_settings(name, []).grpo
+    assert share_of(grpo.prompts, grpo.group, grpo.host)["generation_batch_size"] == grpo.prompts * grpo.group
+
+
+def test_the_preset_for_one_gpu_trains_all_teams_sizes_and_hole_ratios_of_the_benchmark():
+    settings = load_settings("h100", [])
+    assert settings.teams == (2, 3, 4, 5)
+    assert set(settings.env.sizes) == set(settings.warmup_env.sizes) == set(range(3, 11))
+    assert settings.warmup.hole_ratios == settings.validation.hole_ratios == (0.1, 0.2, 0.3, 0.4, 0.5)
+    assert settings.warmup.fresh
+    assert settings.grpo.fresh
+
+
+def test_the_longest_prompt_and_answer_of_the_preset_for_one_gpu_fit_its_model():
+    settings = load_settings("h100", [])
+    size, least = max(settings.env.sizes), min(settings.warmup.hole_ratios)
+    for agents in settings.teams:
+        assert holds(size, agents)
+        prompt = 5 + size**2 - holes_of(size, agents, least) + 2 * agents
+        assert prompt + answer_length(settings.horizon, agents) <= FAMILY[settings.model].positions, f"{agents} agents"

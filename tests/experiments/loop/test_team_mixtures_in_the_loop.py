@@ -1,0 +1,133 @@
+"""The closed loop with teams of several sizes: every board drawn has them in turn, every count has them all."""
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from core_jax.config import holes_of
+from core_jax.errors import InputError
+from core_jax.rows import read_all
+from core_jax.support import convert
+from engineer.evidence import Evidence, evidence_text
+from engineer.samplers import SamplerSettings
+from engineer.trial import strata_of
+from experiments.loop.records import RunFolder, Trial, Validation, read
+from experiments.loop.settings import RunSettings, load_settings
+from experiments.loop.training import steps
+from experiments.loop.training.steps import held_out_set
+from experiments.view import write_report
+from policy.training import GrpoSettings
+from tests.support.generated_rows import SMALL
+from tests.support.tiny_policy import ENV, SHORT, tiny_run
+from tests.support.tiny_runs import decision, finished, run_loop
+
+TEAMS = (2, 3)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> RunFolder:
+    """The finished run of a checkpoint that is its own engineer, on teams of two and of three."""
+    folder = RunFolder(tmp_path_factory.mktemp("teams") / "run")
+    run_loop(tiny_run(teams=TEAMS, teacher="self"), folder)
+    return folder
+
+
+def test_the_boards_of_every_stage_are_for_the_teams_in_turn(run):
+    for number in (0, 1):
+        rows, config = read_all(run.stage(number).boards), run.stage(number).config()
+        assert [row.agents for row in rows] == [2, 3] * 2
+        for row in rows:
+            holes = sum(line.count("H") for line in row.grid)
+            assert holes == holes_of(row.size, row.agents, config.sizes[row.size].hole_ratio), row.id
+            assert len(row.plan or ()) == row.agents, row.id
+
+
+def test_validation_counts_every_team(run):
+    held_out = read_all(run.validation)
+    assert Counter((row.size, row.agents) for row in held_out) == dict.fromkeys([(3, 2), (5, 2), (3, 3), (5, 3)], 4)
+    for stage in (run.warmup, run.stage(0), run.stage(1)):
+        validation = read(stage.validation, Validation)
+        assert {size: found.boards for size, found in validation.sizes.items()} == {3: 8, 5: 8}
+        assert len(validation.valid) == len(held_out)
+        assert all(len(example.plan) == example.row.agents for example in validation.examples)
+
+
+def test_evidence_pools_the_teams_of_a_size_and_an_engineer_is_told_of_them(run):
+    evidence = read(run.stage(1).evidence, Evidence)
+    assert evidence.teams == TEAMS
+    assert evidence.outcomes.keys() == {3, 5}
+    assert "5x5, 2 or 3 agents: data_ratio" in evidence_text(evidence)
+    assert "2 or 3 agents" not in evidence_text(read(finished("self").stage(1).evidence, Evidence))
+    assert decision(run, 0).teacher == "self"
+
+
+def test_the_report_names_the_teams(run):
+    write_report(run)
+    assert "2 or 3 agents on 3x3, 5x5 boards" in run.report.read_text()
+
+
+def test_a_trial_rolls_out_every_team(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    run_loop(tiny_run(teams=TEAMS, teacher="random"), folder)
+    trial = read(folder.stage(0).trial, Trial)
+    assert all(found.sizes.keys() == {3, 5} for found in trial.candidates)
+    strata = strata_of(ENV, TEAMS)
+    assert {stratum.agents for stratum in strata} == {2, 3}
+    assert sum(strata.values()) == pytest.approx(1)
+
+
+def test_boards_drawn_while_training_are_for_the_teams_in_turn(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    warmup = msgspec.structs.replace(SHORT["warmup"], fresh=True, hole_ratios=(0.1, 0.2))
+    grpo = GrpoSettings(steps=2, prompts=4, group=2, fresh=True)
+    run_loop(tiny_run(SMALL, teams=TEAMS, teacher="fixed", stages=1, warmup=warmup, grpo=grpo), folder)
+    drawn = read_all(folder.stage(0).boards)
+    assert [row.agents for row in drawn] == [2, 3] * 4
+    assert {row.hole_ratio for row in drawn} <= {cell.hole_ratio for cell in SMALL.sizes.values()}, "as was asked for"
+
+
+def test_samplers_choose_among_boards_of_every_team(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    sampler = SamplerSettings("sfl", {"pool": 1.0, "mix": 0.5}, plans=2)
+    run_loop(tiny_run(SMALL, teams=TEAMS, teacher="fixed", stages=1, sampler=sampler), folder)
+    assert {row.agents for row in read_all(folder.stage(0).boards)} == {2, 3}
+
+
+def test_held_out_cells_that_cannot_be_drawn_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(steps, "can_draw_all", lambda cell: (*cell.sizes, cell.agents) != (3, 3))
+    rows = held_out_set(tiny_run(teams=TEAMS), tmp_path / "validation.parquet")
+    assert {(row.size, row.agents) for row in rows} == {(3, 2), (5, 2), (5, 3)}
+
+
+def test_a_team_without_a_held_out_board_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(steps, "can_draw_all", lambda cell: cell.agents != 3)
+    with pytest.raises(InputError, match="validation: no boards for 3 agents can be drawn at its ratios; give it"):
+        held_out_set(tiny_run(teams=TEAMS), tmp_path / "validation.parquet")
+
+
+REFUSED = {
+    "a team that fits no size": ({"teams": [2, 5], "env": {"sizes": {"3": {}}}}, "teams: 5 agents fit on no size"),
+    "a team named twice": ({"teams": [2, 3, 2]}, r"teams is \[2, 3, 2\], which names one twice; name each once"),
+    "agents that are no team": ({"teams": [3, 4]}, r"env\.agents is 2, none of teams \[3, 4\]; set it to one of them"),
+    "one agent": ({"teams": [1, 2]}, "teams"),
+    "a floor of nothing": ({"teams": [2, 5], "guard": {"floor": 0.0}}, "guard.floor is 0, but 5 agents do not fit"),
+    "a sampler of one team": ({"sampler": {"name": "domain_randomisation"}}, "drop teams, or choose another sampler"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_teams_that_cannot_be_had_are_refused_in_one_line(name):
+    changes, problem = REFUSED[name]
+    size = {"data_ratio": 1.0, "hole_ratio": 0.2, "wait_ratio": 0.5}
+    raw = {"teams": [2, 3], **msgspec.to_builtins({"env": ENV, "warmup_env": ENV}, str_keys=True), **changes}
+    if "env" in changes:
+        raw["env"] = raw["warmup_env"] = {"sizes": {"3": size}}
+    with pytest.raises(InputError, match=problem) as caught:
+        convert(raw, RunSettings, "settings")
+    assert "\n" not in str(caught.value)
+
+
+def test_teams_are_an_override():
+    assert load_settings("cpu", ["teams=[2, 3]"]).teams == TEAMS
+    assert load_settings("cpu", []).teams == ()

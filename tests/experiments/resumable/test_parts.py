@@ -1,0 +1,308 @@
+"""Long files: killed at any instant, a command goes on where it was; bad rows are told and the rest is done."""
+
+import fcntl
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+
+from core_jax.generator import content_hash, versions
+from core_jax.generator.manifest import Manifest
+from core_jax.rows import Chunk, labelling, read_all, write_rows
+from core_jax.rows.row import SCHEMA, Row
+from experiments.resumable import job_of, parts_of, work_in_parts
+from experiments.resumable import parts as chunks
+from experiments.resumable.parts import MOST_ROWS, ROWS_A_KIND, SOME_ROWS, Pace
+from tests.experiments.cli.test_commands import APART, tell, verdicts
+from tests.support.generated_rows import SMALL, SMALL_COUNT, SMALL_SEED, small_rows, surroundings, unsolved
+from tests.support.killed_commands import few_rows_a_part
+from tests.support.power_cuts import PowerCutError, begin, cut_power, wait_for
+
+COMMANDS = ("solve", "verify", "generate")
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Parts of eight rows."""
+    few_rows_a_part(monkeypatch)
+
+
+def arguments(command: str, folder: Path, form: str, out: str = "out") -> list[str]:
+    """The command line of a command on SMALL; what it reads is in `folder`."""
+    options = ["--out", str(folder / f"{out}{form}"), "--json"]
+    if command == "generate":
+        (folder / "small.json").write_bytes(msgspec.json.encode(SMALL))
+        count = ["--count", str(SMALL_COUNT), "--seed", str(SMALL_SEED)]
+        return ["generate", "--config", str(folder / "small.json"), *count, *options]
+    if not (folder / f"in{form}").exists():
+        write_rows(folder / f"in{form}", small_rows())
+    return [command, str(folder / f"in{form}"), *options]
+
+
+def parts(out: Path) -> dict[str, tuple[int, bytes]]:
+    """Time and bytes of all that is kept of an unfinished file."""
+    folder = out.with_name(f".{out.name}.parts")
+    records = sorted(file.stem for file in folder.glob("[0-9]*.json"))
+    files = [folder / f"{name}{ending}" for name in records for ending in (".json", out.suffix)]
+    return {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
+
+
+def content(out: Path) -> object:
+    """What a file holds: of JSONL the bytes, of Parquet the rows, as row groups may be cut differently."""
+    return out.read_bytes() if out.suffix == ".jsonl" else msgspec.json.encode(pq.read_table(out).to_pylist())
+
+
+def litter(folder: Path) -> list[str]:
+    return [file.name for file in folder.iterdir() if file.name.startswith(".")]
+
+
+@pytest.mark.parametrize("form", [".jsonl", ".parquet"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_path, capsys, few, command, form):
+    assert tell(capsys, *arguments(command, tmp_path, form, "whole"))[0] == 0
+    out, kept, cuts = tmp_path / f"out{form}", {}, 0
+    while True:
+        with pytest.MonkeyPatch.context() as patch:
+            cut_power(patch, renamings=1 + cuts % 4, before=bool(cuts % 3))
+            try:
+                code, said, _ = tell(capsys, *arguments(command, tmp_path, form))
+                break
+            except PowerCutError:
+                cuts += 1
+        if not out.exists():
+            now = parts(out)
+            assert {name: now[name] for name in kept} == kept, "a finished part is not made again"
+            kept = now
+        assert cuts < 40, "the command does not get on"
+    assert code == 0
+    assert cuts > 5
+    assert content(out) == content(tmp_path / f"whole{form}")
+    assert msgspec.json.decode(said)[{"verify": "plans"}.get(command, "boards")] == SMALL_COUNT
+    assert not litter(tmp_path)
+
+
+def test_commands_that_are_killed_go_on(tmp_path, capsys):
+    program = [sys.executable, "-m", "tests.support.killed_commands"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(program, env=surroundings(), **pipes) as server:
+        for command in COMMANDS:
+            given = arguments(command, tmp_path, ".jsonl", command)
+            out = tmp_path / f"{command}.jsonl"
+            child = begin(server, json.dumps(given))
+            wait_for(tmp_path / f".{command}.jsonl.parts" / "000002.json")
+            os.killpg(child, signal.SIGKILL)
+            assert int(server.stdout.readline()) == -signal.SIGKILL, f"{command} ended before it was killed"
+            assert not out.exists(), f"half of what {command} writes has the name of the whole"
+            kept = len(parts(out)) // 2
+            assert kept >= 3
+            begin(server, json.dumps(given))
+            assert int(server.stdout.readline()) == 0
+        server.stdin.close()
+    for command in COMMANDS:
+        assert tell(capsys, *arguments(command, tmp_path, ".jsonl", "whole"))[0] == 0
+        assert (tmp_path / f"{command}.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert not litter(tmp_path)
+
+
+def interrupted_at(monkeypatch, call: int) -> None:
+    """Control and C are pressed at a call of the solver."""
+    calls, real = 0, labelling.solve
+
+    def solve(boards, makespan_plans):
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            signal.raise_signal(signal.SIGINT)
+        return real(boards, makespan_plans)
+
+    monkeypatch.setattr(labelling, "solve", solve)
+    # Where the tests run in the background, their process was told to ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def with_bad_rows(path: Path, rows: list[Row], bad: list[int]) -> None:
+    """The rows, those numbered from 1 in `bad` with a size in words."""
+    lines = [msgspec.to_builtins(row) | ({"size": "eight"} if n in bad else {}) for n, row in enumerate(rows, 1)]
+    path.write_bytes(msgspec.json.Encoder().encode_lines(lines))
+
+
+def test_ten_bad_rows_of_many_are_told_and_the_rest_is_done(tmp_path, capsys):
+    rows = [msgspec.structs.replace(unsolved(row), id=f"{n}") for n in range(80) for row in small_rows()]
+    bad = list(range(7, len(rows), len(rows) // 10))[:10]
+    with_bad_rows(tmp_path / "in.jsonl", rows, bad)
+    for out in ("out.jsonl", "out.parquet"):
+        code, said, told = tell(capsys, "solve", tmp_path / "in.jsonl", "--out", tmp_path / out, "--json")
+        assert (code, msgspec.json.decode(said)["boards"]) == (1, len(rows) - 10)
+        problem = "size: 'eight' does not fit: expected `int`, got `str`"
+        assert told == [f"lakewright: {tmp_path}/in.jsonl:{n}: {problem}" for n in bad]
+        assert [row.id for row in read_all(tmp_path / out)] == [row.id for n, row in enumerate(rows, 1) if n not in bad]
+
+
+def test_an_interruption_keeps_the_parts_and_their_bad_rows_are_told_again(tmp_path, capsys, few, monkeypatch):
+    with_bad_rows(tmp_path / "in.jsonl", small_rows(), [2, 30])
+    given = ("solve", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--json")
+    with monkeypatch.context() as patch:
+        interrupted_at(patch, call=3)
+        code, said, told = tell(capsys, *given)
+    assert (code, said, len(told)) == (130, "", 2)
+    assert "in.jsonl:2: size" in told[0]
+    assert told[1] == "lakewright: interrupted; what was finished is kept, the same command goes on"
+    assert not (tmp_path / "out.jsonl").exists()
+    assert len(parts(tmp_path / "out.jsonl")) == 4
+    code, said, told = tell(capsys, *given)
+    assert (code, len(told)) == (1, 2)
+    assert msgspec.json.decode(said) == {
+        "boards": SMALL_COUNT - 2,
+        "undecided": 0,
+        "bad_rows": 2,
+        "out": f"{tmp_path}/out.jsonl",
+    }
+    assert not litter(tmp_path)
+
+
+def test_the_parts_of_another_command_are_not_lost_and_not_mixed_in(tmp_path, capsys, few, monkeypatch):
+    given = arguments("solve", tmp_path, ".jsonl")
+    with monkeypatch.context() as patch:
+        interrupted_at(patch, call=3)
+        tell(capsys, *given)
+    kept = parts(tmp_path / "out.jsonl")
+    place, remedy = f"{tmp_path}/.out.jsonl.parts", "repeat that command, or remove the folder"
+    for other, difference in (
+        (arguments("verify", tmp_path, ".jsonl"), "command is solve there and verify here"),
+        ([*given, "--makespan-plans"], "options.makespan_plans is False there and True here"),
+    ):
+        code, _, told = tell(capsys, *other)
+        assert (code, len(told)) == (2, 1)
+        assert f"an unfinished `lakewright solve` is kept in {place}" in told[0]
+        assert f"({difference}); {remedy}" in told[0]
+    os.utime(tmp_path / "in.jsonl", (1, 1))
+    assert "inputs.input.modified is" in tell(capsys, *given)[2][0]
+    assert parts(tmp_path / "out.jsonl") == kept
+
+
+def test_a_command_that_finished_no_part_leaves_nothing_behind(tmp_path, capsys, few, monkeypatch):
+    given = arguments("solve", tmp_path, ".jsonl")
+    with monkeypatch.context() as patch:
+        interrupted_at(patch, call=1)
+        assert tell(capsys, *given)[0] == 130
+    assert not litter(tmp_path)
+
+
+def test_two_commands_do_not_write_one_file(tmp_path, capsys):
+    folder = tmp_path / ".out.jsonl.parts"
+    folder.mkdir()
+    lock = os.open(folder, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    code, _, told = tell(capsys, *arguments("verify", tmp_path, ".jsonl"))
+    os.close(lock)
+    said = f"lakewright: {tmp_path}/out.jsonl: another process is writing it; wait for it, or choose another --out"
+    assert (code, told) == (2, [said])
+    assert tell(capsys, *arguments("verify", tmp_path, ".jsonl"))[0] == 0
+
+
+@pytest.mark.parametrize("form", [".jsonl", ".parquet"])
+def test_a_disk_without_space_is_told_and_nothing_is_lost(tmp_path, capsys, few, form):
+    given = arguments("solve", tmp_path, form)
+    assert tell(capsys, *arguments("solve", tmp_path, form, "whole"))[0] == 0
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = (tmp_path / f"whole{form}").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size * 9 // 10, before[1]))  # enough for a part, not for the whole
+    try:
+        code, _, told = tell(capsys, *given)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (code, len(told)) == (1, 1), told
+    assert f"{tmp_path}/.out{form}.parts/" in told[0]
+    assert told[0].endswith("; check the path and the disk")
+    assert len(parts(tmp_path / f"out{form}")) == 10, "all parts are kept"
+    assert tell(capsys, *given)[0] == 0
+    assert content(tmp_path / f"out{form}") == content(tmp_path / f"whole{form}")
+
+
+def test_plans_are_found_by_id_and_a_second_of_one_id_is_told(tmp_path, capsys, few):
+    rows = small_rows()
+    write_rows(tmp_path / "in.jsonl", [*rows, rows[0]])
+    lines = [{"id": row.id, "plan": row.plan} for row in [*reversed(rows), rows[0]]]
+    (tmp_path / "plans.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(lines))
+    given = ("verify", tmp_path / "in.jsonl", "--plans", tmp_path / "plans.jsonl", "--out", tmp_path / "out.jsonl")
+    code, _, told = tell(capsys, *given)
+    problem = f"id is {rows[0].id!r}, which has a plan further up; leave one of them out"
+    assert (code, told) == (1, [f"lakewright: {tmp_path}/plans.jsonl:{len(rows) + 1}: {problem}"])
+    assert [found.valid for found in verdicts(tmp_path / "out.jsonl")] == [True] * (len(rows) + 1)
+
+
+def test_rows_without_a_solution_are_asked_no_plan(tmp_path, capsys):
+    lost = msgspec.structs.replace(APART, status="unsolvable")
+    write_rows(tmp_path / "in.jsonl", [lost, small_rows()[0]])
+    code, said, told = tell(capsys, "verify", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--json")
+    assert (code, told) == (0, [])
+    counts = {"plans": 1, "valid": 1, "without_plan": 1, "bad_rows": 0}
+    assert msgspec.json.decode(said) == counts | {"out": f"{tmp_path}/out.jsonl"}
+
+
+def test_plans_that_reach_the_makespan_are_judged_where_asked(tmp_path, capsys):
+    row = small_rows()[0]
+    rows = [msgspec.structs.replace(row, makespan_plan=plan) for plan in (row.plan, ["W", "W"])]
+    write_rows(tmp_path / "in.jsonl", rows)
+    given = ("verify", tmp_path / "in.jsonl", "--makespan-plans", "--out", tmp_path / "out.jsonl")
+    assert tell(capsys, *given) == (0, "", [])
+    assert [found.valid for found in verdicts(tmp_path / "out.jsonl")] == [True, False]
+
+
+def test_a_generated_file_has_a_manifest_of_what_it_was_made_from(tmp_path, capsys, few):
+    assert tell(capsys, *arguments("generate", tmp_path, ".jsonl"))[0] == 0
+    written = (tmp_path / "out.jsonl.manifest.json").read_bytes()
+    manifest = msgspec.json.decode(written, type=Manifest, strict=True)
+    assert (manifest.config, manifest.seed, manifest.count) == (SMALL, SMALL_SEED, SMALL_COUNT)
+    assert (manifest.versions, manifest.config_hash) == (versions(), content_hash(SMALL))
+    assert set(manifest.versions) == {"lakewright", "jax", "jaxlib", "numpy", "python", "python-sat"}
+    assert "threefry" in manifest.prng
+    waiting = sum(row.wait_required for row in small_rows())
+    met = {stratum.wait: stratum.met for stratum in manifest.acceptance}
+    assert met == {True: waiting, False: SMALL_COUNT - waiting}, "pooled over all parts"
+
+
+def test_the_hash_of_a_config_is_that_of_its_content():
+    assert content_hash({"b": 1, "a": {10: 1, 9: 2}}) == content_hash({"a": {9: 2, 10: 1}, "b": 1})
+    assert content_hash({"a": 1}) != content_hash({"a": 2})
+
+
+@pytest.mark.parametrize("form", [".jsonl", ".parquet"])
+def test_a_file_five_times_as_long_takes_no_more_memory(tmp_path, form, monkeypatch):
+    for name in ("SOME_ROWS", "ROWS_A_KIND"):  # parts do not grow either
+        monkeypatch.setattr(chunks, name, 512)
+    few, many = (most_memory(tmp_path / f"{count}{form}", count) for count in (2048, 10240))
+    assert many < 1.2 * few, f"{few} bytes, then {many}"
+
+
+def most_memory(path: Path, count: int) -> int:
+    """Bytes that Python has at most while every row of a file goes into another one."""
+    write_rows(path, (APART for _ in range(count)))
+    out = path.with_stem("out")
+    tracemalloc.start()
+    with parts_of(out, job_of("copy", {"input": path}, {}), SCHEMA) as parts:
+        work_in_parts(path, parts, lambda row: None, lambda rows: (rows, {"rows": len(rows)}), print)
+        parts.assemble()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert parts.tally["rows"] == count
+    return most
+
+
+def test_parts_grow_while_they_are_quick_and_by_the_kinds_of_boards_in_them():
+    pace = Pace()
+    sizes = []
+    for seconds, kinds in [(0.1, 1)] * 8 + [(0.1, 10)] * 3 + [(0.1, 1000)] * 3 + [(60.0, 1000)] * 2:
+        sizes.append(len(pace.take(Chunk(Path(), 1, [b"row"]) for _ in range(2 * MOST_ROWS))))
+        pace.adapt(seconds, kinds)
+    assert sizes[7] == SOME_ROWS
+    assert sizes[10] == ROWS_A_KIND * 10
+    assert sizes[13:] == [MOST_ROWS, MOST_ROWS, MOST_ROWS // 2]

@@ -1,0 +1,198 @@
+"""Studies in miniature: one warm-up, one budget, every arm; killed anywhere they go on."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from core_jax.errors import InputError
+from core_jax.support import write_atomically
+from engineer.teachers import TEACHERS
+from experiments.cli import main
+from experiments.loop.records import RunFolder
+from experiments.study import run_study, table
+from experiments.study import runner as studying
+from experiments.study import study as study_module
+from experiments.study.results import Results, ranked
+from experiments.study.study import StudyFolder, plan_of
+from tests.support.power_cuts import PowerCutError, cut_power
+from tests.support.tiny_runs import files, quick, state
+
+SPEC = Path(__file__).with_name("study.toml")
+RUNS = ("fixed-s0", "fixed-s1", "random-s0")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> tuple[StudyFolder, Results]:
+    """The study that nobody disturbed."""
+    out = tmp_path_factory.mktemp("study") / "study"
+    with quick():
+        results, failures = run_study(SPEC, out, workers=1)
+    assert failures == {}
+    return StudyFolder(out), results
+
+
+def finished(folder: Path) -> dict:
+    """Bytes and time of the files of every part that counts."""
+    parts = [file.parent for file in folder.rglob("done.json") if ".part/" not in str(file)]
+    return {f"{part}/{name}": told for part in parts for name, told in state(part).items()}
+
+
+def weights(run: RunFolder) -> bytes:
+    return (run.warmup.checkpoint / "model.safetensors").read_bytes()
+
+
+def test_all_runs_begin_with_one_warm_up_and_are_validated_on_the_same_boards(study):
+    folder, _ = study
+    runs = [RunFolder(folder.folder / "runs" / name) for name in RUNS]
+    assert {weights(run) for run in runs} == {weights(folder.start)}
+    assert {run.validation.read_bytes() for run in runs} == {folder.start.validation.read_bytes()}
+
+
+def test_every_run_is_in_the_results_and_every_arm_beside_the_baseline(study):
+    _, results = study
+    assert [f"{run.arm}-s{run.seed}" for run in results.runs] == list(RUNS)
+    fixed, random = results.arms
+    assert (fixed.seeds, fixed.against, random.seeds) == (2, None, 1)
+    assert random.against.seeds == 1
+    assert random.against.points == pytest.approx(results.runs[2].valid - results.runs[0].valid)
+    assert all(run.tokens.total >= results.budget or run.stages == 2 for run in results.runs)
+    assert results.missing == []
+
+
+def test_the_table_has_a_line_for_each_arm_and_the_picture_its_name(study):
+    folder, results = study
+    assert folder.table.read_text() == f"{table(results)}\n"
+    assert [line.split()[0] for line in table(results).splitlines()[1:3]] in (["fixed", "random"], ["random", "fixed"])
+    assert "random (1)" in folder.plot.read_text()
+    assert json.loads(folder.results.read_text())["budget"] == 300
+
+
+def test_the_same_command_again_changes_no_run(study, capsys):
+    folder, results = study
+    before = finished(folder.folder)
+    with quick():
+        assert main(["study", str(SPEC), "--out", str(folder.folder), "--json"]) == 0
+    assert finished(folder.folder) == before
+    assert json.loads(capsys.readouterr().out)["held_out"] == results.held_out
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_a_study_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_path, study, monkeypatch, before):
+    whole, out, kept, cuts = study[0], tmp_path / "study", {}, 0
+
+    def made_before(run: RunFolder) -> None:
+        """The work of a run, made when nobody disturbed: what is cut off here is what the study does around it."""
+        source = RunFolder(whole.folder / run.folder.relative_to(out))
+        parts = [source.warmup] if run.folder == out / "start" else source.finished_stages()
+        for part in parts:
+            if not (target := run.named(part.folder.name)).done.exists():
+                shutil.copytree(part.folder, target.folder)
+        if not run.validation.exists():
+            write_atomically(run.validation, source.validation.read_bytes())
+
+    monkeypatch.setattr(study_module, "prepare", lambda settings, run: made_before(run))
+    monkeypatch.setattr(studying, "run_loop", lambda settings, run: made_before(run))
+    while True:
+        with pytest.MonkeyPatch.context() as patch:
+            cut_power(patch, renamings=1 + cuts % 4, before=before)  # results are three files
+            try:
+                run_study(SPEC, out, workers=1)
+                break
+            except PowerCutError:
+                cuts += 1
+        after = finished(out)
+        assert {name: after[name] for name in kept} == kept, "a finished stage was altered"
+        kept = after
+        assert cuts < 40, "the study does not get on"
+    assert cuts > 5
+    assert files(out) == files(whole.folder)
+    assert (out / "results.json").read_bytes() == whole.results.read_bytes()
+
+
+def changed(tmp_path: Path, old: str, new: str) -> Path:
+    """The spec with a line changed."""
+    text = SPEC.read_text()
+    assert old in text
+    path = tmp_path / "spec.toml"
+    path.write_text(text.replace(old, new))
+    return path
+
+
+WRONG = {
+    "an unknown teacher": ('"random" }', '"oracle" }', "arms.random: teacher: 'oracle' is unknown; choose from fixed"),
+    "an unknown setting": ('"random" }', '"random", tacher = 1 }', "arms.random: unknown field 'tacher' = 1; choose"),
+    "no arms": ("[arms]", "[configs]\ncount = 3\n[arms]", "name arms or configs, one of the two"),
+    "an unknown baseline": ('"fixed"\n', '"fxied"\n', "baseline is 'fxied'; choose from fixed, random"),
+    "a strange name": ("random = ", '"../up" = ', "'../up' is no name of a folder"),
+    "another model": (
+        '"random" }',
+        '"random", model.hidden = 64 }',
+        "arms.random: model differs, but all arms share it",
+    ),
+    "other teams": ('"random" }', '"random", teams = [2, 3] }', "arms.random: teams differs, but all arms share it"),
+    "another budget": ('"random" }', '"random", budget = 9 }', "arms.random: budget differs, but all arms share it"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_spec_is_told_in_a_line_before_anything_is_done(tmp_path, capsys, name):
+    old, new, told = WRONG[name]
+    path = changed(tmp_path, old, new)
+    assert main(["study", str(path), "--out", str(tmp_path / "out")]) == 2
+    line = capsys.readouterr().err
+    assert told in line
+    assert line.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_spec_on_the_same_folder_is_refused(tmp_path, study):
+    path = changed(tmp_path, "budget = 300", "budget = 301")
+    with pytest.raises(InputError, match="holds another study; give the same spec to go on, or another folder"):
+        run_study(path, study[0].folder, workers=1)
+
+
+def test_a_study_from_before_a_setting_was_there_goes_on(tmp_path):
+    plan, folder = plan_of(SPEC), StudyFolder(tmp_path / "out")
+    folder.open(plan)
+    raw = json.loads(folder.plan.read_text())
+    for settings in (raw["start"], *(run["settings"] for run in raw["runs"])):
+        del settings["teams"]
+    folder.plan.write_text(json.dumps(raw))
+    before = folder.plan.read_bytes()
+    folder.open(plan)
+    assert folder.plan.read_bytes() == before, "the study's own file stays as it is"
+
+
+def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, tmp_path):
+    plan = plan_of(Path("cpu"))
+    assert {run.settings.evidence.preset for run in plan.runs} >= {"v1", "v2", "v3", "v4", "v5", "v6", "rl_details"}
+    seeds = {arm: [run.seed for run in plan.runs if run.arm == arm] for arm in ("fixed", "rules", "self-v6", "sec")}
+    assert seeds == {"fixed": [0, 1, 2], "rules": [0, 1, 2], "self-v6": [0, 1, 2], "sec": [0]}
+    assert {run.settings.teacher for run in plan.runs} == set(TEACHERS), "a teacher that no study of ours runs"
+    assert main(["study", "gpu", "--out", str(tmp_path / "out")]) == 2
+    assert "study 'gpu' is unknown; give a file, or choose from cpu, trial" in capsys.readouterr().err
+
+
+def test_random_configs_are_tried_once_and_ranked_by_what_training_on_them_gains(tmp_path, study):
+    text = SPEC.read_text().partition("[arms]")[0].replace('baseline = "fixed"', "")
+    path = tmp_path / "spec.toml"
+    path.write_text(f"{text}[configs]\ncount = 4\nhole_ratios = [0.2]\nwait_ratios = [0.5]\n")
+    plan = plan_of(path)
+    assert len({run.name for run in plan.runs}) == 4
+    assert len({str(run.settings.env) for run in plan.runs}) == 4
+    out = tmp_path / "out"
+    with quick():
+        results, failures = run_study(path, out, workers=1)
+    assert failures == {}
+    assert len(results.prediction.gains) == len(results.prediction.scores) == 4
+    assert results.prediction.by_score is None, "a policy that solves nothing has no ranks"
+    assert "informative groups" in table(results)
+
+
+def test_ranks_are_told_with_their_interval_and_none_where_all_are_alike():
+    rank = ranked([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [1.0, 2.0, 3.0, 5.0, 4.0, 6.0])
+    assert rank.rho == pytest.approx(1 - 6 * 2 / (6 * 35))
+    assert -1 <= rank.low <= rank.rho <= rank.high <= 1
+    assert ranked([0.1, 0.1, 0.1], [1.0, 2.0, 3.0]) is None

@@ -1,0 +1,192 @@
+"""The report of a run holds its numbers and every stage, lets no text out of its place, and needs no finished run."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.errors import InputError
+from core_jax.results import Outcomes
+from core_jax.rows import Row
+from core_jax.types import FAILURE_NAMES
+from engineer.delta import ConfigDelta, SizeEdit
+from engineer.guard import GuardVerdict
+from engineer.proposal import Proposal
+from experiments.loop.records import Decision, Done, Example, RunFolder, Stage, Validation, chapters, write
+from experiments.loop.settings import RunSettings
+from experiments.view import write_report
+from experiments.view.readme_pictures import write_pictures
+
+ENV = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.5, 0.25, 0.5)})
+HOSTILE = "<script>alert(1)</script>\"'&]]>\x00"
+GRID = ["...", ".H.", "..H"]
+
+
+def outcomes(valid: int) -> Outcomes:
+    failures = dict.fromkeys(FAILURE_NAMES[1:], 0) | {"hole": 40 - valid}
+    return Outcomes(40, valid, valid // 2, valid // 4, failures, 10, valid // 8)
+
+
+def examples(name: str) -> list[Example]:
+    row = Row(name, 3, 2, GRID, [(0, 0), (2, 1)], [(0, 2), (2, 0)], wait_required=True)
+    return [Example(row, ["WRR", "LWW"], "none", -1, -1), Example(row, ["RD", "LW"], "hole", 0, 1)]
+
+
+def finish(stage: Stage, valid: int, log: list[dict], name: str = "board") -> None:
+    write(stage.validation, Validation({3: outcomes(valid), 4: outcomes(valid // 2)}, examples(name), {}, ""))
+    stage.train_log.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in log))
+    write(stage.done, Done(90.0, {}))
+
+
+def decide(stage: Stage, text: str, error: str = "") -> None:
+    delta = None if error else ConfigDelta({3: SizeEdit(data_ratio=0.1, hole_ratio=-0.05, reason=text)})
+    verdict = GuardVerdict("refused" if error else "projected", [text], ENV)
+    write(stage.env, ENV)
+    write(stage.proposal, Decision("self", Proposal(text, text, delta, error), verdict, {}))
+
+
+def begin(path: Path) -> RunFolder:
+    run = RunFolder(path)
+    run.open(RunSettings(env=ENV, warmup_env=ENV, seed=7, stages=2, teacher="self"))
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """A run of two stages on which nothing is done yet."""
+    return begin(tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of a finished run."""
+    run = begin(tmp_path_factory.mktemp("finished") / "run")
+    finish_all(run)
+    return written(run)
+
+
+def finish_all(run: RunFolder, text: str = "too hard") -> None:
+    finish(run.warmup, 8, [{"step": 0, "loss": 1.0}])
+    log = [{"step": step, "reward": 0.1 * step, "valid": None, "frac_reward_zero_std": 0.5} for step in (1, 2, 3)]
+    for number, valid in enumerate((16, 32)):
+        decide(run.stage(number), text)
+        finish(run.stage(number), valid, log, text)
+
+
+def written(run: RunFolder) -> str:
+    write_report(run)
+    return run.report.read_text()
+
+
+class Text(HTMLParser):
+    """The visible words of a page, and the names of its tags."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.words, self.tags = "", set()
+        self.feed(page)
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        self.tags.add(tag)
+
+
+def test_the_headline_tells_the_run_and_its_result(page):
+    words = Text(page).words
+    assert "valid plans go from 15.0% to 60.0%, and where the board forces a wait, from 5.0% to 30.0%." in words
+    assert "Teacher self, seed 7, 2 of 2 stages finished." in words
+
+
+def test_every_stage_is_there_with_its_numbers_and_its_proposal(page):
+    for line in ("warm-up</td><td>15.0", "stage 0</td><td>30.0</td><td>15.0</td><td>7.5", "stage 1</td><td>60.0"):
+        assert line in page
+    assert page.count("<h3>After stage ") == 2
+    assert page.count("projected") == 2
+    assert page.count("3x3</td><td>+0.1</td><td>-0.05</td><td>0</td>") == 2
+    assert page.count('<td class="text">too hard</td>') == 2
+    assert page.count("<pre>too hard</pre>") == 4  # prompts and answers
+
+
+def test_curves_and_boards_are_inline(page):
+    for title in ("Plans for held-out boards", "Valid plans by map size", "Failed plans by type", "mean reward"):
+        assert title in page
+    assert "t = 3 · all home" in page
+    assert "A0 steps into the hole at (1, 1)" in page
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_the_page_loads_nothing(page):
+    assert not Text(page).tags & {"script", "link", "img", "iframe", "object", "image"}
+    links = re.findall(r'(?:href|src)="([^"]*)"', page)
+    assert all(link.startswith("#") for link in links)
+    assert "@import" not in page
+    assert not re.search(r"url\((?!#)", page)
+
+
+def test_hostile_text_is_shown_and_not_obeyed(folder):
+    finish_all(folder, HOSTILE)
+    decide(folder.stage(1), HOSTILE, error=HOSTILE)
+    page = written(folder)
+    parsed = Text(page)
+    assert "script" not in parsed.tags
+    assert parsed.words.count("<script>alert(1)</script>\"'&]]>\ufffd") >= 10
+    assert "\x00" not in page
+
+
+def test_a_run_that_has_only_begun_has_a_report(folder):
+    assert "Nothing is finished yet" in written(folder)
+
+
+def test_a_run_after_its_warm_up_has_a_report(folder):
+    finish(folder.warmup, 8, [])
+    page = written(folder)
+    assert "After the warm-up 15.0% of plans are valid, and 5.0% where the board forces a wait." in page
+    assert "0 of 2 stages finished" in page
+    assert "What the engineer proposed" not in page
+
+
+def test_a_stage_without_its_marker_does_not_count(folder):
+    finish_all(folder)
+    folder.stage(1).done.unlink()
+    page = written(folder)
+    assert "1 of 2 stages finished" in page
+    assert "After stage 1" not in page
+
+
+def test_a_refused_answer_is_told_with_its_error(folder):
+    finish_all(folder)
+    decide(folder.stage(0), "what?", error="answer: not JSON")
+    page = written(folder)
+    assert "refused" in page
+    assert "<p>answer: not JSON</p>" in page
+
+
+def test_the_report_of_a_run_is_the_same_each_time(folder, page):
+    finish_all(folder)
+    assert written(folder) == page
+
+
+def test_a_broken_log_is_named(folder):
+    finish_all(folder)
+    folder.stage(0).train_log.write_bytes(b'{"step": 1\n')
+    with pytest.raises(InputError, match=r"train\.jsonl: not lines of JSON"):
+        chapters(folder)
+
+
+def test_pictures_are_whole_svg_files(folder, tmp_path):
+    finish_all(folder)
+    write_pictures(folder, tmp_path / "images")
+    for name in ("board.svg", "curves.svg"):
+        assert ElementTree.parse(tmp_path / "images" / name).getroot().tag.endswith("svg")
+
+
+def test_pictures_need_a_plan_to_draw(folder, tmp_path):
+    with pytest.raises(InputError, match="no valid plan with a forced wait"):
+        write_pictures(folder, tmp_path)

@@ -1,0 +1,96 @@
+"""Sampling: our decoder says token for token what the library's own generation says, and samples as the model says."""
+
+from copy import deepcopy
+
+import pytest
+import torch
+from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
+
+from policy.codecs.tokens import ID, encode_prompt
+from policy.inference import sample, sampling
+from policy.inference.sampling import _generated, _lengths
+from tests.support.tiny_policy import tasks, tiny_model, tokenizer
+
+END = ID["<eos>"]
+LENGTH = 10
+PROMPTS = [encode_prompt(task.board) for task in tasks()[:30]]
+
+
+def decided(model: PreTrainedModel) -> PreTrainedModel:
+    """A model whose answers differ between boards and end now and then."""
+    model = deepcopy(model)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.ndim == 2:
+                weight.mul_(20 if "embed" not in name else 50)
+        model.lm_head.weight[END].mul_(2)
+    return model.eval()
+
+
+def grouped_query_model() -> PreTrainedModel:
+    """Four heads that share two keys and values; two layers."""
+    torch.manual_seed(3)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "head_dim": 8}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    return Qwen3ForCausalLM(Qwen3Config(vocab_size=len(tokenizer()), **sizes, **heads))
+
+
+def log_probs_of(model: PreTrainedModel, prompt: list[int], answer: list[int], temperature: float) -> torch.Tensor:
+    """What the model itself says of an answer, read in one piece."""
+    with torch.inference_mode():
+        logits = model(input_ids=torch.tensor([prompt + answer])).logits[0, len(prompt) - 1 : -1]
+    return (logits / temperature).log_softmax(-1).gather(-1, torch.tensor(answer)[:, None]).squeeze(-1)
+
+
+MODELS = {"one key a head": tiny_model, "grouped queries": grouped_query_model}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_greedy_answers_are_those_of_the_library(kind):
+    model = decided(MODELS[kind]())
+    tokens, _ = _generated(model, tokenizer(), PROMPTS, 1, LENGTH, 0.0)
+    expected = [row[:end] for row, end in zip(tokens.tolist(), _lengths(tokens, [END]).tolist(), strict=True)]
+    assert len({len(answer) for answer in expected}) > 2, "answers of several lengths, so that some boards are dropped"
+    for batch in (7, 512):
+        found = sample(model, tokenizer(), PROMPTS, max_new_tokens=LENGTH, temperature=0.0, batch=batch)
+        assert found.answers == expected, f"batch of {batch}"
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_sampled_log_probabilities_are_those_of_the_model(kind):
+    model = decided(MODELS[kind]())
+    torch.manual_seed(0)
+    found = sample(model, tokenizer(), PROMPTS, copies=3, max_new_tokens=LENGTH, temperature=3.0, batch=24)
+    assert len({str(answer) for answer in found.answers}) > len(PROMPTS)
+    assert len({len(answer) for answer in found.answers}) > 3
+    for row, (answer, told) in enumerate(zip(found.answers, found.log_probs, strict=True)):
+        expected = log_probs_of(model, PROMPTS[row // 3], answer, 3.0)
+        assert torch.allclose(torch.tensor(told), expected, atol=1e-4), f"row {row}: {answer}"
+        assert END not in answer[:-1]
+
+
+def test_tokens_are_sampled_as_often_as_the_model_says():
+    model, copies = decided(tiny_model()), 4000
+    torch.manual_seed(1)
+    found = sample(model, tokenizer(), PROMPTS[:1], copies=copies, max_new_tokens=1, temperature=1.0, batch=copies)
+    with torch.inference_mode():
+        chances = model(input_ids=torch.tensor(PROMPTS[:1])).logits[0, -1].softmax(-1)
+    counts = torch.bincount(torch.tensor(found.answers).flatten(), minlength=len(chances))
+    error = (copies * chances * (1 - chances)).sqrt()
+    assert ((counts - copies * chances).abs() < 5 * error + 3).all()
+
+
+def test_sampling_leaves_the_model_in_its_mode():
+    model = tiny_model().train()
+    sample(model, tokenizer(), PROMPTS[:2], max_new_tokens=2, temperature=1.0)
+    assert model.training
+
+
+def test_a_model_of_another_kind_answers_through_the_library(monkeypatch):
+    model = decided(tiny_model())
+    expected = sample(model, tokenizer(), PROMPTS, max_new_tokens=LENGTH, temperature=0.0)
+    monkeypatch.setattr(sampling, "Qwen3", type(None))
+    found = sample(model, tokenizer(), PROMPTS, max_new_tokens=LENGTH, temperature=0.0)
+    assert found.answers == expected.answers
+    for told, other in zip(found.log_probs, expected.log_probs, strict=True):
+        assert torch.allclose(torch.tensor(told), torch.tensor(other), atol=1e-4)

@@ -1,0 +1,100 @@
+"""Boards drawn beside the training: the same again in any portions, by a process that never outlives its parent."""
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from core_jax.config import EnvConfig
+from core_jax.errors import InputError
+from core_jax.generator import generate
+from core_jax.types import Failure
+from policy.tasks import Task
+from policy.training import BoardStream, tasks_of, with_hole_ratios
+from policy.training.reward import play
+from tests.support.boards import as_lists, picture
+from tests.support.generated_rows import SMALL, compiled_once, surroundings
+from tests.support.tiny_policy import padded
+
+CONFIGS = with_hole_ratios(SMALL, (0.2, 0.4))
+SEED, CHUNK = 3, 32
+
+
+def same(one: Task, other: Task) -> bool:
+    """Whether two tasks have one board and one plan."""
+    return as_lists(one.board) == as_lists(other.board) and np.array_equal(one.moves, other.moves)
+
+
+@pytest.fixture(scope="module")
+def stream():
+    with compiled_once(), BoardStream(CONFIGS, SEED, chunk=CHUNK) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def taken(stream):
+    """The first tasks of the stream, in odd portions."""
+    return [task for count in (1, 40, 7, 52) for task in stream.take(count)]
+
+
+def test_the_boards_are_those_of_config_seed_and_index(taken):
+    first = [tasks_of(generate(config, SEED, CHUNK)) for config in CONFIGS]
+    second = tasks_of(generate(CONFIGS[0], SEED, CHUNK, first=CHUNK))
+    for task, expected in zip(taken, [*first[0], *first[1], *second], strict=False):
+        assert same(task, expected), picture(task.board)
+
+
+def test_a_stream_opened_further_on_gives_the_same_boards(taken):
+    with compiled_once(), BoardStream(CONFIGS, SEED, first=45, chunk=CHUNK) as again:
+        for task, expected in zip(again.take(30), taken[45:75], strict=True):
+            assert same(task, expected), picture(task.board)
+
+
+def test_every_plan_is_valid_at_its_cost(taken):
+    verdicts = play(taken, np.stack([padded(task) for task in taken]))
+    for task, failure, cost in zip(taken, verdicts.failure, verdicts.sum_of_costs, strict=True):
+        assert (failure, cost) == (Failure.NONE, task.sum_of_costs), picture(task.board)
+
+
+def test_boards_wait_for_the_taker_and_not_the_taker_for_boards(stream, taken):
+    time.sleep(2)
+    before = stream.waited
+    stream.take(4 * CHUNK)
+    assert stream.waited - before < 1
+
+
+def test_boards_that_cannot_be_drawn_are_told(tmp_path):
+    impossible = EnvConfig.single(3, agents=1, hole_ratio=0.2, wait_ratio=0.5)
+    with pytest.raises(InputError, match=r"sizes\.3\.wait_ratio is 0\.5 for 1 agent"):
+        BoardStream([impossible], 0, chunk=CHUNK)
+
+
+def test_a_generator_that_was_killed_is_told_and_not_waited_for(taken):
+    with compiled_once(), BoardStream(CONFIGS[:1], SEED, chunk=CHUNK) as other:
+        other._process.kill()
+        with pytest.raises(InputError, match="the process that draws boards was ended"):
+            other.take(100_000)
+
+
+def test_the_process_ends_with_a_parent_that_is_killed(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""
+import time
+from tests.support.generated_rows import SMALL
+from policy.fresh import BoardStream
+if __name__ == "__main__":
+    stream = BoardStream([SMALL], 0, chunk=32)
+    print(stream._process.pid, flush=True)
+    time.sleep(600)
+""")
+    env = surroundings()
+    parent = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True, env=env)
+    assert parent.stdout is not None
+    child = psutil.Process(int(parent.stdout.readline()))
+    parent.kill()
+    parent.wait()
+    _, alive = psutil.wait_procs([child], timeout=60)
+    assert not alive

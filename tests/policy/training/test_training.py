@@ -1,0 +1,190 @@
+"""Warm-up, sampling, evaluation and GRPO, on a model of a few thousand weights."""
+
+import math
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.errors import InputError
+from core_jax.results import pool
+from core_jax.types import FAILURE_NAMES, Failure
+from engineer.evidence import DeltaGrammar, tokens_delta
+from engineer.synthetic_evidence import synthetic_examples
+from policy.checkpoints import load_model, save_checkpoint
+from policy.codecs import TokensCodec, token_ids
+from policy.codecs.tokens import ID, encode_answer
+from policy.evaluation import evaluate, outcomes_by_size
+from policy.inference import answer_tasks, answer_under_grammar
+from policy.training import GrpoSettings, RewardSettings, WarmupSettings, judge, train_grpo, warm_up
+from policy.training.warmup import _batches
+from tests.support.boards import picture
+from tests.support.generated_rows import rows
+from tests.support.tiny_policy import HORIZON, SHORT, tasks, tiny_model, tokenizer
+
+END = ID["<eos>"]
+
+
+def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
+
+
+def ended(answers: list[list[int]]) -> list[list[int]]:
+    """Answers up to their end."""
+    return [answer[: answer.index(END) + 1] if END in answer else answer for answer in answers]
+
+
+@pytest.fixture(scope="module")
+def warmed():
+    """A model after a short warm-up, and the losses on the way."""
+    losses: list[float] = []
+    settings = WarmupSettings(steps=100, batch=16, matrix_rate=5e-3, other_rate=5e-3, decay=0.9)
+    model = warm_up(tiny_model(), tokenizer(), tasks()[:20], [], settings, 0, lambda step, loss: losses.append(loss))
+    return model, losses
+
+
+def test_warm_up_lowers_the_loss(warmed):
+    _, losses = warmed
+    assert len(losses) == 100
+    assert losses[0] == pytest.approx(math.log(len(tokenizer())), rel=0.1), "a random model guesses among all words"
+    assert np.mean(losses[-5:]) < 0.7 * losses[0]
+
+
+def test_warm_up_gives_the_same_weights_again(warmed):
+    settings = WarmupSettings(steps=3, batch=8)
+    one, other = (warm_up(tiny_model(), tokenizer(), tasks(), [], settings, 4) for _ in range(2))
+    for name, weight in weights(one).items():
+        assert torch.equal(weight, weights(other)[name]), name
+
+
+def test_a_batch_of_the_warm_up_holds_its_share_of_other_examples():
+    extra = [(token_ids(tokenizer(), ["<now>"]), token_ids(tokenizer(), ["<end>"]))]
+    settings = WarmupSettings(batch=16, extra_share=0.25)
+    drawn = _batches(TokensCodec(tokenizer()), tasks(), extra, settings, np.random.default_rng(0))
+    pool_of_batches = [next(drawn) for _ in range(8)]
+    assert [len(batch) for batch in pool_of_batches] == [16] * 8
+    assert sum(example == extra[0] for batch in pool_of_batches for example in batch) == 8 * 4
+    longest = [max(len(prompt) for prompt, _ in batch) for batch in pool_of_batches]
+    assert longest != sorted(longest), "batches of like length come in a random order"
+
+
+def test_greedy_answers_do_not_depend_on_the_batch(warmed):
+    asked = list(tasks()[:24])
+    told: list[int] = []
+    batches = {
+        size: ended(answer_tasks(warmed[0], tokenizer(), asked, max_new_tokens=12, batch=size, on_progress=told.append))
+        for size in (1, 3, 64)
+    }
+    assert sum(told) == 3 * len(asked)
+    assert len({str(answer) for answer in batches[1]}) > 1, "a warmed model does not answer all boards alike"
+    for size in (3, 64):
+        for task, one, many in zip(asked, batches[1], batches[size], strict=True):
+            assert one == many, f"batch of {size}: {picture(task.board)}"
+
+
+def test_sampled_answers_differ_and_depend_on_the_seed_of_torch():
+    model = tiny_model()
+
+    def sample(seed: int) -> list[list[int]]:
+        torch.manual_seed(seed)
+        return answer_tasks(model, tokenizer(), list(tasks()[:4]), max_new_tokens=8, temperature=1.0)
+
+    assert sample(0) == sample(0)
+    assert sample(0) != sample(1)
+
+
+def test_a_random_model_answers_under_the_grammar_with_deltas_alone():
+    config = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 4: SizeConfig(0.5, 0.2, 0.5)})
+    grammar = DeltaGrammar(config.sizes)
+    prompts = [prompt for prompt, _ in synthetic_examples(4, config, 3, np.random.default_rng(0))]
+    answers = []
+    for seed, prompt in enumerate(prompts):
+        answers.append(answer_under_grammar(tiny_model(seed), tokenizer(), prompt, grammar.allowed))
+        assert set(tokens_delta(answers[-1]).edits) <= {3, 4}, answers[-1]
+    assert any(len(answer) > 1 for answer in answers), "some of four random models edit something"
+
+
+def test_the_grammar_decoder_takes_the_likeliest_of_the_allowed_words():
+    prompt, allowed = ["<now>", "<size_3>"], ("<data+1>", "<hole+1>", "<wait+1>")
+    answer = answer_under_grammar(tiny_model(), tokenizer(), prompt, lambda told: () if len(told) == 3 else allowed)
+    with torch.inference_mode():
+        for length in range(3):
+            ids = torch.tensor([token_ids(tokenizer(), [*prompt, *answer[:length]])])
+            scores = tiny_model()(input_ids=ids).logits[0, -1, token_ids(tokenizer(), allowed)]
+            assert answer[length] == allowed[int(scores.argmax())]
+
+
+def test_grpo_changes_the_weights_and_logs_its_figures(tmp_path, warmed):
+    logs: list[dict] = []
+    before = weights(warmed[0])
+    settings = GrpoSettings(steps=2, prompts=8, group=8, learning_rate=1e-3, temperature=0.7)
+    trained = train_grpo(
+        *(deepcopy(warmed[0]), tokenizer(), list(tasks()[:16]), settings, RewardSettings()),
+        horizon=12,
+        seed=0,
+        scratch=tmp_path / "scratch",
+        on_step=logs.append,
+    )
+    assert [log["step"] for log in logs] == [1, 2]
+    for log in logs:
+        shares = [log[f"failure/{name}"] for name in FAILURE_NAMES[1:]] + [log["valid"]]
+        assert sum(shares) == pytest.approx(1), log
+        assert 0 <= log["reward"] <= 1
+        assert 0 <= log["frac_reward_zero_std"] <= 1
+    assert any(log["reward"] > 0 for log in logs), "after the warm-up some answers can be read"
+    after = weights(trained)
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    assert all(torch.isfinite(weight).all() for weight in after.values())
+
+
+LOSSES = ("grpo", "bnpo", "dr_grpo", "cispo", "sapo", "luspo", "vespo")
+OPTIONS = [*({"loss_type": name} for name in LOSSES), {"beta": 0.01}, {"scale_rewards": "none"}]
+OPTIONS += [{"scale_rewards": "batch", "epsilon_high": 0.28}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_option_of_grpo_trains(tmp_path, warmed, options):
+    save_checkpoint(tmp_path / "model", warmed[0], tokenizer())
+    model, words = load_model(tmp_path / "model")
+    settings = GrpoSettings(steps=1, prompts=8, group=8, learning_rate=1e-3, temperature=0.7, **options)
+    trained = train_grpo(
+        *(model, words, list(tasks()[:8]), settings, RewardSettings()), horizon=12, seed=0, scratch=tmp_path / "scratch"
+    )
+    before, after = weights(warmed[0]), weights(trained)
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    assert all(torch.isfinite(weight).all() for weight in after.values())
+
+
+def test_too_few_boards_for_a_step_of_grpo_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"grpo: 3 boards do not fill one step of 4; lower grpo\.prompts"):
+        train_grpo(
+            *(tiny_model(), tokenizer(), list(tasks()[:3]), SHORT["grpo"], RewardSettings()),
+            horizon=6,
+            seed=0,
+            scratch=tmp_path,
+        )
+
+
+def test_an_evaluation_counts_every_board_once(warmed):
+    asked = list(tasks()[:40])
+    verdicts, plans = evaluate(warmed[0], tokenizer(), asked, horizon=6)
+    sizes = outcomes_by_size(asked, verdicts)
+    assert plans.shape == (40, 2, 6)
+    assert {size: found.boards for size, found in sizes.items()} == {
+        size: sum(task.size == size for task in asked) for size in sorted({task.size for task in asked})
+    }
+    for found in sizes.values():
+        assert found.valid + sum(found.failures.values()) == found.boards
+        assert found.wait_valid <= found.wait_boards
+    assert pool(sizes.values()).valid == int((verdicts.failure == Failure.NONE).sum())
+
+
+def test_certified_plans_are_counted_as_valid_and_optimal():
+    asked = list(tasks())
+    verdicts, _ = judge(asked, [encode_answer(task.board, task.moves) for task in asked], HORIZON)
+    found = pool(outcomes_by_size(asked, verdicts).values())
+    assert (found.boards, found.valid, found.optimal_sum_of_costs) == (len(asked),) * 3
+    assert (found.wait_boards, found.wait_valid) == (sum(row.wait_required for row in rows()),) * 2
+    assert 0 < found.optimal_makespan <= found.boards

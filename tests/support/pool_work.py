@@ -1,0 +1,23 @@
+"""Works on pieces in two processes: each writes its process id into the folder, and then takes long."""
+
+import os
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from experiments.resumable import work_on
+
+
+def work(piece: int, folder: Path) -> int:
+    """Leaves its process id, and is slow unless the folder says that haste is needed."""
+    (folder / f"{piece}.pid").write_text(str(os.getpid()))
+    if not (folder / "hurry").exists():
+        time.sleep(60)
+    return piece * piece
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[1])
+    found = dict(work_on([1, 2, 3], partial(work, folder=where), workers=2))
+    (where / "found").write_text(str(sorted(found.items())))

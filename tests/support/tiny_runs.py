@@ -1,0 +1,65 @@
+"""Tiny closed loops that several tests share, and what lies in their folders."""
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments.loop import closed_loop as loop
+from experiments.loop.records import Decision, RunFolder, read
+from experiments.loop.settings import RunSettings
+from experiments.loop.training import steps
+from tests.support.generated_rows import elsewhere
+from tests.support.tiny_policy import tiny_run
+
+CHECKPOINT = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+TRAINED = {"train.jsonl", "validation.json", "done.json", *(f"checkpoint/{name}" for name in CHECKPOINT)}
+STAGE = TRAINED | {"env.json", "sampled.json", "groups.jsonl", "boards.parquet", "rollback.json"}
+STAGE |= {"evidence.json", "proposal.json"}
+FILES = {"config.json", "validation.parquet"}
+FILES |= {f"warmup/{name}" for name in TRAINED} | {f"stage_{i:02d}/{name}" for i in (0, 1) for name in STAGE}
+TRIED = {"stage_00/trial.json"}  # where a config was proposed that is not the current one
+SYNTHETIC = 50
+
+State = dict[str, tuple[bytes, int]]
+
+
+@contextlib.contextmanager
+def quick() -> Iterator[None]:
+    """Few made-up examples for the engineer, and one thread."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "SYNTHETIC", SYNTHETIC)
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
+
+
+def run_loop(settings: RunSettings, run: RunFolder) -> None:
+    """The loop itself, quick."""
+    with quick():
+        loop.run(settings, run)
+
+
+@functools.cache
+def finished(teacher: str) -> RunFolder:
+    """The finished run of a teacher, to be looked at and copied."""
+    run = RunFolder(elsewhere() / "runs" / teacher)
+    run_loop(tiny_run(teacher=teacher), run)
+    return run
+
+
+def files(folder: Path) -> set[str]:
+    """All files below a folder, but for the lock."""
+    names = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+    return names - {".lock"}
+
+
+def state(folder: Path) -> State:
+    """Bytes and time of every file."""
+    return {name: ((folder / name).read_bytes(), (folder / name).stat().st_mtime_ns) for name in files(folder)}
+
+
+def decision(run: RunFolder, number: int) -> Decision:
+    """What was decided after a stage."""
+    return read(run.stage(number).proposal, Decision)
