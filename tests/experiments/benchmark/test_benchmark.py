@@ -19,7 +19,8 @@ from experiments.benchmark import TIERS, build, cells
 from experiments.benchmark import builder as benchmark
 from experiments.benchmark.cells import BenchmarkRow, draw_cell, moved_from
 from experiments.benchmark.tiers import HARD, PAPER, Cell, Tier
-from experiments.cli import build_parser, commands, main
+from experiments.cli import commands, main
+from experiments.cli.app import build_parser
 from tests.policy.codecs.test_text_prompt import read_board
 from tests.support.boards import drawing
 from tests.support.generated_rows import shown, surroundings

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from core_jax.rows import Row, VerdictRow, read_all, solve_rows, write_rows
-from experiments.cli import build_parser, commands, main
+from experiments.cli import commands, main
+from experiments.cli.app import build_parser
 from tests.support.boards import as_lists, each, mixed_boards
 from tests.support.generated_rows import (
     SMALL_COUNT,
