@@ -5,6 +5,7 @@ import contextlib
 import functools
 import io
 import re
+import runpy
 import shlex
 import typing
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ PAGES = [HOUSE / "README.md", *sorted((HOUSE / "docs").glob("*.md"))]
 WINGS = ("core_jax", "policy", "engineer", "experiments")
 FILE = re.compile(r"(?<![\w/.<>~-])((?:[\w-]+/)+[\w-]+\.(?:pyi?|toml|md|svg|png|yml))\b")
 MADE_BY_COMMANDS = ("runs", "studies", "sweeps", "benchmark")  # folders of examples
-NAME = re.compile(rf"(?<![\w/.-])((?:{'|'.join(WINGS)})(?:\.\w+)+)")
+NAME = re.compile(rf"(?<![\w/.-])((?:{'|'.join(WINGS)})(?:\.(?!md\b)\w+)+)")
 SETTING = re.compile(r"(?<![\w/.-])([a-z_]\w*(?:\.\w+)*)=")
 MODULE = re.compile(r"(?<!\w)-m ((?:core_jax|policy|engineer|experiments)[\w.]+)")
 GROUPS = ("benchmark", "engineer", "sweep")  # commands with commands of their own
@@ -156,3 +157,10 @@ def test_every_command_and_option_is_one_of_the_command_line(page, monkeypatch):
         for option in [word.partition("=")[0] for word in words if word.startswith("--")]:
             known = re.search(rf"{re.escape(option)}(?![\w-])", told)
             assert known, f"{page.name}: lakewright {' '.join(command)} has no option {option}"
+
+
+def test_the_picture_of_the_house_shows_it_as_it_is():
+    script = HOUSE / "docs" / "site" / "rooms.py"
+    rooms = runpy.run_path(str(script))
+    drawn = rooms["PICTURE"].read_text()
+    assert drawn == rooms["picture"](), f"the rooms have changed: run `python {script.relative_to(HOUSE)}`"
