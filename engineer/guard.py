@@ -19,19 +19,22 @@ NOISE = 1e-3  # EnvConfig's own tolerance on the sum of the data ratios
 
 
 class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The legal region, and how far one round may go. Raises InputError on a value outside its range.
-
-    floor: least data_ratio of a size. max_*_change: largest change of a ratio in a round. max_*_ratio: upper limits.
-    tries: how often the engineer is asked before a refusal stands.
-    """
+    """The legal region, and how far one round may go. Raises InputError on a value outside its range."""
 
     floor: float = 0.05
+    """Least data_ratio of a size, 0 to 1."""
     max_data_change: float = 0.15
+    """Largest change of a data_ratio in one round, 0 to 1."""
     max_hole_change: float = 0.1
+    """Largest change of a hole_ratio in one round, 0 to 1."""
     max_wait_change: float = 0.25
+    """Largest change of a wait_ratio in one round, 0 to 1."""
     max_hole_ratio: float = MAX_HOLE_RATIO
+    """Upper limit of every hole_ratio, 0 to 0.5."""
     max_wait_ratio: float = 1.0
+    """Upper limit of every wait_ratio, 0 to 1."""
     tries: int = 3
+    """How often the engineer is asked before a refusal stands, at least 1."""
 
     def __post_init__(self) -> None:
         if self.tries < 1:

@@ -20,11 +20,14 @@ FEWEST = 4  # boards of a stratum, however small its share
 
 
 class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether proposals are tried, on about so many boards a config, with so many sampled plans a board."""
+    """Whether and how proposals are tried before one is trained on."""
 
     enabled: bool = True
+    """Whether proposals are tried by rollouts before training."""
     boards: Count = 200
+    """About how many boards are rolled out for each config."""
     samples: int = 4
+    """Plans sampled on each board, at least 2."""
 
     def __post_init__(self) -> None:
         if self.samples < 2:

@@ -13,6 +13,7 @@ from .field_types import Positive as Positive
 from .field_types import Share as Share
 from .field_types import Team as Team
 from .field_types import Weight as Weight
+from .field_types import one_of as one_of
 from .parallel import cores as cores
 from .parallel import in_blocks as in_blocks
 from .parallel import on_all_cores as on_all_cores

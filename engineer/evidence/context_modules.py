@@ -1,9 +1,11 @@
 """The context modules: which parts of the evidence an engineer is shown, and the named presets."""
 
+from typing import Annotated
+
 import msgspec
 
 from core_jax.errors import InputError
-from core_jax.support import Count
+from core_jax.support import Count, one_of
 
 
 class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,11 +46,14 @@ PAPER_PRESETS = ("v1", "v2", "v3", "v4", "v5", "v6", "rl_details")
 
 
 class EvidenceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an engineer is shown: a preset, single modules switched otherwise, and the most tokens it may take."""
+    """What an engineer is shown."""
 
-    preset: str = "v6"
+    preset: Annotated[str, one_of(PRESETS)] = "v6"
+    """The context modules shown to the engineer, by preset; v1 to v6 are those of the paper."""
     modules: dict[str, bool] = {}
+    """Single modules switched on or off against the preset, such as { cases = true }."""
     budget: Count = 6000
+    """Most tokens of the evidence; beyond it parts are cut."""
 
     def __post_init__(self) -> None:
         self.chosen()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 import numpy as np
 from scipy.stats import bootstrap, rankdata, spearmanr
+from tabulate import tabulate
 
 from core_jax.results import Outcomes, pool
 from experiments.loop.records import (
@@ -24,6 +25,10 @@ from experiments.loop.redesign import taken_back
 from experiments.study.study import Plan, Planned, StudyFolder, predicted
 
 RESAMPLING_SEED = 0
+HEADER = (
+    *("arm", "seeds", "valid %", "s.d.", "forced %", "optimal %", "losses", "k tokens", "k trials", "k engineer"),
+    *("stages", "kept", "back", "refused", "minutes"),
+)
 CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
 
 
@@ -143,32 +148,21 @@ def finished(run: RunFolder, planned: Planned) -> bool:
 
 
 def table(results: Results) -> str:
-    """A line for each arm, the best first, or how well the trial predicted.
+    """One line for each arm, the best first, or how well the trial predicted.
 
-    k trials: thousand tokens of trials and of samplers that score boards, a run. kept: trials that kept the current
+    k trials: thousand tokens of trials and of samplers that score boards, per run. kept: trials that kept the current
     config. back: stages taken back.
     """
     if results.prediction:
-        return "\n".join(_told(results.prediction, len(results.runs)))
-    header: tuple[str, ...] = (
-        "arm",
-        "seeds",
-        "valid %",
-        "s.d.",
-        "forced %",
-        "optimal %",
-        f"vs {results.baseline or '-'}",
-        "losses",
-    )
-    header += ("k tokens", "k trials", "k engineer", "stages", "kept", "back", "refused", "minutes")
+        return "\n".join(_prediction_lines(results.prediction, len(results.runs)))
+    header = (*HEADER[:6], f"vs {results.baseline or '-'}", *HEADER[6:])
     ordered = sorted(results.arms, key=lambda arm: -arm.valid)
-    lines = [header, *(_line(arm) for arm in ordered)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    text = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines]
-    text.append(
-        f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens a run"
+    alignment = ("left", *["right"] * (len(header) - 1))
+    arms = tabulate(map(_line, ordered), header, tablefmt="plain", colalign=alignment, disable_numparse=True)
+    setting = (
+        f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens per run"
     )
-    return "\n".join(text + [f"not finished: {', '.join(results.missing)}"] * bool(results.missing))
+    return "\n".join([arms, setting, *[f"not finished: {', '.join(results.missing)}"] * bool(results.missing)])
 
 
 def _line(arm: ArmResult) -> tuple[str, ...]:
@@ -193,12 +187,17 @@ def _line(arm: ArmResult) -> tuple[str, ...]:
     )
 
 
-def _told(found: Prediction, configs: int) -> Iterator[str]:
+def _prediction_lines(found: Prediction, configs: int) -> Iterator[str]:
     yield f"The trial before, and the gain in valid plans after training, over {configs} configs (Spearman's rho):"
-    for name, rank in (("mean p(1-p)", found.by_score), ("share of informative groups", found.by_informative)):
-        interval = f"{rank.rho:+.2f}  95 % {rank.low:+.2f} to {rank.high:+.2f}  p {rank.p_value:.2g}" if rank else ""
-        yield f"{name:28} {interval or 'all alike'}"
+    ranks = (("mean p(1-p)", found.by_score), ("share of informative groups", found.by_informative))
+    yield tabulate([(name, *_rank_cells(rank)) for name, rank in ranks], tablefmt="plain", disable_numparse=True)
     yield f"gains {min(found.gains):+.1f} to {max(found.gains):+.1f} points"
+
+
+def _rank_cells(rank: Rank | None) -> tuple[str, ...]:
+    if not rank:
+        return "all alike", "", ""
+    return f"{rank.rho:+.2f}", f"95 % {rank.low:+.2f} to {rank.high:+.2f}", f"p {rank.p_value:.2g}"
 
 
 def _run_result(planned: Planned, run: RunFolder, before: Outcomes) -> RunResult:

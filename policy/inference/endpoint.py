@@ -30,26 +30,31 @@ SchemaForm = Literal["json_schema", "json_object"]
 
 
 class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A server and how to ask it.
-
-    timeout: seconds without a byte, or from the first to the last, after which a try has failed. retries: tries after
-    the first. prices: dollars for a million tokens. max_cost: dollars that are never exceeded: a request starts only
-    where its `max_tokens` fit.
-    limit_field: how the server calls the limit of the answer. schemas: the forms in which it is told a schema, in turn
-    until it refuses one no more; with none, or where it refuses all, it is asked in words.
-    """
+    """A server and how to ask it."""
 
     url: str
+    """The server's address, such as http://localhost:8000/v1."""
     model: str
+    """The model that it is asked for."""
     max_tokens: Count = 16384
+    """Most tokens of an answer."""
     concurrency: Count = 8
+    """Requests at a time."""
     timeout: Positive = 600.0
+    """Seconds without a byte, or from the first to the last, after which a request has failed."""
     retries: Natural = 8
+    """Attempts after the first."""
     price_in: Weight = 0.0
+    """Dollars for a million tokens of prompts."""
     price_out: Weight = 0.0
+    """Dollars for a million tokens of answers."""
     max_cost: Weight | None = None
+    """Dollars never to exceed: a request starts only where its max_tokens fit."""
     limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    """How the server names the limit of an answer's tokens."""
     schemas: tuple[SchemaForm, ...] = ("json_schema", "json_object")
+    """The forms in which the server is given a JSON schema, tried in turn until it accepts one; with none, or where it
+    refuses all, the prompt describes the schema."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)

@@ -45,36 +45,50 @@ os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, whi
 
 
 class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One stage of GRPO: `steps` updates, each on `prompts` boards with `group` completions a board.
+    """One stage of GRPO: `steps` updates, each on `prompts` boards with `group` completions per board.
 
-    loss_type, scale_rewards, epsilon, epsilon_high: TRL's, see its GRPOConfig. oversample: up to so many times
-    `prompts` boards are sampled a step, and those left out whose completions all earn the same; 1 leaves out none.
-    fresh: boards are drawn while training. minutes: ends the stage, where its steps do not end it earlier. optimizer:
-    AdamW, or Muon for the matrices. schedule: constant rates, or such as rise and fall as in the warm-up. average: the
-    decay of averaged weights, which are kept in place of the last; 0 keeps those. share_prompts: the prompt of a group
-    is read once, where that can be done. guided: one answer of each group is the board's certified plan. host: how the
-    machine is used.
+    loss_type, scale_rewards, epsilon and epsilon_high are those of TRL's GRPOConfig.
     """
 
     steps: Count = 32
+    """Updates in a stage."""
     prompts: Count = 32
+    """Boards in each update."""
     group: Annotated[int, msgspec.Meta(ge=2)] = 8
+    """Completions sampled for each board."""
     learning_rate: Positive = 8e-5
+    """Learning rate of the updates."""
     temperature: Positive = 1.0
+    """Temperature of the sampled completions."""
     beta: Weight = 0.0
+    """Weight of the KL penalty against the model at the start of the stage; 0 drops it."""
     loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo"] = "dapo"
+    """How the loss is normalised, see TRL's GRPOConfig."""
     scale_rewards: Literal["group", "batch", "none"] = "group"
+    """Over what rewards are scaled by their standard deviation."""
     epsilon: Positive = 0.2
+    """Clipping range of the probability ratio."""
     epsilon_high: Positive | None = None
+    """Upper clipping range, where it differs from epsilon."""
     oversample: Count = 1
+    """Up to this many times `prompts` boards are sampled in a step, and those whose completions all earn the same are
+    left out; 1 leaves out none."""
     fresh: bool = False
+    """Whether boards are drawn while training."""
     minutes: Positive | None = None
+    """Ends the stage where its steps do not end it earlier."""
     optimizer: Literal["adamw", "muon"] = "adamw"
+    """AdamW, or Muon for the matrices."""
     schedule: Literal["constant", "cosine"] = "constant"
+    """A constant learning rate, or one that rises and falls as in the warm-up."""
     average: Share = 0.0
+    """Decay of averaged weights, which are kept in place of the last ones; 0 keeps the last."""
     share_prompts: bool = True
+    """Whether the prompt of a group is read once, where possible."""
     guided: bool = False
+    """Whether one answer of each group is the board's certified plan."""
     host: HostSettings = HostSettings()
+    """How the machine is used."""
 
     def __post_init__(self) -> None:
         if self.guided and self.host.vllm != "off":

@@ -26,10 +26,15 @@ class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     parsed: Weight = 0.1
+    """Reward of an answer that can be parsed."""
     legal: Weight = 0.2
+    """Reward of legal moves: the share of the steps before the first broken rule."""
     home: Weight = 0.2
+    """Reward of arrivals: the share of agents that end on their goals."""
     valid: Weight = 0.7
+    """Reward of a valid plan."""
     cost: Weight = 0.3
+    """Reward of low cost: divided by 1 + the sum of costs beyond the optimum."""
 
 
 def judge(

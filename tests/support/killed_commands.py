@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from core_jax.rows import formats
-from experiments.cli import commands, main
+from experiments.cli import board_actions, main
 from experiments.resumable import parts as chunks
 from tests.support.power_cuts import serve
 
@@ -15,7 +15,7 @@ def few_rows_a_part(patch: pytest.MonkeyPatch, rows: int = 8) -> None:
     """Makes parts as small as their writing allows."""
     for name in ("FEWEST_ROWS", "SOME_ROWS", "ROWS_A_KIND", "MOST_ROWS"):
         patch.setattr(chunks, name, rows)
-    patch.setattr(commands, "BOARDS_A_PART", rows)
+    patch.setattr(board_actions, "BOARDS_A_PART", rows)
     patch.setattr(formats, "CHUNK_ROWS", rows)
     patch.setattr(formats, "CHUNK_BYTES", 1)  # a line at a time
 

@@ -1,7 +1,6 @@
 """The benchmark: cells as asked for, certified labels, prompts, and a build that survives its end."""
 
 import hashlib
-import re
 import shutil
 import subprocess
 import sys
@@ -19,8 +18,7 @@ from experiments.benchmark import TIERS, build, cells
 from experiments.benchmark import builder as benchmark
 from experiments.benchmark.cells import BenchmarkRow, draw_cell, moved_from
 from experiments.benchmark.tiers import HARD, PAPER, Cell, Tier
-from experiments.cli import commands, main
-from experiments.cli.app import build_parser
+from experiments.cli import main
 from tests.policy.codecs.test_text_prompt import read_board
 from tests.support.boards import drawing
 from tests.support.generated_rows import shown, surroundings
@@ -256,16 +254,3 @@ def test_the_command_builds_and_tells(tmp_path, capsys, monkeypatch):
     told = msgspec.json.decode(capsys.readouterr().out)
     assert told == {"boards": 4, "moved": 0, "out": str(tmp_path / "b")}
     assert len(benchmark_rows(tmp_path / "b" / "benchmark.jsonl")) == 4
-
-
-def test_the_help_of_the_command_has_an_example_that_it_understands(capsys):
-    for given in (["benchmark", "--help"], ["benchmark", "build", "--help"]):
-        with pytest.raises(SystemExit):
-            main(given)
-        example = re.search(r"example: lakewright (.*)", capsys.readouterr().out)[1]
-        assert build_parser().parse_args(example.split()).command is commands.benchmark_build
-
-
-def test_the_tiers_that_the_command_offers_are_those_there_are():
-    for name in TIERS.keys() - {"small"}:
-        assert build_parser().parse_args(["benchmark", "build", "--out", "x", "--tier", name]).tier == name
