@@ -3,8 +3,8 @@
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,95 +12,43 @@ from tqdm import tqdm
 
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
-from core_jax.generator import beside, manifest_of, prng
-from core_jax.rows import SCHEMA, PlanRow, Row, check_plan, ending, read_rows, rows_of
-from core_jax.support import convert, read_config, write_atomically
-from experiments.resumable import Part, Parts, PlanIndex, job_of, parts_of, work_in_parts
+from core_jax.support import convert, read_config
 from experiments.runtime import prepare_training, progress, say
 
-BOARDS_A_PART = 8192  # of a generated file
-WITHOUT_PLAN = ("unsolvable", "undecided")  # rows of which none is asked
-
 if TYPE_CHECKING:
+    from experiments.board_files import Watch
     from experiments.loop.records import RunFolder
 
 
 def generate(options: argparse.Namespace) -> int:
     """Draws certified boards into a file, with a manifest beside it."""
-    from core_jax.generator import generate as draw
+    from experiments.board_files import draw_file
 
     config = _env_config(options)
-    drawn_from = {"config": msgspec.to_builtins(config, str_keys=True), "prng": prng()}
-    job = job_of("generate", {}, {**drawn_from, "seed": options.seed, "count": options.count})
     begun = time.monotonic()
-    with parts_of(options.out, job, SCHEMA) as parts, progress("boards", options.count, "boards") as bar:
-        _go_on(bar, parts)
-        for first in range(parts.consumed, max(options.count, 1), BOARDS_A_PART):
-            count = min(BOARDS_A_PART, options.count - first)
-            batches = draw(config, options.seed, count, bar.update, first)
-            acceptance = [stratum for batch in batches.values() for stratum in batch.acceptance]
-            parts.add(Part(count, acceptance=acceptance), rows_of(batches, config))
-        manifest = manifest_of(config, options.seed, options.count, parts.acceptance)
-        text = msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
-        beside(options.out).unlink(missing_ok=True)  # that of another file is worse than none
-        parts.assemble(lambda: write_atomically(beside(options.out), text))
+    with progress("boards", options.count, "boards") as bar:
+        draw_file(config, options.seed, options.count, options.out, _watch(bar))
     seconds = time.monotonic() - begun
     tell(options, {"boards": options.count, "seconds": round(seconds, 3), "out": str(options.out)})
     return 0
 
 
 def solve(options: argparse.Namespace) -> int:
-    """Labels the boards of a file; bad rows are told and left out."""
-    from core_jax.rows import check_solvable_here, solve_rows
+    """Labels the boards of a file; bad rows are reported and left out."""
+    from experiments.board_files import solve_file
 
-    ending(options.input)
-    job = job_of("solve", {"input": options.input}, {"makespan_plans": options.makespan_plans})
-    with parts_of(options.out, job, SCHEMA) as parts, progress("solve", None, "rows") as bar:
-
-        def label(rows: list[Row]) -> tuple[list[Row], dict[str, int]]:
-            solved = solve_rows(rows, options.makespan_plans, bar.update)
-            return solved, {"boards": len(solved), "undecided": sum(row.status == "undecided" for row in solved)}
-
-        _go_on(bar, parts)
-        work_in_parts(options.input, parts, check_solvable_here, label, _tell_bad_row)
-        parts.assemble()
-    return _told(options, parts, "boards", "undecided")
+    with progress("solve", None, "rows") as bar:
+        tally = solve_file(options.input, options.out, options.makespan_plans, _watch(bar))
+    return _told(options, tally, "boards", "undecided")
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Replays the plans of a file; bad rows are told and left out."""
-    from core_jax.rows import VERDICT_SCHEMA, VerdictRow, verify_rows
+    """Replays the plans of a file; bad rows are reported and left out."""
+    from experiments.board_files import verify_file
 
-    inputs = {"input": options.input} | ({"plans": options.plans} if options.plans else {})
-    for path in inputs.values():
-        ending(path)
-    job = job_of("verify", inputs, {"makespan_plans": options.makespan_plans})
-    with parts_of(options.out, job, VERDICT_SCHEMA) as parts, progress("verify", None, "rows") as bar:
-        given = _index(options.plans, parts) if options.plans else None
-
-        def plan_for(row: Row) -> list[str] | None:
-            if given:
-                return given.find(row.id)
-            return row.makespan_plan if options.makespan_plans else row.plan
-
-        def check(row: Row) -> None:
-            plan = plan_for(row)
-            if plan is None and row.status not in WITHOUT_PLAN:
-                raise ValueError(f"no plan for {row.id!r:.60}; add one to the row, or a row of its id to --plans")
-            if plan is not None and given:
-                check_plan(plan, row.agents)
-
-        def judge(rows: list[Row]) -> tuple[list[VerdictRow], dict[str, int]]:
-            pairs = [(row, plan) for row in rows if (plan := plan_for(row)) is not None]
-            verdicts = verify_rows([row for row, _ in pairs], [plan for _, plan in pairs])
-            bar.update(len(rows))
-            valid = sum(verdict.valid for verdict in verdicts)
-            return verdicts, {"plans": len(pairs), "valid": valid, "without_plan": len(rows) - len(pairs)}
-
-        _go_on(bar, parts)
-        work_in_parts(options.input, parts, check, judge, _tell_bad_row)
-        parts.assemble()
-    return _told(options, parts, "plans", "valid", "without_plan")
+    with progress("verify", None, "rows") as bar:
+        tally = verify_file(options.input, options.out, options.plans, options.makespan_plans, _watch(bar))
+    return _told(options, tally, "plans", "valid", "without_plan")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -309,34 +257,24 @@ def _env_config(options: argparse.Namespace) -> EnvConfig:
         raise InputError(f"command line: {error}") from error
 
 
-def _index(path: Path, parts: Parts) -> PlanIndex:
-    """The plans of a file by id; it is the first part of the work."""
-    place = parts.folder / "plans.sqlite"
-    if not parts.number:
-        place.unlink(missing_ok=True)  # left by a process that was killed
-    index = PlanIndex(place)
-    if not parts.number:
-        bad: list[str] = []
-        for _ in read_rows(path, PlanRow, lambda error: bad.append(str(error)), index.add):
-            pass
-        index.commit()
-        parts.add(Part(0, bad), [])
-    return index
+def _watch(bar: tqdm) -> "Watch":
+    from experiments.board_files import Watch
 
+    def resume(rows: int) -> None:
+        bar.initial = bar.n = rows
+        if rows:
+            say(f"going on after {rows} that are done")
 
-def _go_on(bar: tqdm, parts: Parts) -> None:
-    bar.initial = bar.n = parts.consumed
-    if parts.consumed:
-        say(f"going on after {parts.consumed} that are done")
+    return Watch(resume, bar.update, _tell_bad_row)
 
 
 def _tell_bad_row(told: str) -> None:
     print(f"lakewright: {told}", file=sys.stderr)
 
 
-def _told(options: argparse.Namespace, parts: Parts, *counts: str) -> int:
+def _told(options: argparse.Namespace, tally: Counter[str], *counts: str) -> int:
     """Tells the result; the exit code is 1 where rows were left out."""
-    result = {name: parts.tally[name] for name in (*counts, "bad_rows")}
+    result = {name: tally[name] for name in (*counts, "bad_rows")}
     tell(options, {**result, "out": str(options.out)})
     return 1 if result["bad_rows"] else 0
 
