@@ -11,7 +11,7 @@ import pyarrow as pa
 from core_jax.config import EnvConfig, holes_of
 from core_jax.errors import InputError, TooRareError
 from core_jax.generator import generate
-from core_jax.rows import SCHEMA, Row, boards_of, rows_of
+from core_jax.rows import BENCHMARK_FIELDS, SCHEMA, Row, boards_of, rows_of
 from experiments.benchmark.tiers import Cell, Tier
 from policy.codecs import encode_prompt
 
@@ -33,17 +33,7 @@ class BenchmarkRow(Row, frozen=True, kw_only=True):
     drawn_wait_ratio: float
 
 
-BENCHMARK_SCHEMA = pa.schema(
-    [
-        *SCHEMA,
-        ("sample_id", pa.string()),
-        ("num_agents", pa.int32()),
-        ("text", pa.string()),
-        ("wait_ratio", pa.float64()),
-        ("drawn_hole_ratio", pa.float64()),
-        ("drawn_wait_ratio", pa.float64()),
-    ]
-)
+BENCHMARK_SCHEMA = pa.schema([*SCHEMA, *BENCHMARK_FIELDS])
 
 
 class Moved(msgspec.Struct, frozen=True):

@@ -1,16 +1,19 @@
 """`lakewright generate`, `solve` and `verify`: files of boards in, files of boards and verdicts out."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from core_jax.errors import InputError
-from experiments.cli.conventions import Flag, Json, at_most_one, print_summary
+from experiments.cli.conventions import Flag, Json, at_most_one, print_error, print_summary
 
 if TYPE_CHECKING:
     from core_jax.config import EnvConfig
+    from experiments.board_files import Watch
 
 PLANS = at_most_one()
 
@@ -47,9 +50,13 @@ def generate(
     """
     single = {"size": size, "agents": agents, "hole_ratio": hole_ratio, "wait_ratio": wait_ratio}
     env = _env_config(config, single)
-    from experiments.cli.board_actions import generate_file
+    from experiments.board_files import draw_file
 
-    print_summary(generate_file(env, count, seed, out), json)
+    begun = time.monotonic()
+    with _watched("boards", count, "boards") as watch:
+        draw_file(env, seed, count, out, watch)
+    seconds = round(time.monotonic() - begun, 3)
+    print_summary({"boards": count, "seconds": seconds, "out": str(out)}, json)
 
 
 @app.command(help_epilogue="example: lakewright solve in.jsonl --out out.jsonl")
@@ -68,9 +75,11 @@ def solve(
         out: The file to write, .jsonl or .parquet.
         makespan_plans: Also write a plan that reaches the optimal makespan.
     """
-    from experiments.cli.board_actions import solve_file
+    from experiments.board_files import solve_file
 
-    return _finish(solve_file(rows, out, makespan_plans), json)
+    with _watched("solve", None, "rows") as watch:
+        tally = solve_file(rows, out, makespan_plans, watch)
+    return _finish(tally, ("boards", "undecided", "bad_rows"), out, json)
 
 
 @app.command(help_epilogue="example: lakewright verify in.jsonl --out verdicts.jsonl")
@@ -91,15 +100,33 @@ def verify(
         plans: Rows of id and plan to judge instead of the plans in IN.
         makespan_plans: Judge makespan_plan of IN instead of plan.
     """
-    from experiments.cli.board_actions import verify_file
+    from experiments.board_files import verify_file
 
-    return _finish(verify_file(rows, out, plans, makespan_plans), json)
+    with _watched("verify", None, "rows") as watch:
+        tally = verify_file(rows, out, plans, makespan_plans, watch)
+    return _finish(tally, ("plans", "valid", "without_plan", "bad_rows"), out, json)
 
 
-def _finish(summary: dict[str, object], json: bool) -> int:
+@contextmanager
+def _watched(what: str, total: int | None, unit: str) -> Iterator["Watch"]:
+    """Shows on a terminal how the work on a file goes on."""
+    from experiments.board_files import Watch
+    from experiments.runtime import print_on_terminal, progress
+
+    with progress(what, total, unit) as bar:
+
+        def resume(rows: int) -> None:
+            bar.initial = bar.n = rows
+            if rows:
+                print_on_terminal(f"resuming after {rows} that are done")
+
+        yield Watch(resume, bar.update, print_error)
+
+
+def _finish(tally: Mapping[str, int], counts: Sequence[str], out: Path, json: bool) -> int:
     """Prints what was made; the exit code is 1 where rows were left out."""
-    print_summary(summary, json)
-    return 1 if summary["bad_rows"] else 0
+    print_summary({**{name: tally[name] for name in counts}, "out": str(out)}, json)
+    return 1 if tally["bad_rows"] else 0
 
 
 def _env_config(config: Path | None, single: Mapping[str, float | None]) -> "EnvConfig":

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from core_jax.errors import InputError
-from core_jax.rows import SCHEMA, Chunk, Row, check_solvable_here, decode, read_all, read_chunks, solve_rows, write_rows
+from core_jax.rows import SCHEMA, Chunk, Row, decode, read_all, read_chunks, solve_columns, unsolvable_here, write_rows
 from experiments.resumable import job_of, parts_of, work_in_parts
 from policy.codecs import PublishedRow, check_text, row_of
 
@@ -73,11 +74,11 @@ def labelled(found: EvaluationSet, folder: Path, on_progress: Callable[[int], No
         if not bare.exists():
             write_rows(bare, [Row(*_board(row)) for row in found.rows])
 
-        def label(rows: list[Row]) -> tuple[list[Row], dict[str, int]]:
-            return solve_rows(rows, on_progress=on_progress), {}
+        def label(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
+            return solve_columns(rows, on_progress=on_progress), {}
 
         with parts_of(out, job_of("benchmark eval", {"input": bare}, {}), SCHEMA) as parts:
-            work_in_parts(bare, parts, check_solvable_here, label, _refuse)
+            work_in_parts(bare, parts, unsolvable_here, label, _refuse)
             parts.assemble()
     solved = {row.id: row for row in read_all(out)}
     return msgspec.structs.replace(found, rows=[solved[row.id] for row in found.rows])

@@ -1,4 +1,5 @@
 from .journal import Journal as Journal
+from .parts import Pace as Pace
 from .parts import Part as Part
 from .parts import Parts as Parts
 from .parts import difference as difference
