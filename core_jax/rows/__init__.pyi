@@ -14,6 +14,8 @@ from .formats import row_writer as row_writer
 from .formats import rows_in_turn as rows_in_turn
 from .formats import rows_of as rows_of
 from .formats import write_rows as write_rows
+from .identity import Fingerprint as Fingerprint
+from .identity import fingerprint as fingerprint
 from .labelling import VERDICT_SCHEMA as VERDICT_SCHEMA
 from .labelling import VerdictRow as VerdictRow
 from .labelling import check_solvable_here as check_solvable_here
