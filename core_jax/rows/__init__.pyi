@@ -9,6 +9,8 @@ from .chunks import read_chunks as read_chunks
 from .columns import columns_of as columns_of
 from .columns import places_by_kind as places_by_kind
 from .columns import to_python as to_python
+from .identity import Fingerprint as Fingerprint
+from .identity import fingerprint as fingerprint
 from .readers import decode as decode
 from .readers import read_all as read_all
 from .readers import read_columns as read_columns

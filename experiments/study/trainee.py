@@ -9,6 +9,7 @@ kept if solvable, and `forced` ones, on which every optimal plan waits.
 Every part leaves its files and is skipped where they are, so a study that was killed repeats at most one part.
 """
 
+import itertools
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -23,8 +24,7 @@ from matplotlib.figure import Figure
 from tabulate import tabulate
 
 from core_jax.config import EnvConfig, holes_of
-from core_jax.errors import InputError
-from core_jax.generator import generate
+from core_jax.generator import draw_free, generate
 from core_jax.results import Outcomes, pool
 from core_jax.solver import solve
 from core_jax.support import Count, Positive, convert, locked, replacing
@@ -32,11 +32,13 @@ from core_jax.types import Board, Status
 from experiments.loop import check_machine
 from experiments.loop.records import read, write
 from experiments.loop.settings import RunSettings, load_settings, seed_for
+from experiments.resumable import Claim
 from experiments.runtime import print_on_terminal, progress
 
 ARMS = {"warmup": "warm-up", "sft": "warm-up, then SFT", "grpo": "warm-up, then GRPO"}
 KINDS = ("natural", "forced")
 EVALUATION_SEED = 20261121
+FORMAT = 2  # 1 had natural boards of its own drawing
 
 
 class StudySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,6 +51,10 @@ class StudySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seeds: Count
     boards: Count
     sft_rate: Positive
+    format: int = FORMAT
+
+
+CLAIM = Claim("study of the trainee", "config.json", StudySettings, FORMAT, "lakewright study trainee")
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,7 +88,7 @@ def study_trainee(settings: StudySettings, folder: Path) -> Result:
     """
     check_machine(settings.run)
     with locked(folder):
-        _open(settings, folder / "config.json")
+        CLAIM.take(folder, settings)
         parts = _parts(settings, folder)
         result = Result(settings, parts, _summary(parts))
         write(folder / "result.json", result)
@@ -102,13 +108,6 @@ def _parts(settings: StudySettings, folder: Path) -> dict[int, dict[str, Part]]:
                 write(place / "part.json", _part(settings, seed, arm, place, held_out))
             parts[seed][arm] = read(place / "part.json", Part)
     return parts
-
-
-def _open(settings: StudySettings, config: Path) -> None:
-    if not config.exists():
-        write(config, settings)
-    elif msgspec.json.encode(read(config, StudySettings)) != msgspec.json.encode(settings):
-        raise InputError(f"{config}: has other settings; give the same to resume, or another folder")
 
 
 def _part(settings: StudySettings, seed: int, arm: str, place: Path, held_out: dict[str, list]) -> Part:
@@ -211,20 +210,17 @@ def _natural(size: int, agents: int, hole_ratio: float, count: int, seed: int) -
     """Boards whose holes, starts and goals are drawn uniformly, those that are solvable."""
     from policy.tasks import Task
 
-    rng = np.random.default_rng(seed)
     tasks: list[Task] = []
-    while len(tasks) < count:
-        order = rng.permuted(np.tile(np.arange(size * size), (2 * count, 1)), axis=1)
-        ends = np.stack(np.divmod(order[:, : 2 * agents], size), -1).astype(np.int32)
-        holes = np.zeros(order.shape, bool)
-        lost = order[:, 2 * agents :][:, : holes_of(size, agents, hole_ratio)]
-        np.put_along_axis(holes, lost, True, axis=1)
-        boards = Board(holes.reshape(-1, size, size), ends[:, :agents], ends[:, agents:])  # type: ignore[arg-type]
+    holes = holes_of(size, agents, hole_ratio)
+    for first in itertools.count(0, 2 * count):
+        boards = draw_free(size, agents, holes, seed, first, 2 * count)
         labels = solve(boards)
         for row in np.flatnonzero(np.asarray(labels.status) == Status.SOLVABLE):
             board = Board(boards.holes[row], boards.starts[row], boards.goals[row])
             optima = (int(labels.makespan[row]), int(labels.sum_of_costs[row]), bool(labels.wait_required[row]))
             tasks.append(Task(board, *optima, np.asarray(labels.moves[row])))
+        if len(tasks) >= count:
+            break
     return tasks[:count]
 
 

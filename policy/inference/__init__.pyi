@@ -1,6 +1,6 @@
+from .completions import EndpointAnswer as EndpointAnswer
+from .cost_cap import BudgetSpentError as BudgetSpentError
 from .endpoint import KEYS as KEYS
-from .endpoint import Answer as Answer
-from .endpoint import BudgetSpentError as BudgetSpentError
 from .endpoint import Endpoint as Endpoint
 from .endpoint import EndpointError as EndpointError
 from .endpoint import EndpointSettings as EndpointSettings

@@ -2,9 +2,11 @@
 
 import importlib.util
 import os
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, cast
 
 import msgspec
+from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from core_jax.errors import InputError
 from core_jax.support import Count, Share
@@ -48,12 +50,12 @@ class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def rank_and_processes() -> tuple[int, int]:
-    """Which process this is, from 0, and of how many, as launchers tell it."""
+    """The number of this process, from 0, and how many there are: launchers set both in the environment."""
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def check_host(settings: HostSettings) -> None:
-    """Raises InputError where something is asked for that is not installed here."""
+    """Raises InputError where a setting needs a package that is not installed."""
     if settings.vllm != "off" and not _installed("vllm"):
         raise InputError(
             f"grpo.host.vllm is {settings.vllm}, but vLLM is not installed; pip install 'lakewright[vllm]' where there "
@@ -71,7 +73,7 @@ def check_host(settings: HostSettings) -> None:
 def share_of(prompts: int, group: int, settings: HostSettings) -> dict[str, Any]:
     """TRL's batch sizes for `prompts` groups a step, whole groups in each process.
 
-    Raises InputError where they cannot be dealt out evenly.
+    Raises InputError where they cannot be divided evenly.
     """
     _, processes = rank_and_processes()
     if prompts % processes:
@@ -89,8 +91,8 @@ def share_of(prompts: int, group: int, settings: HostSettings) -> dict[str, Any]
     }
 
 
-def arguments(settings: HostSettings, length: int) -> dict[str, Any]:
-    """TRL's other arguments. length: of the longest answer, in tokens."""
+def host_arguments(settings: HostSettings, length: int) -> dict[str, Any]:
+    """TRL's arguments for a host. length: of the longest answer, in tokens."""
     given: dict[str, Any] = {
         "bf16": settings.bf16,
         "activation_checkpointing": settings.checkpointing,
@@ -126,8 +128,22 @@ def is_sharded(trainer: Any) -> bool:
     return bool(trainer.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3))
 
 
+def whole_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrainedModel:
+    """The trained model with all its weights, an adapter merged into it.
+
+    Sharded weights are put together in the folder `scratch`, and the first process only returns the whole model.
+    """
+    if is_sharded(trainer):
+        trainer.save_model(str(scratch))
+        if not trainer.accelerator.is_main_process:
+            return cast(PreTrainedModel, trainer.model)
+        return AutoModelForCausalLM.from_pretrained(scratch, use_safetensors=True, local_files_only=True)
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    return model.merge_and_unload() if settings.lora else model
+
+
 def sampled_by_vllm(trainer: Any, prompts: list[list[int]], copies: int) -> Samples:
-    """As `policy.inference.sample`, by the trainer's vLLM; every process must call it as often as the others."""
+    """As `policy.inference.sample`, by the trainer's vLLM; every process must call it equally often."""
     repeated = [prompt for prompt in prompts for _ in range(copies)]
     made = trainer.vllm_generation.generate(prompts=repeated, images=None, num_generations=copies)
     _, answers, scores, _ = made

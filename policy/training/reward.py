@@ -37,7 +37,7 @@ class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Reward of low cost: divided by 1 + the sum of costs beyond the optimum."""
 
 
-def judge(
+def judge_answers(
     tasks: list[Task], answers: list[list[int]], horizon: int, codec: Codec | None = None
 ) -> tuple[Verdict, np.ndarray]:
     """The verdict on each answer (token ids) to its task, numpy arrays [B], and the plans int8 [B, K, horizon].
@@ -60,7 +60,7 @@ def judge(
 
 
 def play(tasks: list[Task], moves: np.ndarray) -> Verdict:
-    """The verdict on plans int8 [B, K, T] for boards of any sizes and teams, as of `judge`: numpy arrays [B].
+    """The verdict on plans int8 [B, K, T] for boards of any sizes and teams, as of `judge_answers`: numpy arrays [B].
 
     Teams of one number of agents are played together. Boards are set into the largest size, the rest holes: a codec has
     already turned what leaves the board into JUMP.

@@ -10,7 +10,7 @@ import pytest
 from experiments.loop import closed_loop as loop
 from experiments.loop.records import Decision, RunFolder, read
 from experiments.loop.settings import RunSettings
-from experiments.loop.training import steps
+from experiments.loop.training import warmup
 from tests.support.generated_rows import elsewhere
 from tests.support.tiny_policy import tiny_run
 
@@ -30,7 +30,7 @@ State = dict[str, tuple[bytes, int]]
 def quick() -> Iterator[None]:
     """Few made-up examples for the engineer, and one thread."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "SYNTHETIC", SYNTHETIC)
+        patch.setattr(warmup, "SYNTHETIC", SYNTHETIC)
         patch.setenv("OMP_NUM_THREADS", "1")
         yield
 

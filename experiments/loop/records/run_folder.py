@@ -14,10 +14,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from core_jax.config import EnvConfig
-from core_jax.errors import InputError
 from core_jax.results import Outcomes
 from core_jax.rows import Row
-from core_jax.support import convert, locked, read_config, read_raw, write_atomically
+from core_jax.support import locked, read_config, write_atomically
 from engineer.evidence import SizeStatistics
 from engineer.guard import GuardVerdict
 from engineer.negotiation import Attempt
@@ -25,6 +24,7 @@ from engineer.proposal import Proposal
 from engineer.rollback import Comparison
 from engineer.trial import Tried
 from experiments.loop.settings import RunSettings
+from experiments.resumable import Claim
 
 FORMAT = 2
 T = TypeVar("T", bound=msgspec.Struct)
@@ -35,6 +35,9 @@ class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     format: int
     settings: RunSettings
+
+
+CLAIM = Claim("run", "config.json", RunConfig, FORMAT, "lakewright run")
 
 
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -178,26 +181,11 @@ class RunFolder:
 
     def open(self, settings: RunSettings) -> None:
         """Starts the run, or checks that the folder holds this very run. Raises InputError if it holds another."""
-        if self.config.exists():
-            if difference := _difference(msgspec.to_builtins(self.settings()), msgspec.to_builtins(settings)):
-                raise InputError(f"{self.config}: {difference}; give the same settings to resume, or another folder")
-        elif self.folder.exists() and any(not file.name.startswith(".") for file in self.folder.iterdir()):
-            raise InputError(f"{self.folder}: is not empty and holds no run; choose another folder")
-        else:
-            write(self.config, RunConfig(FORMAT, settings))
+        CLAIM.take(self.folder, RunConfig(FORMAT, settings))
 
     def settings(self) -> RunSettings:
         """The settings of the run. Raises InputError where there is none, or one of another format."""
-        if not self.config.exists():
-            raise InputError(f"{self.folder}: holds no run (no config.json); give a folder made by `lakewright run`")
-        raw = read_raw(self.config)
-        found = raw.get("format") if isinstance(raw, dict) else None
-        if found != FORMAT:
-            raise InputError(
-                f"{self.config}: format is {found!r}, this version reads {FORMAT}; "
-                "use the version that wrote it, or another folder"
-            )
-        return convert(raw, RunConfig, str(self.config)).settings
+        return CLAIM.read(self.folder).settings
 
 
 def write(path: Path, value: msgspec.Struct) -> None:
@@ -208,13 +196,3 @@ def write(path: Path, value: msgspec.Struct) -> None:
 def read(path: Path, kind: type[T]) -> T:
     """Reads a record. Raises InputError naming file, field, value and remedy."""
     return read_config(path, kind)
-
-
-def _difference(there: Any, here: Any, path: str = "") -> str:
-    """The first setting that differs, or nothing."""
-    if isinstance(there, dict) and isinstance(here, dict):
-        for name in [*there, *(name for name in here if name not in there)]:
-            if found := _difference(there.get(name), here.get(name), f"{path}.{name}".lstrip(".")):
-                return found
-        return ""
-    return "" if there == here else f"{path} is {there!r} there and {here!r} now"

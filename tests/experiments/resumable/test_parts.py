@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from core_jax.generator import content_hash, versions
-from core_jax.generator.manifest import Manifest
+from core_jax.generator.manifest import FileManifest
 from core_jax.rows import SCHEMA, Chunk, Row, read_all, solving, write_rows
 from experiments.resumable import job_of, parts_of, work_in_parts
 from experiments.resumable import parts as chunks
@@ -253,7 +253,7 @@ def test_plans_that_reach_the_makespan_are_judged_where_asked(tmp_path, capsys):
 def test_a_generated_file_has_a_manifest_of_what_it_was_made_from(tmp_path, capsys, few):
     assert tell(capsys, *arguments("generate", tmp_path, ".jsonl"))[0] == 0
     written = (tmp_path / "out.jsonl.manifest.json").read_bytes()
-    manifest = msgspec.json.decode(written, type=Manifest, strict=True)
+    manifest = msgspec.json.decode(written, type=FileManifest, strict=True)
     assert (manifest.config, manifest.seed, manifest.count) == (SMALL, SMALL_SEED, SMALL_COUNT)
     assert (manifest.versions, manifest.config_hash) == (versions(), content_hash(SMALL))
     assert set(manifest.versions) == {"lakewright", "jax", "jaxlib", "numpy", "python", "python-sat"}

@@ -56,5 +56,7 @@ def test_a_part_that_was_killed_is_made_again(finished):
 
 
 def test_other_settings_are_refused(finished):
-    with pytest.raises(InputError, match=r"config\.json: has other settings"):
+    with pytest.raises(
+        InputError, match=r"config\.json: holds another study of the trainee: boards is 6 there and 7 now"
+    ):
         study_trainee(msgspec.structs.replace(SETTINGS, boards=7), finished[0])

@@ -90,17 +90,6 @@ def test_cells_are_the_same_as_parquet_and_the_values_add_up():
     assert {(row["cell"], row["statistic"]): row["boards_sum"] for row in sums} == expected
 
 
-@given(st.integers(0, 500), st.integers(1, 500))
-def test_an_interval_holds_the_shares_that_a_count_is_not_surprising_for(count, of):
-    count = min(count, of)
-    found = rate(count, of)
-    for share, inside in ((found.low, 0.0), (found.high, 1.0)):
-        assert 0 <= share <= 1
-        # The ends are where the count is 1.96 standard deviations off (or the end of all shares).
-        off = (count / of - share) ** 2 * of
-        assert off == pytest.approx(1.959964**2 * share * (1 - share)) or share == pytest.approx(inside, abs=1e-9)
-
-
 def test_without_boards_nothing_is_known_of_a_share():
     assert (rate(0, 0).rate, rate(0, 0).low, rate(0, 0).high) == (None, 0.0, 1.0)
 
