@@ -12,7 +12,7 @@ from engineer.delta import FIELDS, summary
 from engineer.evidence import Evidence, evidence_text, read_evidence
 from engineer.negotiation import Attempt, negotiate
 from engineer.proposal import Stateless
-from experiments.loop.records import Decision, RunFolder, Stage, Trial, read
+from experiments.loop.records import Decision, Next, RunFolder, Source, Stage, Trial, read
 from experiments.loop.redesign import teacher_of
 from experiments.loop.settings import RunSettings, key_for
 from experiments.view.run_table import describe
@@ -31,6 +31,8 @@ class Shown(msgspec.Struct, frozen=True):
     attempts: list[Attempt]
     trial: Trial | None
     next_config: EnvConfig
+    source: Source
+    reasons: list[str]
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -50,11 +52,12 @@ class Replayed(msgspec.Struct, frozen=True):
 def shown_stage(folder: RunFolder, number: int) -> Shown:
     """The record of a finished stage. Raises InputError where there is none."""
     stage = finished_stage(folder, number)
-    decision = read(stage.proposal, Decision)
-    attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)]
+    decision = read(stage.proposal, Decision) if stage.proposal.exists() else None
+    attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []
     trial = read(stage.trial, Trial) if stage.trial.exists() else None
     evidence, config = _evidence(stage), stage.config()
-    return Shown(str(folder.folder), number, decision.teacher, config, evidence, attempts, trial, stage.next_config())
+    teacher = decision.teacher if decision else folder.settings().teacher
+    return Shown(str(folder.folder), number, teacher, config, evidence, attempts, trial, *_next(stage.following()))
 
 
 def proposed(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
@@ -91,7 +94,8 @@ def told(shown: Shown) -> str:
         parts += list(_told_attempt(attempt))
     if shown.trial:
         parts += ["", "## trial", *_told_trial(shown.trial)]
-    return "\n".join([*parts, "", f"next stage  {describe(shown.next_config)}"])
+    why = printable("; ".join(shown.reasons))
+    return "\n".join([*parts, "", f"{shown.source}: {why}", f"next stage  {describe(shown.next_config)}"])
 
 
 def told_proposal(found: Replayed) -> str:
@@ -110,6 +114,9 @@ def side_by_side(found: Sequence[Replayed], configs: dict[tuple[str, int], EnvCo
             place = replay.folder, replay.stage
             lines += ["", f"{replay.folder} stage {replay.stage}: {describe(configs[place])}"]
             config = configs[place]
+        if not replay.attempts:
+            lines.append(f"  {replay.teacher:{width}}  nobody was asked: the stage was taken back")
+            continue
         verdict = replay.last.verdict
         change = changes(config, verdict.config) if verdict.status != "refused" else printable(verdict.reasons[0])
         lines.append(f"  {replay.teacher:{width}}  {verdict.status:9}  {change}")
@@ -129,6 +136,10 @@ def changes(old: EnvConfig, new: EnvConfig) -> str:
 def printable(text: str) -> str:
     """Text of a model for a terminal: control characters, but for new lines, are spelled out."""
     return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+
+
+def _next(following: Next) -> tuple[EnvConfig, Source, list[str]]:
+    return following.config, following.source, following.reasons
 
 
 def _evidence(stage: Stage) -> Evidence:
