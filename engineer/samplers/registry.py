@@ -1,6 +1,5 @@
 """The samplers by name."""
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
@@ -8,7 +7,7 @@ import msgspec
 
 from core_jax.errors import InputError
 from core_jax.support import Count, one_of
-from engineer.options import check_options
+from engineer.options import checked_options
 from engineer.samplers.base import Sampler
 from engineer.samplers.dapo import DapoSampler
 from engineer.samplers.domain_randomisation import DomainRandomisationSampler
@@ -40,8 +39,7 @@ class SamplerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def make_sampler(name: str, options: Mapping[str, Any]) -> Sampler:
-    """The sampler of that name. Raises InputError on an unknown name or option, naming the choices."""
+    """The sampler of that name. Raises InputError on an unknown name or option, or a value outside its range."""
     if name not in SAMPLERS:
         raise InputError(f"{name!r:.60} is no sampler; choose from {', '.join(SAMPLERS)}")
-    check_options("options", name, inspect.signature(SAMPLERS[name]), options)
-    return SAMPLERS[name](**options)
+    return SAMPLERS[name](**checked_options("options", name, SAMPLERS[name], options))

@@ -10,7 +10,15 @@ import time
 
 from core_jax.rows import Row
 from experiments.loop.records import Done, RunFolder, Stage, left, spent, spent_on, write
-from experiments.loop.redesign import check_askable, compare, decide, gather_evidence, try_proposals
+from experiments.loop.redesign import (
+    check_askable,
+    compare,
+    decide,
+    gather_evidence,
+    taken_back,
+    try_proposals,
+    what_follows,
+)
 from experiments.loop.settings import RunSettings
 from experiments.loop.training import held_out_set, make_boards, train, validate, warm_up
 from experiments.runtime import print_on_terminal
@@ -63,6 +71,14 @@ def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: 
         write(stage.rollback, compare(settings, folder, number))
     if not stage.evidence.exists():
         write(stage.evidence, gather_evidence(settings, folder, number))
+    if not taken_back(stage):
+        _redesign(settings, folder, number)
+    if not stage.next.exists():
+        write(stage.next, what_follows(folder, number))
+
+
+def _redesign(settings: RunSettings, folder: RunFolder, number: int) -> None:
+    stage = folder.stage(number)
     if not stage.proposal.exists():
         write(stage.proposal, decide(settings, folder, number))
     to_try = settings.trial.enabled and not stage.trial.exists() and _goes_on(settings, folder, number)

@@ -219,7 +219,7 @@ def _run_result(planned: Planned, run: RunFolder, before: Outcomes) -> RunResult
         tried=len(trials),
         kept=sum(trial.chosen == 0 for trial in trials),
         taken_back=sum(taken_back(stage) is not None for stage in stages),
-        refused=sum(_refused(read(stage.proposal, Decision)) for stage in stages),
+        refused=sum(_refused(read(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()),
     )
 
 

@@ -15,7 +15,7 @@ from engineer.delta import FIELDS, summary
 from engineer.evidence import Evidence, evidence_text, read_evidence
 from engineer.negotiation import Attempt, negotiate
 from engineer.proposal import Stateless
-from experiments.loop.records import Decision, RunFolder, Stage, Trial, read
+from experiments.loop.records import Decision, Next, RunFolder, Source, Stage, Trial, read
 from experiments.loop.redesign import teacher_of
 from experiments.loop.settings import RunSettings, key_for
 from experiments.view.run_table import describe
@@ -36,6 +36,8 @@ class Shown(msgspec.Struct, frozen=True):
     attempts: list[Attempt]
     trial: Trial | None
     next_config: EnvConfig
+    source: Source
+    reasons: list[str]
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -55,11 +57,12 @@ class Replayed(msgspec.Struct, frozen=True):
 def shown_stage(folder: RunFolder, number: int) -> Shown:
     """The record of a finished stage. Raises InputError where there is none."""
     stage = finished_stage(folder, number)
-    decision = read(stage.proposal, Decision)
-    attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)]
+    decision = read(stage.proposal, Decision) if stage.proposal.exists() else None
+    attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []
     trial = read(stage.trial, Trial) if stage.trial.exists() else None
     evidence, config = _evidence(stage), stage.config()
-    return Shown(str(folder.folder), number, decision.teacher, config, evidence, attempts, trial, stage.next_config())
+    teacher = decision.teacher if decision else folder.settings().teacher
+    return Shown(str(folder.folder), number, teacher, config, evidence, attempts, trial, *_next(stage.following()))
 
 
 def proposed(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
@@ -96,7 +99,8 @@ def stage_text(shown: Shown) -> str:
         parts += list(_attempt_lines(attempt))
     if shown.trial:
         parts += ["", "## trial", *_trial_lines(shown.trial)]
-    return "\n".join([*parts, "", f"next stage  {describe(shown.next_config)}"])
+    why = printable("; ".join(shown.reasons))
+    return "\n".join([*parts, "", f"{shown.source}: {why}", f"next stage  {describe(shown.next_config)}"])
 
 
 def proposal_text(found: Replayed) -> str:
@@ -111,15 +115,19 @@ def side_by_side(found: Sequence[Replayed], configs: dict[tuple[str, int], EnvCo
     blocks = []
     for (folder, stage), replays in groupby(found, lambda replay: (replay.folder, replay.stage)):
         config = configs[folder, stage]
-        rows = [(replay.teacher, replay.last.verdict.status, _outcome(replay.last, config)) for replay in replays]
+        rows = [(replay.teacher, *_outcome(replay, config)) for replay in replays]
         table = tabulate(rows, tablefmt="plain", disable_numparse=True)
         blocks.append(f"{folder} stage {stage}: {describe(config)}\n{indent(table, '  ')}")
     return "\n\n".join(blocks)
 
 
-def _outcome(attempt: Attempt, config: EnvConfig) -> str:
-    verdict = attempt.verdict
-    return printable(verdict.reasons[0]) if verdict.status == "refused" else changes(config, verdict.config)
+def _outcome(replay: Replayed, config: EnvConfig) -> tuple[str, str]:
+    """The verdict on what a teacher proposed, and what would change or why it was refused."""
+    if not replay.attempts:
+        return "not asked", "the stage was taken back"
+    verdict = replay.last.verdict
+    refused = verdict.status == "refused"
+    return verdict.status, printable(verdict.reasons[0]) if refused else changes(config, verdict.config)
 
 
 def changes(old: EnvConfig, new: EnvConfig) -> str:
@@ -135,6 +143,10 @@ def changes(old: EnvConfig, new: EnvConfig) -> str:
 def printable(text: str) -> str:
     """Text of a model for a terminal: control characters, except new lines, are spelled out."""
     return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+
+
+def _next(following: Next) -> tuple[EnvConfig, Source, list[str]]:
+    return following.config, following.source, following.reasons
 
 
 def _evidence(stage: Stage) -> Evidence:

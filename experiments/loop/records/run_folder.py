@@ -3,13 +3,13 @@
     config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html
 
 A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, groups.jsonl, validation.json,
-rollback.json, evidence.json, proposal.json, trial.json where there was something to try, and done.json, the marker that
-makes it count.
+rollback.json, evidence.json, proposal.json unless it was taken back, trial.json where there was something to try,
+next.json, what the next stage is drawn from and why, and done.json, the marker that makes it count.
 """
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -108,6 +108,29 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     chosen: int
     tokens: int
 
+    def summary(self) -> str:
+        """The outcome in a line."""
+        current, proposed, chosen = (self.candidates[place].score for place in (0, 1, self.chosen))
+        if self.chosen:
+            return f"tried, and it gives more signal: {chosen:.3f} against {current:.3f}"
+        return f"tried, and not trained on, as it gives less signal: {proposed:.3f} against {current:.3f}"
+
+
+Source = Literal["proposal", "trial", "rollback", "current"]
+
+
+class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """next.json: what the next stage is drawn from, where that config comes from, and why.
+
+    source: `proposal`, as the guard left it, where no trial was held; `trial`, the proposal that it chose; `rollback`,
+    the config before a stage that was taken back; `current`, which stays as nothing better was proposed. reasons: a
+    line each of guard, trial or rollback.
+    """
+
+    config: EnvConfig
+    source: Source
+    reasons: list[str]
+
 
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """done.json: how long the work took that led to it, and with which versions."""
@@ -132,6 +155,7 @@ class Stage:
         self.evidence = folder / "evidence.json"
         self.proposal = folder / "proposal.json"
         self.trial = folder / "trial.json"
+        self.next = folder / "next.json"
         self.done = folder / "done.json"
         self.scratch = folder / ".scratch"  # what TRL writes; gone once the stage is done
 
@@ -139,12 +163,29 @@ class Stage:
         """The config that the stage's boards are drawn from."""
         return read(self.env, EnvConfig)
 
+    def following(self) -> Next:
+        """What the next stage is drawn from, and why; of folders without next.json as their other files tell it."""
+        if self.next.exists():
+            return read(self.next, Next)
+        if self.rollback.exists() and read(self.rollback, Rollback).back:
+            verdict = read(self.proposal, Decision).verdict
+            return Next(verdict.config, "rollback", verdict.reasons)
+        return chosen(self)
+
     def next_config(self) -> EnvConfig:
-        """The config that was decided on after the stage: by the trial, where there was one."""
-        if self.trial.exists():
-            trial = read(self.trial, Trial)
-            return trial.candidates[trial.chosen].config
-        return read(self.proposal, Decision).verdict.config
+        """The config that was decided on after the stage."""
+        return self.following().config
+
+
+def chosen(stage: Stage) -> Next:
+    """What guard and trial made of the proposal after a stage that stands."""
+    verdict = read(stage.proposal, Decision).verdict
+    reasons = [f"{verdict.status}: {'; '.join(verdict.reasons)}" if verdict.reasons else verdict.status]
+    if stage.trial.exists():
+        trial = read(stage.trial, Trial)
+        config = trial.candidates[trial.chosen].config
+        return Next(config, "trial" if trial.chosen else "current", [*reasons, trial.summary()])
+    return Next(verdict.config, "current" if verdict.config == stage.config() else "proposal", reasons)
 
 
 class RunFolder:

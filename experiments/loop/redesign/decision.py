@@ -6,13 +6,12 @@ import jax
 
 from core_jax.generator import can_draw_for
 from core_jax.support import read_raw
-from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence, read_evidence
-from engineer.guard import GuardVerdict, judge
+from engineer.guard import judge
 from engineer.negotiation import negotiate
-from engineer.proposal import Teacher, decided
+from engineer.proposal import Teacher
 from engineer.teachers import make_teacher
-from experiments.loop.records import Decision, RunFolder, Stage, Trial, gather, read
+from experiments.loop.records import Decision, Next, RunFolder, Stage, Trial, chosen, gather, read
 from experiments.loop.redesign.rollback import config_before, taken_back
 from experiments.loop.redesign.teacher_models import tools_of
 from experiments.loop.redesign.trial import try_configs
@@ -27,26 +26,38 @@ def gather_evidence(settings: RunSettings, folder: RunFolder, number: int) -> Ev
 def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
     """Asks the teacher, lets the guard judge; what cannot be used keeps the config and is recorded.
 
-    After a stage that was taken back nobody is asked: the next one is drawn from the config that served before.
+    After a stage that was taken back nobody is asked.
     """
     stage = folder.stage(number)
-    before = read(folder.stage(number - 1).proposal, Decision).teacher_state if number else None
-    if rollback := taken_back(stage):
-        found, config = rollback.comparison, config_before(folder, number, rollback)
-        reason = f"taken back to {rollback.against}: {found.lost} boards lost, {found.gained} gained"
-        verdict = GuardVerdict("accepted", [f"{reason}, p {found.p_value:.2g}"], config)
-        return Decision(settings.teacher, decided(ConfigDelta({})), verdict, before or {})
-    teacher = teacher_of(settings, folder, stage, before)
+    teacher = teacher_of(settings, folder, stage, _state_before(folder, number))
     key = jax.random.key(seed_for(settings.seed, f"stage {number} teacher"))
     evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
     *refused, last = negotiate(teacher, evidence, stage.config(), key, settings.guard, can_draw_for(settings.teams))
     return Decision(settings.teacher, last.proposal, last.verdict, teacher.state_dict(), refused)
 
 
+def what_follows(folder: RunFolder, number: int) -> Next:
+    """What the stage after `number` is drawn from: what was decided, or what served before a stage taken back."""
+    stage = folder.stage(number)
+    if not (rollback := taken_back(stage)):
+        return chosen(stage)
+    found = rollback.comparison
+    reason = f"taken back to {rollback.against}: {found.lost} boards lost, {found.gained} gained, p {found.p_value:.2g}"
+    return Next(config_before(folder, number, rollback), "rollback", [reason])
+
+
+def _state_before(folder: RunFolder, number: int) -> dict[str, Any]:
+    """The state in which the teacher was left when last asked before stage `number`; empty if it never was."""
+    for earlier in reversed(range(number)):
+        if folder.stage(earlier).proposal.exists():
+            return read(folder.stage(earlier).proposal, Decision).teacher_state
+    return {}
+
+
 def teacher_of(settings: RunSettings, folder: RunFolder, stage: Stage, state: dict[str, Any] | None) -> Teacher:
-    """The teacher of a run after `stage`, in the state that it was left in."""
+    """The teacher of a run after `stage`, in the state that it was left in; as new where that is empty."""
     teacher = make_teacher(settings.teacher, tools_of(settings, folder, stage), settings.teacher_options)
-    if state is not None:
+    if state:
         teacher.load_state_dict(state)
     return teacher
 
@@ -54,8 +65,6 @@ def teacher_of(settings: RunSettings, folder: RunFolder, stage: Stage, state: di
 def try_proposals(settings: RunSettings, folder: RunFolder, number: int) -> Trial | None:
     """The trial of what was proposed after a stage against its config; None where nothing differs from it."""
     stage = folder.stage(number)
-    if taken_back(stage):
-        return None
     decision, current = read(stage.proposal, Decision), stage.config()
     reachable = can_draw_for(settings.teams)
     others = (judge(current, delta, settings.guard, reachable).config for delta in decision.proposal.candidates)
