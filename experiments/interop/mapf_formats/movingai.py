@@ -1,8 +1,8 @@
 """MovingAI's `.map` and `.scen`: https://movingai.com/benchmarks/formats.html.
 
 A map is four header lines and one line of letters for each row. A scenario has `version 1` and a line for each agent,
-with tabs between: bucket, map, width, height, start x, start y, goal x, goal y, length. x is the column. The length is the
-agent's shortest path on its own, never an optimum of the team.
+with tabs between: bucket, map, width, height, start x, start y, goal x, goal y, length. x is the column. The length
+is the agent's shortest path on its own, never an optimum of the team.
 """
 
 from collections import deque
