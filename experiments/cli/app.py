@@ -9,6 +9,7 @@ from pathlib import Path
 
 from core_jax.errors import InputError
 from experiments.cli import commands, sweep_commands
+from experiments.cli import view as viewer
 from experiments.runtime import Parser, keep_compiled_programs
 
 # grpo.steps=10, or --grpo.steps=10: a setting of a run, wherever it stands on the line
@@ -50,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _with_step(words: list[str]) -> list[str]:
-    """`sweep SPEC` is short for `sweep run SPEC`."""
+    """`sweep SPEC` is short for `sweep run SPEC`, and `view bundle` is a command of its own."""
+    if words[:2] == ["view", "bundle"]:
+        return ["view-bundle", *words[2:]]
     short = words[:1] == ["sweep"] and words[1:2] and words[1] not in SWEEP_STEPS
     return ["sweep", "run", *words[1:]] if short else words
 
@@ -69,6 +72,7 @@ def build_parser() -> Parser:
     _bench(add)
     _benchmark(add)
     _sweep(add)
+    _view(add)
     return parser
 
 
@@ -282,6 +286,29 @@ def _sweep(add: argparse._SubParsersAction) -> None:
     plot = _command(steps, "plot", sweep_commands.plot, "sum up the cells of a sweep and draw its pictures", example)
     plot.add_argument("folder", metavar="DIR", type=Path, help="the folder of the sweep")
     _json(plot)
+
+
+def _view(add: argparse._SubParsersAction) -> None:
+    def serve(options: argparse.Namespace) -> int:
+        return viewer.view(options.paths, options.port, options.open)
+
+    def write(options: argparse.Namespace) -> int:
+        return viewer.bundle(options.paths, options.out)
+
+    view = _command(
+        add,
+        "view",
+        serve,
+        "look at runs, sweeps, evaluations and boards in a browser; `view bundle PATH --out DIR` writes a static site",
+        "lakewright view runs --open",
+    )
+    view.add_argument("paths", metavar="PATH", type=Path, nargs="+", help="folders and files to look at")
+    view.add_argument("--port", type=int, default=0, help="of the loopback address (default any that is free)")
+    view.add_argument("--open", action="store_true", help="open the browser")
+    example = "lakewright view bundle runs/demo --out site"
+    site = _command(add, "view-bundle", write, "write the pages of `view` as a static site", example)
+    site.add_argument("paths", metavar="PATH", type=Path, nargs="+", help="folders and files to show")
+    site.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of the site")
 
 
 def _command(add: argparse._SubParsersAction, name: str, function, what: str, example: str) -> argparse.ArgumentParser:
