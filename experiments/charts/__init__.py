@@ -1,4 +1,4 @@
-"""How every chart looks."""
+"""How every chart looks, and the charts of pages as SVG: lines with intervals, stacked bars, heat maps."""
 
 import lazy_loader
 

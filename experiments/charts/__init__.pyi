@@ -1,2 +1,13 @@
-from .style import INK as INK
-from .style import LOOK as LOOK
+from .appearance import COLOURS as COLOURS
+from .appearance import INK as INK
+from .appearance import LOOK as LOOK
+from .appearance import MARKERS as MARKERS
+from .appearance import PERCENT as PERCENT
+from .appearance import saved as saved
+from .appearance import style as style
+from .bars import stacked_bars as stacked_bars
+from .heat import heat_map as heat_map
+from .lines import Point as Point
+from .lines import Series as Series
+from .lines import line_chart as line_chart
+from .svg_text import escaped as escaped

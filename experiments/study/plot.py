@@ -5,8 +5,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments.charts import COLOURS, INK, LOOK, saved
 from experiments.study.results import Prediction, Rank, Results
-from experiments.view import COLOURS, INK, LOOK, saved
 
 ROW = 0.3  # inches an arm
 

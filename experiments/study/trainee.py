@@ -258,7 +258,7 @@ def trainee_table(result: Result) -> str:
 
 def _plot(result: Result, path: Path) -> None:
     """Every seed as a point, the mean as a line."""
-    from experiments.view import COLOURS, LOOK, MARKERS
+    from experiments.charts import COLOURS, LOOK, MARKERS
 
     names = ("natural valid", "forced valid", "natural optimal sum of costs", "forced optimal sum of costs")
     with matplotlib.rc_context(LOOK | {"svg.hashsalt": "study"}), replacing(path) as beside:

@@ -17,9 +17,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from core_jax.support import write_atomically
+from experiments.charts import INK, LOOK, PERCENT, saved, style
 from experiments.sweep.cells import CellSummary, Rate, rate, summarize
 from experiments.sweep.folder import SweepFolder
-from experiments.view import INK, LOOK, PERCENT, saved, style
 
 THRESHOLD = 0.407254  # holes of an endless map beyond which its free cells have no endless component (Jacobsen, 2015)
 MAP = "cividis"  # of even steps in brightness

@@ -6,12 +6,6 @@ from .proposals import shown_stage as shown_stage
 from .proposals import side_by_side as side_by_side
 from .proposals import stage_text as stage_text
 from .report import write_report as write_report
-from .run_plots import COLOURS as COLOURS
-from .run_plots import INK as INK
-from .run_plots import LOOK as LOOK
-from .run_plots import MARKERS as MARKERS
-from .run_plots import PERCENT as PERCENT
-from .run_plots import saved as saved
-from .run_plots import style as style
 from .run_table import as_json as as_json
 from .run_table import as_table as as_table
+from .site import write_site as write_site

@@ -8,9 +8,10 @@ import cyclopts
 from core_jax.errors import InputError
 from core_jax.support import write_atomically
 from experiments.loop.records import Chapter, Example, RunFolder, chapters
-from experiments.view.board_pictures import strip_svg
-from experiments.view.replay import ending
-from experiments.view.run_plots import curves_svg
+from experiments.view.pages import rates_chart, sizes_chart
+from experiments.view.pictures import ending, strip_svg
+
+INK, WIDE, HIGH = "#2b3440", 460, 292  # of the curves: two pictures side by side
 
 
 def write_pictures(folder: RunFolder, out: Path) -> None:
@@ -21,6 +22,17 @@ def write_pictures(folder: RunFolder, out: Path) -> None:
     history = chapters(folder)
     write_atomically(out / "board.svg", strip_svg(_to_show(folder, history)).encode())
     write_atomically(out / "curves.svg", curves_svg(history).encode())
+
+
+def curves_svg(history: list[Chapter]) -> str:
+    """The curves over the tokens as one picture on white."""
+    placed = [
+        svg.replace("<svg ", f'<svg x="{12 + n * (WIDE + 16)}" y="8" width="{WIDE}" height="{HIGH}" ', 1)
+        for n, svg in enumerate((rates_chart(history), sizes_chart(history)))
+    ]
+    width, height = 2 * WIDE + 40, HIGH + 16
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" color="{INK}">'
+    return f'{opening}<rect width="{width}" height="{height}" fill="#fff"/>{"".join(placed)}</svg>'
 
 
 def _to_show(folder: RunFolder, history: list[Chapter]) -> Example:

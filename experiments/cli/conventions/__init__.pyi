@@ -1,5 +1,6 @@
 from .help_layout import help_style as help_style
 from .options import BACKENDS as BACKENDS
+from .options import BOARD_FORMATS as BOARD_FORMATS
 from .options import DEVICES as DEVICES
 from .options import NO_NEGATIVES as NO_NEGATIVES
 from .options import SOLVERS as SOLVERS

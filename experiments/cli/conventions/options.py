@@ -19,6 +19,7 @@ TEACHERS = (
 )
 SOLVERS = ("optimal", "prioritized", "greedy", "random")
 BACKENDS = ("local", "ray")
+BOARD_FORMATS = ("rows", "movingai", "lacam", "pogema", "published")
 DEVICES = ("auto", "cpu", "cuda")
 
 

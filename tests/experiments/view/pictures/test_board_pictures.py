@@ -12,9 +12,18 @@ from core_jax.rows import check_plan
 from core_jax.rows.row import Row
 from core_jax.types import LETTERS
 from experiments.loop.records import Example
-from experiments.view.board_art import CELL
-from experiments.view.board_pictures import BAR, GUTTER, MOST_FRAMES, board_svg, caption, frames, steps_shown, strip_svg
-from experiments.view.replay import ending, positions
+from experiments.view.pictures.board_art import CELL
+from experiments.view.pictures.board_pictures import (
+    BAR,
+    GUTTER,
+    MOST_FRAMES,
+    board_svg,
+    caption,
+    frames,
+    steps_shown,
+    strip_svg,
+)
+from experiments.view.pictures.replay import ending, positions
 from tests.support.boards import as_lists, each, mixed_boards
 
 ROW = Row("two", 3, 2, ["...", ".H.", "..H"], starts=[(0, 0), (2, 1)], goals=[(0, 2), (2, 0)], wait_required=True)

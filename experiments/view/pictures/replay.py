@@ -29,7 +29,7 @@ def letters_of(plan: list[str], agent: int) -> str:
 
 
 def waiting(row: Row, plan: list[str], step: int) -> list[int]:
-    """The agents whose last move before time `step` was a wait, but for those who are home for good."""
+    """The agents whose last move before time `step` was a wait, except those who are home for good."""
     waits = [agent for agent in range(row.agents) if letters_of(plan, agent)[:step][step - 1 :] == "W"]
     return [agent for agent in waits if step <= arrival(row, plan, agent)]
 

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator
 
 from core_jax.rows import Row
 from core_jax.types import DELTAS, MOVES
+from experiments.charts import escaped
 from experiments.loop.records import Example
-from experiments.view import board_art as art
-from experiments.view.board_art import CELL, FONT, INK, PAPER, SOFT
-from experiments.view.html import escaped
-from experiments.view.replay import Cell, Ending, ending, letters_of, positions, waiting
+from experiments.view.pictures import board_art as art
+from experiments.view.pictures.board_art import CELL, FONT, INK, PAPER, SOFT
+from experiments.view.pictures.replay import Cell, Ending, ending, letters_of, positions, waiting
 
 GUTTER, BAR, GAP = 16, 26, 12  # around a board, for its row and column numbers; a header bar; between frames
 MOST_FRAMES = 12
@@ -29,11 +29,11 @@ def board_svg(
     side = _side(row)
     cells = "".join([*_ground(row, plan, step), *_trails(row, plan, step), *_things(row, plan, step, alarmed)])
     board = f'<g transform="translate({GUTTER} {bar + GUTTER})">{_numbers(row)}{cells}</g>'
-    return _svg(side, side + bar, _told(row, plan, step), _header(side, bar, title, step, last) + board)
+    return _svg(side, side + bar, _words(row, plan, step), _header(side, bar, title, step, last) + board)
 
 
 def strip_svg(example: Example, columns: int = 6) -> str:
-    """The frames of a plan in one picture, at most `columns` in a row, under a header bar that tells how it ends."""
+    """The frames of a plan in one picture, at most `columns` in a row, under a header bar that says how it ends."""
     pictures, side, words = frames(example), _side(example.row), caption(example)
     rows = -(-len(pictures) // columns)
     columns = -(-len(pictures) // rows)
@@ -123,7 +123,7 @@ def _bodies(agents: list[int]) -> Iterator[str]:
         yield _moved((n - (len(agents) - 1) / 2) * 18, 0, art.body(agent))
 
 
-def _told(row: Row, plan: list[str], step: int) -> str:
+def _words(row: Row, plan: list[str], step: int) -> str:
     places = (f"A{agent} at {cell}" for agent, cell in enumerate(positions(row, plan, step)))
     return f"{_short(row.id)} at t = {step}: {', '.join(places)}"
 

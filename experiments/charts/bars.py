@@ -1,0 +1,27 @@
+"""Counts of several kinds stacked, a bar for each place, as SVG."""
+
+from collections.abc import Mapping, Sequence
+
+from experiments.charts.frame import HEIGHT, axes, colour, legend, picture, scales
+from experiments.charts.svg_text import escaped
+
+
+def stacked_bars(
+    title: str, names: Sequence[str], kinds: Mapping[str, Sequence[float]], *, x_label: str = "", y_label: str = ""
+) -> str:
+    """A bar for each of `names`; `kinds`: for each kind a height in every bar."""
+    tops = [sum(heights[n] for heights in kinds.values()) for n in range(len(names))]
+    across, up = scales((-0.6, len(names) - 0.4), (0, max([*tops, 1.0]) * 1.04))
+    half = min(0.32 * (across(1) - across(0)), 26)
+    parts, bottom = [axes(across, up, x_label, y_label, dict(enumerate(names)))], [0.0] * len(names)
+    for kind, (name, heights) in enumerate(kinds.items()):
+        for n, height in enumerate(heights):
+            if height:
+                low, high, x = up(bottom[n]), up(bottom[n] + height), across(n) - half
+                said = escaped(f"{names[n]}, {name}: {height:.1f}")
+                box = f'<rect x="{x:g}" y="{high}" width="{2 * half:g}" height="{max(low - high, 0.5):g}" rx="1.5"'
+                parts.append(f'{box} fill="{colour(kind)}"><title>{said}</title></rect>')
+                bottom[n] += height
+    square = '<path d="M4-5h12v10h-12z" fill="currentColor"/>'
+    below, height = legend(list(kinds), [square] * len(kinds))
+    return picture(title, "".join(parts) + below, HEIGHT + height)

@@ -1,0 +1,111 @@
+"""Curves as SVG: series that differ in colour, marker and line, with their intervals."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from experiments.charts.frame import HEIGHT, TOP, WIDTH, Scale, axes, colour, legend, picture, scales, short, text
+from experiments.charts.svg_text import escaped
+
+DASHES = ("", "7 3", "7 3 2 3", "2 3", "10 3 2 3 2 3", "4 2", "1 2", "12 3")
+# About the origin, in the colour of their series.
+MARKS = (
+    '<circle r="3.4"/>',
+    '<path d="M-3-3h6v6h-6z"/>',
+    '<path d="M0-4.2 4 3.2h-8z"/>',
+    '<path d="M0-4.2 4.2 0 0 4.2-4.2 0z"/>',
+    '<path d="M0 4.2 4-3.2h-8z"/>',
+)
+MOST_MARKED = 40  # points of a series; beyond, the line alone is drawn
+
+
+class Point(NamedTuple):
+    """A point of a curve, with its interval where it has one, and words for it."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    words: str = ""
+
+
+class Series(NamedTuple):
+    """A curve and its name."""
+
+    name: str
+    points: Sequence[Point]
+
+
+def line_chart(
+    title: str,
+    series: Sequence[Series],
+    *,
+    x_label: str = "",
+    y_label: str = "",
+    y_range: tuple[float, float] | None = None,
+    names: Mapping[float, str] | None = None,
+    marks: Mapping[float, str] | None = None,
+) -> str:
+    """Curves over one x axis. names: of places on x, instead of numbers. marks: upright lines, with a word each.
+
+    Points whose y is not a number are left out, and the line goes on behind them.
+    """
+    drawn = [Series(one.name, [point for point in one.points if point.y == point.y]) for one in series]
+    points = [point for one in drawn for point in one.points]
+    xs = [point.x for point in points] + list(names or ())
+    ys = [y for point in points for y in (point.y, point.low, point.high) if y is not None]
+    across, up = scales((min(xs, default=0), max(xs, default=1)), y_range or _range(ys))
+    parts = [axes(across, up, x_label, y_label, names), *(_mark(across(x), word) for x, word in (marks or {}).items())]
+    parts += [_band(one, n, across, up) for n, one in enumerate(drawn)]
+    parts += [_curve(one, n, across, up) for n, one in enumerate(drawn)]
+    below, height = legend([one.name for one in series], [_sample(n) for n in range(len(series))])
+    if len(series) == 1:
+        below, height = "", 0
+    return picture(title, "".join(parts) + below, HEIGHT + height)
+
+
+def _range(ys: Sequence[float]) -> tuple[float, float]:
+    if not ys:
+        return 0, 1
+    room = 0.06 * (max(ys) - min(ys))
+    return (0 if 0 <= min(ys) < max(ys) / 3 else min(ys) - room), max(ys) + room
+
+
+def _curve(one: Series, n: int, across: Scale, up: Scale) -> str:
+    places = [(across(point.x), up(point.y)) for point in one.points]
+    line = " ".join(f"{x},{y}" for x, y in places)
+    look = f'stroke="currentColor" stroke-width="1.9" stroke-dasharray="{DASHES[n % len(DASHES)]}" fill="none"'
+    marked = zip(one.points, places, strict=True) if len(places) <= MOST_MARKED else ()
+    dots = "".join(
+        f'<g transform="translate({x} {y})">{MARKS[n % len(MARKS)]}<title>{escaped(_words(one, point))}</title></g>'
+        for point, (x, y) in marked
+    )
+    return f'<g color="{colour(n)}" fill="currentColor"><polyline points="{line}" {look}/>{dots}</g>'
+
+
+def _band(one: Series, n: int, across: Scale, up: Scale) -> str:
+    sure = [(across(p.x), up(p.low), up(p.high)) for p in one.points if p.low is not None and p.high is not None]
+    if not sure:
+        return ""
+    if len(sure) == 1:
+        x, low, high = sure[0]
+        return f'<line x1="{x}" x2="{x}" y1="{low}" y2="{high}" stroke="{colour(n)}" stroke-width="5" opacity=".3"/>'
+    outline = [(x, high) for x, _, high in sure] + [(x, low) for x, low, _ in reversed(sure)]
+    return f'<polygon points="{" ".join(f"{x},{y}" for x, y in outline)}" fill="{colour(n)}" opacity=".16"/>'
+
+
+def _words(one: Series, point: Point) -> str:
+    sure = f" ({short(point.low)} to {short(point.high)})" if point.low is not None and point.high is not None else ""
+    return f"{one.name}: {point.words or f'{point.y:.4g}'}{sure}"
+
+
+def _sample(n: int) -> str:
+    line = f'<line x2="20" stroke="currentColor" stroke-width="1.9" stroke-dasharray="{DASHES[n % len(DASHES)]}"/>'
+    return f'{line}<g transform="translate(10 0)" fill="currentColor">{MARKS[n % len(MARKS)]}</g>'
+
+
+def _mark(x: float, word: str) -> str:
+    if x > WIDTH:
+        return ""
+    line = f'<line x1="{x}" x2="{x}" y1="{TOP}" y2="{HEIGHT - 40}" stroke="currentColor" opacity=".3"'
+    named = text(x + 3, TOP + 9, word, "start", 'font-size="9.5" opacity=".7"')
+    return f'{line} stroke-dasharray="2 3"/>{named}'

@@ -1,0 +1,60 @@
+"""`lakewright view`: runs, studies, sweeps, evaluations, benchmarks and board files in a browser."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from core_jax.errors import InputError
+from experiments.cli.conventions import Flag
+
+INSTALL = "the viewer is not installed; install it with: pip install 'lakewright[view]'"
+LAST_PORT = 65535
+
+app = App(
+    name="view",
+    help="Look at runs, studies, sweeps, evaluations, benchmarks and board files in a browser.",
+    help_epilogue="example: lakewright view runs --open",
+)
+
+
+@app.default
+def serve(
+    paths: Annotated[list[Path], Parameter(name="PATH")],
+    /,
+    *,
+    port: int = 0,
+    open_browser: Annotated[Flag, Parameter(name="--open")] = False,
+) -> None:
+    """Serve the pages on the loopback address until interrupted.
+
+    Args:
+        paths: Folders and files to look at.
+        port: The port; 0 for any that is free.
+        open_browser: Open the browser.
+    """
+    if not 0 <= port <= LAST_PORT:
+        raise InputError(f"--port is {port}; give 1 to {LAST_PORT}, or leave it out")
+    try:
+        from experiments.view.server import serve as serve_pages
+    except ImportError as error:
+        raise InputError(INSTALL) from error
+    serve_pages(paths, port, open_browser)
+
+
+@app.command(help_epilogue="example: lakewright view bundle runs/demo --out site")
+def bundle(
+    paths: Annotated[list[Path], Parameter(name="PATH")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(metavar="DIR")],
+) -> None:
+    """Write the pages as a static site, to publish anywhere.
+
+    Args:
+        paths: Folders and files to show.
+        out: The folder of the site.
+    """
+    from experiments.view import write_site
+
+    print(f"{write_site(paths, out)} pages: {out / 'index.html'}")

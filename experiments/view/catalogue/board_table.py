@@ -1,0 +1,233 @@
+"""Boards in files of any length, filtered and page by page: DuckDB reads them, never whole."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core_jax.errors import InputError
+from core_jax.rows import Row
+from core_jax.types import FAILURE_NAMES, STATUS_NAMES
+
+PAGE = 24
+MEMORY, THREADS = "1GiB", 2  # of DuckDB
+COUNTED = 64 << 20  # bytes of JSONL up to which all rows are counted
+COLUMNS = {
+    "id": "VARCHAR",
+    "size": "BIGINT",
+    "agents": "BIGINT",
+    "grid": "VARCHAR[]",
+    "starts": "BIGINT[][]",
+    "goals": "BIGINT[][]",
+    "hole_ratio": "DOUBLE",
+    "status": "VARCHAR",
+    "makespan": "BIGINT",
+    "sum_of_costs": "BIGINT",
+    "wait_required": "BOOLEAN",
+    "plan": "VARCHAR[]",
+}
+NEEDED = {"grid", "starts", "goals"}
+SORTS = {
+    "": "place",
+    "makespan": "makespan DESC NULLS LAST, place",
+    "cost": "sum_of_costs DESC NULLS LAST, place",
+    "learnability": "learnability DESC NULLS LAST, place",
+}
+
+
+class Filters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which boards are wanted, and in which order; what is None, or empty, is not asked for."""
+
+    size: int | None = None
+    agents: int | None = None
+    least_holes: float | None = None
+    most_holes: float | None = None
+    wait: bool | None = None
+    status: str = ""
+    verdict: str = ""
+    failure: str = ""
+    learnable: float | None = None
+    sort: str = ""
+    page: int = 0
+
+    def __post_init__(self) -> None:
+        for name, choices in (("status", STATUS_NAMES), ("failure", FAILURE_NAMES), ("verdict", ("valid", "failed"))):
+            if getattr(self, name) not in ("", *choices):
+                raise ValueError(f"{name} is {getattr(self, name)!r:.40}; choose from {', '.join(choices)}")
+        if self.sort not in SORTS:
+            raise ValueError(f"sort is {self.sort!r:.40}; choose from {', '.join(filter(None, SORTS))}")
+        if not 0 <= self.page < 1 << 40:
+            raise ValueError(f"page is {self.page}; pages count from 0")
+
+    def conditions(self) -> tuple[list[str], list[Any]]:
+        """What of it the database is asked, with `?` for each value."""
+        asked: list[tuple[str, Any]] = [
+            ("size = ?", self.size),
+            ("agents = ?", self.agents),
+            ("hole_ratio >= ?", self.least_holes),
+            ("hole_ratio <= ?", self.most_holes),
+            ("wait_required = ?", self.wait),
+            ("status = ?", self.status or None),
+            ("valid = ?", self.verdict == "valid" if self.verdict else None),
+            ("failure = ?", self.failure or None),
+            ("learnability >= ?", self.learnable),
+        ]
+        wanted = [(condition, value) for condition, value in asked if value is not None]
+        return [condition for condition, _ in wanted], [value for _, value in wanted]
+
+
+class Tile(msgspec.Struct, frozen=True):
+    """A board of a table. row: None where it is no board, and `problem` says why.
+
+    valid, failure, agent, step, answer: of a plan that was given for it. success: the share of valid plans of
+    `completions` rollouts. digits: for every checkpoint whether its plan is valid.
+    """
+
+    place: int
+    row: Row | None
+    problem: str = ""
+    valid: bool | None = None
+    failure: str | None = None
+    agent: int | None = None
+    step: int | None = None
+    answer: list[str] | None = None
+    success: float | None = None
+    completions: int | None = None
+    learnability: float | None = None
+
+
+class BoardTable(msgspec.Struct, frozen=True):
+    """Boards with what is known of them. relation: SQL with the columns COLUMNS, `place` and those of EXTRA."""
+
+    title: str
+    relation: str
+    values: list[Any]
+    judged: bool = False
+    rolled_out: bool = False
+    countable: bool = True
+
+    def page(self, filters: Filters) -> tuple[list[Tile], bool]:
+        """The boards of a page, and whether there are more. Raises InputError where the file cannot be read."""
+        where, values = _where(filters)
+        query = f"SELECT * FROM ({self.relation}) {where} ORDER BY {SORTS[filters.sort]} LIMIT ? OFFSET ?"
+        if not filters.sort:
+            query = f"SELECT * FROM ({self.relation}) {where} LIMIT ? OFFSET ?"
+        found = asked(query, [*self.values, *values, PAGE + 1, filters.page * PAGE])
+        return [_tile(raw) for raw in found[:PAGE]], len(found) > PAGE
+
+    def count(self, filters: Filters) -> int | None:
+        """How many boards there are; None where counting would take long."""
+        if not self.countable:
+            return None
+        where, values = _where(filters)
+        [found] = asked(f"SELECT count(*) AS boards FROM ({self.relation}) {where}", [*self.values, *values])
+        return found["boards"]
+
+    def at(self, place: int) -> Tile:
+        """The board at a place of the file, from 0. Raises InputError where there is none."""
+        query = f"SELECT * FROM ({self.relation}) WHERE place = ? LIMIT 1"
+        for raw in asked(query, [*self.values, place]):
+            return _tile(raw)
+        raise InputError(f"{self.title}: has no board {place}; choose a smaller number")
+
+
+# What a table may know beyond the boards; null where it does not.
+EXTRA = {
+    "valid": "BOOLEAN",
+    "failure": "VARCHAR",
+    "agent": "BIGINT",
+    "step": "BIGINT",
+    "answer": "VARCHAR[]",
+    "success": "DOUBLE",
+    "completions": "BIGINT",
+    "learnability": "DOUBLE",
+}
+
+
+def boards_of_file(path: Path, extra: str = "", source: str = "") -> tuple[str, list[Any]]:
+    """SQL that reads the boards of a file, and its values. extra: columns of EXTRA that `source` brings.
+
+    Raises InputError where the file holds no boards.
+    """
+    values: list[Any] = [escaped_glob(path)]
+    if path.suffix == ".parquet":
+        there = _columns_of(path)
+        if missing := NEEDED - set(there):
+            raise InputError(f"{path.name}: has no column {min(missing)!r}, so it holds no boards; choose another file")
+        reader = "read_parquet(?, file_row_number = true)"
+        names = [f"TRY_CAST({name} AS {kind}) AS {name}" for name, kind in COLUMNS.items() if name in there]
+        names += [f"CAST(NULL AS {kind}) AS {name}" for name, kind in COLUMNS.items() if name not in there]
+        place = "file_row_number AS place"
+    else:
+        kinds = ", ".join(f"'{name}': '{kind}'" for name, kind in COLUMNS.items())
+        reader = f"read_json(?, format = 'newline_delimited', columns = {{{kinds}}}, ignore_errors = true)"
+        names, place = list(COLUMNS), "row_number() OVER () - 1 AS place"
+    boards = f"SELECT {', '.join(names)}, {place} FROM {reader}"
+    given = extra or ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in EXTRA.items())
+    return f"SELECT boards.*, {given} FROM ({boards}) AS boards {source}", values
+
+
+def asked(query: str, values: list[Any]) -> list[dict[str, Any]]:
+    """The rows that DuckDB answers with. Raises InputError, in one line, where a file cannot be read."""
+    try:
+        with _database().cursor() as cursor:
+            found = cursor.execute(query, values)
+            names = [column[0] for column in found.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    except duckdb.Error as error:
+        raise InputError(
+            f"the boards cannot be read ({str(error).splitlines()[0][:200]}); is the file whole?"
+        ) from error
+
+
+def escaped_glob(path: Path) -> str:
+    """A path as DuckDB takes it, to whom `*` would mean many files."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))
+
+
+_LOCK = threading.Lock()
+_SHARED: list[duckdb.DuckDBPyConnection] = []
+
+
+def _database() -> duckdb.DuckDBPyConnection:
+    """One database of this process, in memory; it fetches nothing from anywhere."""
+    with _LOCK:
+        if not _SHARED:
+            settings = {"memory_limit": MEMORY, "threads": THREADS, "autoinstall_known_extensions": False}
+            _SHARED.append(duckdb.connect(":memory:", config=settings))  # type: ignore[arg-type]
+        return _SHARED[0]
+
+
+def _columns_of(path: Path) -> list[str]:
+    try:
+        return pq.read_schema(path).names
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path.name}: not a readable Parquet file ({str(error).splitlines()[0]:.120})") from error
+
+
+def _where(filters: Filters) -> tuple[str, list[Any]]:
+    conditions, values = filters.conditions()
+    return (f"WHERE {' AND '.join(conditions)}" if conditions else ""), values
+
+
+def _tile(raw: dict[str, Any]) -> Tile:
+    known = {name: raw.get(name) for name in EXTRA}
+    try:
+        row, problem = _row(raw), ""
+    except (ValueError, TypeError, msgspec.ValidationError) as error:
+        row, problem = None, str(error)[:300]
+    return Tile(raw["place"], row, problem, **known)
+
+
+def _row(raw: dict[str, Any]) -> Row:
+    plain = {name: raw[name] for name in COLUMNS}
+    if plain["id"] is None:
+        plain["id"] = f"row {raw['place']}"
+    for name, count in (("size", plain["grid"]), ("agents", plain["starts"])):
+        if plain[name] is None and count is not None:
+            plain[name] = len(count)
+    return msgspec.convert(plain, Row)

@@ -1,0 +1,171 @@
+"""Discovery of what lies under the given paths. Pages name items found here, never paths of their own."""
+
+import enum
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from core_jax.errors import InputError
+
+SECONDS = 1.0  # that a listing is kept
+DEEPEST = 6  # folders below a given one
+MOST_FOLDERS = 20_000
+BOARD_FILES = (".jsonl", ".parquet")
+
+
+class Kind(enum.StrEnum):
+    """What an item is."""
+
+    RUN = "run"
+    STUDY = "study"
+    SWEEP = "sweep"
+    EVALUATION = "evaluation"
+    BENCHMARK = "benchmark"
+    BOARDS = "boards"
+
+
+# The files of a folder that say what it is; the first kind whose files are all there.
+MARKS = {
+    Kind.STUDY: ("study.json",),
+    Kind.SWEEP: ("manifest.json", "shards"),
+    Kind.BENCHMARK: ("manifest.json", "benchmark.parquet"),
+    Kind.EVALUATION: ("job.json",),
+    Kind.RUN: ("config.json", "stage_00"),
+    # only begun: neither a stage nor a model's checkpoint, which has a config.json too
+}
+BEGUN = ("validation.parquet", "warmup", ".lock")
+
+
+class MissingError(InputError):
+    """What a page names is not there, or no longer."""
+
+
+class Item(NamedTuple):
+    """Something to look at. name: its path from the given folder, with that folder's name first."""
+
+    kind: Kind
+    name: str
+    path: Path
+    changed: float
+
+
+class Catalogue:
+    """The items below the given folders and files, found anew when they are asked for.
+
+    Raises InputError where a given path is not there.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        for path in paths:
+            if not path.exists():
+                raise InputError(f"{path}: is not there; check the path")
+        self._roots = _named([path.resolve() for path in paths])
+        self._found: dict[tuple[Kind, str], Item] = {}
+        self._read = -SECONDS
+
+    def items(self) -> list[Item]:
+        """All items, those last changed first."""
+        return sorted(self._fresh().values(), key=lambda item: -item.changed)
+
+    def find(self, kind: Kind, name: str) -> Item:
+        """The item of that kind and name. Raises MissingError."""
+        found = self._fresh().get((kind, name))
+        if found is None:
+            raise MissingError(f"{kind} {name!r:.80} is not here, or no longer; go back to the list of what there is")
+        self.check_inside(found.path)
+        return found
+
+    def check_inside(self, path: Path) -> None:
+        """Raises MissingError where a path, or a link in it or right below it, leads out of the given folders."""
+        for each in _with_links(path):
+            if not any(each.resolve().is_relative_to(root) for root in self._roots.values()):
+                raise MissingError(f"{path.name!r:.80} leads out of the folders that are shown; it is not followed")
+
+    def holds(self, path: Path) -> bool:
+        """Whether a file lies in the given folders."""
+        return path.exists() and any(path.resolve().is_relative_to(root) for root in self._roots.values())
+
+    def _fresh(self) -> dict[tuple[Kind, str], Item]:
+        if time.monotonic() - self._read > SECONDS:
+            found = (item for name, root in self._roots.items() for item in _walked(root, name))
+            self._found = {(item.kind, item.name): item for item in found}
+            self._read = time.monotonic()
+        return self._found
+
+
+def _walked(root: Path, name: str) -> Iterator[Item]:
+    if not root.is_dir():
+        yield from _board_file(root, name)
+        return
+    waiting, folders = [(root, name, 0)], 0
+    while waiting and folders < MOST_FOLDERS:
+        folder, called, depth = waiting.pop()
+        folders += 1
+        entries = _entries(folder)
+        names = {entry.name for entry in entries}
+        kind = _kind(names)
+        if kind:
+            yield Item(kind, called, folder, _changed(folder))
+        inner = {Kind.STUDY: {"start", "runs"}}.get(kind) if kind else names
+        for entry in entries:
+            if _hidden(entry.name) or entry.is_symlink() or entry.name not in (inner or ()):
+                continue
+            if entry.is_dir(follow_symlinks=False) and depth < DEEPEST:
+                waiting.append((Path(entry.path), f"{called}/{entry.name}", depth + 1))
+            elif not kind:
+                yield from _board_file(Path(entry.path), f"{called}/{entry.name}")
+
+
+def _board_file(path: Path, name: str) -> Iterator[Item]:
+    if path.suffix in BOARD_FILES:
+        yield Item(Kind.BOARDS, name, path, _changed(path))
+
+
+def _kind(names: set[str]) -> Kind | None:
+    for kind, marks in MARKS.items():
+        if names.issuperset(marks):
+            return kind
+    return Kind.RUN if "config.json" in names and names.intersection(BEGUN) else None
+
+
+def _with_links(path: Path) -> Iterator[Path]:
+    """A path, and the links in the folder and one folder deeper."""
+    yield path
+    if path.is_dir():
+        for entry in _entries(path):
+            if entry.is_symlink():
+                yield Path(entry.path)
+            elif entry.is_dir():
+                yield from (Path(inner.path) for inner in _entries(Path(entry.path)) if inner.is_symlink())
+
+
+def _entries(folder: Path) -> list[os.DirEntry]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:  # gone, or not ours to read: it is not listed
+        return []
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _hidden(name: str) -> bool:
+    """Whether a file is not for people: begun ones, locks, and names that no address can hold."""
+    return name.startswith(".") or not name.isprintable()
+
+
+def _named(roots: Sequence[Path]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for root in dict.fromkeys(roots):
+        name, number = root.name or "root", 2
+        while name in found:
+            name, number = f"{root.name}-{number}", number + 1
+        found[name] = root
+    return found

@@ -1,0 +1,125 @@
+"""Runs, or arms of a study, over one another: curves with intervals, and the settings in which they differ."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from scipy.stats import t
+
+from core_jax.errors import InputError
+from experiments.charts import Point, Series, line_chart
+from experiments.loop.records import Chapter, RunFolder, chapters
+from experiments.view.catalogue import Catalogue, Kind
+from experiments.view.pages.run_charts import MEASURES, PERCENT, curve, tokens_after
+from experiments.view.templating import Crumb, Page, Table, asked_for, percent, picture
+
+MOST_RUNS = 64
+SEED = re.compile(r"-s\d+$")
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What of the runs is compared. arms: whether runs that differ in their seed alone are one curve."""
+
+    measure: str = "valid"
+    arms: bool = False
+
+    def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise ValueError(f"measure is {self.measure!r:.40}; choose from {', '.join(MEASURES)}")
+
+
+def compare_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
+    """The runs that the address names, overlaid. Raises InputError where one is not there or not readable."""
+    asked = asked_for(Asked, query)
+    names = list(dict.fromkeys(query.get("run", [])))
+    if len(names) > MOST_RUNS:
+        raise InputError(f"address: {len(names)} runs; compare at most {MOST_RUNS}")
+    folders = {name: RunFolder(catalogue.find(Kind.RUN, name).path) for name in names}
+    histories = {name: chapters(folder) for name, folder in folders.items()}
+    settings = {name: _flat(msgspec.to_builtins(folder.settings())) for name, folder in folders.items()}
+    series = _arms(histories, asked.measure) if asked.arms else _runs(histories, asked.measure)
+    title = f"{MEASURES[asked.measure][0].capitalize()} plans for held-out boards"
+    chart = line_chart(title, series, x_label="tokens generated", y_label="%", y_range=PERCENT)
+    values = {
+        "all": [item.name for item in catalogue.items() if item.kind is Kind.RUN],
+        "chosen": names,
+        "asked": asked,
+        "measures": {name: words for name, (words, _) in MEASURES.items()},
+        "chart": picture(chart) if any(one.points for one in series) else None,
+        "ends": _ends(histories),
+        "differing": differing(settings),
+    }
+    return Page("Compare runs", "compare.html", values, [Crumb("All", ""), Crumb("compare", "compare")])
+
+
+def differing(settings: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The settings in which runs differ, a column for each run."""
+    every = list(dict.fromkeys(name for each in settings.values() for name in each))
+    rows = []
+    for name in every:
+        values = [each.get(name, "") for each in settings.values()]
+        if any(value != values[0] for value in values):
+            rows.append((name, *(f"{value!s:.60}" for value in values)))
+    return Table(("setting", *settings), rows)
+
+
+def arm_of(name: str) -> str:
+    """The arm of a study's run: its name without the seed."""
+    return SEED.sub("", name)
+
+
+def _runs(histories: Mapping[str, Sequence[Chapter]], measure: str) -> list[Series]:
+    _, count = MEASURES[measure]
+    return [Series(name, curve(history, count)) for name, history in histories.items()]
+
+
+def _arms(histories: Mapping[str, Sequence[Chapter]], measure: str) -> list[Series]:
+    """Means over the seeds of each arm, stage by stage, with the 95 % interval of Student's t over the seeds."""
+    arms: dict[str, list[Sequence[Chapter]]] = {}
+    for name, history in histories.items():
+        arms.setdefault(arm_of(name), []).append(history)
+    return [Series(f"{arm} ({len(found)})", _means(found, measure)) for arm, found in arms.items()]
+
+
+def _means(histories: Sequence[Sequence[Chapter]], measure: str) -> list[Point]:
+    _, count = MEASURES[measure]
+    found = []
+    for place in range(max(map(len, histories))):
+        there = [history for history in histories if place < len(history)]
+        pairs = [count(history[place].pooled) for history in there]
+        shares = [100 * counted / of for counted, of in pairs if of]
+        tokens = float(np.mean([tokens_after(history)[place] for history in there]))
+        if shares:
+            found.append(_mean(tokens, shares))
+    return found
+
+
+def _mean(x: float, shares: Sequence[float]) -> Point:
+    mean = float(np.mean(shares))
+    if len(shares) < 2:
+        return Point(x, mean)
+    half = float(t.ppf(0.975, len(shares) - 1) * np.std(shares, ddof=1) / len(shares) ** 0.5)
+    return Point(x, mean, max(0.0, mean - half), min(100.0, mean + half), f"{len(shares)} seeds: {mean:.1f}")
+
+
+def _ends(histories: Mapping[str, Sequence[Chapter]]) -> Table:
+    rows = []
+    for name, history in histories.items():
+        if history:
+            last = history[-1].pooled
+            pairs = (count(last) for _, count in MEASURES.values())
+            shares = (percent(counted / of) if of else "" for counted, of in pairs)
+            rows.append((name, history[-1].name, f"{tokens_after(history)[-1]:.0f}", *shares))
+    return Table(("run", "after", "tokens", *(f"{words} %" for words, _ in MEASURES.values())), rows)
+
+
+def _flat(value: Any, path: str = "") -> dict[str, Any]:
+    """Nested settings by their dotted names."""
+    if not isinstance(value, dict):
+        return {path: value}
+    found: dict[str, Any] = {}
+    for name, inner in value.items():
+        found |= _flat(inner, f"{path}.{name}".lstrip("."))
+    return found

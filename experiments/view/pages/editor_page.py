@@ -1,0 +1,53 @@
+"""The editor: a board made by clicking, answered by the real solver, and by a checkpoint where one is chosen."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from core_jax.config import MAX_AGENTS, MAX_SIZE, MIN_SIZE
+from core_jax.errors import InputError
+from core_jax.rows import Row
+from experiments.view.catalogue import Catalogue, Kind
+from experiments.view.pages.board_pages import checkpoints_of
+from experiments.view.templating import LONGEST, Crumb, Page
+
+FIRST = '{"grid":[".....",".HH..",".....","..HH.","....."],"starts":[[0,0],[4,4]],"goals":[[4,4],[0,0]]}'
+
+
+class Drawn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A board as the editor sends it."""
+
+    grid: list[str]
+    starts: list[tuple[int, int]]
+    goals: list[tuple[int, int]]
+
+
+def editor_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
+    """The editor with the board of the address. Raises InputError where that is no board."""
+    text = query.get("board", [FIRST])[-1]
+    drawn_row(text)
+    runs = [item for item in catalogue.items() if item.kind is Kind.RUN]
+    values = {"board_text": text, "sizes": range(MIN_SIZE, MAX_SIZE + 1), "teams": range(1, MAX_AGENTS + 1)}
+    values |= {"checkpoints": _checkpoints(runs)}
+    return Page("Board editor", "editor.html", values, [Crumb("All", ""), Crumb("editor", "editor")])
+
+
+def drawn_row(text: str) -> Row:
+    """The row of a board in an address. Raises InputError naming what is wrong with it."""
+    if len(text) > LONGEST:
+        raise InputError(f"board: is longer than {LONGEST} letters; draw a smaller one")
+    try:
+        found = msgspec.json.decode(text, type=Drawn)
+        return Row("drawn", len(found.grid), len(found.starts), found.grid, found.starts, found.goals)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"board: {error}") from error
+
+
+def _checkpoints(runs: list) -> list[tuple[str, str]]:
+    found = []
+    for item in runs:
+        try:
+            found += [(f"{part}/{item.name}", f"{item.name}, {name}") for part, name in checkpoints_of(item)]
+        except InputError:  # a run of another version: its page says so
+            continue
+    return found

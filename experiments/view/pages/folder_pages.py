@@ -1,0 +1,125 @@
+"""The pages of studies, evaluations and benchmarks: their records as tables and charts, and the way to their boards."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from core_jax.errors import InputError
+from core_jax.support import read_raw
+from core_jax.types import FAILURE_NAMES
+from experiments.charts import heat_map, stacked_bars
+from experiments.view.catalogue import Catalogue, Item, Kind
+from experiments.view.pages.compare_page import arm_of
+from experiments.view.templating import Crumb, Page, Table, percent, picture
+
+Query = Mapping[str, list[str]]
+
+
+def study_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
+    """The arms of a study and its runs. Raises InputError where its results cannot be read."""
+    found = _record(item, "results.json") if (item.path / "results.json").exists() else {}
+    runs = [run for run in catalogue.items() if run.kind is Kind.RUN and run.name.startswith(f"{item.name}/")]
+    values = {
+        "item": item,
+        "results": found,
+        "arms": _arms(found),
+        "runs": sorted(run.name for run in runs),
+        "compared": [run.name for run in runs if arm_of(run.name) != run.name],
+    }
+    return Page(item.name, "study.html", values, _crumbs(item), not found)
+
+
+def evaluation_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
+    """The rates of an evaluation by agents and size. Raises InputError where its summary is not there or no summary."""
+    if not (item.path / "summary.json").exists():
+        raise InputError(f"{item.name}: has no summary.json yet; it is written when all answers are judged")
+    found = _record(item, "summary.json")
+    try:
+        values = {"item": item, "summary": found, "rates": _rates(found), "charts": _evaluation_charts(found)}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{item.name}: summary.json is not one of this version ({error!r:.80})") from error
+    return Page(item.name, "evaluation.html", values, _crumbs(item))
+
+
+def benchmark_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
+    """How many boards of each kind a benchmark holds. Raises InputError where its manifest cannot be read."""
+    found = _record(item, "manifest.json")
+    try:
+        counts = [
+            {name: int(team[name]) for name in ("agents", "size", "boards", "wait_required")}
+            for team in found["counts"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{item.name}: manifest.json is not one of this version ({error!r:.80})") from error
+    rows = [tuple(map(str, team.values())) for team in counts]
+    table = Table(("agents", "size", "boards", "wait required"), rows)
+    values = {"item": item, "manifest": found, "counts": table, "chart": _by_kind("Boards", counts, "boards")}
+    return Page(item.name, "benchmark.html", values, _crumbs(item))
+
+
+def _rates(found: dict[str, Any]) -> Table:
+    """A line for each number of agents and size, and one for all."""
+    header = ("agents", "size", "boards", "valid %", "95 %", "optimal sum of costs %", "valid, wait forced %")
+    lines = [(cell["agents"], cell["size"], cell["score"]) for cell in found["cells"]]
+    return Table(header, [_rate(*line) for line in [*lines, ("all", "", found["pooled"])]])
+
+
+def _rate(agents: Any, size: Any, score: dict[str, Any]) -> tuple[str, ...]:
+    counts = score["outcomes"]
+    boards, waits = int(counts["boards"]), int(counts["wait_boards"])
+    low, high = (float(end) for end in score["intervals"]["valid"])
+    shares = [percent(int(counts[name]) / boards) if boards else "" for name in ("valid", "optimal_sum_of_costs")]
+    forced = percent(int(counts["wait_valid"]) / waits) if waits else ""
+    return f"{agents}", f"{size}", str(boards), shares[0], f"{percent(low)} to {percent(high)}", shares[1], forced
+
+
+def _evaluation_charts(found: dict[str, Any]) -> list:
+    cells = [{"agents": cell["agents"], "size": cell["size"], **cell["score"]["outcomes"]} for cell in found["cells"]]
+    for cell in cells:
+        cell["rate"] = 100 * int(cell["valid"]) / max(int(cell["boards"]), 1)
+    names = [f"{cell['agents']}ag {cell['size']}" for cell in cells]
+    kinds = {
+        name.replace("_", " "): [100 * cell["failures"].get(name, 0) / max(cell["boards"], 1) for cell in cells]
+        for name in FAILURE_NAMES[1:]
+    }
+    bars = stacked_bars("Failed plans by type", names, kinds, x_label="agents and size", y_label="% of boards")
+    return [_by_kind("Valid plans in %", cells, "rate", 100), picture(bars)]
+
+
+def _by_kind(title: str, cells: list[dict[str, Any]], name: str, top: float | None = None) -> Any:
+    """A map of a number by agents and size."""
+    agents, sizes = sorted({cell["agents"] for cell in cells}), sorted({cell["size"] for cell in cells})
+    values = {(cell["agents"], cell["size"]): float(cell[name]) for cell in cells}
+    lines = [[values.get((team, size)) for size in sizes] for team in agents]
+    return picture(heat_map(title, [f"{n} agents" for n in agents], [f"{n}x{n}" for n in sizes], lines, top=top))
+
+
+def _arms(found: dict[str, Any]) -> Table | None:
+    """The arms, the best first."""
+    arms = found.get("arms")
+    if not isinstance(arms, list) or not all(isinstance(arm, dict) for arm in arms):
+        return None
+    names = {"arm": "", "seeds": "seeds", "valid": "valid %", "deviation": "s.d.", "forced": "forced %"}
+    names |= {"optimal": "optimal %", "stages": "stages", "tried": "trials", "taken_back": "taken back"}
+    ordered = sorted(arms, key=lambda arm: -float(arm.get("valid") or 0))
+    rows = []
+    for arm in ordered:
+        against = arm.get("against") or {}
+        points = against.get("points")
+        change = f"{points:+.1f} ± {against.get('interval', 0):.1f}" if isinstance(points, int | float) else ""
+        rows.append((*(_figure(arm.get(name)) for name in names), change))
+    return Table((*names.values(), f"against {found.get('baseline') or 'no baseline'!s:.40}"), rows)
+
+
+def _figure(value: Any) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else str(value)[:60]
+
+
+def _record(item: Item, name: str) -> dict[str, Any]:
+    found = read_raw(item.path / name)
+    if not isinstance(found, dict):
+        raise InputError(f"{item.name}/{name}: holds no object; was it written by another version?")
+    return found
+
+
+def _crumbs(item: Item) -> list[Crumb]:
+    return [Crumb("All", ""), Crumb(item.name, f"{item.kind}/{item.name}")]

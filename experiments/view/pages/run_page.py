@@ -1,0 +1,155 @@
+"""The page of a run: how far it is, what came of it, its stages and curves; and the report, a run in one file."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from experiments.loop.records import Chapter, RunFolder, chapters, forced_rate, met_in_training
+from experiments.loop.settings import RunSettings
+from experiments.view.catalogue import Catalogue, Item, progress_of
+from experiments.view.pages import run_charts as charts
+from experiments.view.pages.stage_page import stage_values
+from experiments.view.pictures import caption, frames
+from experiments.view.templating import Crumb, Page, Table, percent, picture
+
+Log = Sequence[Mapping[str, float | None]]
+
+
+def run_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
+    """What a run has done so far, also while it goes on. Raises InputError where its files cannot be read."""
+    folder = RunFolder(item.path)
+    values = _values(folder, item.name)
+    live = values["progress"].state == "running"
+    return Page(item.name, "run.html", values, [Crumb("All", ""), Crumb(item.name, f"run/{item.name}")], live)
+
+
+def report_page(folder: RunFolder) -> Page:
+    """The run and all its stages on one page."""
+    name = folder.folder.resolve().name
+    values = _values(folder, name)
+    history: list[Chapter] = values["history"]
+    stages = [stage_values(folder, name, number) for number, chapter in enumerate(_staged(history)) if chapter]
+    values |= {"stages": stages, "strips": _strips(history)}
+    return Page(f"Lakewright run {name}", "report.html", values)
+
+
+def _values(folder: RunFolder, name: str) -> dict[str, Any]:
+    settings, history = folder.settings(), chapters(folder)
+    progress = progress_of(folder, settings)
+    return {
+        "name": name,
+        "settings": settings,
+        "settings_text": msgspec.json.format(msgspec.json.encode(settings), indent=2).decode(),
+        "history": history,
+        "progress": progress,
+        "finished": len(_staged(history)),
+        "result": result_of(history),
+        "results": _results(history),
+        "by_size": _by_size(history),
+        "met": {size: count for size, count in met_in_training(folder).items() if count},
+        "charts": _charts(history),
+        "step_charts": _step_charts(folder, history, progress.now.number if progress.now else None),
+        "config_charts": [picture(chart) for chart in charts.config_charts(history)] if _staged(history) else [],
+        "tokens": charts.tokens_after(history)[-1] if history else 0,
+    }
+
+
+def result_of(history: Sequence[Chapter]) -> str:
+    """What came of a run, in a sentence."""
+    if not history:
+        return "Nothing is finished yet: the warm-up is still to come."
+    first, last = history[0], history[-1]
+    if first is last:
+        valid, forced = percent(first.pooled.rate(first.pooled.valid)), percent(forced_rate(first.pooled))
+        return f"After the {first.name} {valid}% of plans are valid, and {forced}% where the board forces a wait."
+    valid = _change(first.pooled.rate(first.pooled.valid), last.pooled.rate(last.pooled.valid))
+    forced = _change(forced_rate(first.pooled), forced_rate(last.pooled))
+    return f"From {first.name} to {last.name}, valid plans go {valid}, and where the board forces a wait, {forced}."
+
+
+def agents_of(settings: RunSettings) -> str:
+    """The numbers of agents of a run's boards."""
+    return " or ".join(map(str, settings.teams or [settings.env.agents]))
+
+
+def _staged(history: Sequence[Chapter]) -> list[Chapter]:
+    return [chapter for chapter in history if chapter.config]
+
+
+def _results(history: Sequence[Chapter]) -> Table:
+    header = (
+        "",
+        "valid %",
+        "optimal makespan %",
+        "optimal sum of costs %",
+        "valid, wait forced %",
+        "tokens",
+        "minutes",
+    )
+    rows = [
+        (
+            chapter.name,
+            *(percent(share) for share in _shares(chapter)),
+            f"{tokens:,.0f}".replace(",", " "),
+            f"{chapter.seconds / 60:.1f}",
+        )
+        for chapter, tokens in zip(history, charts.tokens_after(history), strict=True)
+    ]
+    return Table(header, rows)
+
+
+def _shares(chapter: Chapter) -> list[float]:
+    found = chapter.pooled
+    counts = (found.valid, found.optimal_makespan, found.optimal_sum_of_costs)
+    return [*map(found.rate, counts), forced_rate(found)]
+
+
+def _by_size(history: Sequence[Chapter]) -> Table:
+    last = history[-1].validation.sizes if history else {}
+    sizes = sorted(last)
+    header = ("", *(f"{size}x{size} ({last[size].boards})" for size in sizes))
+    rows = []
+    for chapter in history:
+        parts = [chapter.validation.sizes.get(size) for size in sizes]
+        rows.append((chapter.name, *(percent(part.rate(part.valid)) if part else "" for part in parts)))
+    return Table(header, rows)
+
+
+def _charts(history: Sequence[Chapter]) -> list:
+    made = (charts.rates_chart, charts.sizes_chart, charts.failures_chart)
+    return [picture(make(history)) for make in made] if history else []
+
+
+def _step_charts(folder: RunFolder, history: Sequence[Chapter], now: int | None) -> list:
+    logs: dict[str, Log] = {chapter.name: chapter.log for chapter in _staged(history) if chapter.log}
+    if now is not None and now >= 0:
+        log = folder.stage(now).train_log
+        if lines := _growing(log.with_name(f".{log.name}.part")) or _growing(log):
+            logs[f"stage {now}"] = lines
+    return [picture(chart) for chart in charts.step_charts(logs)] if logs else []
+
+
+def _growing(log: Path) -> Log:
+    """The whole lines of a log that is being written."""
+    try:
+        return msgspec.json.decode(b"[%s]" % b",".join(log.read_bytes().split(b"\n")[:-1]), type=list[dict[str, Any]])
+    except (OSError, msgspec.DecodeError):  # not begun, or not whole: it is shown once the stage is finished
+        return []
+
+
+def _strips(history: Sequence[Chapter]) -> list[tuple[str, list[tuple[str, list]]]]:
+    """Plans of the last stage, frame by frame: titles, captions and frames."""
+    examples = history[-1].validation.examples if history else []
+    found = []
+    for title, valid in (("Valid plans on boards that force a wait", True), ("Failures", False)):
+        shown = [example for example in examples if (example.failure == "none") == valid]
+        if shown:
+            strips = [(caption(example), [picture(frame) for frame in frames(example)]) for example in shown]
+            found.append((title, strips))
+    return found
+
+
+def _change(before: float, after: float) -> str:
+    return f"from {percent(before)}% to {percent(after)}%"

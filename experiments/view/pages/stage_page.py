@@ -1,0 +1,196 @@
+"""The page of a stage: evidence, prompt, answer, delta, guard, trial, the boards drawn, and what came of them."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from core_jax.config import EnvConfig
+from core_jax.errors import InputError
+from core_jax.results import Outcomes, pool
+from core_jax.support import read_raw
+from engineer.delta import FIELDS, ConfigDelta
+from engineer.evidence import Evidence, evidence_text, read_evidence
+from engineer.negotiation import Attempt
+from experiments.loop.records import Decision, Done, Rollback, RunFolder, Sampled, Stage, Trial, Validation, read
+from experiments.view.catalogue import Catalogue, Item
+from experiments.view.pages import run_charts as charts
+from experiments.view.pictures import played
+from experiments.view.templating import Crumb, Page, Table, percent, picture, points
+
+STEPS = ("evidence", "prompt", "answer", "delta", "guard", "trial", "drawn", "change", "plans")
+MOST_PLAYERS = 8
+
+
+class Change(NamedTuple):
+    """A ratio before and after."""
+
+    field: str
+    before: float
+    after: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether it changed, as far as one sees."""
+        return abs(self.after - self.before) > 5e-4
+
+
+class SizeChange(NamedTuple):
+    """The ratios of a size before and after, and why."""
+
+    size: int
+    changes: list[Change]
+    reason: str
+
+
+def stage_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]], number: str) -> Page:
+    """A stage that is finished, or as far as it is. Raises InputError where the run has no such stage."""
+    folder = RunFolder(item.path)
+    stages = folder.settings().stages
+    if int(number) >= stages:
+        raise InputError(f"{item.name}: has {stages} stages, from 0; there is no stage {int(number)}")
+    values = stage_values(folder, item.name, int(number)) | {"stages": stages}
+    crumbs = [Crumb("All", ""), Crumb(item.name, f"run/{item.name}"), Crumb(f"stage {int(number)}", "")]
+    return Page(f"{item.name}, stage {int(number)}", "stage.html", values, crumbs, not values["finished"])
+
+
+def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
+    """All that the page of a stage shows; what is not there yet is None."""
+    stage, before = folder.stage(number), folder.stage(number - 1) if number else folder.warmup
+    following = folder.stage(number + 1)
+    decision = read(stage.proposal, Decision) if stage.proposal.exists() else None
+    evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence)) if stage.evidence.exists() else None
+    trial = read(stage.trial, Trial) if stage.trial.exists() else None
+    config = stage.config() if stage.env.exists() else None
+    return {
+        "name": name,
+        "number": number,
+        "steps": STEPS,
+        "finished": stage.done.exists(),
+        "seconds": read(stage.done, Done).seconds if stage.done.exists() else None,
+        "config": _config_table(config) if config else None,
+        "sampled": _sampled(stage),
+        "evidence_text": evidence_text(evidence) if evidence else None,
+        "maps": _maps(evidence, following, number),
+        "decision": decision,
+        "attempts": _attempts(decision, config) if decision and config else [],
+        "trial": _trial(trial) if trial else None,
+        "trial_tokens": trial.tokens if trial else 0,
+        "next_config": _next(config, stage) if decision and config else None,
+        "next_drawn": following.boards.exists(),
+        "next_sampled": _sampled(following),
+        "own_change": _change(before, stage),
+        "next_change": _change(stage, following),
+        "rollback": read(stage.rollback, Rollback) if stage.rollback.exists() else None,
+        "boards_kept": stage.boards.exists(),
+        "players": _players(stage),
+    }
+
+
+def size_changes(old: EnvConfig, new: EnvConfig, delta: ConfigDelta | None = None) -> list[SizeChange]:
+    """What changes from one config to another, size by size."""
+    found = []
+    for size, cell in sorted(new.sizes.items()):
+        was = old.sizes.get(size, cell)
+        changes = [Change(_short(field), getattr(was, field), getattr(cell, field)) for field in FIELDS]
+        reason = delta.edits[size].reason if delta and size in delta.edits else ""
+        found.append(SizeChange(size, changes, reason))
+    return found
+
+
+def _attempts(decision: Decision, config: EnvConfig) -> list[dict[str, Any]]:
+    """Every answer of a round, refused ones first, with its delta and its verdict."""
+    attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)]
+    return [
+        {
+            "proposal": attempt.proposal,
+            "verdict": attempt.verdict,
+            "edits": _edits(attempt.proposal.delta),
+            "diff": size_changes(config, attempt.verdict.config, attempt.proposal.delta),
+        }
+        for attempt in attempts
+    ]
+
+
+def _edits(delta: ConfigDelta | None) -> Table | None:
+    """What was proposed, as it was proposed."""
+    if delta is None or not delta.edits:
+        return None
+    rows = []
+    for size, edit in sorted(delta.edits.items()):
+        steps = (getattr(edit, field) for field in FIELDS)
+        rows.append((f"{size}x{size}", *(f"{step:+.3g}" if step else "0" for step in steps), edit.reason))
+    return Table(("size", "data", "hole", "wait", "reason"), rows, prose=4)
+
+
+def _trial(trial: Trial) -> Table:
+    header = ("", "p (1 - p)", "informative groups %", "valid plans %")
+    rows = []
+    for place, tried in enumerate(trial.candidates):
+        name = ("proposed" if place else "current") + (", chosen" if place == trial.chosen else "")
+        signal = tried.signal
+        rows.append((name, f"{signal.variance:.3f}", percent(signal.informative), percent(signal.valid)))
+    return Table(header, rows)
+
+
+def _next(config: EnvConfig, stage: Stage) -> list[SizeChange]:
+    return size_changes(config, stage.next_config())
+
+
+def _config_table(config: EnvConfig) -> Table:
+    rows = [
+        (f"{size}x{size}", *(f"{getattr(cell, field):.2f}" for field in FIELDS))
+        for size, cell in sorted(config.sizes.items())
+    ]
+    return Table(("size", *map(_short, FIELDS)), rows)
+
+
+def _sampled(stage: Stage) -> Table | None:
+    if not stage.sampled.exists():
+        return None
+    header = ("size", "boards", "hole ratio", "wait ratio", "makespan", "sum of costs", "attempts that gave a board %")
+    rows = []
+    for size, found in sorted(read(stage.sampled, Sampled).sizes.items()):
+        means = (found.hole_ratio, found.wait_ratio, found.makespan, found.sum_of_costs)
+        rows.append((f"{size}x{size}", str(found.boards), *(f"{m:.2f}" for m in means), percent(found.acceptance)))
+    return Table(header, rows)
+
+
+def _maps(evidence: Evidence | None, following: Stage, number: int) -> list:
+    """How hard boards were in training, before the redesign and after it."""
+    found = []
+    if evidence and evidence.groups:
+        found.append(picture(charts.difficulty_map(evidence, f"Stage {number}: before the redesign")))
+    if following.evidence.exists():
+        after = read_evidence(read_raw(following.evidence), str(following.evidence))
+        if after.groups:
+            found.append(picture(charts.difficulty_map(after, f"Stage {number + 1}: after it")))
+    return found
+
+
+def _change(before: Stage, after: Stage) -> Table | None:
+    """Valid plans on the held-out boards, by size and over all."""
+    if not before.validation.exists() or not after.validation.exists():
+        return None
+    one, other = (read(stage.validation, Validation).sizes for stage in (before, after))
+    rows = [_change_row(f"{size}x{size}", one[size], other[size]) for size in sorted(one.keys() & other.keys())]
+    rows.append(_change_row("all", pool(one.values()), pool(other.values())))
+    return Table(("size", "boards", "valid % before", "valid % after", "change"), rows)
+
+
+def _change_row(name: str, before: Outcomes, after: Outcomes) -> tuple[str, ...]:
+    was, now = before.rate(before.valid), after.rate(after.valid)
+    return name, str(after.boards), percent(was), percent(now), points(now - was)
+
+
+def _players(stage: Stage) -> list[dict[str, Any]]:
+    """Plans for held-out boards to be stepped through; the policy's beside the certified one."""
+    if not stage.validation.exists():
+        return []
+    examples = read(stage.validation, Validation).examples
+    failed = [example for example in examples if example.failure != "none"]
+    valid = [example for example in examples if example.failure == "none"]
+    chosen = failed[: MOST_PLAYERS // 2] + valid[: MOST_PLAYERS // 2]
+    return [{"row": example.row, "failure": example.failure, "played": played(example)} for example in chosen]
+
+
+def _short(field: str) -> str:
+    return field.removesuffix("_ratio")

@@ -1,0 +1,85 @@
+"""The page of a sweep: how far it is, and any statistic over any axis."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from experiments.charts import Point, Series, heat_map, line_chart
+from experiments.sweep import SweepFolder
+from experiments.view.catalogue import Catalogue, Item, SweepQuestion, SweepTable
+from experiments.view.templating import Crumb, Page, Table, asked_for, picture
+
+SHARES = ("solvable", "undecided", "wait_required")
+AXES = ("hole_ratio", "size", "agents", "wait_ratio")
+MOST_COLUMNS = 14  # of a heat map
+
+
+def sweep_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
+    """The answer to the question in the address. Raises InputError where it is none, or a shard is not readable."""
+    table = SweepTable(SweepFolder(item.path))
+    question = asked_for(SweepQuestion, query)
+    if not query and question.statistic not in table.statistics:
+        question = msgspec.structs.replace(question, statistic=table.statistics[0])
+    points = table.answer(question)
+    scale = 100 if question.statistic in SHARES else 1
+    values = {
+        "item": item,
+        "status": table.status,
+        "question": question,
+        "statistics": table.statistics,
+        "axes": AXES,
+        "agents": table.spec.agents,
+        "sizes": table.spec.sizes,
+        "pictures": [picture(svg) for svg in _pictures(question, points, scale)] if points else [],
+        "answer": _table(question, points, scale),
+    }
+    running = table.status.shards_done < table.status.shards and table.status.boards_per_second is not None
+    crumbs = [Crumb("All", ""), Crumb(item.name, f"sweep/{item.name}")]
+    return Page(item.name, "sweep.html", values, crumbs, running)
+
+
+def _pictures(question: SweepQuestion, points: Sequence, scale: int) -> list[str]:
+    """Curves, and where both axes have several values the same as a map."""
+    title = f"{_words(question.statistic)} over {_words(question.over)}"
+    unit = "% of boards" if scale == 100 else "mean"
+    curves = list(dict.fromkeys(point.by for point in points))
+    series = [
+        Series(
+            f"{_words(question.by)} {_value(by)}",
+            [
+                Point(
+                    point.over or 0.0,
+                    scale * point.mean,
+                    scale * (point.mean - point.half),
+                    scale * (point.mean + point.half),
+                )
+                for point in points
+                if point.by == by
+            ],
+        )
+        for by in curves
+    ]
+    found = [line_chart(title, series, x_label=_words(question.over), y_label=unit)]
+    places = sorted({point.over for point in points if point.over is not None})
+    if 1 < len(places) <= MOST_COLUMNS and len(curves) > 1 and question.by != question.over:
+        means = {(point.by, point.over): scale * point.mean for point in points}
+        values = [[means.get((by, place)) for place in places] for by in curves]
+        rows, columns = [_value(by) for by in curves], [_value(place) for place in places]
+        found.append(heat_map(f"{title} and {_words(question.by)}", rows, columns, values, unit, "{:.3g}"))
+    return found
+
+
+def _table(question: SweepQuestion, points: Sequence, scale: int) -> Table:
+    header = (_words(question.by), _words(question.over), _words(question.statistic), "± 95 %", "boards")
+    rows = [
+        (_value(p.by), _value(p.over), f"{scale * p.mean:.4g}", f"{scale * p.half:.2g}", str(p.boards)) for p in points
+    ]
+    return Table(header, rows)
+
+
+def _value(value: float | None) -> str:
+    return "free" if value is None else f"{value:g}"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

@@ -1,0 +1,2 @@
+from .routing import application as application
+from .serving import serve as serve

@@ -1,0 +1,108 @@
+"""What is computed on request: the labels of a drawn board by the real solver, and a checkpoint's plan for it."""
+
+import threading
+import time
+from collections import OrderedDict
+from typing import Any
+
+from core_jax.errors import InputError
+from core_jax.rows import Row, check_solvable_here, solve_rows, verify_rows
+from experiments.loop.records import Example, RunFolder, Stage
+from experiments.view.catalogue import Catalogue, Kind, MissingError
+from experiments.view.pages import drawn_row
+from experiments.view.pictures import played, still_svg
+from experiments.view.templating import fragment
+
+PATIENCE = 120.0  # seconds that a request waits for those before it
+MODELS = 2  # checkpoints kept in memory
+NO_PLAN = "no plan could be read from its answer"
+
+
+class Answering:
+    """The solver and the checkpoints, one request at a time."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._one = threading.Lock()
+        self._models: OrderedDict[str, Any] = OrderedDict()
+
+    def draw(self, board: str) -> str:
+        """The picture of a board. Raises InputError where it is none."""
+        return still_svg(drawn_row(board))
+
+    def solve(self, board: str) -> str:
+        """Status, optima, forced wait and plan of a board. Raises InputError where it is none, or too large."""
+        row = drawn_row(board)
+        try:
+            check_solvable_here(row)
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        begun = time.perf_counter()
+        [solved] = self._alone(solve_rows, [row])
+        plan = played(Example(solved, solved.plan, "none", -1, -1)) if solved.plan else None
+        found = {"row": solved, "played": plan, "title": "The solver", "plan_title": "The certified plan"}
+        return self._shown(found, _solved(solved), begun)
+
+    def ask(self, board: str, checkpoint: str) -> str:
+        """The greedy plan of a checkpoint for a board. Raises InputError where there is none of that name."""
+        row, begun = drawn_row(board), time.perf_counter()
+        part, _, name = checkpoint.partition("/")
+        item = self._catalogue.find(Kind.RUN, name)
+        folder = RunFolder(item.path)
+        stage = _stage_of(folder, part)
+        if not stage.checkpoint.exists():
+            raise MissingError(f"{name}: {part!r:.40} has no checkpoint here")
+        self._catalogue.check_inside(stage.checkpoint)
+        plan = self._alone(self._planned, folder, stage, row)
+        title = f"The checkpoint of {part.replace('-', ' ')}"
+        if plan is None:
+            return self._shown({"row": None, "played": None, "title": title, "plan_title": title}, NO_PLAN, begun)
+        [verdict] = self._alone(verify_rows, [row], [plan])
+        agent, step = verdict.agent or 0, verdict.step or 0
+        found = played(Example(row, plan, verdict.failure, agent, step))
+        words = "Its greedy plan is valid." if verdict.valid else "Its greedy plan fails."
+        return self._shown({"row": None, "played": found, "title": title, "plan_title": "Its plan"}, words, begun)
+
+    def _shown(self, values: dict[str, Any], words: str, begun: float) -> str:
+        milliseconds = 1000 * (time.perf_counter() - begun)
+        return fragment("_answer.html", {**values, "words": words, "milliseconds": milliseconds})
+
+    def _alone(self, function: Any, *arguments: Any) -> Any:
+        if not self._one.acquire(timeout=PATIENCE):
+            raise InputError("the solver is busy with an earlier board; try again")
+        try:
+            return function(*arguments)
+        finally:
+            self._one.release()
+
+    def _planned(self, folder: RunFolder, stage: Stage, row: Row) -> list[str] | None:
+        """A greedy plan; None where the answer was none."""
+        from experiments.view.server.checkpoints import greedy_plan, load
+
+        key = f"{stage.checkpoint}:{stage.checkpoint.stat().st_mtime_ns}"
+        if key not in self._models:
+            self._models[key] = load(folder.settings(), stage)
+            while len(self._models) > MODELS:
+                self._models.popitem(last=False)
+        self._models.move_to_end(key)
+        return greedy_plan(folder.settings(), *self._models[key], row)
+
+
+def _stage_of(folder: RunFolder, part: str) -> Stage:
+    number = part.removeprefix("stage-")
+    if part == "warmup":
+        return folder.warmup
+    if part.startswith("stage-") and number.isascii() and number.isdigit() and len(number) < 4:
+        return folder.stage(int(number))
+    raise MissingError(f"{part!r:.40} is no stage; choose warmup or stage-0, stage-1 ...")
+
+
+def _solved(row: Row) -> str:
+    if row.status == "solvable":
+        waits = "every cheapest plan has to wait" if row.wait_required else "no wait is needed"
+        return (
+            f"Solvable: all can be home at t = {row.makespan}; the least sum of costs is {row.sum_of_costs}, {waits}."
+        )
+    if row.status == "unsolvable":
+        return "Unsolvable: no plan brings every agent to its goal."
+    return "Undecided: the search ended before it could tell."

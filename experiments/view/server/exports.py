@@ -1,0 +1,62 @@
+"""A board as a file: its row, a MovingAI map and scenario, a picture, or a picture that moves."""
+
+import msgspec
+from starlette.responses import Response
+
+from core_jax.errors import InputError
+from core_jax.rows import Row
+from experiments.loop.records import Example
+from experiments.view.catalogue import Catalogue, Kind, MissingError, table_of
+from experiments.view.pictures import moving_svg, still_svg
+
+FORMS = {
+    "row": (".jsonl", "application/jsonl"),
+    "map": (".map", "text/plain"),
+    "scen": (".scen", "text/plain"),
+    "svg": (".svg", "image/svg+xml"),
+    "moving": ("_moving.svg", "image/svg+xml"),
+}
+
+
+def export(catalogue: Catalogue, kind: str, part: str, place: int, name: str, form: str) -> Response:
+    """A board of a table in one of FORMS. Raises InputError where there is none, or no such form."""
+    if form not in FORMS:
+        raise InputError(f"form is {form!r:.40}; choose from {', '.join(FORMS)}")
+    if kind not in list(Kind):
+        raise MissingError(f"{kind!r:.40} has no boards")
+    tile = table_of(catalogue, catalogue.find(Kind(kind), name), part).at(place)
+    if tile.row is None:
+        raise InputError(f"row {place} is no board: {tile.problem}")
+    ending, media = FORMS[form]
+    headers = {"content-disposition": f'attachment; filename="board_{place}{ending}"'}
+    return Response(_WRITERS[form](tile.row), media_type=media, headers=headers)
+
+
+def movingai_map(row: Row) -> str:
+    """The board as a map of the MovingAI benchmarks (Sturtevant, 2012): `@` is a hole."""
+    lines = ["type octile", f"height {row.size}", f"width {row.size}", "map"]
+    return "\n".join([*lines, *(line.replace("H", "@") for line in row.grid)]) + "\n"
+
+
+def movingai_scenario(row: Row) -> str:
+    """The agents as a scenario: column and row of each start and goal; the distance is not known, so 0."""
+    lines = ["version 1"]
+    for (line, column), (goal_line, goal_column) in zip(row.starts, row.goals, strict=True):
+        cells = (column, line, goal_column, goal_line)
+        lines.append("\t".join(map(str, (0, "board.map", row.size, row.size, *cells, 0))))
+    return "\n".join(lines) + "\n"
+
+
+def _moving(row: Row) -> str:
+    if row.plan is None:
+        raise InputError("this board has no plan that could move; export its picture")
+    return moving_svg(Example(row, row.plan, "none", -1, -1))
+
+
+_WRITERS = {
+    "row": lambda row: msgspec.json.encode(row) + b"\n",
+    "map": movingai_map,
+    "scen": movingai_scenario,
+    "svg": still_svg,
+    "moving": _moving,
+}

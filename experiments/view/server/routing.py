@@ -1,0 +1,145 @@
+"""The application: pages, what the editor asks, exports and static files."""
+
+import hashlib
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlencode
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from core_jax.errors import InputError
+from experiments.view.catalogue import Catalogue, Kind, MissingError, stamp_of
+from experiments.view.pages import page_for
+from experiments.view.server.answering import Answering
+from experiments.view.server.exports import export
+from experiments.view.server.protection import LOOPBACK, Protection
+from experiments.view.templating import Page, render, static_files
+
+KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+KEPT = 128  # pages
+LONGEST_ADDRESS = 16_384
+LOG = logging.getLogger("lakewright.view")
+
+
+def application(paths: Sequence[Path], hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
+    """The viewer of what lies under `paths`. Raises InputError where one is not there."""
+    site = _Site(Catalogue(paths))
+    routes = [
+        Route("/static/{name}", _static),
+        Route("/api/draw", site.draw),
+        Route("/api/solve", site.solve),
+        Route("/api/checkpoint", site.checkpoint),
+        Route("/export/{kind}/{part}/{place:int}/{name:path}", site.export),
+        Route("/{address:path}", site.page),
+    ]
+    middleware = [Middleware(Protection, hosts=hosts), Middleware(GZipMiddleware, minimum_size=2048)]
+    return Starlette(routes=routes, middleware=middleware)
+
+
+class _Site:
+    """The requests, each answered in a thread of its own."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue, self._answering = catalogue, Answering(catalogue)
+        self._kept: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    async def page(self, request: Request) -> Response:
+        """A page, or why there is none."""
+        address, query = request.path_params["address"].rstrip("/"), request.url.query
+        if len(address) + len(query) > LONGEST_ADDRESS:
+            return _refused(InputError(f"the address is longer than {LONGEST_ADDRESS} letters"))
+        return await _guarded(self._page, address, query, request.headers.get("if-none-match"))
+
+    async def draw(self, request: Request) -> Response:
+        """The picture of the editor's board."""
+        return await _guarded(self._answering.draw, request.query_params.get("board", ""), short=True)
+
+    async def solve(self, request: Request) -> Response:
+        """What the solver says about the editor's board."""
+        return await _guarded(self._answering.solve, request.query_params.get("board", ""), short=True)
+
+    async def checkpoint(self, request: Request) -> Response:
+        """What a checkpoint plans for a board."""
+        asked = (request.query_params.get(name, "") for name in ("board", "checkpoint"))
+        return await _guarded(self._answering.ask, *asked, short=True)
+
+    async def export(self, request: Request) -> Response:
+        """A board as a file."""
+        form = request.query_params.get("form", "")
+        return await _guarded(export, self._catalogue, form=form, **request.path_params)
+
+    def _page(self, address: str, query: str, known: str | None) -> Response:
+        html = self._rendered(address, query)
+        tag = f'"{hashlib.sha256(html.encode()).hexdigest()[:24]}"'
+        headers = {"etag": tag, "cache-control": "no-cache"}
+        return Response(status_code=304, headers=headers) if known == tag else HTMLResponse(html, headers=headers)
+
+    def _rendered(self, address: str, query: str) -> str:
+        """A page; that of a run which has not changed since is kept."""
+        place, stamp = f"{address}?{query}", self._stamp(address)
+        with self._lock:
+            kept = self._kept.get(place)
+        if kept and stamp and kept[0] == stamp:
+            return kept[1]
+        page = page_for(self._catalogue, address, parse_qs(query, keep_blank_values=True))
+        html = render(page, link)
+        if stamp and not page.live:
+            with self._lock:
+                self._kept[place] = stamp, html
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+        return html
+
+    def _stamp(self, address: str) -> str:
+        """What changes with the files of the run whose page this is; empty for other pages."""
+        kind, _, name = address.partition("/")
+        if kind == "stage":
+            name = name.partition("/")[2]
+        return stamp_of(self._catalogue.find(Kind.RUN, name).path) if kind in ("run", "stage") else ""
+
+
+def link(address: str, **query: object) -> str:
+    """An address of this server, from its root."""
+    given = urlencode(query, doseq=True)
+    return f"/{quote(address)}{'?' if given else ''}{given}"
+
+
+async def _guarded(function, *arguments, short: bool = False, **named) -> Response:
+    """A response, or a page (where `short`, a line) that says in words why there is none."""
+    try:
+        found = await run_in_threadpool(function, *arguments, **named)
+        return found if isinstance(found, Response) else HTMLResponse(found)
+    except InputError as error:
+        return _refused(error, short)
+    except OSError as error:
+        return _refused(MissingError(f"{error.strerror or error}; was it removed while you looked?"), short)
+    except Exception:  # a page never shows a stack trace; the terminal does
+        LOG.exception("a page could not be made")
+        return _refused(InputError("this page could not be made; the terminal of lakewright view says why"), short, 500)
+
+
+def _refused(error: InputError, short: bool = False, status: int = 0) -> Response:
+    missing = isinstance(error, MissingError)
+    status = status or (404 if missing else 422)
+    if short:
+        return Response(str(error)[:600], status, media_type="text/plain")
+    title = "Not here" if missing else "This cannot be shown"
+    return HTMLResponse(render(Page(title, "error.html", {"words": str(error)[:600]}), link), status)
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in static_files():
+        return Response("not here", 404, media_type="text/plain")
+    kind = KINDS.get(Path(name).suffix, "text/plain")
+    return Response(static_files()[name], media_type=kind, headers={"cache-control": "no-cache"})

@@ -1,0 +1,45 @@
+"""The server's life: a free port of the loopback address, the address printed, until it is interrupted."""
+
+import contextlib
+import logging
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvicorn
+
+from core_jax.errors import InputError
+from experiments.runtime import keep_compiled_programs
+from experiments.view.server.routing import application
+
+HOST = "127.0.0.1"
+
+
+def serve(paths: Sequence[Path], port: int = 0, browser: bool = False) -> None:
+    """Serves what lies under `paths` until it is interrupted. port: 0 for any that is free.
+
+    Raises InputError where a path is not there or the port is taken.
+    """
+    keep_compiled_programs()
+    app = application(paths)
+    with contextlib.closing(_listening(port)) as listener:
+        address = f"http://{HOST}:{listener.getsockname()[1]}/"
+        print(address, flush=True)
+        print("lakewright view: reads only; stop it with Ctrl-C", file=sys.stderr)
+        if browser:
+            threading.Timer(0.5, webbrowser.open, [address]).start()
+        logging.basicConfig(level=logging.WARNING)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listening(port: int) -> socket.socket:
+    try:
+        listener = socket.create_server((HOST, port))
+    except (OSError, OverflowError) as error:
+        raise InputError(f"--port {port} cannot be used ({error}); choose another, or leave it out") from error
+    listener.set_inheritable(True)
+    return listener

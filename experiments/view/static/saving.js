@@ -1,0 +1,40 @@
+// Any picture as an SVG file, any table as CSV.
+export function startSaving(root) {
+  for (const figure of root.querySelectorAll("figure[data-picture]")) {
+    const button = saveButton("SVG", `Save ${figure.dataset.picture} as SVG`, "save");
+    button.addEventListener("click", () => save(svgOf(figure.querySelector("svg")), `${figure.dataset.picture}.svg`, "image/svg+xml"));
+    figure.append(button);
+  }
+  for (const scroll of root.querySelectorAll("[data-table]")) {
+    const button = saveButton("CSV", `Save ${scroll.dataset.table} as CSV`, "save-table");
+    button.addEventListener("click", () => save(csvOf(scroll.querySelector("table")), `${scroll.dataset.table}.csv`, "text/csv"));
+    scroll.after(button);
+  }
+}
+
+function saveButton(words, label, kind) {
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: words, className: kind });
+  button.setAttribute("aria-label", label);
+  return button;
+}
+
+// On its own an SVG has no page whose ink it could take.
+function svgOf(svg) {
+  const copy = svg.cloneNode(true);
+  copy.setAttribute("color", "#16222d");
+  copy.setAttribute("style", "background:#fff");
+  return new XMLSerializer().serializeToString(copy);
+}
+
+function csvOf(table) {
+  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  // a cell that a spreadsheet would take for a formula is kept as text, numbers with a sign excepted
+  const safe = (text) => (/^[=@\t]|^[+-](?![\d.])/.test(text) ? `'${text}` : text);
+  return [...table.rows].map((row) => [...row.cells].map((cell) => quoted(safe(cell.innerText.trim()))).join(",")).join("\n") + "\n";
+}
+
+function save(text, name, type) {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([text], { type })), download: name.replaceAll(/[^\w.-]+/g, "_") });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

@@ -1,0 +1,12 @@
+from .queries import LONGEST as LONGEST
+from .queries import asked_for as asked_for
+from .queries import plain as plain
+from .rendering import Crumb as Crumb
+from .rendering import Page as Page
+from .rendering import Table as Table
+from .rendering import fragment as fragment
+from .rendering import percent as percent
+from .rendering import picture as picture
+from .rendering import points as points
+from .rendering import render as render
+from .rendering import static_files as static_files
