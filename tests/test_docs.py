@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from engineer.samplers import SAMPLERS
+from engineer.teachers import TEACHERS
 from experiments.cli import main
 from experiments.loop.settings import RunSettings
 
@@ -169,3 +171,9 @@ def test_the_picture_of_the_house_shows_it_as_it_is():
     rooms = runpy.run_path(str(script))
     drawn = rooms["PICTURE"].read_text()
     assert drawn == rooms["picture"](), f"the rooms have changed: run `python {script.relative_to(HOUSE)}`"
+
+
+@pytest.mark.parametrize("name", [*TEACHERS, *SAMPLERS])
+def test_every_teacher_and_sampler_is_described(name):
+    described = (HOUSE / "docs" / "engineer.md").read_text()
+    assert re.search(rf"^\| `{name}` \| \S", described, re.M), f"docs/engineer.md has no row for {name}"
