@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from engineer.samplers import SAMPLERS
+from engineer.teachers import TEACHERS
 from experiments.cli import main
 from experiments.loop.settings import RunSettings
 
@@ -29,6 +31,11 @@ MODULE = re.compile(r"(?<!\w)-m ((?:core_jax|policy|engineer|experiments)[\w.]+)
 GROUPS = ("benchmark", "engineer", "sweep")  # commands with commands of their own
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def text_of(page: Path) -> str:
+    """A page without its comments."""
+    return re.sub(r"<!--.*?-->", "", page.read_text(), flags=re.S)
 
 
 def code_blocks(text: str) -> Iterator[str]:
@@ -118,7 +125,7 @@ def help_of(*command: str) -> str:
 
 @each_page
 def test_every_file_that_a_page_names_is_there(page):
-    for name in FILE.findall(page.read_text()):
+    for name in FILE.findall(text_of(page)):
         if name.split("/")[0] not in MADE_BY_COMMANDS:
             places = [HOUSE / name, page.parent / name]
             assert any(place.exists() for place in places), f"{page.name} names {name}, which does not exist"
@@ -126,14 +133,14 @@ def test_every_file_that_a_page_names_is_there(page):
 
 @each_page
 def test_every_dotted_name_is_in_the_house(page):
-    text = page.read_text()
+    text = text_of(page)
     for name in {*NAME.findall(text), *MODULE.findall(text)}:
         assert resolves(name) or has_setting(name), f"{page.name} names {name}, which does not exist"
 
 
 @each_page
 def test_every_import_in_an_example_is_offered(page):
-    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S):
+    for block in re.findall(r"^```python\n(.*?)^```", text_of(page), re.M | re.S):
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in WINGS:
                 for alias in node.names:
@@ -143,14 +150,14 @@ def test_every_import_in_an_example_is_offered(page):
 
 @each_page
 def test_every_setting_is_one_of_a_run(page):
-    for name in settings_named(page.read_text()):
+    for name in settings_named(text_of(page)):
         assert has_setting(name), f"{page.name} names the setting {name}, which no run has"
 
 
 @each_page
 def test_every_command_and_option_is_one_of_the_command_line(page, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    for words in commands(page.read_text()):
+    for words in commands(text_of(page)):
         command = command_of(words)
         told = help_of(*command)
         assert told, f"{page.name} names the command lakewright {' '.join(command)}, which does not exist"
@@ -164,3 +171,9 @@ def test_the_picture_of_the_house_shows_it_as_it_is():
     rooms = runpy.run_path(str(script))
     drawn = rooms["PICTURE"].read_text()
     assert drawn == rooms["picture"](), f"the rooms have changed: run `python {script.relative_to(HOUSE)}`"
+
+
+@pytest.mark.parametrize("name", [*TEACHERS, *SAMPLERS])
+def test_every_teacher_and_sampler_is_described(name):
+    described = (HOUSE / "docs" / "engineer.md").read_text()
+    assert re.search(rf"^\| `{name}` \| \S", described, re.M), f"docs/engineer.md has no row for {name}"

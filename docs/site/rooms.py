@@ -12,9 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PICTURE = ROOT / "docs" / "images" / "rooms.svg"
 
-WIDTH, EDGE, BETWEEN, PAD, GAP = 1240, 16, 44, 16, 10  # of the picture, around it, between wings, in a wing, of cards
-HEAD, NAME, LINE, CHIP = 42, 30, 15, 22  # heights: a wing's head, a room's name, a line of its caption, a file
-LETTER, LARGE_LETTER = 6.0, 6.6  # the mean width of the letters of a caption, of a room and of a wing
+WIDTH, EDGE, BETWEEN, PAD, GAP = 940, 10, 40, 14, 9  # of the picture, around it, between wings, in a wing, of cards
+HEAD, NAME, LINE, CHIP = 46, 32, 17, 25  # heights: a wing's head, a room's name, a line of its caption, a file
+LETTER, LARGE_LETTER = 6.9, 7.5  # the mean width of the letters of a caption, of a room and of a wing
 COLOURS = {  # of each wing: ink and floor
     "experiments": ("#334e68", "#edf2f7"),
     "engineer": ("#6b46a3", "#f4effa"),
@@ -22,11 +22,11 @@ COLOURS = {  # of each wing: ink and floor
     "core_jax": ("#00708f", "#e6f5f9"),
 }
 STYLE = """
-  text { font-family: "DejaVu Sans", Verdana, "Segoe UI", sans-serif; font-size: 11px; fill: #52606d }
-  .wing { font-size: 19px; font-weight: 700 }
-  .said { font-size: 12.5px }
-  .room { font-family: "DejaVu Sans Mono", Menlo, monospace; font-size: 13px; font-weight: 700; fill: #1f2933 }
-  .file { font-family: "DejaVu Sans Mono", Menlo, monospace; font-size: 11px }
+  text { font-family: "DejaVu Sans", Verdana, "Segoe UI", sans-serif; font-size: 13px; fill: #52606d }
+  .wing { font-size: 22px; font-weight: 700 }
+  .said { font-size: 14.5px }
+  .room { font-family: "DejaVu Sans Mono", Menlo, monospace; font-size: 14.5px; font-weight: 700; fill: #1f2933 }
+  .file { font-family: "DejaVu Sans Mono", Menlo, monospace; font-size: 13px }
   .card { fill: #ffffff; stroke: #cbd2d9 }
   .way { stroke: #7b8794; stroke-width: 2; fill: none; marker-end: url(#head) }
 """
@@ -62,15 +62,15 @@ def picture() -> str:
     half = (whole - BETWEEN) / 2
     left, middle, right = EDGE + half / 2, WIDTH / 2, WIDTH - EDGE - half / 2
 
-    top = draw_wing(experiments, EDGE, EDGE, whole, columns=5)
+    top = draw_wing(experiments, EDGE, EDGE, whole, columns=4)
     second = EDGE + top.height + BETWEEN
-    tall = max(draw_wing(wing, 0, 0, half, columns=3).height for wing in (engineer, policy))
+    tall = max(draw_wing(wing, 0, 0, half, columns=2).height for wing in (engineer, policy))
     halves = [
-        draw_wing(wing, x, second, half, columns=3, least=tall)
+        draw_wing(wing, x, second, half, columns=2, least=tall)
         for wing, x in ((engineer, EDGE), (policy, EDGE + half + BETWEEN))
     ]
     third = second + tall + BETWEEN
-    bottom = draw_wing(core, EDGE, third, whole, columns=5)
+    bottom = draw_wing(core, EDGE, third, whole, columns=4)
     ways = [
         *(arrow(x, second - BETWEEN, second) for x in (left, right)),
         *(arrow(x, third - BETWEEN, third) for x in (left, right)),
@@ -102,7 +102,7 @@ def draw_wing(wing: Room, x: float, y: float, width: float, columns: int, least:
     """A wing: its head, the files at its top, its rooms in a grid, then each room with rooms in a row of its own."""
     ink, floor = COLOURS[wing.name]
     said = textwrap.wrap(wing.caption, int((width - 2 * PAD) / LARGE_LETTER))
-    inner, below = width - 2 * PAD, y + HEAD + 16 * len(said)
+    inner, below = width - 2 * PAD, y + HEAD + 18 * len(said)
     files = draw_files(wing.files, x + PAD, below, inner, ink)
     rooms = draw_grid([room for room in wing.rooms if not room.rooms], x + PAD, below + files.height, inner, columns)
     parts, below = [*files.parts, *rooms.parts], below + files.height + rooms.height
@@ -113,9 +113,9 @@ def draw_wing(wing: Room, x: float, y: float, width: float, columns: int, least:
     height = max(least, below + PAD - GAP - y)
     head = [
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="10" fill="{floor}" stroke="{ink}"/>',
-        f'<text x="{x + PAD:g}" y="{y + 27:g}" class="wing" style="fill:{ink}">{wing.name}</text>',
+        f'<text x="{x + PAD:g}" y="{y + 29:g}" class="wing" style="fill:{ink}">{wing.name}</text>',
         *(
-            f'<text x="{x + PAD:g}" y="{y + 46 + 16 * place:g}" class="said">{escape(line)}</text>'
+            f'<text x="{x + PAD:g}" y="{y + 51 + 18 * place:g}" class="said">{escape(line)}</text>'
             for place, line in enumerate(said)
         ),
     ]
@@ -140,7 +140,7 @@ def draw_suite(room: Room, x: float, y: float, width: float, ink: str) -> Drawin
     """A room that has rooms: its own card, and theirs beside it in a frame."""
     whole = Room(room.name, room.caption, [], [])
     within = [Room(f"{room.name}.{part.name}", part.caption, [], []) for part in room.rooms]
-    inside = draw_grid([whole, *within], x + GAP, y + GAP, width - 2 * GAP, 5)
+    inside = draw_grid([whole, *within], x + GAP, y + GAP, width - 2 * GAP, 3)
     height = inside.height + GAP
     frame = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="8" fill="{ink}" fill-opacity="0.16"/>'
     return Drawing([frame, *inside.parts], height + GAP)
@@ -150,12 +150,12 @@ def draw_files(files: list[str], x: float, y: float, width: float, ink: str) -> 
     """Files as chips, in as many rows as they take."""
     parts, at, below = [], x, y
     for file in files:
-        across = 6.8 * len(file) + 16
+        across = 7.9 * len(file) + 18
         if at + across > x + width:
             at, below = x, below + CHIP + 6
         parts.append(
-            f'<rect x="{at:g}" y="{below:g}" width="{across:g}" height="{CHIP}" rx="11" fill="#ffffff" stroke="{ink}" '
-            f'stroke-opacity="0.45"/><text x="{at + 8:g}" y="{below + 15:g}" class="file">{file}</text>'
+            f'<rect x="{at:g}" y="{below:g}" width="{across:g}" height="{CHIP}" rx="12" fill="#ffffff" stroke="{ink}" '
+            f'stroke-opacity="0.45"/><text x="{at + 9:g}" y="{below + 17:g}" class="file">{file}</text>'
         )
         at += across + 6
     return Drawing(parts, below + CHIP + GAP - y if files else 0)
@@ -175,9 +175,9 @@ def draw_card(room: Room, x: float, y: float, width: float, height: float) -> li
     """A room: its name and what it knows."""
     return [
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6" class="card"/>',
-        f'<text x="{x + 10:g}" y="{y + 20:g}" class="room">{room.name}</text>',
+        f'<text x="{x + 10:g}" y="{y + 22:g}" class="room">{room.name}</text>',
         *(
-            f'<text x="{x + 10:g}" y="{y + NAME + 8 + LINE * place:g}">{escape(line)}</text>'
+            f'<text x="{x + 10:g}" y="{y + NAME + 10 + LINE * place:g}">{escape(line)}</text>'
             for place, line in enumerate(lines_of(room, width))
         ),
     ]
