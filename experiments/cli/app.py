@@ -69,7 +69,10 @@ def build_app() -> App:
         app.command(flat, name="*")
     for group in GROUPS:
         app.command(group)
-    app.register_install_completion_command(help="Install completion of commands and options for this shell.")
+    app.register_install_completion_command(
+        help="Install completion of commands, options and choices for this shell.",
+        help_epilogue="example: lakewright --install-completion --shell bash",
+    )
     return app
 
 
