@@ -11,7 +11,7 @@ from cyclopts import App, CycloptsError
 
 from core_jax.errors import InputError
 from experiments.cli import bench, benchmark, boards, engineer, run, settings, study, sweep
-from experiments.cli.conventions import NO_NEGATIVES, help_style, print_error, take_overrides, usage_error
+from experiments.cli.conventions import PLAIN, help_style, print_error, take_overrides, usage_error
 from experiments.runtime import keep_compiled_programs
 
 FLAT = (boards.app, run.app, settings.app, bench.app)  # commands of the program itself
@@ -62,7 +62,7 @@ def build_app() -> App:
         help_format="plaintext",
         help_formatter=help_style(),
         version=_version,
-        default_parameter=NO_NEGATIVES,
+        default_parameter=PLAIN,
         verbose=False,
     )
     for flat in FLAT:
