@@ -11,7 +11,7 @@ from cyclopts import App, CycloptsError
 
 from core_jax.errors import InputError
 from experiments.cli import bench, benchmark, boards, convert, engineer, run, settings, study, sweep, view
-from experiments.cli.conventions import NO_NEGATIVES, help_style, print_error, take_overrides, usage_error
+from experiments.cli.conventions import PLAIN, help_style, print_error, take_overrides, usage_error
 from experiments.runtime import keep_compiled_programs
 
 FLAT = (boards.app, convert.app, run.app, settings.app, bench.app)  # commands of the program itself
@@ -62,14 +62,17 @@ def build_app() -> App:
         help_format="plaintext",
         help_formatter=help_style(),
         version=_version,
-        default_parameter=NO_NEGATIVES,
+        default_parameter=PLAIN,
         verbose=False,
     )
     for flat in FLAT:
         app.command(flat, name="*")
     for group in GROUPS:
         app.command(group)
-    app.register_install_completion_command(help="Install completion of commands and options for this shell.")
+    app.register_install_completion_command(
+        help="Install completion of commands, options and choices for this shell.",
+        help_epilogue="example: lakewright --install-completion --shell bash",
+    )
     return app
 
 

@@ -2,7 +2,7 @@ from .help_layout import help_style as help_style
 from .options import BACKENDS as BACKENDS
 from .options import BOARD_FORMATS as BOARD_FORMATS
 from .options import DEVICES as DEVICES
-from .options import NO_NEGATIVES as NO_NEGATIVES
+from .options import PLAIN as PLAIN
 from .options import SOLVERS as SOLVERS
 from .options import TEACHERS as TEACHERS
 from .options import Flag as Flag

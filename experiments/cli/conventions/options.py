@@ -7,7 +7,8 @@ from cyclopts import Group, Parameter
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
 
-NO_NEGATIVES = Parameter(negative=())  # --json, but no --no-json
+# No --no-json beside --json, and no JSON read from words that begin with [ or {.
+PLAIN = Parameter(negative=(), json_list=False, json_dict=False)
 
 Flag: TypeAlias = Annotated[bool, Parameter(show_default=False)]
 Json: TypeAlias = Annotated[bool, Parameter(show_default=False, help="Print the result as JSON.")]

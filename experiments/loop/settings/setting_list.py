@@ -62,7 +62,9 @@ def default_text(value: Any) -> str:
 def _settings(kind: type, values: Mapping[str, Any], path: str) -> Iterator[Setting]:
     """The settings of a struct and, in their places, of the structs in it."""
     meanings = {part.arg_name: " ".join((part.description or "").split()) for part in parse_from_object(kind).params}
-    for field in inspect.type_info(kind).fields:
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    for field in info.fields:
         name, value = path + field.name, values.get(field.name)
         part = _struct_in(field.type)
         if isinstance(field.type, inspect.DictType) and part:

@@ -4,6 +4,7 @@ import functools
 import shlex
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 from cyclopts import App
@@ -142,4 +143,4 @@ def test_completion_knows_commands_options_and_choices(shell):
 
 def test_the_version_is_that_of_the_package(capsys):
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == "0.1.0\n"
+    assert capsys.readouterr().out == f"{version('lakewright')}\n"
