@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
-from scipy.stats import bootstrap, rankdata, spearmanr
 from tabulate import tabulate
 
 from core_jax.results import Outcomes, pool
@@ -22,9 +21,9 @@ from experiments.loop.records import (
     spent,
 )
 from experiments.loop.redesign import taken_back
+from experiments.study.prediction import Prediction, Rank, prediction_of
 from experiments.study.study import Plan, Planned, StudyFolder, predicted
 
-RESAMPLING_SEED = 0
 HEADER = (
     *("arm", "seeds", "valid %", "s.d.", "forced %", "optimal %", "losses", "k tokens", "k trials", "k engineer"),
     *("stages", "kept", "back", "refused", "minutes"),
@@ -88,25 +87,6 @@ class ArmResult(msgspec.Struct, frozen=True):
     against: Difference | None
 
 
-class Rank(msgspec.Struct, frozen=True):
-    """Spearman's rank correlation with the gain, its two-sided p-value, and a 95 % bootstrap interval over configs."""
-
-    rho: float
-    p_value: float
-    low: float
-    high: float
-
-
-class Prediction(msgspec.Struct, frozen=True):
-    """Per config the trial's score and share of informative groups, and the gain in points after training on it."""
-
-    scores: list[float]
-    informative: list[float]
-    gains: list[float]
-    by_score: Rank | None
-    by_informative: Rank | None
-
-
 class Results(msgspec.Struct, frozen=True):
     """results.json; valid: of the warm-up, in percent. missing: runs that are not finished."""
 
@@ -135,7 +115,9 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         arms=[_arm_result([run for run in runs if run.arm == name], plan.spec.baseline, digits) for name in names],
         runs=runs,
         missing=[planned.name for planned in plan.runs if planned not in done],
-        prediction=_prediction(predicted(folder), plan, runs) if plan.spec.configs else None,
+        prediction=prediction_of(predicted(folder), plan, {run.arm: run.gain for run in runs})
+        if plan.spec.configs
+        else None,
     )
 
 
@@ -255,34 +237,6 @@ def _against(runs: Sequence[RunResult], baseline: str, digits: dict[str, np.ndar
     boards = 100 * np.mean(changes, axis=0)
     interval = CONFIDENCE * float(boards.std(ddof=1)) / len(boards) ** 0.5 if len(boards) > 1 else 0.0
     return Difference(float(boards.mean()), interval, sum(bool(change.mean() < 0) for change in changes), len(changes))
-
-
-def _prediction(trial: Trial, plan: Plan, runs: Sequence[RunResult]) -> Prediction | None:
-    gains = {run.arm: run.gain for run in runs}
-    tried = {planned.arm: candidate for planned, candidate in zip(plan.runs, trial.candidates, strict=True)}
-    if len(gains) < 3:
-        return None
-    scores = [tried[arm].score for arm in gains]
-    informative = [tried[arm].signal.informative for arm in gains]
-    found = list(gains.values())
-    return Prediction(scores, informative, found, ranked(scores, found), ranked(informative, found))
-
-
-def ranked(one: Sequence[float], other: Sequence[float]) -> Rank | None:
-    """Spearman's rank correlation; None where all values of one are alike, which have no ranks."""
-    if min(len(set(one)), len(set(other))) < 2:
-        return None
-    found = spearmanr(one, other)
-    again = bootstrap(
-        (one, other), _rho, paired=True, vectorized=False, method="percentile", n_resamples=2000, rng=RESAMPLING_SEED
-    )
-    return Rank(float(found.statistic), float(found.pvalue), *map(float, again.confidence_interval))
-
-
-def _rho(one: np.ndarray, other: np.ndarray) -> float:
-    """The correlation of ranks; 0 for a resample of equal values."""
-    ranks = rankdata(one), rankdata(other)
-    return float(np.corrcoef(*ranks)[0, 1]) if all(np.ptp(rank) for rank in ranks) else 0.0
 
 
 def _stages(run: RunFolder, planned: Planned) -> list[Stage]:

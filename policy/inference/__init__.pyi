@@ -6,10 +6,10 @@ from .endpoint import EndpointError as EndpointError
 from .endpoint import EndpointSettings as EndpointSettings
 from .endpoint import Question as Question
 from .endpoint import dollars as dollars
+from .grammar import answer_under_grammar as answer_under_grammar
 from .json_schema import SchemaSettings as SchemaSettings
 from .json_schema import answer_in_json as answer_in_json
 from .sampling import Samples as Samples
 from .sampling import answer_tasks as answer_tasks
-from .sampling import answer_under_grammar as answer_under_grammar
 from .sampling import end_tokens as end_tokens
 from .sampling import sample as sample

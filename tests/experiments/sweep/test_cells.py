@@ -15,7 +15,7 @@ from matplotlib.image import imread
 
 from experiments.sweep import SweepFolder, SweepSpec
 from experiments.sweep.cells import LEVELS, QUANTITIES, CellSummary, quantiles, rate, summarize
-from experiments.sweep.plots import area
+from experiments.sweep.distributions import area
 from tests.experiments.cli.test_commands import tell
 from tests.experiments.cli.test_errors import assert_told
 from tests.support.generated_rows import elsewhere
