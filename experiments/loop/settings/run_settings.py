@@ -11,6 +11,7 @@ import msgspec
 from core_jax.config import MAX_TOKEN_SIZE, EnvConfig, holds, with_teams
 from core_jax.errors import InputError
 from core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert
+from engineer.difficulty import DifficultySettings
 from engineer.evidence import EvidenceSettings
 from engineer.guard import GuardSettings
 from engineer.rollback import RollbackSettings
@@ -37,10 +38,11 @@ class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a language model is asked to be the engineer.
+    """How the engineer is asked, and a language model most of all.
 
-    reasoning, answer: tokens of a checkpoint's free reasoning and of its JSON, at most. proposals: how many answers are
-    asked for, to be tried beside each other. endpoint: the server of the teacher `endpoint`; key: whether it wants one.
+    reasoning, answer: tokens of a checkpoint's free reasoning and of its JSON, at most. proposals: how many changes any
+    teacher is to propose, to be tried beside each other. endpoint: the server of the teacher `endpoint`; key: whether
+    it wants one.
     """
 
     reasoning: Natural = 1024
@@ -59,7 +61,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     that the policy may answer with. codec, text: what the policy speaks, and how it is asked if in words. start: the
     model to begin with, a folder or a name on the hub, instead of random weights. device: `cuda` refuses to run without
     one. launch: the processes that train. teacher_options: what its class may be set to. evidence: what an engineer is
-    shown. sampler: how the boards of a stage are chosen.
+    shown. difficulty: how the model of P(valid) is fitted. sampler: how the boards of a stage are chosen.
     budget: the tokens that may be generated in training, in trials and by the engineer; the run ends at the step that
     spends the last of them, or after its stages.
     """
@@ -83,6 +85,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reward: RewardSettings = RewardSettings()
     validation: ValidationSettings = ValidationSettings()
     evidence: EvidenceSettings = EvidenceSettings()
+    difficulty: DifficultySettings = DifficultySettings()
     guard: GuardSettings = GuardSettings()
     sampler: SamplerSettings = SamplerSettings()
     trial: TrialSettings = TrialSettings()
