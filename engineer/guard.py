@@ -33,16 +33,27 @@ class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Upper limit of every hole_ratio, 0 to 0.5."""
     max_wait_ratio: float = 1.0
     """Upper limit of every wait_ratio, 0 to 1."""
+    widen: float = 0.0
+    """How many times further a round may go where the difficulty model is certain, at least 0."""
     tries: int = 3
     """How often the engineer is asked before a refusal stands, at least 1."""
 
     def __post_init__(self) -> None:
         if self.tries < 1:
             raise InputError(f"guard: tries is {self.tries}; choose at least 1")
-        for name in self.__struct_fields__[:-1]:
+        if not 0 <= self.widen <= 100:
+            raise InputError(f"guard: widen is {self.widen:g}; choose 0 to 100")
+        for name in self.__struct_fields__[:-2]:
             top = MAX_HOLE_RATIO if name == "max_hole_ratio" else 1.0
             if not 0 <= getattr(self, name) <= top:
                 raise InputError(f"guard: {name} is {getattr(self, name):g}; choose 0 to {top:g}")
+
+
+def widened(settings: GuardSettings, certainty: float) -> GuardSettings:
+    """The settings with each largest change 1 + widen x certainty times as large, at most 1; certainty is 0 .. 1."""
+    factor = 1 + settings.widen * certainty
+    names = [name for name in settings.__struct_fields__ if name.endswith("_change")]
+    return msgspec.structs.replace(settings, **{name: min(1.0, factor * getattr(settings, name)) for name in names})
 
 
 class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

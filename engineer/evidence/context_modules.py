@@ -15,7 +15,8 @@ class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     redesigns do. history: earlier rounds. default_in_history: round 0, the default config, is one of them.
     self_summary: what the engineer told itself in the round before. bookkeeping: the round's index, the number of
     rounds and of boards. rl_details: settings and figures of the training, and its rollouts by cell. statistics: what
-    was really sampled. cases: a few boards with a failed plan. shuffled, a control: each size tells what another did.
+    was really sampled. cases: a few boards with a failed plan. difficulty: what the difficulty
+    model expects of cells, drawn or not. shuffled, a control: each size tells what another did.
     """
 
     failures: bool = True
@@ -27,6 +28,7 @@ class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rl_details: bool = False
     statistics: bool = False
     cases: bool = False
+    difficulty: bool = False
     shuffled: bool = False
 
 
@@ -39,6 +41,7 @@ PRESETS = {
     "v5": msgspec.structs.replace(_V4, self_summary=True),
     "v6": Modules(),
     "rl_details": msgspec.structs.replace(_V4, rl_details=True),
+    "difficulty": Modules(difficulty=True),
     "shuffled": Modules(shuffled=True),
     "none": Modules(failures=False, guideline=False, history=False, bookkeeping=False),
 }

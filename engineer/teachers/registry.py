@@ -11,6 +11,7 @@ from engineer.options import checked_options
 from engineer.proposal import Teacher
 from engineer.teachers.adarft import AdaRFTTeacher
 from engineer.teachers.alp_gmm import AlpGmmTeacher
+from engineer.teachers.difficulty import DifficultyTeacher
 from engineer.teachers.domain_randomisation import DomainRandomisationTeacher
 from engineer.teachers.e2h import EasyToHardTeacher
 from engineer.teachers.fixed import FixedTeacher
@@ -66,6 +67,7 @@ _ALONE: dict[str, Callable[..., Teacher]] = {
     "thompson": ThompsonTeacher,
     "alp_gmm": AlpGmmTeacher,
     "sfl": SflTeacher,
+    "difficulty": DifficultyTeacher,
     "saboteur": SaboteurTeacher,
 }
 MODELS = ("self", "base", "endpoint")  # the current checkpoint, that of the warm-up, and one behind a server

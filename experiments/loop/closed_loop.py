@@ -14,6 +14,7 @@ from experiments.loop.redesign import (
     check_askable,
     compare,
     decide,
+    forecast_after,
     gather_evidence,
     taken_back,
     try_proposals,
@@ -69,6 +70,8 @@ def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: 
         validate(settings, stage, held_out)
     if settings.rollback.enabled and not stage.rollback.exists():
         write(stage.rollback, compare(settings, folder, number))
+    if not stage.difficulty.exists():
+        write(stage.difficulty, forecast_after(settings, folder, number))
     if not stage.evidence.exists():
         write(stage.evidence, gather_evidence(settings, folder, number))
     if not taken_back(stage):

@@ -11,6 +11,7 @@ from core_jax.results import Group, statistics_of
 from core_jax.rows import Row, read_all
 from core_jax.support import convert
 from engineer.delta import ConfigDelta, difference
+from engineer.difficulty import Forecast
 from engineer.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
 from experiments.loop.records.run_folder import Decision, Example, Rollback, Sampled, Stage, Validation, read
 from experiments.loop.settings import RunSettings
@@ -19,7 +20,7 @@ PREFERRED = "another proposal of yours, which the trial preferred"
 LAST_STEPS = 8  # steps of the log whose means are the figures of a training
 
 
-def gather(settings: RunSettings, stages: Sequence[Stage]) -> Evidence:
+def gather(settings: RunSettings, stages: Sequence[Stage], forecast: Forecast | None = None) -> Evidence:
     """All that is known after the last of `stages`, which are those from the first on; it has no decision yet."""
     *past, now = stages
     validation = read(now.validation, Validation)
@@ -37,6 +38,7 @@ def gather(settings: RunSettings, stages: Sequence[Stage]) -> Evidence:
         groups=cell_groups(rows, groups),
         training={**_hyperparameters(settings), **_figures(now)},
         statistics=read(now.sampled, Sampled).sizes,
+        forecast=forecast,
         cases=[_case(example) for example in validation.examples if example.failure != "none"],
     )
 

@@ -3,8 +3,8 @@
     config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html
 
 A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, groups.jsonl, validation.json,
-rollback.json, evidence.json, proposal.json unless it was taken back, trial.json where there was something to try,
-next.json, what the next stage is drawn from and why, and done.json, the marker that makes it count.
+rollback.json, difficulty.json, evidence.json, proposal.json unless it was taken back, trial.json where there was
+something to try, next.json, what the next stage is drawn from and why, and done.json, the marker that makes it count.
 """
 
 from contextlib import AbstractContextManager
@@ -22,7 +22,8 @@ from engineer.guard import GuardVerdict
 from engineer.negotiation import Attempt
 from engineer.proposal import Proposal
 from engineer.rollback import Comparison
-from engineer.trial import Tried
+from engineer.selection import Lead
+from engineer.trial import StratumTrial, Tried
 from experiments.loop.settings import RunSettings
 from experiments.resumable import Claim
 
@@ -102,18 +103,28 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """trial.json: the configs that were tried, the current one first; the place of the one chosen; what it cost."""
+    """trial.json: the configs that were tried, the current one first; the place of the one chosen; what it cost.
+
+    strata: the valid plans of each board rolled out. leads: of each config over the current one, and how likely it is
+    better; none in a trial without a current config, or of an older version.
+    """
 
     candidates: list[Tried]
     chosen: int
     tokens: int
+    strata: list[StratumTrial] = []
+    leads: list[Lead] = []
 
     def summary(self) -> str:
         """The outcome in a line."""
-        current, proposed, chosen = (self.candidates[place].score for place in (0, 1, self.chosen))
+        best = self.chosen or max(
+            range(1, len(self.candidates)), key=lambda place: self.leads[place].better if self.leads else 0
+        )
+        scores = f"{self.candidates[best].score:.3f} against {self.candidates[0].score:.3f}"
+        sure = f", better with probability {self.leads[best].better:.2f}" if self.leads else ""
         if self.chosen:
-            return f"tried, and it gives more signal: {chosen:.3f} against {current:.3f}"
-        return f"tried, and not trained on, as it gives less signal: {proposed:.3f} against {current:.3f}"
+            return f"tried, and it gives more signal: {scores}{sure}"
+        return f"tried, and not trained on, as it gives less signal: {scores}{sure}"
 
 
 Source = Literal["proposal", "trial", "rollback", "current"]
@@ -152,6 +163,7 @@ class Stage:
         self.groups = folder / "groups.jsonl"
         self.validation = folder / "validation.json"
         self.rollback = folder / "rollback.json"
+        self.difficulty = folder / "difficulty.json"
         self.evidence = folder / "evidence.json"
         self.proposal = folder / "proposal.json"
         self.trial = folder / "trial.json"

@@ -10,6 +10,7 @@ import msgspec
 from core_jax.config import MAX_TOKEN_SIZE, EnvConfig, holds, with_teams
 from core_jax.errors import InputError
 from core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert, one_of
+from engineer.difficulty import DifficultySettings
 from engineer.evidence import EvidenceSettings
 from engineer.guard import GuardSettings
 from engineer.rollback import RollbackSettings
@@ -41,7 +42,7 @@ class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a language model is asked to be the engineer."""
+    """How the engineer is asked, a language model most of all."""
 
     reasoning: Natural = 1024
     """Most tokens of a checkpoint's free reasoning."""
@@ -50,7 +51,7 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     temperature: Weight = 0.7
     """Temperature of the answer."""
     proposals: Count = 1
-    """How many answers are asked for, to be tried against each other."""
+    """How many changes any teacher is to propose, to be tried beside each other."""
     endpoint: EndpointSettings | None = None
     """The server of the teacher `endpoint`."""
     key: bool = True
@@ -98,6 +99,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The held-out boards."""
     evidence: EvidenceSettings = EvidenceSettings()
     """What an engineer is shown."""
+    difficulty: DifficultySettings = DifficultySettings()
+    """How the model of P(valid) is fitted."""
     guard: GuardSettings = GuardSettings()
     """The limits of a redesign."""
     sampler: SamplerSettings = SamplerSettings()

@@ -27,7 +27,8 @@ def test_a_proposal_is_tried_beside_the_current_config_and_the_better_one_is_dra
     run = finished("random")
     trial = read(run.stage(0).trial, Trial)
     assert [tried.config for tried in trial.candidates] == [ENV, decision(run, 0).verdict.config]
-    assert trial.candidates[trial.chosen].score == max(tried.score for tried in trial.candidates)
+    assert trial.leads[trial.chosen].better == max(lead.better for lead in trial.leads)
+    assert trial.chosen == 0 or trial.leads[trial.chosen].better > 0.5
     assert run.stage(1).config() == trial.candidates[trial.chosen].config
     assert spent_on(run.stage(0)).trials == trial.tokens > 0
 
@@ -39,8 +40,9 @@ def test_no_trial_is_held_after_the_last_stage_or_for_the_current_config():
 
 def test_a_trial_again_scores_the_same_and_equal_configs_alike():
     run, other = finished("random"), decision(finished("random"), 0).verdict.config
+    once = read(run.stage(0).trial, Trial)
     found = try_configs(tiny_run(teacher="random"), run.stage(0), [ENV, other], "stage 0 trial")
-    assert found == read(run.stage(0).trial, Trial)
+    assert (found.candidates, found.strata, found.tokens) == (once.candidates, once.strata, once.tokens)
 
 
 def test_what_is_generated_is_counted_step_by_step():
