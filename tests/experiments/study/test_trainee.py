@@ -7,7 +7,6 @@ from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import pool
 from experiments.study.trainee import ARMS, KINDS, StudySettings, study_trainee, trainee_table
-from tests.support.generated_rows import compiled_once
 from tests.support.tiny_policy import SHORT, tiny_run
 
 ENV = EnvConfig.single(3, agents=2, hole_ratio=0.2, wait_ratio=0.5)
@@ -22,7 +21,7 @@ SETTINGS = StudySettings(RUN, seeds=1, boards=6, sft_rate=0.5)
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
-    with compiled_once(), pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
         return folder, study_trainee(SETTINGS, folder)
 
