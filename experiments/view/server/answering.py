@@ -6,7 +6,8 @@ from collections import OrderedDict
 from typing import Any
 
 from core_jax.errors import InputError
-from core_jax.rows import Row, check_solvable_here, solve_rows, verify_rows
+from core_jax.rows import Row, solve_rows, verify_rows
+from core_jax.solver import check_memory
 from experiments.loop.records import Example, RunFolder, Stage
 from experiments.view.catalogue import Catalogue, Kind, MissingError
 from experiments.view.pages import drawn_row
@@ -33,10 +34,7 @@ class Answering:
     def solve(self, board: str) -> str:
         """Status, optima, forced wait and plan of a board. Raises InputError where it is none, or too large."""
         row = drawn_row(board)
-        try:
-            check_solvable_here(row)
-        except ValueError as error:
-            raise InputError(str(error)) from error
+        check_memory(row.size, row.agents)
         begun = time.perf_counter()
         [solved] = self._alone(solve_rows, [row])
         plan = played(Example(solved, solved.plan, "none", -1, -1)) if solved.plan else None
