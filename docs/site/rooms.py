@@ -14,7 +14,7 @@ PICTURE = ROOT / "docs" / "images" / "rooms.svg"
 
 WIDTH, EDGE, BETWEEN, PAD, GAP = 940, 10, 40, 14, 9  # of the picture, around it, between wings, in a wing, of cards
 HEAD, NAME, LINE, CHIP = 46, 32, 17, 25  # heights: a wing's head, a room's name, a line of its caption, a file
-LETTER, LARGE_LETTER = 6.9, 7.5  # the mean width of the letters of a caption, of a room and of a wing
+LETTER, LARGE_LETTER = 7.2, 7.5  # the mean width of the letters of a caption, of a room and of a wing
 COLOURS = {  # of each wing: ink and floor
     "experiments": ("#334e68", "#edf2f7"),
     "engineer": ("#6b46a3", "#f4effa"),
