@@ -1,4 +1,4 @@
-"""Who answers an evaluation: a planner, a model behind an endpoint, or a model in this process."""
+"""Answerers of an evaluation: a planner, a model behind an endpoint, or a model in this process."""
 
 import dataclasses
 import hashlib
@@ -25,9 +25,9 @@ HORIZON = 64  # steps of the longest plan in tokens of cells
 
 
 class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An answer as it is kept. sample: 0 is greedy, from 1 on they are drawn.
+    """A line of answers.jsonl. sample: 0 is greedy, those from 1 on are sampled.
 
-    Either text, of a model that answers in words, or plan, null where there is none that could be read. finish: why the
+    text: of a model that answers in text. plan: of others, null where the answer could not be read. finish: why the
     model ended, `length` where it was cut off.
     """
 
@@ -42,7 +42,7 @@ class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """One answer that is wanted. prompt: empty for those who do not answer in words."""
+    """One answer to be given. prompt: empty for answerers that read none."""
 
     row: Row
     prompt: str
@@ -51,7 +51,7 @@ class Asked:
 
 
 class Answerer(Protocol):
-    """`identity`: all that the answers depend on, apart from what is asked. `name`: for people."""
+    """Gives answers. in_words: whether it reads prompts. name: for people. identity: all that its answers depend on."""
 
     in_words: bool
     name: str
@@ -79,7 +79,7 @@ class PlannerAnswerer:
 
 
 class EndpointAnswerer:
-    """A model behind an endpoint. spent: dollars of answers that are there already."""
+    """A model behind an endpoint. spent: dollars for the answers so far."""
 
     in_words = True
 
@@ -118,7 +118,7 @@ class ModelAnswerer:
         self.identity = {"model": place, "weights": _weights(Path(place)), "seed": seed, **spoken}
 
     def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
-        """A batch after the other. Raises InputError on a board that the codec has no words for."""
+        """One batch after another. Raises InputError on a board that the codec cannot describe."""
         for _, alike in itertools.groupby(asked, lambda one: (one.temperature, one.sample)):
             for some in _batched(list(alike), self._batch):
                 yield self._answers(some)
@@ -159,7 +159,7 @@ class ModelAnswerer:
 
 
 def _weights(folder: Path) -> str | None:
-    """What the weights in a folder are, or nothing of a model on the hub."""
+    """The hash of the weights in a folder; None for a model on the hub."""
     if not folder.is_dir():
         return None
     digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""What an evaluation found: counts, rates and how sure they are, for each kind of board and over all."""
+"""The scores of an evaluation: counts and rates with intervals, for each kind of board and over all."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated
@@ -27,8 +27,8 @@ class PassRate(msgspec.Struct, frozen=True):
 
 
 class Score(msgspec.Struct, frozen=True):
-    """Some boards. outcomes: of one answer a board, greedy where there is one. intervals: 95 %, by Wilson, of the
-    rates. pass_at: for each criterion of RIGHT, over the boards whose samples are all there.
+    """The score on some boards. outcomes: of one answer to each board, the greedy one if there is one. intervals: 95 %
+    (Wilson) of the rates. pass_at: for each criterion of RIGHT, over the boards with all samples.
     """
 
     outcomes: Outcomes
@@ -45,7 +45,7 @@ class CellScore(msgspec.Struct, frozen=True):
 
 
 class TeamScore(msgspec.Struct, frozen=True):
-    """All boards of one number of agents. means: plain means over sizes, as the published tables have them."""
+    """All boards of one number of agents. means: over sizes, unweighted, as in the published tables."""
 
     agents: int
     sizes: list[int]
@@ -54,7 +54,7 @@ class TeamScore(msgspec.Struct, frozen=True):
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """What was spent on answers; cut_off: answers that ended at their limit."""
+    """The tokens of answers and their price. cut_off: answers that ended at their limit."""
 
     answers: int
     prompt: int
@@ -64,10 +64,9 @@ class Tokens(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """summary.json. boards: asked about; unlabelled: of these without known optima, never counted as optimal.
+    """summary.json. boards: how many were asked. unlabelled: those without known optima, never counted as optimal.
 
-    complete: whether every answer is there. refusals: why answers in words were no plan, over the answers that
-    `outcomes` are of.
+    complete: whether all answers were given. refusals: why answers were no plan, among those of `outcomes`.
     """
 
     who: str
@@ -93,7 +92,7 @@ def scores(
 ) -> tuple[list[CellScore], list[TeamScore], Score]:
     """The scores of each cell, of each number of agents, and of all boards.
 
-    first: the sample that `outcomes` are of. Boards without that answer do not count.
+    first: the sample that `outcomes` count. Boards without that answer do not count.
     """
 
     def score(some: Iterable[Row]) -> Score:

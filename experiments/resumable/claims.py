@@ -82,7 +82,7 @@ class Claim(Generic[W]):
         return convert(raw, self.work, str(path))
 
     def refuse_other(self, path: Path, there: W, here: W) -> None:
-        """Raises InputError where the work recorded in the file `path` is not the work at hand."""
+        """Raises InputError where the work recorded in the file `path` is not the work `here`."""
         if found := difference(there, here):
             raise InputError(f"{path}: holds another {self.kind}: {found}; {REMEDY}")
 
@@ -111,5 +111,5 @@ def _leaves(value: Any, name: str) -> dict[str, Any]:
 
 
 def writer_name() -> str:
-    """What tells this process from all others that may write the same file, on any machine."""
+    """A name for what this process writes, different from that of any other process on any machine."""
     return f"{socket.gethostname()}-{os.getpid()}."

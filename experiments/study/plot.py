@@ -1,4 +1,4 @@
-"""The picture of a study: the arms beside the baseline, or what the trial said against what training gained."""
+"""The picture of a study: the arms and the baseline, or the trial's scores and the gains in training."""
 
 import matplotlib
 import numpy as np
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from experiments.study.results import Prediction, Rank, Results
 from experiments.view import COLOURS, INK, LOOK, saved
 
-ROW = 0.3  # inches an arm
+ROW = 0.3  # inches for each arm
 
 
 def study_svg(results: Results) -> str:

@@ -1,7 +1,7 @@
-"""A study: many runs from one warm-up under one budget of tokens, in one folder that any kill leaves fit to go on.
+"""A study: many runs from one warm-up under one budget of tokens, in one folder, resumed after any kill.
 
-study.json   what is run      start/   the warm-up      runs/ARM-sSEED/   the runs      trial.json   configs tried
-results.json table.txt study.svg   what came of it
+study.json   the plan         start/   the warm-up      runs/ARM-sSEED/   the runs      trial.json   configs tried
+results.json table.txt study.svg   the results
 """
 
 import os
@@ -29,12 +29,12 @@ from experiments.loop.settings import RunSettings, merged, preset_table
 from experiments.resumable import Claim
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-# What comparable runs have in common.
+# What comparable runs share.
 SHARED = ("model", "teams", "warmup", "warmup_env", "validation", "horizon", "budget")
 
 
 class Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Random configs, each an arm of one stage: whether the trial's score predicts what training on them gains.
+    """Random configs, each an arm of one stage, which show whether the trial's score predicts the gain in training.
 
     data_ratios are uniform on the simplex, hole and wait ratios uniform from the lists, all drawable.
     """
@@ -46,9 +46,9 @@ class Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a study runs. budget: tokens of each run. settings: of every run, over those of the preset.
+    """The runs of a study. budget: tokens of each run. settings: of every run, in place of those of the preset.
 
-    arms: the settings in which each differs, and its `seeds` where they are not those of the study. baseline: the arm
+    arms: the settings in which each differs, and its `seeds`, if they are not those of the study. baseline: the arm
     that the others are compared with, seed by seed. configs: random configs as arms, instead of `arms`.
     """
 
@@ -111,7 +111,7 @@ class StudyFolder:
         return RunFolder(self.folder / "runs" / planned.name)
 
     def open(self, plan: Plan) -> None:
-        """Starts the study, or checks that the folder holds this very one. Raises InputError if it holds another."""
+        """Starts the study, or checks that the folder holds this one. Raises InputError if it holds another."""
         CLAIM.take(self.folder, plan)
 
     def held(self, plan: Plan) -> AbstractContextManager[None]:
@@ -120,14 +120,14 @@ class StudyFolder:
 
 
 def plan_of(path: Path) -> Plan:
-    """All runs of a spec, TOML or JSON, or of one of ours by name.
+    """All runs of a spec: a TOML or JSON file, or the name of one that comes with the package.
 
     Raises InputError naming file, arm, setting, value and remedy.
     """
-    ours = {file.name.removesuffix(".toml"): file for file in _ours().iterdir()}
-    if not path.suffix and str(path) not in ours:
-        raise InputError(f"study {str(path)!r:.60} is unknown; give a file, or choose from {', '.join(sorted(ours))}")
-    with resources.as_file(ours[str(path)]) if str(path) in ours else nullcontext(path) as file:
+    known = {file.name.removesuffix(".toml"): file for file in _own_specs().iterdir()}
+    if not path.suffix and str(path) not in known:
+        raise InputError(f"study {str(path)!r:.60} is unknown; give a file, or choose from {', '.join(sorted(known))}")
+    with resources.as_file(known[str(path)]) if str(path) in known else nullcontext(path) as file:
         spec = read_config(file, StudySpec)
     base = merged(preset_table(spec.preset), spec.settings) | {"budget": spec.budget}
     start = convert(base, RunSettings, f"{path}: settings")
@@ -165,7 +165,7 @@ def predicted(folder: StudyFolder) -> Trial:
     return read(folder.trial, Trial)
 
 
-def _ours() -> Traversable:
+def _own_specs() -> Traversable:
     return resources.files("experiments") / "presets" / "studies"
 
 
@@ -177,7 +177,7 @@ def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec,
 
 
 def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
-    """All runs begin with one warm-up, and are validated alike."""
+    """All runs begin with the same warm-up and have the same held-out set."""
     for name in SHARED:
         if getattr(planned.settings, name) != getattr(start, name):
             raise InputError(f"{path}: arms.{planned.arm}: {name} differs, but all arms share it; set it in settings")

@@ -58,7 +58,7 @@ CLAIM = Claim("study of the trainee", "config.json", StudySettings, FORMAT, "lak
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What came of an arm: seconds of training, steps, seconds spent waiting for boards, and outcomes by kind, size."""
+    """The results of an arm: seconds of training, steps, seconds of waiting for boards, outcomes by kind and size."""
 
     seconds: float
     steps: int
@@ -94,7 +94,7 @@ def study(settings: StudySettings, folder: Path) -> Result:
 
 
 def _part(settings: StudySettings, seed: int, arm: str, place: Path, held_out: dict[str, list]) -> Part:
-    """Trains one arm, unless its checkpoint is there, and lets it plan."""
+    """Trains one arm, unless its checkpoint exists, and evaluates it."""
     from experiments.loop.training import load_policy
     from policy.evaluation import evaluate, outcomes_by_size
 
@@ -158,7 +158,7 @@ def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[f
 
 
 def _minutes(run: RunSettings) -> float | None:
-    """What the arms after the warm-up have, each: that of all stages of a run."""
+    """The minutes of each arm after the warm-up: those of all stages of a run."""
     return run.grpo.minutes and run.stages * run.grpo.minutes
 
 
@@ -190,7 +190,7 @@ def _held_out(kind: str, settings: StudySettings) -> list:
 
 
 def _natural(size: int, agents: int, hole_ratio: float, count: int, seed: int) -> list:
-    """Boards whose holes, starts and goals are drawn uniformly, those that are solvable."""
+    """Solvable boards whose holes, starts and goals are drawn uniformly."""
     from policy.tasks import Task
 
     tasks: list[Task] = []

@@ -1,5 +1,5 @@
 from .launch import BAD_INPUT as BAD_INPUT
-from .launch import TOLD as TOLD
+from .launch import ERROR_PREFIX as ERROR_PREFIX
 from .launch import launch_stage as launch_stage
 from .run_settings import RunSettings as RunSettings
 from .run_settings import key_for as key_for
