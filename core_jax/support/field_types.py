@@ -1,4 +1,4 @@
-"""Numbers with a range, for fields of msgspec types that come from outside."""
+"""Numbers with a range, for fields of msgspec types that are read from external data."""
 
 from typing import Annotated
 

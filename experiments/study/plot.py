@@ -5,7 +5,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.study.results import Prediction, Rank, Results
+from experiments.study.prediction import Prediction, Rank
+from experiments.study.results import Results
 from experiments.view import COLOURS, INK, LOOK, saved
 
 ROW = 0.3  # inches for each arm

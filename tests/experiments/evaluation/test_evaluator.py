@@ -306,7 +306,7 @@ def test_the_cost_cap_ends_with_one_and_a_higher_one_goes_on(benchmark, tmp_path
         assert "another answer may exceed --max-cost; raise it and run the same command again" in told[0]
         before = len(server.seen)
         assert 0 < before < 12
-        assert f"{12 - before} boards are not answered yet" in out
+        assert f"{12 - before} boards have no answer yet" in out
         assert tell(capsys, *asking(benchmark, tmp_path, server, *prices, "--max-cost", 1))[0] == 0
     assert len(server.seen) == 12
 
