@@ -41,8 +41,8 @@ class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
-    """One answer to be given. prompt: empty for answerers that read none."""
+class WantedAnswer:
+    """An answer that is to be given. prompt: empty for answerers that read none."""
 
     row: Row
     prompt: str
@@ -57,7 +57,7 @@ class Answerer(Protocol):
     name: str
     identity: dict[str, Any]
 
-    def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
+    def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """The answers as they come, in any order."""
         ...
 
@@ -72,7 +72,7 @@ class PlannerAnswerer:
         self.identity = {"solver": solver, "seed": seed}
         self._plan, self._seed = PLANNERS[solver], seed
 
-    def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
+    def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """In order."""
         for some in _batched(asked, PLANS_AT_ONCE):
             yield [AnswerRow(one.row.id, one.sample, plan=self._plan(one.row, self._seed + one.sample)) for one in some]
@@ -88,7 +88,7 @@ class EndpointAnswerer:
         self.identity = {"endpoint": settings.url, "model": settings.model, "max_tokens": settings.max_tokens}
         self._settings, self._spent = settings, spent
 
-    def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
+    def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """As they come. Raises EndpointError or BudgetSpentError once all that were asked for have come."""
         endpoint = Endpoint(self._settings, self._spent)
         questions = (Question([{"role": "user", "content": one.prompt}], one.temperature) for one in asked)
@@ -117,13 +117,13 @@ class ModelAnswerer:
         spoken = {"max_tokens": settings.max_tokens, "thinking": settings.thinking} if self.in_words else {}
         self.identity = {"model": place, "weights": _weights(Path(place)), "seed": seed, **spoken}
 
-    def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
+    def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """One batch after another. Raises InputError on a board that the codec cannot describe."""
         for _, alike in itertools.groupby(asked, lambda one: (one.temperature, one.sample)):
             for some in _batched(list(alike), self._batch):
                 yield self._answers(some)
 
-    def _answers(self, asked: Sequence[Asked]) -> list[AnswerRow]:
+    def _answers(self, asked: Sequence[WantedAnswer]) -> list[AnswerRow]:
         import torch
 
         from policy.codecs import TextCodec
@@ -169,5 +169,5 @@ def _weights(folder: Path) -> str | None:
     return digest.hexdigest()
 
 
-def _batched(asked: Sequence[Asked], size: int) -> Iterator[Sequence[Asked]]:
+def _batched(asked: Sequence[WantedAnswer], size: int) -> Iterator[Sequence[WantedAnswer]]:
     return (asked[begin : begin + size] for begin in range(0, len(asked), size))

@@ -18,7 +18,7 @@ from core_jax.errors import InputError
 from core_jax.generator import content_hash
 from core_jax.rows import Row, boards_of
 from core_jax.support import Count, Natural, Weight, locked, write_atomically
-from experiments.evaluation.answerers import Answerer, AnswerRow, Asked
+from experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
 from experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread
 from experiments.evaluation.judging import judged_rows
 from experiments.evaluation.labels import labelled
@@ -98,11 +98,11 @@ def evaluate(
         return _summarise(out, found, rows, who.name, kept, settings, price)
 
 
-def _questions(rows: Sequence[Row], prompts: Mapping[str, str], settings: EvaluationSettings) -> Iterator[Asked]:
+def _questions(rows: Sequence[Row], prompts: Mapping[str, str], settings: EvaluationSettings) -> Iterator[WantedAnswer]:
     """Every answer that is wanted, the greedy ones first."""
     for sample in range(settings.first, settings.samples + 1):
         for row in rows:
-            yield Asked(row, prompts[row.id], sample, settings.temperature if sample else 0.0)
+            yield WantedAnswer(row, prompts[row.id], sample, settings.temperature if sample else 0.0)
 
 
 def _prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str:

@@ -11,7 +11,7 @@ from core_jax.rows import Row, VerdictRow
 from core_jax.types import FAILURE_NAMES
 
 Interval = tuple[float, float]
-RIGHT: dict[str, Callable[[VerdictRow], bool]] = {
+CRITERIA: dict[str, Callable[[VerdictRow], bool]] = {
     "valid": lambda found: found.valid,
     "optimal_makespan": lambda found: bool(found.optimal_makespan),
     "optimal_sum_of_costs": lambda found: bool(found.optimal_sum_of_costs),
@@ -28,7 +28,7 @@ class PassRate(msgspec.Struct, frozen=True):
 
 class Score(msgspec.Struct, frozen=True):
     """The score on some boards. outcomes: of one answer to each board, the greedy one if there is one. intervals: 95 %
-    (Wilson) of the rates. pass_at: for each criterion of RIGHT, over the boards with all samples.
+    (Wilson) of the rates. pass_at: for each criterion of CRITERIA, over the boards with all samples.
     """
 
     outcomes: Outcomes
@@ -106,7 +106,7 @@ def scores(
     teams = []
     for team in sorted({agents for agents, _ in kinds}):
         of = [cell for cell in cells if cell.agents == team]
-        means = {name: sum(map(_rate(name), of)) / len(of) for name in RIGHT}
+        means = {name: sum(map(_rate(name), of)) / len(of) for name in CRITERIA}
         teams.append(TeamScore(team, [cell.size for cell in of], score(r for r in rows if r.agents == team), means))
     return cells, teams, score(rows)
 
@@ -118,7 +118,7 @@ def _rate(name: str) -> Callable[[CellScore], float]:
 def _score(rows: list[Row], judged: Judged, first: int, samples: int) -> Score:
     found = [(row, judged[row.id, first]) for row in rows if (row.id, first) in judged]
     outcomes = _outcomes(found)
-    intervals = {name: wilson(getattr(outcomes, name), outcomes.boards) for name in RIGHT}
+    intervals = {name: wilson(getattr(outcomes, name), outcomes.boards) for name in CRITERIA}
     intervals["wait_valid"] = wilson(outcomes.wait_valid, outcomes.wait_boards)
     return Score(outcomes, intervals, _pass_rates(rows, judged, samples))
 
@@ -137,7 +137,7 @@ def _pass_rates(rows: list[Row], judged: Judged, samples: int) -> dict[str, list
     whole = [[verdict for verdict in of if verdict] for of in drawn if all(of)]
     if not samples or not whole:
         return {}
-    return {name: _pass_rate([sum(map(right, of)) for of in whole], samples) for name, right in RIGHT.items()}
+    return {name: _pass_rate([sum(map(right, of)) for of in whole], samples) for name, right in CRITERIA.items()}
 
 
 def _pass_rate(right: list[int], samples: int) -> list[PassRate]:

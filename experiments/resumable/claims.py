@@ -43,8 +43,7 @@ class Claim(Generic[W]):
         replace: the folder may change hands, as nothing in it depends on the earlier work. writer: as for
         `core_jax.support.replacing`. Raises InputError where the folder holds other work.
         """
-        if self.exclusive:
-            self._check_alone(folder)
+        self._check_alone(folder)
         if self.is_in(folder) and not replace:
             self.refuse_other(folder / self.file, self.read(folder), work)
         else:
@@ -87,7 +86,7 @@ class Claim(Generic[W]):
             raise InputError(f"{path}: holds another {self.kind}: {found}; {REMEDY}")
 
     def _check_alone(self, folder: Path) -> None:
-        files = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+        files = [file.name for file in folder.iterdir()] if self.exclusive and folder.is_dir() else []
         if any(not name.startswith(".") for name in files) and not self.is_in(folder):
             raise InputError(f"{folder}: is not empty and holds no {self.kind}; choose another folder")
 

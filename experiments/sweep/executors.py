@@ -38,7 +38,7 @@ class WorkerDiedError(RuntimeError):
     """A worker died in every attempt: it was killed from outside, or for its memory."""
 
 
-class Here:
+class Serial:
     """This process, one item after another."""
 
     def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:

@@ -13,7 +13,7 @@ RISE = 50  # steps until the rates reach their full value
 LEAST = 0.1  # of the rates, at the end
 
 
-class Together(torch.optim.Optimizer):
+class CombinedOptimizer(torch.optim.Optimizer):
     """Several optimizers as one, as trainers expect it. It shares the parameter groups of its parts."""
 
     def __init__(self, parts: Sequence[torch.optim.Optimizer]) -> None:
@@ -43,14 +43,14 @@ class Together(torch.optim.Optimizer):
             group["lr"] = scale * group["initial_lr"]
 
 
-def muon_and_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> Together:
+def muon_and_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> CombinedOptimizer:
     """Muon for the matrices, AdamW for embeddings, head and the rest."""
     tables = ("embed_tokens", "lm_head")
     matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and not any(t in name for t in tables)]
     chosen = {id(p) for p in matrices}
     others = [p for p in model.parameters() if id(p) not in chosen]
     adamw = torch.optim.AdamW(others, lr=other_rate, weight_decay=0.0, betas=(0.9, 0.95))
-    return Together([Muon(matrices, lr=matrix_rate), adamw])
+    return CombinedOptimizer([Muon(matrices, lr=matrix_rate), adamw])
 
 
 def rate_scale(step: int, done: float) -> float:

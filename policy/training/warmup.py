@@ -137,8 +137,8 @@ def _augmented(task: Task, rng: np.random.Generator) -> Task:
     grid = np.rot90(grid.T if mirror else grid, turns)
     place = np.empty((size * size, 2), np.int32)
     place[grid.reshape(-1)] = np.stack(np.divmod(np.arange(size * size), size), axis=-1)
-    starts = place[task.board.starts[:, 0] * size + task.board.starts[:, 1]][agents]
-    goals = place[task.board.goals[:, 0] * size + task.board.goals[:, 1]][agents]
+    place = place.reshape(size, size, 2)
+    starts, goals = (place[cells[:, 0], cells[:, 1]][agents] for cells in (task.board.starts, task.board.goals))
     holes = task.board.holes.reshape(-1)[grid]
     return dataclasses.replace(
         task, board=Board(holes, starts, goals), moves=_rotated_moves(turns, mirror)[task.moves[agents]]
