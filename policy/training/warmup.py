@@ -130,28 +130,28 @@ def _loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Te
 
 def _augmented(task: Task, rng: np.random.Generator) -> Task:
     """The task under a random symmetry of the grid and a random order of its agents."""
-    turns, mirror = int(rng.integers(4)), bool(rng.integers(2))
+    rotations, mirror = int(rng.integers(4)), bool(rng.integers(2))
     agents = rng.permutation(len(task.moves))
     size = task.size
     grid = np.arange(size * size).reshape(size, size)
-    grid = np.rot90(grid.T if mirror else grid, turns)
-    place = np.empty((size * size, 2), np.int32)
-    place[grid.reshape(-1)] = np.stack(np.divmod(np.arange(size * size), size), axis=-1)
-    place = place.reshape(size, size, 2)
-    starts, goals = (place[cells[:, 0], cells[:, 1]][agents] for cells in (task.board.starts, task.board.goals))
+    grid = np.rot90(grid.T if mirror else grid, rotations)
+    cells = np.empty((size * size, 2), np.int32)
+    cells[grid.reshape(-1)] = np.stack(np.divmod(np.arange(size * size), size), axis=-1)
+    moved_to = cells.reshape(size, size, 2)
+    starts, goals = (moved_to[ends[:, 0], ends[:, 1]][agents] for ends in (task.board.starts, task.board.goals))
     holes = task.board.holes.reshape(-1)[grid]
     return dataclasses.replace(
-        task, board=Board(holes, starts, goals), moves=_rotated_moves(turns, mirror)[task.moves[agents]]
+        task, board=Board(holes, starts, goals), moves=_rotated_moves(rotations, mirror)[task.moves[agents]]
     )
 
 
-def _rotated_moves(turns: int, mirror: bool) -> np.ndarray:
+def _rotated_moves(rotations: int, mirror: bool) -> np.ndarray:
     """The move that each move becomes under a symmetry: int8 by move code; PAD, the last, stays PAD."""
     turned = []
     for row, column in DELTAS:
         if mirror:
             row, column = column, row
-        for _ in range(turns):
+        for _ in range(rotations):
             row, column = -column, row
         turned.append(DELTAS.index((row, column)))
     return np.array([*turned, PAD], np.int8)
