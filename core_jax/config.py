@@ -1,4 +1,4 @@
-"""What a stage's boards are drawn from."""
+"""Configs of boards: sizes, shares, hole ratios, wait ratios, agents."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class SizeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EnvConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A distribution over boards: one `SizeConfig` a map size, and the number of agents.
+    """A distribution over boards: one `SizeConfig` for each map size, and the number of agents.
 
     Raises ValueError where a ratio is outside its range, the data ratios do not sum to one, or a size is too small.
     """
@@ -62,12 +62,12 @@ def holes_of(size: int, agents: int, hole_ratio: float) -> int:
 
 
 def holds(size: int, agents: int) -> bool:
-    """Whether a board has cells for the starts and goals of so many agents."""
+    """Whether a board of this size has cells for the starts and goals of `agents` agents."""
     return size * size >= 2 * agents
 
 
 def with_teams(config: EnvConfig, teams: Sequence[int]) -> tuple[EnvConfig, ...]:
-    """The config for each number of agents of `teams`; as it is where none is given.
+    """The config for each number of agents of `teams`; unchanged where none is given.
 
     A size that does not hold a team is left out for it, and the data ratios of the others are divided by their sum.
     Raises InputError where that leaves a team without boards.

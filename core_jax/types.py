@@ -11,7 +11,7 @@ import jax
 
 MOVES = "UDLRW"
 UP, DOWN, LEFT, RIGHT, WAIT = range(5)
-# What a codec answers with when it names a cell that is no neighbour: always an illegal move, `?` in writing.
+# The move of a plan of cells to one that is not a neighbour: always illegal, written `?`.
 JUMP = 5
 LETTERS = MOVES + "?"
 PAD = -1  # after an agent's last move: it stays where it is
@@ -35,7 +35,7 @@ FAILURE_NAMES = tuple(failure.name.lower() for failure in Failure)
 
 
 class Status(enum.IntEnum):
-    """What is known of a board. UNDECIDED: a search ended unfinished, so it has no labels."""
+    """Whether a board is solvable. UNDECIDED: the search was not completed, so the board has no labels."""
 
     SOLVABLE = 0
     UNSOLVABLE = 1
@@ -48,8 +48,8 @@ STATUS_NAMES = tuple(status.name.lower() for status in Status)
 class Certificate(enum.IntEnum):
     """Why a label is certain.
 
-    BOUND: a plan meets a lower bound (or an agent has no way at all). FLOOD: exhaustive, over all joint states. SEARCH:
-    a completed search of the joint states that the bounds leave. NONE: undecided.
+    BOUND: a plan meets a lower bound (or an agent has no path at all). FLOOD: exhaustive, over all joint states.
+    SEARCH: a completed search of the joint states that the bounds leave. NONE: undecided.
     """
 
     NONE = 0
@@ -76,12 +76,12 @@ class Board:
 
 @flax.struct.dataclass
 class Verdict:
-    """What became of a plan.
+    """The verdict on a plan.
 
     failure: int32 [], a `Failure`. agent: int32 [], the first agent concerned, -1 if none. step: int32 [], the index of
     the offending move (for GOAL_NOT_REACHED the plan's length), -1 if none. makespan, sum_of_costs: int32 [], of a
-    valid plan; -1 otherwise. legal_steps: int32 [], joint moves before the first failure. at_goal: bool [K], who
-    stood on their goal when the plan ended or failed.
+    valid plan; -1 otherwise. legal_steps: int32 [], joint moves before the first failure. at_goal: bool [K], which
+    agents were on their goals when the plan ended or failed.
     """
 
     failure: jax.Array

@@ -1,4 +1,4 @@
-"""The trainee's network: a tiny Qwen3 from scratch, or any saved checkpoint; weights as safetensors."""
+"""The policy's network: a small Qwen3 of random weights, or any saved checkpoint; weights as safetensors."""
 
 import os
 import re
@@ -51,9 +51,9 @@ ModelName = Literal["0.6M", "3M", "25M", "100M"]
 def build_model(
     settings: ModelSettings | ModelName, tokenizer: PreTrainedTokenizerFast, seed: int, device: str = "auto"
 ) -> PreTrainedModel:
-    """A Qwen3-architecture model with random weights for the tokenizer's vocabulary; it speaks the `tokens` codec.
+    """A Qwen3-architecture model with random weights for the tokenizer's vocabulary; its codec is `tokens`.
 
-    device: as of `load_model`.
+    device: as for `load_model`.
     """
     check_device(device)
     if isinstance(settings, str):
@@ -78,7 +78,7 @@ def build_model(
 
 
 def _on(device: str, model: PreTrainedModel) -> PreTrainedModel:
-    """The model on the GPU if there is one and nothing else is wanted, else where it is."""
+    """The model, on the GPU if there is one and `device` allows it."""
     if device != "cpu" and torch.cuda.is_available():
         cast(torch.nn.Module, model).cuda()
     return model
@@ -95,7 +95,7 @@ def save_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedT
 def load_checkpoint(
     place: str | Path, codec: str = TOKENS, dtype: torch.dtype = torch.float32, device: str = "auto"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Reads a checkpoint that speaks `codec`, as `load_model`. Raises InputError where it speaks another."""
+    """As `load_model`, for a checkpoint of `codec`. Raises InputError where it has another codec."""
     model, tokenizer = load_model(place, dtype, device)
     _check_codec(place, codec, model)
     return model, tokenizer
@@ -106,7 +106,7 @@ def load_model(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Reads a causal model with its tokenizer from a folder or, by its name, from the hub; safetensors only.
 
-    A folder of an adapter (peft) is read with the model that it names, and merged into it. dtype: `auto` is that of the
+    A folder of an adapter (peft) is merged into the model that it names. dtype: `auto` is that of the
     file. device: `auto` is the GPU if there is one. Raises InputError where there is no such model or device.
     """
     check_device(device)

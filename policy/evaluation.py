@@ -1,4 +1,4 @@
-"""How good a model is on certified boards: valid and optimal plans, and failures by type, per map size."""
+"""Evaluation of a model on certified boards: valid and optimal plans, and failures by type, by map size."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ def evaluate(
 ) -> tuple[Verdict, np.ndarray]:
     """Lets the model answer every task (greedily at temperature 0): the verdicts [B] and plans int8 [B, K, horizon].
 
-    codec: what the model speaks, by default tokens.
+    codec: the one of the model, by default tokens.
     """
     codec = codec or TokensCodec(tokenizer)
     answers = answer_tasks(

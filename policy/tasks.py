@@ -1,4 +1,4 @@
-"""The task: a board with its labels, the form in which training and evaluation take boards one by one."""
+"""The task: a board with its labels, as training and evaluation take boards one by one."""
 
 import dataclasses
 
@@ -35,7 +35,7 @@ def task_of(row: Row) -> Task:
 
 
 def row_of(task: Task, name: str) -> Row:
-    """The row of a task, with that id; what certifies its labels a task does not know."""
+    """The row of a task, with the id `name` and without a certificate, which a task does not keep."""
     board = task.board
     agents, holes = len(board.starts), np.asarray(board.holes)
     return Row(

@@ -1,4 +1,4 @@
-"""Certified boards by config, seed and index: drawn fairly, solvable, in the stratum that was asked for."""
+"""Certified boards by config, seed and index: drawn uniformly, solvable, in the requested stratum."""
 
 import lazy_loader
 

@@ -1,8 +1,8 @@
-"""Which share of a set each of its indices belongs to, known without what came before.
+"""Which share of a set each of its indices belongs to, computed from the index alone.
 
 The chairman assignment (R. Tijdeman, "The chairman assignment problem", Discrete Mathematics 32, 1980): among the
-shares that may have their next item without running a whole item ahead, the one goes next that would first fall a
-whole item behind. So in every prefix each share is within one item of its part.
+shares that may get their next item without being a whole item ahead, the one that would first be a whole item behind is
+next. So in every prefix each share is within one item of its part.
 """
 
 import functools
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-PARTS = 1_000_000  # shares are read to six decimals, so the assignment repeats after at most about so many items
+PARTS = 1_000_000  # shares are read to six decimals, so the assignment repeats after about so many items at most
 
 
 def assign(shares: Sequence[float], first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -21,7 +21,9 @@ def assign(shares: Sequence[float], first: int, count: int) -> tuple[np.ndarray,
     """
     parts = _whole_parts(shares)
     cycle = sum(parts)
-    length = min(cycle, 1 << (first + count).bit_length())  # powers of two: a stream of calls seldom starts anew
+    length = min(
+        cycle, 1 << (first + count).bit_length()
+    )  # powers of two, so that a stream of calls is computed again seldom
     share, rank = _assignment(parts, length)
     index = first + np.arange(count)
     place = index % cycle

@@ -1,8 +1,8 @@
 """EnvConfig + seed + index -> a certified board.
 
-The index alone decides the stratum of a board, by `quotas`; config, seed and index decide the board: the first attempt
-of the index's own stream that has the stratum. So a set can be drawn in pieces, in any batches, on any number of
-processes and devices.
+The index alone determines the stratum of a board, by `apportionment`; config, seed and index determine the board: the
+first attempt of the index's own stream that has the stratum. So a set can be drawn in pieces, in any batches, on any
+number of processes and devices.
 """
 
 import dataclasses
@@ -21,9 +21,9 @@ from core_jax.solver import concatenate
 from core_jax.support import streams, workers
 from core_jax.types import Board, Labels, Status
 
-# So many attempts are made at a board; on a stratum met by one in 256, one board in 10^13 needs more.
+# The most attempts at a board; in a stratum met by one attempt in 256, one board in 10^13 needs more.
 MAX_ATTEMPTS = 8192
-# A config is reachable where each stratum is met by at least so many of so many attempts.
+# A config is reachable where each stratum is met by at least REACHED of REACH_ATTEMPTS attempts.
 REACHED, REACH_ATTEMPTS = 16, 4096
 ROUND = 4096  # attempts that a worker is given at once
 SPECULATION = 8  # attempts at one board in a round: at most one for so many that a board needs on average
@@ -45,7 +45,7 @@ class Stratum:
 
 
 class Acceptance(msgspec.Struct, frozen=True):
-    """How the boards of one stratum came about.
+    """The attempts at the boards of one stratum.
 
     drawn: attempts at them, each board's own included; those made beyond, to fill a block, are not counted, so the
     figures of a set are the sums of those of its pieces, however it was cut. met: which of them have the stratum: the
@@ -88,8 +88,8 @@ def generate(
     """Draws the boards first .. first + count - 1 of the set of `config` and `seed`, by map size.
 
     In every set from 0 on, sizes and, within a size, forced waits have their configured shares within one board. A
-    board depends on config, seed and index alone. `on_progress` is told of boards as they are made. Memory grows with
-    `count`: for a large set call with one `first` after another. Raises TooRareError where a stratum is not found.
+    board depends on config, seed and index alone. `on_progress` gets numbers of finished boards. Memory grows with
+    `count`: draw a large set in pieces, with one `first` after another. Raises TooRareError where a stratum is missing.
     """
     _check(config, seed, count, first)
     share, rank = assign([cell.data_ratio for cell in config.sizes.values()], first, count)
@@ -130,7 +130,7 @@ def _can_draw(size: int, agents: int, holes: int, wait: bool) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class _Source:
-    """Where the boards of one size come from: both strata, and the key of each one's streams, [2] by `wait`."""
+    """The source of the boards of one size: both strata, and the keys of their streams, [2] by `wait`."""
 
     size: int
     agents: int
@@ -235,7 +235,7 @@ def _check_found(source: _Source, wait: bool) -> None:
 
 
 def _not_found(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRareError:
-    """Says what was looked for, and what came instead."""
+    """The error that names the stratum and counts what was drawn instead."""
     stratum = source.stratum(wait)
     drawn = "random maps" if source.agents == 2 else "random boards"
     found = tally.acceptance(stratum)

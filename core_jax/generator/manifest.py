@@ -1,4 +1,4 @@
-"""What a generated file was made from: enough to make it again, and to know that it is the same."""
+"""The manifest of a generated file: what it was made from, so that it can be made again and compared."""
 
 import hashlib
 import importlib.metadata
@@ -22,8 +22,7 @@ PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")
 class FileManifest(msgspec.Struct, frozen=True):
     """OUT.manifest.json, beside a generated file.
 
-    prng: the implementation that the keys are of. config_hash: `content_hash` of `config`. acceptance: how the boards
-    of each stratum came about.
+    prng: the implementation of the keys. config_hash: `content_hash` of `config`. acceptance: of each stratum.
     """
 
     format: int
@@ -42,7 +41,7 @@ def manifest_of(config: EnvConfig, seed: int, count: int, acceptance: Iterable[A
 
 
 def beside(path: Path) -> Path:
-    """Where the manifest of the file `path` lies."""
+    """The path of the manifest of the file `path`."""
     return path.with_name(f"{path.name}.manifest.json")
 
 

@@ -12,8 +12,8 @@ def draw_board(size: int, agents: int, key: jax.Array, holes: jax.Array | int) -
     """A board with exactly `holes` holes on which each agent alone can reach its goal, and whether there is any, bool.
 
     The holes are uniform among all cells; given the holes, starts and goals are uniform among all ways to put them on
-    distinct cells with each start connected to its goal. Where there is no such way, all of them are cell (0, 0). The
-    key is consumed.
+    distinct cells with each start connected to its goal. Where that is impossible, all of them are cell (0, 0). The key
+    is consumed.
     """
     hole_key, agent_key = jax.random.split(key)
     drawn = lots(jax.random.bits(hole_key, (size * size,)))
@@ -25,13 +25,13 @@ def draw_board(size: int, agents: int, key: jax.Array, holes: jax.Array | int) -
 def place_agents(agents: int, free: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Starts and goals int32 [K, 2], uniform among all placements on free bool [n, n]; and whether there is any, bool.
 
-    A placement has distinct cells, and each start connected to its goal. Connected pairs are drawn apart for each
-    agent, and all again until no two share a cell: so each placement is as likely as any other. The key is consumed.
+    A placement has distinct cells, and each start is connected to its goal. A connected pair is drawn for each agent,
+    and all pairs are drawn again until no two share a cell: so all placements are equally likely. The key is consumed.
     """
     labels, number = components(free), jnp.arange(free.size).reshape(free.shape)
     members = jnp.sum(labels.reshape(-1) == labels[..., None], axis=-1) * free
     others = jnp.maximum(members - 1, 0)
-    # An agent needs two cells of a component, wherever they are: so many have room.
+    # An agent needs any two cells of a component.
     fits = jnp.sum(jnp.where(labels == number, members // 2, 0)) >= agents
 
     def pair(bits):
@@ -53,7 +53,7 @@ def place_agents(agents: int, free: jax.Array, key: jax.Array) -> tuple[jax.Arra
 def lots(bits: jax.Array) -> jax.Array:
     """Random uint32 bits [N] to numbers of which no two are equal, their place in the lowest bits: `lot_place`.
 
-    Sorting them is a uniform permutation, but for a tie of the upper bits in about one of ten thousand boards.
+    Sorting them is a uniform permutation, except for a tie of the upper bits in about one of ten thousand boards.
     """
     count = bits.shape[0]
     return bits & ~jnp.uint32(_place_mask(count)) | jnp.arange(count, dtype=jnp.uint32)
@@ -71,7 +71,7 @@ def scatter(drawn: jax.Array, order: jax.Array, cells: int, holes: jax.Array | i
 
 
 def lot_place(lot: jax.Array, count: int) -> jax.Array:
-    """The place, int32, from where one of `count` lots comes."""
+    """The place, int32, of one of `count` lots."""
     return (lot & _place_mask(count)).astype(jnp.int32)
 
 
@@ -80,7 +80,7 @@ def _place_mask(count: int) -> int:
 
 
 def components(free: jax.Array) -> jax.Array:
-    """The components of free bool [n, n]: each cell has the smallest number, row by row, of its own; n^2 at holes.
+    """The components of free bool [n, n]: for each cell the smallest row-by-row number of its component; n^2 at holes.
 
     Returns: int32 [n, n].
     """
@@ -106,7 +106,7 @@ def below(bits: jax.Array, limit: jax.Array) -> jax.Array:
 
 
 def pick(weights: jax.Array, ticket: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The place that holds number `ticket`, int [N] of tickets lying in a row, and how many of its own come before."""
+    """The place that owns number `ticket`, if place i owns the next `weights[i]` numbers, and its rank among them."""
     up_to = jnp.cumsum(weights)
     place = jnp.argmax(up_to > ticket)
     return place, ticket - (up_to[place] - weights[place])

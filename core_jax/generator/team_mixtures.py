@@ -1,4 +1,4 @@
-"""Sets in which several configs, as those of teams of several sizes, have a board each in turn."""
+"""Sets of boards that alternate between several configs, such as those of teams of several sizes."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -16,8 +16,8 @@ def generate_in_turn(
 ) -> list[dict[int, Batch]]:
     """Draws the boards first .. first + count - 1 of the set in which board i is one of config i mod m, of m configs.
 
-    For each config its boards by map size, as of `generate`; an index is the place in the whole set. Board i is board
-    i // m of its config's own set, so this set, too, can be drawn in pieces. Raises as `generate`.
+    Returns for each config its boards by map size, as `generate` does; an index is the place in the whole set. Board i
+    is board i // m of its config's own set, so this set can be drawn in pieces too. Raises as `generate`.
     """
     made = []
     for turn, config in enumerate(configs):
@@ -28,7 +28,7 @@ def generate_in_turn(
 
 
 def can_draw_for(teams: Sequence[int]) -> Callable[[int, int, float, bool], bool]:
-    """As `can_draw`, for every team that the size holds instead of one; as it is where there are no teams."""
+    """`can_draw` for every team that fits on the size; `can_draw` itself where there are no teams."""
 
     def for_all(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
         return all(can_draw(size, team, hole_ratio, wait) for team in teams if holds(size, team))
@@ -47,7 +47,7 @@ def can_draw_all(config: EnvConfig) -> bool:
 
 
 def _boards_before(place: int, turn: int, turns: int) -> int:
-    """How many boards of a turn come before a place."""
+    """The number of boards of a config before a place."""
     return max(0, -(-(place - turn) // turns))
 
 

@@ -1,6 +1,6 @@
-"""Free draws: boards as they fall, solvable or not, no attempt thrown away.
+"""Free draws: uniform random boards, solvable or not.
 
-Seed, size, agents, holes and index decide a board, so a set can be drawn in pieces, in any order, anywhere.
+Seed, size, agents, holes and index determine a board, so a set can be drawn in pieces, in any order, on any machine.
 """
 
 import functools
@@ -13,13 +13,13 @@ from core_jax.support import in_blocks, streams
 from core_jax.types import Board
 
 FREE = 2  # beside the streams of the generator: 0 and 1, its strata
-BLOCK = 4096  # boards drawn at once
+BLOCK = 4096  # boards drawn at a time
 
 
 def draw_free(size: int, agents: int, holes: int, seed: int, first: int, count: int) -> Board:
     """The boards first .. first + count - 1 with exactly `holes` holes, numpy arrays with leading axis `count`.
 
-    Starts, goals and holes are uniform among all ways to put them on distinct cells.
+    Starts, goals and holes are uniform among all placements on distinct cells.
     """
     key = streams([(seed, agents, size, holes, FREE)])[0]
 

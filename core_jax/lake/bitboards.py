@@ -1,8 +1,9 @@
-"""32 boards to a uint32 word.
+"""Bitboards: 32 boards in a uint32 word.
 
-A bitboard holds one bit a cell and a board: uint32 [N], board b in bit b. Cells are numbered row by row with one more
-column that is always a hole, N = n (n + 1): so a move is a shift of the cell index by a constant, and what leaves a row
-lands in that column. Functions here take one word of 32 boards; vmap them over words.
+A bitboard holds one bit for each cell and board: uint32 [N], board b in bit b. Cells are numbered row by row with one
+more column that is always a hole, N = n (n + 1). So a move shifts the cell index by a constant, and a move off the end
+of a row leads into that column. This padded index is the one numbering of cells in the solver and the statistics.
+Functions here take one word of 32 boards; vmap them over words.
 """
 
 import itertools
@@ -75,7 +76,7 @@ def shift(words: jax.Array, by: int, axis: int) -> jax.Array:
 
 
 def spaced(size: int, cells: jax.Array) -> jax.Array:
-    """uint32 [..., N, U] to [..., N', U], zeros of a row of the board before and behind: a move is a slice."""
+    """uint32 [..., N, U] to [..., N', U], with a row of zeros before and after, so that a move is a slice."""
     return jnp.pad(cells, [(0, 0)] * (cells.ndim - 2) + [(size + 1, size + 1), (0, 0)])
 
 
@@ -103,15 +104,15 @@ def count_cells(cells: jax.Array) -> jax.Array:
 
 
 def count_sets(sets: dict[str, jax.Array]) -> dict[str, jax.Array]:
-    """`count_cells` of sets uint32 [S, N, W] each, all in one: int32 [S, 32 W] each."""
-    # Side by side in memory: a set is not to be computed anew for each bit that is counted.
+    """`count_cells` of sets uint32 [S, N, W] each, in one computation: int32 [S, 32 W] each."""
+    # Concatenated, so that a set is not computed again for each bit that is counted.
     counts = count_cells(jnp.concatenate(list(sets.values())))
     ends = itertools.accumulate(len(cells) for cells in sets.values())
     return {name: counts[end - len(sets[name]) : end] for name, end in zip(sets, ends, strict=True)}
 
 
 def _count_bytes(cells: jax.Array) -> jax.Array:
-    """`count_cells` of at most 255 cells: every eighth board at once, as each count fits a byte."""
+    """`count_cells` of at most 255 cells: every eighth board at a time, as each count fits a byte."""
     boards = jnp.arange(8, dtype=jnp.uint32)
     counts = jnp.sum(cells[..., None] >> boards & 0x01010101, axis=-3, dtype=jnp.uint32)  # [..., W, 8]
     by_byte = counts[..., None, :] >> (8 * jnp.arange(4, dtype=jnp.uint32)[:, None]) & 0xFF

@@ -1,7 +1,7 @@
 """The simulator: one joint step, and the verdict on a whole plan.
 
-Agents are few and their number is known when a program is traced, so they are unrolled: all below is written on single
-numbers. Under vmap each becomes a vector over boards, the batch innermost, which is what vector units are fast at.
+Agents are few and their number is known when a program is traced, so loops over agents are unrolled: the code works on
+single numbers. Under vmap each becomes a vector over boards, the batch innermost, which suits vector units.
 """
 
 import functools
@@ -17,7 +17,7 @@ from core_jax.types import DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure, Ver
 
 Cell: TypeAlias = tuple[jax.Array, jax.Array]  # row and column
 IsHole: TypeAlias = Callable[[Cell], jax.Array]
-BITS = 32  # cells to a word of packed holes
+BITS = 32  # cells in a word of packed holes
 PACKED_SIZE = 16  # up to here a word is found by a chain of selects, which vectorises; a gather does not
 
 
@@ -35,7 +35,7 @@ def step(holes: jax.Array, positions: jax.Array, moves: jax.Array) -> tuple[jax.
     size = holes.shape[0]
     cells = _cells(positions)
     targets = [_target(cell, move) for cell, move in zip(cells, moves, strict=True)]
-    # Off the board some cell of it is read instead: the illegal move is reported before the hole.
+    # Off the board some cell on it is read instead; the illegal move is reported before the hole.
     code = _first_failure(size, lambda cell: holes[cell], cells, targets, moves)
     reached = jnp.clip(jnp.array(targets, jnp.int32), 0, size - 1)
     return reached, *_failure_and_agent(code, len(cells))
@@ -49,7 +49,7 @@ def verdict(board: Board, moves: jax.Array) -> Verdict:
     chex.assert_rank([board.holes, board.starts, moves], [2, 2, 2])
     chex.assert_equal_shape_prefix([board.starts, board.goals, moves], 1)
     size, (agents, steps) = board.holes.shape[0], moves.shape
-    # The narrowest numbers that hold a cell's index and a time: twice as narrow is twice as many at once.
+    # The narrowest type that holds a cell's index and a time: half the width is twice as many at a time.
     number = jnp.int16 if max(size * size, steps + 2) < 1 << 15 else jnp.int32
     starts, goals = _cells(board.starts.astype(number)), _cells(board.goals.astype(number))
     is_hole = _lookup(board.holes)
@@ -99,7 +99,7 @@ def _cells(positions: jax.Array) -> list[Cell]:
 
 
 def _target(cell: Cell, move: jax.Array) -> Cell:
-    """Where a move leads, on the board or off it; codes that are no move lead nowhere."""
+    """The cell that a move leads to, on the board or off it; codes that are no move lead nowhere."""
     row, column = cell
     return row + (move == DOWN) - (move == UP), column + (move == RIGHT) - (move == LEFT)
 
@@ -111,8 +111,8 @@ def _same(one: Cell, other: Cell) -> jax.Array:
 def _first_failure(
     size: int, is_hole: IsHole, cells: list[Cell], targets: list[Cell], moves: Iterable[jax.Array]
 ) -> jax.Array:
-    """The code of what is wrong with a step from `cells` to `targets`, 0 if nothing is."""
-    pairs = list(combinations(range(len(cells)), 2))  # the first of a pair is the one that is named
+    """The code of the first failure of a step from `cells` to `targets`; 0 if there is none."""
+    pairs = list(combinations(range(len(cells)), 2))  # the first of a pair is reported
     illegal = (_is_illegal(size, cell, move) for cell, move in zip(targets, moves, strict=True))
     meeting = ((i, _same(targets[i], targets[j])) for i, j in pairs)
     exchanging = ((i, _same(targets[i], cells[j]) & _same(targets[j], cells[i])) for i, j in pairs)
@@ -132,7 +132,7 @@ def _is_illegal(size: int, target: Cell, move: jax.Array) -> jax.Array:
 
 
 def _first_code(found: list[tuple[Failure, int, jax.Array]], agents: int) -> jax.Array:
-    """The first of (failure, agent, whether it is so) that is so, as one number: failure x agents + agent; else 0."""
+    """The first (failure, agent, whether it occurs) that occurs, as one number: failure x agents + agent; else 0."""
     code = jnp.int16(0)
     for failure, agent, seen in reversed(found):
         code = jnp.where(seen, jnp.int16(failure * agents + agent), code)
@@ -140,13 +140,13 @@ def _first_code(found: list[tuple[Failure, int, jax.Array]], agents: int) -> jax
 
 
 def _failure_and_agent(code: jax.Array, agents: int) -> tuple[jax.Array, jax.Array]:
-    """What `_first_code` put into one number: `Failure` and agent (-1 if none), both int32."""
+    """The two parts of a number of `_first_code`: `Failure` and agent (-1 if none), both int32."""
     code = code.astype(jnp.int32)
     return code // agents, jnp.where(code == 0, -1, code % agents)
 
 
 def _lookup(holes: jax.Array) -> IsHole:
-    """Whether a cell is a hole of bool [n, n]; what it tells of a cell off the board means nothing."""
+    """Whether a cell is a hole of bool [n, n]; undefined for a cell off the board."""
     size = holes.shape[0]
     if size > PACKED_SIZE:
         return lambda cell: holes[cell]

@@ -23,7 +23,7 @@ Info: TypeAlias = dict[str, Any]  # arrays, and the observation an episode ended
 
 @flax.struct.dataclass
 class EnvParams:
-    """What episodes are drawn from. pool: boards of one size with leading axis P. step_limit: int32 []."""
+    """The parameters of episodes. pool: boards of one size with leading axis P. step_limit: int32 []."""
 
     pool: Board
     step_limit: jax.Array | int
@@ -41,7 +41,7 @@ class EnvState:
 
 @flax.struct.dataclass
 class Observation:
-    """What all agents see.
+    """The observation of all agents.
 
     planes: bool [n, n, 1 + 2K], the holes, then where each agent is, then where each agent's goal is. positions, goals:
     int32 [K, 2], the same as (row, column). time: int32 [].
@@ -70,7 +70,7 @@ def reset_to(board: Board) -> tuple[Observation, EnvState]:
 def step(
     key: jax.Array, state: EnvState, action: jax.Array, params: EnvParams
 ) -> tuple[Observation, EnvState, jax.Array, jax.Array, Info]:
-    """`step_env`, and where that ends the episode the next one begins on a board of the pool.
+    """`step_env`; where that ends the episode, the next one begins on a board of the pool.
 
     Observation and state are then the next episode's; `info["final_observation"]` is this one's last. The key is
     consumed.
@@ -84,7 +84,7 @@ def step(
 def step_env(
     state: EnvState, action: jax.Array, params: EnvParams
 ) -> tuple[Observation, EnvState, jax.Array, jax.Array, Info]:
-    """One joint move; no key, as ice is not slippery here.
+    """One joint move; it takes no key, as moves are deterministic.
 
     Args: action, integers [K], places in `MOVES`; PAD stays, and any other number is an illegal move.
     Returns: observation; state; reward float32 [], 1 where this step brought all agents home; done bool []; info:
@@ -117,7 +117,7 @@ def step_env(
 
 
 def observe(state: EnvState) -> Observation:
-    """What there is to see of a state."""
+    """The observation of a state."""
     board = state.board
     cells = jnp.concatenate([state.positions, board.goals])
     lines = jnp.arange(board.holes.shape[0])

@@ -10,10 +10,10 @@ from core_jax.lake.dynamics import verdict
 from core_jax.support import cores, on_all_cores
 from core_jax.types import PAD, Board, Verdict
 
-# Plans judged at once: at most so many, and fewer where they are very long.
+# The most plans judged at a time; fewer where they are very long.
 BLOCK_PLANS, BLOCK_STEPS = 8192, 1 << 20
 SHORTEST_HORIZON = 8
-ALIGNMENT = 64  # bytes; XLA reads arrays so aligned where they lie, others it copies
+ALIGNMENT = 64  # bytes; XLA reads aligned arrays in place and copies others
 
 
 def verify(boards: Board, moves: np.ndarray) -> Verdict:
@@ -34,7 +34,7 @@ def verify(boards: Board, moves: np.ndarray) -> Verdict:
     found = _unfilled(count, agents)
 
     def fill(begins: range) -> None:
-        # One worker's buffers, filled for each of its blocks: fresh memory would cost as much as the verdicts.
+        # The buffers of one worker, reused for each of its blocks: new memory would cost as much as the verdicts.
         some = jax.tree.map(lambda field: _aligned((block, *field.shape[1:]), field.dtype), boards)
         plans = _aligned((block, agents, horizon), np.dtype(np.int8))
         plans[:] = PAD
@@ -47,7 +47,7 @@ def verify(boards: Board, moves: np.ndarray) -> Verdict:
             jax.tree.map(lambda field, part, of=rows, at=filled: np.copyto(field[of], part[at]), found, verdicts)
 
     begins = range(0, count, block)
-    fill(begins[:1])  # alone, as it may compile
+    fill(begins[:1])  # first and alone, as it may compile
     on_all_cores(fill, [begins[1 + worker :: cores()] for worker in range(cores())])
     return found
 
@@ -74,7 +74,7 @@ def horizon_of(steps: int) -> int:
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Zeros that XLA need not copy."""
+    """Zeros that XLA does not copy."""
     size = int(np.prod(shape)) * dtype.itemsize
     memory = np.zeros(size + ALIGNMENT, np.uint8)
     begin = -memory.ctypes.data % ALIGNMENT

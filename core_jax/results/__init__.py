@@ -1,4 +1,4 @@
-"""What became of plans: outcomes counted by failure type, rates with intervals, groups of answers to one board."""
+"""Results of plans: outcomes counted by failure type, rates with intervals, groups of answers to one board."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""What became of a batch of plans: counts of valid and optimal ones, and of each failure."""
+"""Outcomes of a batch of plans: counts of valid and optimal ones, and of each failure."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What became of groups of rollouts: several answers of one policy to the same board."""
+"""Groups of rollouts: several answers of one policy to the same board."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ def informative(rewards: np.ndarray) -> bool:
 class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rollouts of one board.
 
-    board: its place among those rolled out. valid: how many of the `completions` are valid plans. reward, deviation,
+    board: its index among those rolled out. valid: how many of the `completions` are valid plans. reward, deviation,
     spread: of the completions' rewards the mean, the mean absolute deviation from it, and the standard deviation.
     """
 

@@ -1,4 +1,4 @@
-"""What boards are like: features of maps, of shortest paths and of labels, a column each."""
+"""Statistics of boards: features of maps, of shortest paths and of labels, one column each."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""What a batch of boards is like: a column a statistic, a row a board.
+"""The statistics of a batch of boards: one column for each statistic, one row for each board.
 
 The columns are those by which the literature predicts how hard a board is for a solver: the gap between the optima and
 the bounds of single agents, conflicts of single paths and multi-valued decision diagrams (Sharon et al., 2013; Boyarski
@@ -16,14 +16,14 @@ import pyarrow as pa
 from core_jax.lake import by_word, cell_count, cell_index, one_hot, pack_cells
 from core_jax.solver.teams import rows_of
 from core_jax.statistics.map_features import components, terrain
-from core_jax.statistics.path_features import ways
+from core_jax.statistics.path_features import conflicts_on_shortest_paths
 from core_jax.support import in_blocks
 from core_jax.types import CERTIFICATE_NAMES, PAD, STATUS_NAMES, WAIT, Board, Labels
 
-BLOCK = 1024  # boards measured at once
-NONE = -1  # of a number that a board does not have
+BLOCK = 1024  # boards measured at a time
+NONE = -1  # for a number that a board does not have
 
-# Every column: its type, and what it tells. A number that does not exist is null in a table.
+# Every column: its type and its meaning. A number that does not exist is null in a table.
 COLUMNS: dict[str, tuple[pa.DataType, str]] = {
     "status": (pa.string(), "solvable, unsolvable or undecided"),
     "certificate": (pa.string(), "why the labels are certain: bound, flood or search; none where undecided"),
@@ -58,7 +58,7 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
 }
 SCHEMA = pa.schema([pa.field(name, kind, metadata={"about": about}) for name, (kind, about) in COLUMNS.items()])
 
-# What is counted on the device.
+# Counted on the device.
 MEASURED = (
     *("makespan_bound", "cost_bound", "vertex_conflicts", "target_conflicts", "swap_conflicts", "cardinal_conflicts"),
     *("path_overlap", "mdd_nodes", "mdd_overlap", "free_cells", "links", "components", "largest_component"),
@@ -78,8 +78,8 @@ def features(boards: Board, labels: Labels, columns: Collection[str] = tuple(COL
 
 
 def _of_boards(boards: Board, labels: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What is measured on the boards, and what is told by that and by what the labels tell."""
-    # Boards of like distances side by side, as each block walks as far as its furthest.
+    """The statistics that are measured on the boards, and those computed from these and the labels."""
+    # Sorted by distance, as each block walks as far as its longest.
     order = np.argsort(labels["makespan"], kind="stable")
     numbers = np.concatenate(in_blocks(_measured, rows_of(boards, order), BLOCK))[np.argsort(order)]
     measured = dict(zip(MEASURED, np.ascontiguousarray(numbers.T), strict=True))
@@ -95,7 +95,7 @@ def _of_boards(boards: Board, labels: dict[str, np.ndarray]) -> dict[str, np.nda
 
 
 def table(statistics: dict[str, np.ndarray]) -> pa.Table:
-    """Statistics as of `features`, or some of them, as a table: what a board does not have is null."""
+    """Statistics from `features`, or some of them, as a table: null where a board has none."""
     columns = [_column(values, SCHEMA.field(name).type) for name, values in statistics.items()]
     return pa.table(columns, schema=pa.schema([SCHEMA.field(name) for name in statistics]))
 
@@ -106,7 +106,7 @@ def _measured(boards: Board) -> jax.Array:
     size = boards.holes.shape[-1]
     free = jnp.moveaxis(jax.vmap(pack_cells)(by_word(~boards.holes)), 0, -1)
     starts, goals = _cells(size, boards.starts), _cells(size, boards.goals)
-    found = terrain(size, free) | components(~boards.holes) | ways(size, free, starts, goals)
+    found = terrain(size, free) | components(~boards.holes) | conflicts_on_shortest_paths(size, free, starts, goals)
     return jnp.stack([found[name] for name in MEASURED], axis=1).astype(jnp.int16)
 
 

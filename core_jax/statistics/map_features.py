@@ -1,4 +1,4 @@
-"""The lay of a board's free cells: how many, how connected, how narrow."""
+"""Features of a board's free cells: how many, how connected, how narrow."""
 
 import functools
 
@@ -16,14 +16,14 @@ def terrain(size: int, free: jax.Array) -> dict[str, jax.Array]:
     """Counts of cells of free uint32 [N, W], int32 [32 W] each.
 
     free_cells; links, pairs of neighbours; dead_ends, of one neighbour; corridors, of two or fewer.
-    bottlenecks: cells whose neighbours are not connected with each other within the eight cells around, but make two
-    groups or more (the connectivity number of Yokoi, Toriwaki and Fukumura, 1975); all articulation points are such.
+    bottlenecks: cells whose neighbours are not all connected within the eight cells around, but form two or more groups
+    (the connectivity number of Yokoi, Toriwaki and Fukumura, 1975); all articulation points are such.
     """
     chex.assert_shape(free, (cell_count(size), None))
     by = offsets(size)
     near = [shift(free, step, 0) for step in by[:4]]
     at_corner = [shift(free, by[one] + by[other], 0) for one, other in CLOCKWISE]
-    # Going round, a group ends at each neighbour from which no way leads to the next.
+    # Clockwise, a group ends at each neighbour that is not connected to the next one.
     ends = [near[one] & ~(corner & near[other]) for (one, other), corner in zip(CLOCKWISE, at_corner, strict=True)]
     one, two, three = at_least(near, 3)
     counts = count_sets(
@@ -53,7 +53,7 @@ def components(free: jax.Array) -> dict[str, jax.Array]:
         size = count((names == name) & (name < hole))
         return name, left - size, jnp.maximum(largest, size)
 
-    # One component after another, until what is left is not larger.
+    # One component after another, until the rest is not larger than the largest so far.
     whole = names[0] == 0
     size = count((names == 0) & whole)
     begin = jnp.zeros_like(size), count(names < hole) - size, size
@@ -65,9 +65,9 @@ def components(free: jax.Array) -> dict[str, jax.Array]:
 
 
 def _component_names(free: jax.Array) -> jax.Array:
-    """By padded cell the smallest cell of its component, the largest number at holes: uint8 or uint16 [N, B].
+    """For each padded cell the smallest cell of its component, the largest number at holes: uint8 or uint16 [N, B].
 
-    As `core_jax.generator.placements.components`, but with the boards last: so their bytes stand side by side.
+    As `core_jax.generator.placements.components`, but with the boards last, so that their bytes are adjacent.
     """
     boards, size, _ = free.shape
     cells, margin = cell_count(size), size + 1

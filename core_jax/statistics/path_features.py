@@ -1,4 +1,4 @@
-"""The shortest ways of agents, each as if alone, and what they would meet on them; 32 boards to a word.
+"""The shortest paths of agents, each as if alone, and the conflicts on them; 32 boards in a word.
 
 Sets of cells are uint32 [N, W], or of each agent [K, N, W]: the words come last.
 """
@@ -18,12 +18,13 @@ from core_jax.types import OPPOSITE
 
 @flax.struct.dataclass
 class Walk:
-    """All agents on their shortest ways; who is home stays.
+    """All agents on their shortest paths; an agent that has arrived stays.
 
-    now: uint32 [2, K, N', W], `spaced` cells: where each agent is on its first shortest path, and all where it can be
-    at that time on any. walked: [2, K, N, W], the same over time. only: [K, N, W], the cells of first paths that are
-    all where the agent can be at their time. By pairs of agents, [P, N, W]: met, where their first paths meet;
-    swapped, what the first leaves as it swaps with the second on these paths; near, where both can be at one time.
+    now: uint32 [2, K, N', W], `spaced` cells: where each agent is on its first shortest path, and all cells where it
+    can be at that time on any. walked: [2, K, N, W], the same over all times. only: [K, N, W], cells of first paths
+    that are the only ones where the agent can be at their time. By pairs of agents, [P, N, W]: met, where their first
+    paths meet; swapped, the cells that the first leaves when it swaps with the second on these paths; near, where both
+    can be at the same time.
     """
 
     now: jax.Array
@@ -34,13 +35,15 @@ class Walk:
     near: jax.Array
 
 
-def ways(size: int, free: jax.Array, starts: jax.Array, goals: jax.Array) -> dict[str, jax.Array]:
-    """What the agents meet on their shortest ways, int32 [32 W]; -1 on boards on which an agent has no way.
+def conflicts_on_shortest_paths(
+    size: int, free: jax.Array, starts: jax.Array, goals: jax.Array
+) -> dict[str, jax.Array]:
+    """Lengths of the shortest paths and conflicts on them, int32 [32 W]; -1 on boards where an agent has no path.
 
     Args: free uint32 [N, W]; starts and goals uint32 [K, N, W], one cell each, no two goals the same.
 
-    makespan_bound, cost_bound: maximum and sum of the distances. An agent's first shortest path takes of the moves that
-    bring it nearer the first of U, D, L, R. On these paths, for all pairs of agents and all steps: vertex_conflicts;
+    makespan_bound, cost_bound: maximum and sum of the distances. An agent's first shortest path takes the first of the
+    moves U, D, L, R that brings it nearer. On these paths, for all pairs of agents and all steps: vertex_conflicts;
     target_conflicts, those of them on the goal of one of the two; swap_conflicts. path_overlap: cells on two or more of
     these paths. mdd_nodes: the sizes of the multi-valued decision diagrams (Sharon et al., 2013), all that an agent
     can reach at each time on a shortest path, added up. mdd_overlap: cells where two agents can be at one time.
@@ -69,10 +72,10 @@ def ways(size: int, free: jax.Array, starts: jax.Array, goals: jax.Array) -> dic
 
 
 def _nearer(size: int, free: jax.Array, goals: jax.Array) -> tuple[list[jax.Array], jax.Array]:
-    """For each move the cells [K, N, W] from which it leads nearer to the goal, and the cells that have a way."""
+    """For each move the cells [K, N, W] from which it leads nearer to the goal, and the cells that reach the goal."""
     agents, cells, words = goals.shape
     by_agent = jnp.moveaxis(goals, 2, 1).reshape(-1, cells)
-    # Neighbours differ in distance by one: its last two digits tell which of them is nearer.
+    # Neighbours differ in distance by one, so its last two digits show which of them is nearer.
     digits, reached = single_floods(size, jnp.tile(free.T, (agents, 1)), by_agent, 2)
     odd, twos, reached = (jnp.moveaxis(field.reshape(agents, words, cells), 1, 2) for field in (*digits, reached))
     sought = twos ^ ~odd  # the second digit of a distance less one
@@ -80,10 +83,10 @@ def _nearer(size: int, free: jax.Array, goals: jax.Array) -> tuple[list[jax.Arra
 
 
 def _walk(size: int, nearer: list[jax.Array], starts: jax.Array, goals: jax.Array) -> Walk:
-    """All agents from their starts until the last is home.
+    """All agents from their starts until the last has arrived.
 
-    On shortest paths two agents meet at most once in a cell, as each comes there once and goals are distinct: so sets
-    of cells are enough to count by.
+    On shortest paths two agents meet at most once in a cell, as each is there once and goals are distinct: so sets of
+    cells suffice for counting.
     """
     taken = itertools.accumulate(nearer[:3], jnp.bitwise_or, initial=jnp.zeros_like(nearer[0]))
     first = [move & ~before for move, before in zip(nearer, taken, strict=True)]
@@ -93,7 +96,7 @@ def _walk(size: int, nearer: list[jax.Array], starts: jax.Array, goals: jax.Arra
     swaps = [firsts[d][0] & shift(firsts[OPPOSITE[d]][1], by, 1) for d, by in enumerate(offsets(size)[:4])]
 
     def step(walk: Walk) -> Walk:
-        # What is noted is of the state that is carried: so nothing of the next is computed twice.
+        # Conflicts are those of the state that is carried in, so that nothing of the next is computed twice.
         at, spread = now = read_spaced(size, walk.now)
         one, other = _of_pairs(at)
         _, others = _of_pairs(walk.now[0])
@@ -116,7 +119,7 @@ def _walk(size: int, nearer: list[jax.Array], starts: jax.Array, goals: jax.Arra
 
 
 def _of_pairs(sets: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """What is of each agent, [K, ...], as that of the first and of the second of all pairs, [P, ...] each."""
+    """Values by agent, [K, ...], as those of the first and of the second agent of all pairs, [P, ...] each."""
     first, second = ([sets[agent] for agent in agents] for agents in pairs_of(len(sets)).T)
     if not first:
         return sets[:0], sets[:0]

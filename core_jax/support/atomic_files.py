@@ -1,6 +1,6 @@
-"""Files and folders that are there whole or not at all: written beside, then renamed.
+"""Files and folders that exist either complete or not at all: they are written beside, then renamed.
 
-What is written is on the disk before it is renamed, so this holds for a power cut, too.
+They are synchronized to the disk before they are renamed, so this also holds for a power cut.
 """
 
 import contextlib
@@ -15,10 +15,10 @@ from core_jax.errors import InputError
 
 @contextlib.contextmanager
 def replacing(path: str | Path, writer: str = "") -> Iterator[Path]:
-    """Yields a path beside `path` to write to; on success it takes the place of `path`, else it is removed.
+    """Yields a path beside `path` to write to; on success it replaces `path`, otherwise it is removed.
 
-    writer: tells processes apart that may write the same file at the same time. An OSError that knows no file, such as
-    that of a full disk, is given the name of this one.
+    writer: distinguishes processes that may write the same file at the same time. An OSError without a file name, such
+    as that of a full disk, gets the name of this file.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,13 +51,13 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 
 
 def rename(path: Path, target: Path) -> None:
-    """Gives `path` the place of `target`, and ends when that is on the disk."""
+    """Renames `path` to `target`, and returns when that is on the disk."""
     os.replace(path, target)
     _sync(target.parent)
 
 
 def _sync(path: Path) -> None:
-    """Ends when a file, or the names in a folder, are on the disk."""
+    """Returns when a file, or the names in a folder, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -66,26 +66,26 @@ def _sync(path: Path) -> None:
 
 
 def write_atomically(path: str | Path, data: bytes, writer: str = "") -> None:
-    """Writes `data` to `path`, whole or not at all; `writer` as for `replacing`."""
+    """Writes `data` to `path`, completely or not at all; `writer` as for `replacing`."""
     with replacing(path, writer) as beside:
         beside.write_bytes(data)
 
 
 @contextlib.contextmanager
-def locked(folder: str | Path, told: str = "", shared: bool = False) -> Iterator[None]:
-    """Makes `folder` and keeps other processes from working in it, but, where `shared`, those that share it, too.
+def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator[None]:
+    """Makes `folder` and keeps other processes out of it, except, where `shared`, those that share it too.
 
-    It may be removed meanwhile. Raises InputError, of the text `told`, where another process works there.
+    The folder may be removed in the block. Raises InputError, with the text `busy`, where another process works there.
     """
-    told = told or f"{folder}: another process runs here; wait for it, or choose a folder"
-    descriptor = _lock(Path(folder), told, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    busy = busy or f"{folder}: another process runs here; wait for it, or choose a folder"
+    descriptor = _lock(Path(folder), busy, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-def _lock(folder: Path, told: str, kind: int) -> int:
+def _lock(folder: Path, busy: str, kind: int) -> int:
     """A descriptor of `folder` that holds its lock."""
     while True:
         folder.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def _lock(folder: Path, told: str, kind: int) -> int:
                 return descriptor
         except BlockingIOError as error:
             os.close(descriptor)
-            raise InputError(told) from error
+            raise InputError(busy) from error
         except FileNotFoundError:
             pass
         os.close(descriptor)

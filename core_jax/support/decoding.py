@@ -1,4 +1,4 @@
-"""Strict decoding of what comes from outside into msgspec types, with errors that name field, value and remedy."""
+"""Strict decoding of external data into msgspec types, with errors that name field, value and remedy."""
 
 import functools
 import math
@@ -75,7 +75,7 @@ def _shape(kind: type) -> tuple[dict[str, Any], dict[str, msgspec.structs.FieldI
 
 def _convert_leaf(raw: Any, kind: Any, at: str) -> Any:
     if isinstance(raw, float) and not math.isfinite(raw):
-        raise InputError(f"{at}{raw} is no number to calculate with; give a finite one")
+        raise InputError(f"{at}{raw} is not a finite number; give one")
     try:
         return msgspec.convert(raw, kind, strict=not (kind is int and isinstance(raw, str)), str_keys=True)
     except msgspec.ValidationError as error:

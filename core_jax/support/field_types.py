@@ -1,4 +1,4 @@
-"""Numbers with a range and names from a registry, for fields of msgspec types that come from outside."""
+"""Numbers with a range and names from a registry, for fields of msgspec types that are read from external data."""
 
 from collections.abc import Iterable
 from typing import Annotated

@@ -1,6 +1,6 @@
 """Blocks of work on all cores and devices.
 
-XLA leaves the interpreter free, and one small program uses one core only: so threads serve.
+XLA releases the interpreter lock, and a small program uses only one core: so threads suffice.
 """
 
 import os
@@ -20,16 +20,16 @@ THREADS_PER_DEVICE = 2  # of an accelerator: while one block is computed, the ne
 
 
 def workers() -> int:
-    """How many blocks are worked on at once: on CPUs one a core, else a few a device."""
+    """How many blocks are worked on at a time: one for each core of a CPU, else a few for each device."""
     devices = jax.local_devices()
     return cores() if devices[0].platform == "cpu" else THREADS_PER_DEVICE * len(devices)
 
 
 def on_all_cores(function: Callable[[A], R], items: Sequence[A]) -> list[R]:
-    """`function` of every item, in order, the items dealt to this process's devices in turn.
+    """`function` of every item, in order; items alternate between the devices of this process.
 
-    What `function` computes from arrays that no device was chosen for runs on the device of its item. A program that
-    is not there yet is compiled once for each device, while other blocks wait for it.
+    Computations on arrays without a chosen device run on the device of their item. A new program is compiled once for
+    each device, while other blocks wait for it.
     """
     devices = jax.local_devices()
 
@@ -45,14 +45,14 @@ def on_all_cores(function: Callable[[A], R], items: Sequence[A]) -> list[R]:
 
 
 def cores() -> int:
-    """How many cores this process may use: NPROC where it is set, which XLA heeds, too."""
+    """How many cores this process may use: NPROC where it is set, which XLA respects too."""
     return int(os.environ.get("NPROC") or len(os.sched_getaffinity(0)))
 
 
 def in_blocks(function: Callable[[A], R], batch: A, block: int) -> list[R]:
-    """`function` of every `block` rows of a batch of arrays, its answers as numpy arrays, in order.
+    """`function` of every `block` rows of a batch of arrays: the results as numpy arrays, in order.
 
-    The last block is filled up with the last row, and what comes of that left out: one program serves all.
+    The last block is filled up with copies of the last row, whose results are dropped: one program serves all blocks.
     """
     batch = jax.tree.map(np.asarray, batch)
     count = len(jax.tree.leaves(batch)[0])

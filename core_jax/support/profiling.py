@@ -1,7 +1,7 @@
-"""Where the time goes: the seconds of each phase of a computation, of all its threads together.
+"""Profiling: the seconds of each phase of a computation, summed over its threads.
 
-A phase is a plain call until somebody collects. Then it waits for its result, which JAX would else still be computing
-in the next phase, and what it spends in phases within it is theirs alone.
+A phase is a plain call unless `seconds_by_phase` is at work. Then it waits for its result, which JAX would otherwise
+still compute during the next phase, and the time of phases within it counts for those only.
 """
 
 import threading
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 class _Clock:
-    """Seconds by phase, of all threads of this process."""
+    """Seconds by phase, over all threads of this process."""
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
@@ -43,13 +43,13 @@ _clock: _Clock | None = None
 
 
 def in_phase(phase: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """What `function` returns; where somebody collects, its time is that of the phase."""
+    """Calls `function`; where `seconds_by_phase` is at work, its time counts for the phase."""
     clock = _clock
     return clock.time(phase, function, *args, **kwargs) if clock else function(*args, **kwargs)
 
 
 def seconds_by_phase(function: Callable[[], object]) -> dict[str, float]:
-    """Calls `function` and tells the seconds of its phases and of the REST; one at a time in a process."""
+    """Calls `function` and returns the seconds of its phases and of the REST; one at a time in a process."""
     global _clock
     _clock = clock = _Clock()
     try:

@@ -1,17 +1,17 @@
-"""Streams of random keys, one for each kind of board: named by whole numbers, the seed first."""
+"""Streams of random keys, one for each kind of board, named by integers, of which the first is the seed."""
 
 from collections.abc import Sequence
 
 import jax
 import numpy as np
 
-IMPLEMENTATION = "threefry2x32"  # of the keys; named, so that no setting changes the boards
+IMPLEMENTATION = "threefry2x32"  # of the keys; fixed, so that no setting of JAX changes the boards
 
 
 def streams(names: Sequence[Sequence[int]]) -> jax.Array:
     """A key for each name: keys [len(names)].
 
-    Hashed by numpy, as this compiles nothing.
+    Names are hashed by numpy, which compiles nothing.
     """
     words = np.stack([np.random.SeedSequence(name).generate_state(2) for name in names])
     return jax.random.wrap_key_data(jax.device_put(words), impl=IMPLEMENTATION)

@@ -15,8 +15,7 @@ import msgspec
 import pyarrow.dataset as ds
 
 from experiments.runtime import keep_compiled_programs
-from experiments.sweep import SweepFolder, SweepSpec, read_spec, sweep
-from experiments.sweep.executors import Here
+from experiments.sweep import Serial, SweepFolder, SweepSpec, read_spec, sweep
 
 PLAN = Path(__file__).parents[2] / "experiments" / "presets" / "sweeps" / "billion.toml"
 MACHINES = 100
@@ -37,10 +36,10 @@ def main(out: Path) -> None:
     spec = small(plan)
     assert len(spec.shards()) == len(plan.shards())
     begun = time.perf_counter()
-    with closing(sweep(spec, Here(), out, (0, MACHINES))) as first:
+    with closing(sweep(spec, Serial(), out, (0, MACHINES))) as first:
         made = len(list(itertools.islice(first, len(spec.shards()) // MACHINES // 2)))
     for i in range(MACHINES):
-        made += sum(shard.new for shard in sweep(spec, Here(), out, (i, MACHINES)))
+        made += sum(shard.new for shard in sweep(spec, Serial(), out, (i, MACHINES)))
     seconds = time.perf_counter() - begun
     assert made == len(spec.shards()), "each shard is made once"
     begun = time.perf_counter()

@@ -2,7 +2,7 @@
 
     DIR/benchmark.jsonl  DIR/benchmark.parquet  DIR/manifest.json
 
-The rows of a cell are kept in DIR/cells/ until all are there, so that a build which was killed goes on cell by cell.
+The rows of a cell are kept in DIR/cells/ until all cells are done, so that a killed build resumes cell by cell.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ MANIFEST = "manifest.json"
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What decides every byte of the rows: another one needs another folder."""
+    """What determines every byte of the rows: another request needs another folder."""
 
     format: int
     tier: str
@@ -39,7 +39,7 @@ class Request(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, tier: Tier, seed: int) -> "Request":
-        """The request for a tier, on this machine's versions."""
+        """The request for a tier, with the versions of this machine."""
         return cls(FORMAT, name, seed, content_hash(tier), versions(), prng())
 
 
@@ -47,7 +47,7 @@ CLAIM = Claim("benchmark", "request.json", Request, FORMAT, "lakewright benchmar
 
 
 class TeamCounts(msgspec.Struct, frozen=True):
-    """How many boards one number of agents has on one size, and on how many an optimal plan must wait."""
+    """The number of boards of one number of agents and size, and how many of them force a wait."""
 
     agents: int
     size: int
@@ -63,7 +63,7 @@ class BenchmarkFile(msgspec.Struct, frozen=True):
 
 
 class BenchmarkManifest(msgspec.Struct, frozen=True):
-    """manifest.json, written last: the benchmark is whole where it is there."""
+    """manifest.json, written last: where it exists the benchmark is complete."""
 
     request: Request
     config: Tier
@@ -76,10 +76,10 @@ class BenchmarkManifest(msgspec.Struct, frozen=True):
 def build(
     folder: Path, name: str, seed: int, on_progress: Callable[[int], object] = lambda boards: None
 ) -> BenchmarkManifest:
-    """Builds the benchmark of a tier in `folder`, or goes on building it.
+    """Builds the benchmark of a tier in `folder`, or resumes its build.
 
-    `on_progress` is told of boards as they are there. Raises InputError where the folder holds another benchmark, a
-    file of it was altered, or a cell has no boards at all.
+    on_progress: gets the number of boards of each finished cell. Raises InputError where the folder holds another
+    benchmark, a file of it was altered, or a cell has no boards at all.
     """
     tier = TIERS[name]
     request = Request.of(name, tier, seed)
@@ -99,7 +99,7 @@ def build(
 def _rows(
     parts: Path, tier: Tier, request: Request, on_progress: Callable[[int], object]
 ) -> Iterator[list[BenchmarkRow]]:
-    """The rows of each cell, read where it is there, else drawn."""
+    """The rows of each cell, drawn unless they are kept."""
     CLAIM.take(parts, request)
     taken: set[Fingerprint] = set()
     for cell in tier.cells():

@@ -1,4 +1,4 @@
-"""The boards of one cell of the benchmark: as asked for or, where there are none such, the nearest that there are."""
+"""The boards of one cell of the benchmark: as requested or, where such boards do not exist, the nearest ones."""
 
 import hashlib
 from collections import Counter
@@ -15,14 +15,14 @@ from core_jax.rows import BENCHMARK_FIELDS, SCHEMA, Fingerprint, Row, boards_of,
 from experiments.benchmark.tiers import BenchmarkCell, Tier
 from policy.codecs import encode_prompt
 
-DRAWS = 16  # of as many boards as are wanted, before a stratum counts as too small for so many different ones
+DRAWS = 16  # of as many boards as are wanted, before a stratum counts as having too few different ones
 
 
 class BenchmarkRow(Row, frozen=True, kw_only=True):
-    """A row with its prompt, the names of the published rows, and where it belongs.
+    """A row with its prompt, the fields of the published rows, and the ratios of its cell.
 
     sample_id, num_agents: `id` and `agents` again. text: the prompt. hole_ratio (of `Row`), wait_ratio: those of the
-    cell. drawn_hole_ratio, drawn_wait_ratio: what its boards were drawn with, the nearest that can be had.
+    cell. drawn_hole_ratio, drawn_wait_ratio: what its boards were drawn with, the nearest possible.
     """
 
     sample_id: str
@@ -37,7 +37,7 @@ BENCHMARK_SCHEMA = pa.schema([*SCHEMA, *BENCHMARK_FIELDS])
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """A cell's boards of one wait ratio that cannot be had as asked, and what they were drawn with."""
+    """A cell's boards of one wait ratio that do not exist as requested, and what was drawn instead."""
 
     cell: str
     wait_ratio: float
@@ -47,9 +47,9 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 def draw_cell(cell: BenchmarkCell, tier: Tier, seed: int, taken: set[Fingerprint]) -> list[BenchmarkRow]:
-    """The rows of a cell, no two of one board and none of a board that is `taken`.
+    """The rows of a cell, all of different boards, none of them `taken`.
 
-    Raises InputError where not even an easier cell can be had.
+    Raises InputError where not even an easier cell has enough boards.
     """
     rows: list[BenchmarkRow] = []
     taken = set(taken)
@@ -62,7 +62,7 @@ def draw_cell(cell: BenchmarkCell, tier: Tier, seed: int, taken: set[Fingerprint
 
 
 def moved_from(row: BenchmarkRow) -> Moved | None:
-    """What the row's cell was moved to; None where it was drawn as asked."""
+    """What was drawn instead of the row's cell; None where it was drawn as requested."""
     holes = sum(line.count("H") for line in row.grid)
     asked = holes_of(row.size, row.agents, row.hole_ratio or 0.0)
     if (holes, row.drawn_wait_ratio) == (asked, row.wait_ratio):
@@ -74,9 +74,9 @@ def moved_from(row: BenchmarkRow) -> Moved | None:
 def _nearest(
     cell: BenchmarkCell, wait_ratio: float, count: int, seed: int, taken: set[Fingerprint]
 ) -> tuple[EnvConfig, list[Row]]:
-    """Boards of a cell and what they were drawn with: as asked or, where that cannot be, the nearest that can.
+    """Boards of a cell and what they were drawn with: as requested or, where that is impossible, the nearest.
 
-    The nearest has the fewest holes removed, and then the nearest share of forced waits: all or none of one kind.
+    The nearest has the fewest holes removed, and then the nearest share of forced waits, which is then 0 or 1.
     """
     refused = None
     for config in _candidates(cell, wait_ratio):
@@ -100,7 +100,7 @@ def _candidates(cell: BenchmarkCell, wait_ratio: float) -> Iterator[EnvConfig]:
 
 
 def _different(config: EnvConfig, count: int, seed: int, stream: str, taken: set[Fingerprint]) -> list[Row]:
-    """`count` boards of which no two are the same and none is taken, with the generator's share of forced waits.
+    """`count` different boards, none of them `taken`, with the generator's share of forced waits.
 
     Raises TooRareError where there are too few.
     """
@@ -135,5 +135,5 @@ def _benchmark_row(row: Row, name: str, cell: BenchmarkCell, wait_ratio: float, 
 
 
 def _seed(seed: int, stream: str, draw: int) -> int:
-    """A seed of its own for every stream and draw: like configs under one seed would share their boards."""
+    """A seed for every stream and draw: under one seed, similar configs would share their boards."""
     return int.from_bytes(hashlib.sha256(f"{seed} {stream} {draw}".encode()).digest()[:4])

@@ -1,4 +1,4 @@
-"""Which cells the benchmark has: of the published tier, and of a harder one."""
+"""The tiers of the benchmark: the published one, and a harder one."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Tier(msgspec.Struct, frozen=True):
-    """What a benchmark is made of: `boards` for each pair of agents and size, each hole ratio and each wait ratio."""
+    """A tier: `boards` boards for each pair of agents and size, each hole ratio and each wait ratio."""
 
     teams: tuple[tuple[int, int], ...]
     hole_ratios: tuple[float, ...]

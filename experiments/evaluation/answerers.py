@@ -1,4 +1,4 @@
-"""Who answers an evaluation: a planner, a model behind an endpoint, or a model in this process."""
+"""Answerers of an evaluation: a planner, a model behind an endpoint, or a model in this process."""
 
 import dataclasses
 import hashlib
@@ -25,9 +25,9 @@ HORIZON = 64  # steps of the longest plan in tokens of cells
 
 
 class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An answer as it is kept. sample: 0 is greedy, from 1 on they are drawn.
+    """A line of answers.jsonl. sample: 0 is greedy, those from 1 on are sampled.
 
-    Either text, of a model that answers in words, or plan, null where there is none that could be read. finish: why the
+    text: of a model that answers in text. plan: of others, null where the answer could not be read. finish: why the
     model ended, `length` where it was cut off.
     """
 
@@ -41,8 +41,8 @@ class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
-    """One answer that is wanted. prompt: empty for those who do not answer in words."""
+class WantedAnswer:
+    """An answer that is to be given. prompt: empty for answerers that read none."""
 
     row: Row
     prompt: str
@@ -51,13 +51,13 @@ class Asked:
 
 
 class Answerer(Protocol):
-    """`identity`: all that the answers depend on, apart from what is asked. `name`: for people."""
+    """Gives answers. in_words: whether it reads prompts. name: for people. identity: all that its answers depend on."""
 
     in_words: bool
     name: str
     identity: dict[str, Any]
 
-    def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
+    def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """The answers as they come, in any order."""
         ...
 
@@ -72,14 +72,14 @@ class PlannerAnswerer:
         self.identity = {"solver": solver, "seed": seed}
         self._plan, self._seed = PLANNERS[solver], seed
 
-    def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
+    def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """In order."""
         for some in _batched(asked, PLANS_AT_ONCE):
             yield [AnswerRow(one.row.id, one.sample, plan=self._plan(one.row, self._seed + one.sample)) for one in some]
 
 
 class EndpointAnswerer:
-    """A model behind an endpoint. spent: dollars of answers that are there already."""
+    """A model behind an endpoint. spent: dollars for the answers so far."""
 
     in_words = True
 
@@ -88,7 +88,7 @@ class EndpointAnswerer:
         self.identity = {"endpoint": settings.url, "model": settings.model, "max_tokens": settings.max_tokens}
         self._settings, self._spent = settings, spent
 
-    def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
+    def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """As they come. Raises EndpointError or BudgetSpentError once all that were asked for have come."""
         endpoint = Endpoint(self._settings, self._spent)
         questions = (Question([{"role": "user", "content": one.prompt}], one.temperature) for one in asked)
@@ -117,13 +117,13 @@ class ModelAnswerer:
         spoken = {"max_tokens": settings.max_tokens, "thinking": settings.thinking} if self.in_words else {}
         self.identity = {"model": place, "weights": _weights(Path(place)), "seed": seed, **spoken}
 
-    def answers(self, asked: Sequence[Asked]) -> Iterator[list[AnswerRow]]:
-        """A batch after the other. Raises InputError on a board that the codec has no words for."""
+    def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
+        """One batch after another. Raises InputError on a board that the codec cannot describe."""
         for _, alike in itertools.groupby(asked, lambda one: (one.temperature, one.sample)):
             for some in _batched(list(alike), self._batch):
                 yield self._answers(some)
 
-    def _answers(self, asked: Sequence[Asked]) -> list[AnswerRow]:
+    def _answers(self, asked: Sequence[WantedAnswer]) -> list[AnswerRow]:
         import torch
 
         from policy.codecs import TextCodec
@@ -159,7 +159,7 @@ class ModelAnswerer:
 
 
 def _weights(folder: Path) -> str | None:
-    """What the weights in a folder are, or nothing of a model on the hub."""
+    """The hash of the weights in a folder; None for a model on the hub."""
     if not folder.is_dir():
         return None
     digest = hashlib.sha256()
@@ -169,5 +169,5 @@ def _weights(folder: Path) -> str | None:
     return digest.hexdigest()
 
 
-def _batched(asked: Sequence[Asked], size: int) -> Iterator[Sequence[Asked]]:
+def _batched(asked: Sequence[WantedAnswer], size: int) -> Iterator[Sequence[WantedAnswer]]:
     return (asked[begin : begin + size] for begin in range(0, len(asked), size))

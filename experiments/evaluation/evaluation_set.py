@@ -14,7 +14,7 @@ NAMES = ("benchmark.jsonl", "benchmark.parquet")
 
 
 class BoardRow(Row, frozen=True, kw_only=True):
-    """A row with a board, and perhaps the columns that a benchmark adds. Raises ValueError where they contradict it."""
+    """A row, perhaps with the columns that a benchmark adds. Raises ValueError where they contradict the board."""
 
     sample_id: str | None = None
     num_agents: int | None = None
@@ -32,7 +32,7 @@ class BoardRow(Row, frozen=True, kw_only=True):
 
 
 class EvaluationSet(msgspec.Struct, frozen=True):
-    """Boards with different ids. texts: the prompts that came with them, by id. sha256: of the file they are from."""
+    """Boards with different ids. texts: the prompts in their rows, by id. sha256: of the file `path`."""
 
     rows: list[Row]
     texts: dict[str, str]
@@ -41,7 +41,7 @@ class EvaluationSet(msgspec.Struct, frozen=True):
 
 
 def read_set(place: Path) -> EvaluationSet:
-    """The boards of a folder or file, not labelled unless the file says so.
+    """The boards of a folder or file, with labels only where the file has them.
 
     Raises InputError, naming the line, at the first row that is bad or contradicts its own text.
     """
@@ -77,7 +77,7 @@ def _evenly(count: int, wanted: int) -> Iterator[int]:
 
 def _file(place: Path) -> Path:
     if not place.exists():
-        raise InputError(f"{place}: is not there; check the path")
+        raise InputError(f"{place}: does not exist; check the path")
     if not place.is_dir():
         return place
     for name in NAMES:
@@ -87,7 +87,7 @@ def _file(place: Path) -> Path:
 
 
 def _rows(path: Path) -> Iterator[tuple[Row, str | None]]:
-    """Board and text of each row; the first tells whether rows have boards or, as published, only texts."""
+    """Board and text of each row. The first row decides whether rows have boards or, as published, only texts."""
     published: bool | None = None
     for chunk in read_chunks(path):
         if published is None:
@@ -101,13 +101,13 @@ def _rows(path: Path) -> Iterator[tuple[Row, str | None]]:
 
 
 def _columns(chunk: Chunk) -> list[str]:
-    """The columns of a chunk, of lines those of the first."""
+    """The columns of a chunk; of lines of JSON, those of the first."""
     if not isinstance(chunk.raw, list):
         return chunk.raw.schema.names
     try:
         first = msgspec.json.decode(next(line for line in chunk.raw if line.strip()))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, StopIteration):
-        return ["grid"]  # it will be told what is wrong with it
+        return ["grid"]  # decoding reports what is wrong with it
     return list(first) if isinstance(first, dict) else ["grid"]
 
 

@@ -1,9 +1,9 @@
-"""Evaluation of whoever answers on a fixed set of boards, kept answer by answer.
+"""Evaluation of an answerer on a fixed set of boards, kept answer by answer.
 
     OUT/job.json  OUT/answers.jsonl  OUT/verdicts.jsonl  OUT/summary.json
 
-Answers are kept as they come and verdicts are made of them at the end, so that the same command goes on after a kill,
-and a folder may be asked for more boards or samples later. Rows without labels are solved first, into OUT/boards.jsonl.
+Answers are kept as they come and judged at the end, so that the same command resumes after a kill, and more boards or
+samples may be added later. Rows without labels are solved first: see `labels`.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from core_jax.errors import InputError
 from core_jax.generator import content_hash
 from core_jax.rows import Row, boards_of
 from core_jax.support import Count, Natural, Weight, locked, write_atomically
-from experiments.evaluation.answerers import Answerer, AnswerRow, Asked
+from experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
 from experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread
 from experiments.evaluation.judging import judged_rows
 from experiments.evaluation.labels import labelled
@@ -29,8 +29,8 @@ from policy.inference import BudgetSpentError
 
 
 class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked. per_cell: at most so many boards for each number of agents and size; prompt: `own` words of the
-    codec, or the `text` of the row.
+    """What is asked. per_cell: the most boards for each number of agents and size. prompt: the codec's `own`, or
+    that of the `row`.
     """
 
     greedy: bool = True
@@ -50,7 +50,7 @@ class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class EvaluationJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """job.json: what answers in one folder have in common."""
+    """job.json: what all answers in one folder share."""
 
     format: int
     benchmark: str
@@ -70,11 +70,11 @@ def evaluate(
     price: Callable[[int, int], float] = lambda tokens_in, tokens_out: 0.0,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Summary:
-    """Has every board of `benchmark` answered, but for what `out` holds already, and judges all.
+    """Has every board of `benchmark` answered, except those answered in `out` already, and judges all answers.
 
-    answerer: is made once the finished answers are known. price: dollars for tokens in and out. on_progress: is told
-    what is done, how much more of it, and of how much. Raises InputError on bad input, on an `out` of another
-    evaluation, and where an endpoint fails; what was answered is kept.
+    answerer: makes the answerer, from the finished answers. price: dollars for tokens in and out. on_progress: gets the
+    kind of progress, how much was added, and the total. Raises InputError on bad input, on an `out` of another
+    evaluation, and where an endpoint fails; the answers so far are kept.
     """
     found = read_set(benchmark)
     with locked(out), Journal(out / "answers.jsonl", AnswerRow) as journal:
@@ -94,15 +94,15 @@ def evaluate(
                 kept += some
                 on_progress("answers", len(some), total)
         except BudgetSpentError:
-            pass  # what is there is judged, and the summary says that it is not all
+            pass  # the answers so far are judged, and the summary says that it is not complete
         return _summarise(out, found, rows, who.name, kept, settings, price)
 
 
-def _questions(rows: Sequence[Row], prompts: Mapping[str, str], settings: EvaluationSettings) -> Iterator[Asked]:
+def _questions(rows: Sequence[Row], prompts: Mapping[str, str], settings: EvaluationSettings) -> Iterator[WantedAnswer]:
     """Every answer that is wanted, the greedy ones first."""
     for sample in range(settings.first, settings.samples + 1):
         for row in rows:
-            yield Asked(row, prompts[row.id], sample, settings.temperature if sample else 0.0)
+            yield WantedAnswer(row, prompts[row.id], sample, settings.temperature if sample else 0.0)
 
 
 def _prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str:
@@ -111,7 +111,7 @@ def _prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str
             return encode_prompt(jax.tree.map(lambda field: field[0], boards_of([row])))
         except ValueError as error:
             raise InputError(
-                f"{found.path}: row {row.id!r:.60} cannot be told in words: {error}; leave it out"
+                f"{found.path}: row {row.id!r:.60} cannot be described in a prompt: {error}; remove it"
             ) from None
     if row.id not in found.texts:
         raise InputError(f"{found.path}: row {row.id!r:.60} has no text; leave out --prompt row")
@@ -132,7 +132,7 @@ def _summarise(
     settings: EvaluationSettings,
     price: Callable[[int, int], float],
 ) -> Summary:
-    """Judges the answers that were asked for, and writes what came out."""
+    """Judges the answers that were asked for, and writes verdicts and summary."""
     by_id = {row.id: row for row in rows}
     wanted = range(settings.first, settings.samples + 1)
     answers = [answer for answer in answers if answer.id in by_id and answer.sample in wanted]

@@ -11,12 +11,12 @@ from policy.codecs import Refusal, Refused, parse_answer
 
 
 class JudgedRow(msgspec.Struct, frozen=True):
-    """A line of verdicts.jsonl: the verdict on an answer; of one that is no plan, why not."""
+    """A line of verdicts.jsonl: the verdict on an answer, and if it is no plan the reason and the problem found."""
 
     sample: int
     verdict: VerdictRow
     refusal: str | None = None
-    told: str | None = None
+    problem: str | None = msgspec.field(default=None, name="told")
 
 
 def judged_rows(rows: Sequence[Row], answers: Sequence[AnswerRow]) -> list[JudgedRow]:
@@ -27,7 +27,7 @@ def judged_rows(rows: Sequence[Row], answers: Sequence[AnswerRow]) -> list[Judge
     for place, (row, answer) in enumerate(zip(rows, answers, strict=True)):
         plan = _read(row, answer)
         if isinstance(plan, Refused):
-            judged[place] = JudgedRow(answer.sample, _unread(row), plan.reason, plan.told)
+            judged[place] = JudgedRow(answer.sample, _unread(row), plan.reason, plan.problem)
         else:
             plans.append(plan)
             readable.append(place)

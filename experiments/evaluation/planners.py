@@ -1,8 +1,8 @@
-"""Plans without a model, to compare models with: one string of moves an agent for a row.
+"""Plans without a model, to compare models with: for each row one string of moves for each agent.
 
-optimal: the row's own certified plan. prioritized: one agent after the other, each as early as those before it let it
-(Erdmann and Lozano-Perez, 1987; space-time search with waits: Silver, 2005). greedy: each its own shortest path, as
-if alone. random: moves at random, none off the board or into a hole.
+optimal: the row's own certified plan. prioritized: one agent after another, each as early as the earlier ones allow
+(Erdmann and Lozano-Perez, 1987; space-time search with waits: Silver, 2005). greedy: a shortest path for each agent,
+regardless of the others. random: moves at random, none off the board or into a hole.
 """
 
 import random
@@ -15,7 +15,7 @@ from core_jax.types import DELTAS, MOVES, WAIT
 
 Cell = tuple[int, int]
 Planner = Callable[[Row, int], list[str]]
-STEPS_A_SIDE = 4  # of a random walk, for each cell of the board's side
+STEPS_A_SIDE = 4  # of a random walk: the most, in sides of the board
 
 
 def optimal(row: Row, seed: int) -> list[str]:
@@ -24,7 +24,7 @@ def optimal(row: Row, seed: int) -> list[str]:
 
 
 def prioritized(row: Row, seed: int) -> list[str]:
-    """Agent 0 first; one that finds no way past those before it stays at its start."""
+    """Agent 0 plans first; an agent without a path past the earlier ones stays at its start."""
     paths: list[list[Cell]] = []
     for start, goal in zip(row.starts, row.goals, strict=True):
         paths.append(_earliest(row, start, goal, paths) or [start])
@@ -32,13 +32,13 @@ def prioritized(row: Row, seed: int) -> list[str]:
 
 
 def greedy(row: Row, seed: int) -> list[str]:
-    """A shortest path for each agent; one that has none stays at its start."""
+    """A shortest path for each agent; an agent without one stays at its start."""
     pairs = zip(row.starts, row.goals, strict=True)
     return [_moves(_earliest(row, start, goal, []) or [start]) for start, goal in pairs]
 
 
 def at_random(row: Row, seed: int) -> list[str]:
-    """Uniform among the moves that keep to free cells, until an agent is on its goal or the walk is over."""
+    """Uniform among the moves to free cells, until the agent is on its goal or the walk is long enough."""
     rng = random.Random(f"{seed} {row.id}")
     return [_walk(row, start, goal, rng) for start, goal in zip(row.starts, row.goals, strict=True)]
 
@@ -52,8 +52,11 @@ PLANNERS: dict[str, Planner] = {
 
 
 def _earliest(row: Row, start: Cell, goal: Cell, others: list[list[Cell]]) -> list[Cell] | None:
-    """The earliest way to stay on `goal`, past the paths of others, who stay where these end. Breadth first in time."""
-    over = max(map(len, others), default=0)  # from then on nobody else moves
+    """The earliest path that can stay on `goal`, without conflicts with the paths of others, who stay where these end.
+
+    Breadth first in time.
+    """
+    over = max(map(len, others), default=0)  # from this time on no other agent moves
     last_visit = max((time for path in others for time, cell in enumerate(path) if cell == goal), default=-1)
     queue: deque[list[Cell]] = deque([[start]])
     seen = {(start, 0)}
@@ -71,7 +74,7 @@ def _earliest(row: Row, start: Cell, goal: Cell, others: list[list[Cell]]) -> li
 
 
 def _conflict(before: Cell, after: Cell, other: list[Cell], time: int) -> bool:
-    """Whether a step that ends at `time` meets another agent or exchanges cells with it."""
+    """Whether a step that ends at `time` has a vertex or swap conflict with another agent."""
     was, is_now = other[min(time - 1, len(other) - 1)], other[min(time, len(other) - 1)]
     return after == is_now or (after == was and before == is_now)
 

@@ -1,4 +1,4 @@
-"""An evaluation beside the published rows, as a picture."""
+"""The picture of an evaluation: its scores and the published ones."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def _figure(summary: Summary) -> Figure:
 
 
 def _draw(axes: Axes, team: TeamScore, who: str) -> None:
-    """Ours on top, and below the published rows in their order."""
+    """Draws our score on top, and below it the published ones in their order."""
     rows = _published(team)[::-1]
     found, interval = team.score.outcomes, team.score.intervals["valid"]
     valid = 100 * team.means["valid"]

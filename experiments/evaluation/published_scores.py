@@ -1,4 +1,4 @@
-"""What others published on their boards: valid and optimal %, means over sizes (arXiv 2606.17682)."""
+"""Published scores on the authors' boards: valid and optimal %, means over sizes (arXiv 2606.17682)."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What an evaluation found: counts, rates and how sure they are, for each kind of board and over all."""
+"""The scores of an evaluation: counts and rates with intervals, for each kind of board and over all."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated
@@ -11,7 +11,7 @@ from core_jax.rows import Row, VerdictRow
 from core_jax.types import FAILURE_NAMES
 
 Interval = tuple[float, float]
-RIGHT: dict[str, Callable[[VerdictRow], bool]] = {
+CRITERIA: dict[str, Callable[[VerdictRow], bool]] = {
     "valid": lambda found: found.valid,
     "optimal_makespan": lambda found: bool(found.optimal_makespan),
     "optimal_sum_of_costs": lambda found: bool(found.optimal_sum_of_costs),
@@ -27,8 +27,8 @@ class PassRate(msgspec.Struct, frozen=True):
 
 
 class Score(msgspec.Struct, frozen=True):
-    """Some boards. outcomes: of one answer a board, greedy where there is one. intervals: 95 %, by Wilson, of the
-    rates. pass_at: for each criterion of RIGHT, over the boards whose samples are all there.
+    """The score on some boards. outcomes: of one answer to each board, the greedy one if there is one. intervals: 95 %
+    (Wilson) of the rates. pass_at: for each criterion of CRITERIA, over the boards with all samples.
     """
 
     outcomes: Outcomes
@@ -45,7 +45,7 @@ class CellScore(msgspec.Struct, frozen=True):
 
 
 class TeamScore(msgspec.Struct, frozen=True):
-    """All boards of one number of agents. means: plain means over sizes, as the published tables have them."""
+    """All boards of one number of agents. means: over sizes, unweighted, as in the published tables."""
 
     agents: int
     sizes: list[int]
@@ -54,7 +54,7 @@ class TeamScore(msgspec.Struct, frozen=True):
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """What was spent on answers; cut_off: answers that ended at their limit."""
+    """The tokens of answers and their price. cut_off: answers that ended at their limit."""
 
     answers: int
     prompt: int
@@ -64,10 +64,9 @@ class Tokens(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """summary.json. boards: asked about; unlabelled: of these without known optima, never counted as optimal.
+    """summary.json. boards: how many were asked. unlabelled: those without known optima, never counted as optimal.
 
-    complete: whether every answer is there. refusals: why answers in words were no plan, over the answers that
-    `outcomes` are of.
+    complete: whether all answers were given. refusals: why answers were no plan, among those of `outcomes`.
     """
 
     who: str
@@ -93,7 +92,7 @@ def scores(
 ) -> tuple[list[CellScore], list[TeamScore], Score]:
     """The scores of each cell, of each number of agents, and of all boards.
 
-    first: the sample that `outcomes` are of. Boards without that answer do not count.
+    first: the sample that `outcomes` count. Boards without that answer do not count.
     """
 
     def score(some: Iterable[Row]) -> Score:
@@ -107,7 +106,7 @@ def scores(
     teams = []
     for team in sorted({agents for agents, _ in kinds}):
         of = [cell for cell in cells if cell.agents == team]
-        means = {name: sum(map(_rate(name), of)) / len(of) for name in RIGHT}
+        means = {name: sum(map(_rate(name), of)) / len(of) for name in CRITERIA}
         teams.append(TeamScore(team, [cell.size for cell in of], score(r for r in rows if r.agents == team), means))
     return cells, teams, score(rows)
 
@@ -119,7 +118,7 @@ def _rate(name: str) -> Callable[[CellScore], float]:
 def _score(rows: list[Row], judged: Judged, first: int, samples: int) -> Score:
     found = [(row, judged[row.id, first]) for row in rows if (row.id, first) in judged]
     outcomes = _outcomes(found)
-    intervals = {name: wilson(getattr(outcomes, name), outcomes.boards) for name in RIGHT}
+    intervals = {name: wilson(getattr(outcomes, name), outcomes.boards) for name in CRITERIA}
     intervals["wait_valid"] = wilson(outcomes.wait_valid, outcomes.wait_boards)
     return Score(outcomes, intervals, _pass_rates(rows, judged, samples))
 
@@ -138,7 +137,7 @@ def _pass_rates(rows: list[Row], judged: Judged, samples: int) -> dict[str, list
     whole = [[verdict for verdict in of if verdict] for of in drawn if all(of)]
     if not samples or not whole:
         return {}
-    return {name: _pass_rate([sum(map(right, of)) for of in whole], samples) for name, right in RIGHT.items()}
+    return {name: _pass_rate([sum(map(right, of)) for of in whole], samples) for name, right in CRITERIA.items()}
 
 
 def _pass_rate(right: list[int], samples: int) -> list[PassRate]:

@@ -12,7 +12,7 @@ SHOWN_FAILURES = 2
 
 
 def as_table(summary: Summary) -> str:
-    """One line for each number of agents and size, their means, and all; below pass@k, refusals and tokens."""
+    """One line for each number of agents and size, their means, and all; below them pass@k, refusals and tokens."""
     lines: list[Sequence[str]] = []
     for team in summary.teams:
         cells = [cell for cell in summary.cells if cell.agents == team.agents]
@@ -30,20 +30,20 @@ def _title(summary: Summary) -> str:
     how = "" if summary.greedy else f", the first sample at temperature {summary.temperature:g}"
     title = f"{summary.who} on {summary.boards} boards of {summary.benchmark}{how}"
     missing = summary.boards - summary.pooled.outcomes.boards
-    return f"{title}; {missing} boards are not answered yet" if missing else title
+    return f"{title}; {missing} boards have no answer yet" if missing else title
 
 
 def _figures(score: Score) -> tuple[str, ...]:
     found = score.outcomes
     failures = sorted(((count, name) for name, count in found.failures.items() if count), reverse=True)
-    text = ", ".join(f"{name.replace('_', ' ')} {count}" for count, name in failures[:SHOWN_FAILURES])
+    commonest = ", ".join(f"{name.replace('_', ' ')} {count}" for count, name in failures[:SHOWN_FAILURES])
     return (
         str(found.boards),
         _with_interval(found.rate(found.valid), score.intervals["valid"]),
         _percent(found.rate(found.optimal_makespan)),
         _percent(found.rate(found.optimal_sum_of_costs)),
         _percent(found.wait_valid / found.wait_boards) if found.wait_boards else "-",
-        text,
+        commonest,
     )
 
 
@@ -55,12 +55,12 @@ def _means(team: TeamScore) -> tuple[str, ...]:
 def _rest(summary: Summary) -> list[str]:
     lines = []
     for name, rates in summary.pooled.pass_at.items():
-        text = "  ".join(f"pass@{rate.k} {_with_interval(rate.rate, rate.interval)}" for rate in rates)
-        lines.append(f"{name.replace('_', ' ')}, {summary.samples} samples at {summary.temperature:g}: {text}")
+        shown = "  ".join(f"pass@{rate.k} {_with_interval(rate.rate, rate.interval)}" for rate in rates)
+        lines.append(f"{name.replace('_', ' ')}, {summary.samples} samples at {summary.temperature:g}: {shown}")
     if summary.refusals:
         reasons = sorted(summary.refusals.items(), key=lambda reason: -reason[1])
-        text = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in reasons)
-        lines.append(f"answers that are no plan: {text}")
+        shown = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in reasons)
+        lines.append(f"answers that are no plan: {shown}")
     if summary.unlabelled:
         lines.append(f"{summary.unlabelled} boards have no known optimum and never count as optimal")
     tokens = summary.tokens

@@ -1,7 +1,7 @@
 """The closed loop: train on boards, validate, show the engineer the evidence, train on the boards it asks for.
 
-Every step leaves a file and is skipped where that file is there, so a run killed at any instant goes on where it was: a
-finished stage is never touched again, and an interrupted one repeats at most the step it was in.
+Every step leaves a file and is skipped where that file exists, so a run that was killed at any instant resumes where it
+was: a finished stage is never touched again, and an interrupted one repeats at most one step.
 """
 
 import importlib.metadata
@@ -28,7 +28,7 @@ RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 
 
 def run(settings: RunSettings, folder: RunFolder) -> None:
-    """Runs, or goes on with, the whole loop in `folder`. Raises InputError where the folder holds another run."""
+    """Runs or resumes the whole loop in `folder`. Raises InputError where the folder holds another run."""
     check_askable(settings)
     folder.open(settings)
     held_out = prepare(settings, folder)
@@ -90,7 +90,7 @@ def _redesign(settings: RunSettings, folder: RunFolder, number: int) -> None:
 
 
 def _goes_on(settings: RunSettings, folder: RunFolder, number: int) -> bool:
-    """Whether another stage follows: else there is nothing to try a proposal for."""
+    """Whether another stage follows: otherwise no proposal needs to be tried."""
     return number + 1 < settings.stages and left(settings.budget, spent(folder, number + 1)) > 0
 
 

@@ -1,4 +1,4 @@
-"""What a run needs of its surroundings, told before the work begins rather than after a warm-up."""
+"""What a run needs of the machine, checked before the work begins rather than after a warm-up."""
 
 from experiments.loop.redesign import check_askable
 from experiments.loop.settings import RunSettings

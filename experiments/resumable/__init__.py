@@ -1,4 +1,4 @@
-"""Long work that any kill leaves fit to go on: parts of files, journals, pools of processes."""
+"""Long work that resumes after any kill: claims of folders, parts of files, journals, pools of processes."""
 
 import lazy_loader
 

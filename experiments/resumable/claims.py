@@ -43,8 +43,7 @@ class Claim(Generic[W]):
         replace: the folder may change hands, as nothing in it depends on the earlier work. writer: as for
         `core_jax.support.replacing`. Raises InputError where the folder holds other work.
         """
-        if self.exclusive:
-            self._check_alone(folder)
+        self._check_alone(folder)
         if self.is_in(folder) and not replace:
             self.refuse_other(folder / self.file, self.read(folder), work)
         else:
@@ -82,12 +81,12 @@ class Claim(Generic[W]):
         return convert(raw, self.work, str(path))
 
     def refuse_other(self, path: Path, there: W, here: W) -> None:
-        """Raises InputError where the work recorded in the file `path` is not the work at hand."""
+        """Raises InputError where the work recorded in the file `path` is not the work `here`."""
         if found := difference(there, here):
             raise InputError(f"{path}: holds another {self.kind}: {found}; {REMEDY}")
 
     def _check_alone(self, folder: Path) -> None:
-        files = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+        files = [file.name for file in folder.iterdir()] if self.exclusive and folder.is_dir() else []
         if any(not name.startswith(".") for name in files) and not self.is_in(folder):
             raise InputError(f"{folder}: is not empty and holds no {self.kind}; choose another folder")
 
@@ -111,5 +110,5 @@ def _leaves(value: Any, name: str) -> dict[str, Any]:
 
 
 def writer_name() -> str:
-    """What tells this process from all others that may write the same file, on any machine."""
+    """A name for what this process writes, different from that of any other process on any machine."""
     return f"{socket.gethostname()}-{os.getpid()}."

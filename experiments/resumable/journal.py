@@ -1,4 +1,4 @@
-"""A journal: a file of lines of JSON that only grows, a line at a time, so that a kill costs the line being written."""
+"""A journal: a file of lines of JSON that only grows, so that a kill loses at most the line being written."""
 
 import os
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Journal(Generic[T]):
-    """The lines of `path`, each a `kind`. Opening it cuts off a line that a kill left unfinished.
+    """The lines of `path`, each of type `kind`. Opening it removes a line that a kill left unfinished.
 
-    Raises InputError where another line is none of `kind`.
+    Iteration raises InputError at any other line that is not a `kind`.
     """
 
     def __init__(self, path: Path, kind: type[T]) -> None:
@@ -39,10 +39,10 @@ class Journal(Generic[T]):
             try:
                 yield decoder.decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise InputError(f"{self._path}:{number}: {error}; remove the line to have it made again") from error
+                raise InputError(f"{self._path}:{number}: {error}; remove the line; it is then made again") from error
 
     def add(self, *rows: T) -> None:
-        """Writes rows; once this returns they outlive a kill of the process and of the machine."""
+        """Writes rows; once this returns they survive a kill of the process and a power cut."""
         self._file.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
         self._file.flush()
         os.fsync(self._file.fileno())

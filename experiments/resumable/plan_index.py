@@ -1,4 +1,4 @@
-"""Plans by the id of their board, kept in a file: there may be more of them than memory holds."""
+"""Plans by the id of their board, kept in a file, as they may exceed the memory."""
 
 import errno
 import sqlite3
@@ -21,7 +21,7 @@ class PlanIndex:
         self._path = path
         with self._errors():
             self._file = sqlite3.connect(path)
-            self._file.execute("PRAGMA journal_mode = OFF")  # one that is not whole is made anew
+            self._file.execute("PRAGMA journal_mode = OFF")  # an incomplete index is built again
             self._file.execute("PRAGMA cache_size = -65536")  # KiB
             self._file.execute("CREATE TABLE IF NOT EXISTS plans (id TEXT PRIMARY KEY, plan BLOB) WITHOUT ROWID")
 
@@ -31,10 +31,12 @@ class PlanIndex:
             try:
                 self._file.execute("INSERT INTO plans VALUES (?, ?)", (row.id, msgspec.json.encode(row.plan)))
             except sqlite3.IntegrityError as error:
-                raise ValueError(f"id is {row.id!r:.60}, which has a plan further up; leave one of them out") from error
+                raise ValueError(
+                    f"id is {row.id!r:.60}, which has a plan in an earlier line; remove one of them"
+                ) from error
 
     def commit(self) -> None:
-        """Ends the adding."""
+        """Completes the index."""
         with self._errors():
             self._file.commit()
 

@@ -1,4 +1,4 @@
-"""What a process settles before it works: libraries, threads, progress bars."""
+"""What a process sets up before it works: libraries, threads, progress bars."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""How many threads torch may use: as many as cores are free of other work, measured again while it trains.
+"""The number of torch's threads: as many as cores are free of other work, measured repeatedly while it trains.
 
 Threads that share a core with other work wait for each other at every operation: with one of two cores busy, a GRPO
 step took twice as long on two threads as on one.
@@ -14,7 +14,7 @@ INTERVAL = 2.0  # seconds between two measurements
 
 
 class FreeCores:
-    """Follows what other processes leave free; OMP_NUM_THREADS, where set, takes precedence."""
+    """Adapts torch's threads to what other processes leave free, unless OMP_NUM_THREADS is set."""
 
     def __init__(self) -> None:
         self._fixed = "OMP_NUM_THREADS" in os.environ
@@ -23,7 +23,7 @@ class FreeCores:
         self._last = self._measured()
 
     def adapt(self) -> None:
-        """Sets torch's threads by the load since the last time; call it between steps."""
+        """Sets torch's threads by the load since the last call; to be called between steps."""
         now = self._measured()
         elapsed, others = now[0] - self._last[0], now[1] - self._last[1]
         if self._fixed or elapsed < INTERVAL:

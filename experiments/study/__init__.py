@@ -1,4 +1,4 @@
-"""Studies: many runs from one warm-up under one budget, and what came of them."""
+"""Studies: many runs from one warm-up under one budget, and their results."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The picture of a study: the arms beside the baseline, or what the trial said against what training gained."""
+"""The picture of a study: the arms and the baseline, or the trial's scores and the gains in training."""
 
 import matplotlib
 import numpy as np
@@ -6,9 +6,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.charts import COLOURS, INK, LOOK, saved
-from experiments.study.results import Prediction, Rank, Results
+from experiments.study.prediction import Prediction, Rank
+from experiments.study.results import Results
 
-ROW = 0.3  # inches an arm
+ROW = 0.3  # inches for each arm
 
 
 def study_svg(results: Results) -> str:

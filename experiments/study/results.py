@@ -1,4 +1,4 @@
-"""What came of a study: each run, each arm beside the baseline, and how well the trial predicted the gains."""
+"""The results of a study: each run, each arm against the baseline, and how well the trial predicted the gains."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,7 @@ CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """A run that finished: shares of valid plans in percent, of the policy that it ended with.
+    """A finished run: shares of valid plans in percent, of its last policy.
 
     gain: over the warm-up. forced: on boards that force a wait. optimal: by sum of costs. tried: trials. kept: those of
     them that kept the current config. taken_back: stages. refused: answers that the guard refused.
@@ -88,7 +88,7 @@ class ArmResult(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """results.json; valid: of the warm-up, in percent. missing: runs that are not finished."""
+    """results.json; valid: of the warm-up, in percent. missing: unfinished runs."""
 
     budget: int
     baseline: str
@@ -245,7 +245,7 @@ def _stages(run: RunFolder, planned: Planned) -> list[Stage]:
 
 
 def _end(run: RunFolder) -> Stage:
-    """The stage, or the warm-up, whose policy a run ended with."""
+    """The stage, or the warm-up, of a run's last policy."""
     return run.standing(len(run.finished_stages()) - 1)
 
 

@@ -1,4 +1,4 @@
-"""Runs the runs of a study, those that are not finished, and sums up what came of them."""
+"""Runs the unfinished runs of a study and sums up the results."""
 
 from functools import partial
 from pathlib import Path
@@ -16,9 +16,9 @@ from experiments.study.study import Plan, Planned, StudyFolder, begin_run, plan_
 
 
 def run_study(spec: Path, out: Path, workers: int) -> tuple[Results, dict[str, str]]:
-    """Runs, or goes on with, a study: what came of it, and of each run that failed, by name, why.
+    """Runs or resumes a study: its results, and for each run that failed, by name, the reason.
 
-    A run that fails keeps none of the others from being made.
+    A run that fails does not stop the others.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
     for planned in plan.runs:
@@ -44,7 +44,7 @@ def _run_all(plan: Plan, folder: StudyFolder, workers: int) -> dict[str, str]:
 
 
 def _run_one(planned: Planned, out: Path) -> str:
-    """Runs one run to its end, in any process; returns why it cannot be."""
+    """Runs one run to its end, in any process; returns why it failed, if it did."""
     keep_compiled_programs()
     prepare_training()
     try:

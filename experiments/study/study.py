@@ -1,13 +1,13 @@
-"""A study: many runs from one warm-up under one budget of tokens, in one folder that any kill leaves fit to go on.
+"""A study: many runs from one warm-up under one budget of tokens, in one folder, resumed after any kill.
 
-study.json   what is run      start/   the warm-up      runs/ARM-sSEED/   the runs      trial.json   configs tried
-results.json table.txt study.svg   what came of it
+study.json   the plan         start/   the warm-up      runs/ARM-sSEED/   the runs      trial.json   configs tried
+results.json table.txt study.svg   the results
 """
 
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -15,40 +15,25 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
-from core_jax.generator import can_draw_for
-from core_jax.support import Count, HoleRatio, Natural, Share, convert, read_config, replacing, replacing_folder
-from engineer.guard import Reachable
+from core_jax.support import Count, Natural, convert, read_config, replacing, replacing_folder
 from experiments.loop import prepare
 from experiments.loop.records import RunFolder, Trial, read, write
 from experiments.loop.redesign import try_configs
 from experiments.loop.settings import RunSettings, merged, preset_table
 from experiments.resumable import Claim
+from experiments.study.random_configs import Configs, random_configs
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-# What comparable runs have in common.
+# What comparable runs share.
 SHARED = ("model", "teams", "warmup", "warmup_env", "validation", "horizon", "budget")
 
 
-class Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Random configs, each an arm of one stage: whether the trial's score predicts what training on them gains.
-
-    data_ratios are uniform on the simplex, hole and wait ratios uniform from the lists, all drawable.
-    """
-
-    count: Count = 24
-    seed: Natural = 0
-    hole_ratios: tuple[HoleRatio, ...] = (0.0, 0.1, 0.2, 0.3, 0.4)
-    wait_ratios: tuple[Share, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
-
-
 class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a study runs. budget: tokens of each run. settings: of every run, over those of the preset.
+    """The runs of a study. budget: tokens of each run. settings: of every run, in place of those of the preset.
 
-    arms: the settings in which each differs, and its `seeds` where they are not those of the study. baseline: the arm
+    arms: the settings in which each differs, and its `seeds`, if they are not those of the study. baseline: the arm
     that the others are compared with, seed by seed. configs: random configs as arms, instead of `arms`.
     """
 
@@ -111,7 +96,7 @@ class StudyFolder:
         return RunFolder(self.folder / "runs" / planned.name)
 
     def open(self, plan: Plan) -> None:
-        """Starts the study, or checks that the folder holds this very one. Raises InputError if it holds another."""
+        """Starts the study, or checks that the folder holds this one. Raises InputError if it holds another."""
         CLAIM.take(self.folder, plan)
 
     def held(self, plan: Plan) -> AbstractContextManager[None]:
@@ -120,18 +105,18 @@ class StudyFolder:
 
 
 def plan_of(path: Path) -> Plan:
-    """All runs of a spec, TOML or JSON, or of one of ours by name.
+    """All runs of a spec: a TOML or JSON file, or the name of one that comes with the package.
 
     Raises InputError naming file, arm, setting, value and remedy.
     """
-    ours = {file.name.removesuffix(".toml"): file for file in _ours().iterdir()}
-    if not path.suffix and str(path) not in ours:
-        raise InputError(f"study {str(path)!r:.60} is unknown; give a file, or choose from {', '.join(sorted(ours))}")
-    with resources.as_file(ours[str(path)]) if str(path) in ours else nullcontext(path) as file:
+    known = {file.name.removesuffix(".toml"): file for file in _own_specs().iterdir()}
+    if not path.suffix and str(path) not in known:
+        raise InputError(f"study {str(path)!r:.60} is unknown; give a file, or choose from {', '.join(sorted(known))}")
+    with resources.as_file(known[str(path)]) if str(path) in known else nullcontext(path) as file:
         spec = read_config(file, StudySpec)
     base = merged(preset_table(spec.preset), spec.settings) | {"budget": spec.budget}
     start = convert(base, RunSettings, f"{path}: settings")
-    arms = spec.arms or {name: {"env": env, "teacher": "fixed", "stages": 1} for name, env in _configs(spec, start)}
+    arms = spec.arms or _arms_of_configs(spec, start)
     runs = [planned for name, arm in arms.items() for planned in _runs(name, arm, base, spec, f"{path}: arms.{name}")]
     for planned in runs:
         _check_shares(planned, start, path)
@@ -165,7 +150,7 @@ def predicted(folder: StudyFolder) -> Trial:
     return read(folder.trial, Trial)
 
 
-def _ours() -> Traversable:
+def _own_specs() -> Traversable:
     return resources.files("experiments") / "presets" / "studies"
 
 
@@ -177,7 +162,7 @@ def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec,
 
 
 def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
-    """All runs begin with one warm-up, and are validated alike."""
+    """All runs begin with the same warm-up and have the same held-out set."""
     for name in SHARED:
         if getattr(planned.settings, name) != getattr(start, name):
             raise InputError(f"{path}: arms.{planned.arm}: {name} differs, but all arms share it; set it in settings")
@@ -185,30 +170,10 @@ def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
         raise InputError(f"{path}: arms.{planned.arm}: env has other sizes or agents than settings; give it the same")
 
 
-def _configs(spec: StudySpec, start: RunSettings) -> Iterator[tuple[str, dict[str, Any]]]:
+def _arms_of_configs(spec: StudySpec, start: RunSettings) -> dict[str, dict[str, Any]]:
+    """One arm for each random config: a single stage on its boards."""
     assert spec.configs
-    rng = np.random.default_rng(spec.configs.seed)
-    for number in range(spec.configs.count):
-        yield f"config-{number:02d}", msgspec.to_builtins(_random_config(spec.configs, start, rng), str_keys=True)
-
-
-def _random_config(chosen: Configs, start: RunSettings, rng: np.random.Generator) -> EnvConfig:
-    env, reachable = start.env, can_draw_for(start.teams)
-    shares = rng.dirichlet(np.ones(len(env.sizes))).round(3)
-    shares[-1] = round(1 - float(shares[:-1].sum()), 3)
-    cells = {}
-    for size, share in zip(env.sizes, shares.tolist(), strict=True):
-        hole, wait = _drawable(chosen, size, env.agents, reachable, rng)
-        cells[size] = SizeConfig(share, hole, wait)
-    return env.replace(cells)
-
-
-def _drawable(
-    chosen: Configs, size: int, agents: int, reachable: Reachable, rng: np.random.Generator
-) -> tuple[float, float]:
-    pairs: Sequence[tuple[float, float]] = [(hole, wait) for hole in chosen.hole_ratios for wait in chosen.wait_ratios]
-    for place in rng.permutation(len(pairs)):
-        hole, wait = pairs[place]
-        if all(reachable(size, agents, hole, forced) for forced, share in ((True, wait), (False, 1 - wait)) if share):
-            return hole, wait
-    raise InputError(f"configs: no boards of {size}x{size} can be drawn at these ratios; give others")
+    return {
+        name: {"env": msgspec.to_builtins(env, str_keys=True), "teacher": "fixed", "stages": 1}
+        for name, env in random_configs(spec.configs, start)
+    }

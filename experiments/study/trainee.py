@@ -9,7 +9,6 @@ kept if solvable, and `forced` ones, on which every optimal plan waits.
 Every part leaves its files and is skipped where they are, so a study that was killed repeats at most one part.
 """
 
-import itertools
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -23,21 +22,16 @@ import numpy as np
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
-from core_jax.config import EnvConfig, holes_of
-from core_jax.generator import draw_free, generate
 from core_jax.results import Outcomes, pool
-from core_jax.solver import solve
 from core_jax.support import Count, Positive, convert, locked, replacing
-from core_jax.types import Board, Status
 from experiments.loop import check_machine
 from experiments.loop.records import read, write
 from experiments.loop.settings import RunSettings, load_settings, seed_for
 from experiments.resumable import Claim
 from experiments.runtime import print_on_terminal, progress
+from experiments.study.trainee_boards import KINDS, held_out_tasks
 
 ARMS = {"warmup": "warm-up", "sft": "warm-up, then SFT", "grpo": "warm-up, then GRPO"}
-KINDS = ("natural", "forced")
-EVALUATION_SEED = 20261121
 FORMAT = 2  # 1 had natural boards of its own drawing
 
 
@@ -58,7 +52,7 @@ CLAIM = Claim("study of the trainee", "config.json", StudySettings, FORMAT, "lak
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What came of an arm: seconds of training, steps, seconds spent waiting for boards, and outcomes by kind, size."""
+    """The results of an arm: seconds of training, steps, seconds of waiting for boards, outcomes by kind and size."""
 
     seconds: float
     steps: int
@@ -97,7 +91,7 @@ def study_trainee(settings: StudySettings, folder: Path) -> Result:
 
 
 def _parts(settings: StudySettings, folder: Path) -> dict[int, dict[str, Part]]:
-    held_out = {kind: _held_out(kind, settings) for kind in KINDS}
+    held_out = {kind: held_out_tasks(kind, settings.run, settings.boards) for kind in KINDS}
     parts: dict[int, dict[str, Part]] = {}
     for seed in range(settings.seeds):
         parts[seed] = {}
@@ -111,7 +105,7 @@ def _parts(settings: StudySettings, folder: Path) -> dict[int, dict[str, Part]]:
 
 
 def _part(settings: StudySettings, seed: int, arm: str, place: Path, held_out: dict[str, list]) -> Part:
-    """Trains one arm, unless its checkpoint is there, and lets it plan."""
+    """Trains one arm, unless its checkpoint exists, and evaluates it."""
     from experiments.loop.training import load_policy
     from policy.evaluation import evaluate, outcomes_by_size
 
@@ -175,7 +169,7 @@ def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[f
 
 
 def _minutes(run: RunSettings) -> float | None:
-    """What the arms after the warm-up have, each: that of all stages of a run."""
+    """The minutes of each arm after the warm-up: those of all stages of a run."""
     return run.grpo.minutes and run.stages * run.grpo.minutes
 
 
@@ -188,40 +182,6 @@ def _continued(settings: StudySettings) -> Any:
     warmup = settings.run.warmup
     rates = {name: settings.sft_rate * getattr(warmup, name) for name in ("matrix_rate", "other_rate")}
     return msgspec.structs.replace(warmup, minutes=_minutes(settings.run), **rates)
-
-
-def _held_out(kind: str, settings: StudySettings) -> list:
-    """Fresh boards of every size and hole ratio of the settings."""
-    from policy.training import tasks_of
-
-    tasks: list[Any] = []
-    for size in settings.run.env.sizes:
-        for hole_ratio in settings.run.validation.hole_ratios:
-            seed = seed_for(EVALUATION_SEED, f"{kind} {size} {hole_ratio}")
-            if kind == "natural":
-                tasks += _natural(size, settings.run.env.agents, hole_ratio, settings.boards, seed)
-            else:
-                config = EnvConfig.single(size, settings.run.env.agents, hole_ratio, 1.0)
-                tasks += tasks_of(generate(config, seed, settings.boards))
-    return tasks
-
-
-def _natural(size: int, agents: int, hole_ratio: float, count: int, seed: int) -> list:
-    """Boards whose holes, starts and goals are drawn uniformly, those that are solvable."""
-    from policy.tasks import Task
-
-    tasks: list[Task] = []
-    holes = holes_of(size, agents, hole_ratio)
-    for first in itertools.count(0, 2 * count):
-        boards = draw_free(size, agents, holes, seed, first, 2 * count)
-        labels = solve(boards)
-        for row in np.flatnonzero(np.asarray(labels.status) == Status.SOLVABLE):
-            board = Board(boards.holes[row], boards.starts[row], boards.goals[row])
-            optima = (int(labels.makespan[row]), int(labels.sum_of_costs[row]), bool(labels.wait_required[row]))
-            tasks.append(Task(board, *optima, np.asarray(labels.moves[row])))
-        if len(tasks) >= count:
-            break
-    return tasks[:count]
 
 
 def _figures(part: Part) -> dict[str, float]:

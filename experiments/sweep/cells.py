@@ -1,7 +1,7 @@
-"""What the cells of a sweep are like: counts, rates and quantiles of their boards.
+"""Summaries of the cells of a sweep: counts, rates and quantiles of their boards.
 
-DuckDB reads the shards, as it streams Parquet under a limit of memory. It is asked for counts only, how many boards of
-a cell have each value of a statistic: few rows, however many boards there are; all else is made of these, exactly.
+DuckDB reads the shards, as it streams Parquet under a limit of memory. It only counts how many boards of a cell have
+each value of a statistic: few rows for any number of boards, from which everything else follows exactly.
 """
 
 import re
@@ -24,9 +24,9 @@ from experiments.sweep.folder import SweepFolder
 from experiments.sweep.shards import Record
 from experiments.sweep.spec import SweepCell
 
-MEMORY = "1GiB"  # of DuckDB; what is beyond goes to the disk
+MEMORY = "1GiB"  # of DuckDB; the rest goes to the disk
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-# What happens on a board or does not, null where it cannot.
+# What does or does not happen on a board; null where it cannot.
 EVENTS = {
     "connected": "cost_bound IS NOT NULL",
     "solvable": "status = 'solvable'",
@@ -47,7 +47,7 @@ QUANTITIES = tuple(
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """How often something happens: `count` of `of` boards, as a share, and its 95 % interval (Wilson, 1927)."""
+    """How often something happens: `count` of `of` boards, the share, and its 95 % interval (Wilson, 1927)."""
 
     count: int
     of: int
@@ -57,7 +57,7 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """A quantity over the `of` boards that have it: mean, largest, and quantiles by LEVELS, values that occur."""
+    """A quantity over the `of` boards that have it: mean, largest value, and quantiles by LEVELS, which are values."""
 
     of: int
     mean: float
@@ -85,9 +85,9 @@ class CellSummary(msgspec.Struct, frozen=True):
 
 
 def summarize(sweep: SweepFolder, memory: str = MEMORY) -> list[CellSummary]:
-    """Writes cells.parquet, cells.json and values.parquet of the finished shards; a cell without any is left out.
+    """Writes cells.parquet, cells.json and values.parquet of the finished shards; cells without any are left out.
 
-    values.parquet: of each cell, statistic and value how many boards have it, apart by wait_required. Raises InputError
+    values.parquet: how many boards of each cell have each value of a statistic, by wait_required. Raises InputError
     where no shard is finished, or one is damaged.
     """
     cells, finished = sweep.manifest().cells, sorted(sweep.finished())
@@ -96,9 +96,9 @@ def summarize(sweep: SweepFolder, memory: str = MEMORY) -> list[CellSummary]:
     try:
         events, values = _counted([sweep.shards / f"{name}.parquet" for name in finished], sweep.folder, memory)
     except duckdb.Error as error:
-        told = str(error).splitlines()[0]
+        problem = str(error).splitlines()[0]
         raise InputError(
-            f"{sweep.shards}: cannot be read ({told}); remove the damaged shard, run the sweep again"
+            f"{sweep.shards}: cannot be read ({problem}); remove the damaged shard and run the sweep again"
         ) from error
     records = defaultdict(list)
     for name in finished:
@@ -121,7 +121,7 @@ def rate(count: int, of: int) -> Rate:
 
 
 def quantiles(values: np.ndarray, counts: np.ndarray, levels: Iterable[float] = LEVELS) -> tuple[float, ...]:
-    """The least of rising `values`, each there `counts` times, that are not less than these shares of all."""
+    """Quantiles of ascending `values` with multiplicities `counts`: the least value that reaches each share."""
     up_to = np.cumsum(counts)
     places = np.searchsorted(up_to, np.asarray(list(levels)) * up_to[-1] - 1e-9)
     return tuple(float(value) for value in values[places])
@@ -138,7 +138,7 @@ def _counted(files: list[Path], folder: Path, memory: str) -> tuple[dict[str, di
         rows = database.sql(f"SELECT {', '.join(['cell', *sums])} FROM boards GROUP BY cell").fetchall()
         events = {cell: dict(zip(asked, zip(of[::2], of[1::2], strict=True), strict=True)) for cell, *of in rows}
         wait = "wait_required" if "wait_required" in there else "NULL::BOOLEAN"
-        # One column after another: so much is kept at a time as one column has values.
+        # One column after another, so that only the values of one column are in memory.
         parts = [
             database.sql(
                 f"SELECT cell::VARCHAR AS cell, '{name}' AS statistic, {name}::DOUBLE AS value, "

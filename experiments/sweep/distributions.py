@@ -50,7 +50,7 @@ def optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
 
 
 def predictors(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
-    """How well each statistic tells boards with a forced wait from others, on the largest boards of two agents."""
+    """How well each statistic separates boards with a forced wait from others, on the largest boards."""
     known = (
         *("makespan_bound", "cost_bound", "manhattan", "vertex_conflicts", "target_conflicts", "swap_conflicts"),
         *("cardinal_conflicts", "path_overlap", "mdd_nodes", "mdd_overlap", "components", "largest_component"),
@@ -67,7 +67,7 @@ def predictors(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
     areas, names = areas[order], [names[place] for place in order]
     figure = Figure((1.9 + 0.72 * max(4, len(row)), 1.4 + 0.27 * len(names)), layout="constrained")
     figure.suptitle(
-        f"What tells a forced wait: {title_of(kind)}, {size}x{size}", x=0.01, ha="left", weight="bold", size=11
+        f"What predicts a forced wait: {title_of(kind)}, {size}x{size}", x=0.01, ha="left", weight="bold", size=11
     )
     axes = figure.subplots()
     drawn = axes.imshow(np.abs(areas - 0.5), aspect="auto", origin="lower", cmap=MAP, vmin=0, vmax=0.5)

@@ -1,7 +1,7 @@
-"""Who makes the shards: processes of this machine, or a Ray cluster.
+"""Executors, which make the shards: this process, processes of this machine, or a Ray cluster.
 
-An executor is whatever has `map(function, items)`, which yields the results as they come, in any order; those of
-`concurrent.futures` and of mpi4py serve as well.
+An executor is anything with `map(function, items)` that yields the results in any order, such as those of
+`concurrent.futures` and mpi4py.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from core_jax.errors import InputError
 from core_jax.support import cores, end_with_starter
 from experiments.sweep.worker_process import prepare
 
-ATTEMPTS = 3  # at an item whose worker dies
+ATTEMPTS = 3  # at an item whose workers die
 A = TypeVar("A")
 R = TypeVar("R")
 Results: TypeAlias = Generator[R, None, None]
@@ -31,14 +31,14 @@ class Executor(Protocol):
     """Calls a function that can be imported, or a `functools.partial` of one, on items."""
 
     def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:
-        """Yields the results in any order; raises what `function` raises. Closed, it works no more."""
+        """Yields the results in any order; raises what `function` raises. Closing the generator stops the work."""
 
 
 class WorkerDiedError(RuntimeError):
-    """A worker died as often as it was tried: killed from outside, or for its memory."""
+    """A worker died in every attempt: it was killed from outside, or for its memory."""
 
 
-class Here:
+class Serial:
     """This process, one item after another."""
 
     def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:
@@ -48,7 +48,7 @@ class Here:
 
 
 class Local:
-    """Spawned processes, each on one core. One that dies costs its item only, which is tried again."""
+    """Spawned processes, each on one core. One that dies costs only its item, which is repeated."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or cores()
@@ -81,7 +81,7 @@ class Local:
 
 
 class _Worker:
-    """A process that is there from its first call on, and again after it died."""
+    """A process that is started by its first call, and again after it died."""
 
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("spawn")
@@ -125,7 +125,7 @@ class _Worker:
 
 
 def _serve(pipe: Connection) -> None:
-    """Calls what comes through the pipe, until it ends with the process that asks."""
+    """Calls the functions that come through the pipe, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal signals all processes; the first one ends the others
     end_with_starter()
     prepare()
@@ -142,7 +142,7 @@ def _serve(pipe: Connection) -> None:
 class Ray:
     """Tasks of Ray Core, each on one core, on the cluster that RAY_ADDRESS names, or on one of its own here.
 
-    A task whose worker dies is tried again. workers: cores of the cluster of its own, else tasks at once.
+    A task whose worker dies is repeated. workers: the cores of a cluster started here, else the tasks at a time.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -175,7 +175,7 @@ def _call(function: Callable[[A], R], item: A) -> R:
 
 @contextlib.contextmanager
 def _cluster(workers: int | None) -> Iterator[tuple[Any, int]]:
-    """Yields Ray, connected for the time being if it was not before, and how many tasks it is given at once."""
+    """Yields Ray, connected for this block if it was not before, and how many tasks it gets at a time."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
@@ -185,11 +185,11 @@ def _cluster(workers: int | None) -> Iterator[tuple[Any, int]]:
     of_its_own = not connected and "RAY_ADDRESS" not in os.environ
     if not connected:
         here: dict[str, Any] = {"num_cpus": workers or cores(), "include_dashboard": False} if of_its_own else {}
-        with warnings.catch_warnings():  # it forks to execute another program at once, which JAX takes for a danger
+        with warnings.catch_warnings():  # JAX warns of forks, but this one executes another program at once
             warnings.simplefilter("ignore", RuntimeWarning)
             ray.init(logging_level=logging.ERROR, **here)
     try:
-        # As many again wait at the workers, so that none is idle between two.
+        # Twice as many tasks as cores, so that no worker is idle between two of them.
         waiting = 2 * int(ray.cluster_resources()["CPU"])
         yield ray, waiting if of_its_own else workers or waiting
     finally:

@@ -16,7 +16,7 @@ from experiments.sweep.shards import Record
 from experiments.sweep.spec import SweepCell, SweepSpec
 
 FORMAT = 1
-RECENT = 600.0  # seconds that the rate is taken of
+RECENT = 600.0  # seconds over which the rate is taken
 
 
 class SweepManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,7 +34,7 @@ CLAIM = Claim("sweep", "manifest.json", SweepManifest, FORMAT, "lakewright sweep
 
 
 class Status(msgspec.Struct, frozen=True):
-    """How far a sweep is. boards_per_second: of the last ten minutes, None where nothing was finished in them."""
+    """The progress of a sweep. boards_per_second: of the last ten minutes, None where nothing was finished."""
 
     cells: int
     cells_done: int
@@ -55,7 +55,7 @@ class SweepFolder:
 
     @contextlib.contextmanager
     def working(self, spec: SweepSpec, shared: bool) -> Iterator[None]:
-        """Makes this the folder of `spec`, and keeps other processes away but those that share the work.
+        """Claims this folder for `spec` and keeps other processes out, except those that share the work.
 
         Raises InputError where it holds something else.
         """
@@ -70,7 +70,7 @@ class SweepFolder:
                     self._tidy()
 
     def manifest(self) -> SweepManifest:
-        """Raises InputError where this is no folder of a sweep."""
+        """The manifest. Raises InputError where this is no folder of a sweep."""
         return CLAIM.read(self.folder)
 
     def finished(self) -> set[str]:
@@ -86,7 +86,7 @@ class SweepFolder:
         return read_config(self.shards / f"{name}.json", Record)
 
     def status(self) -> Status:
-        """How far the sweep is, also while others work at it."""
+        """The progress of the sweep, also while other processes work on it."""
         spec = self.manifest().spec
         shards, finished = spec.shards(), self.finished()
         done = [shard for shard in shards if shard.name in finished]
@@ -105,7 +105,7 @@ class SweepFolder:
         )
 
     def _tidy(self) -> None:
-        """Removes what processes that were killed, here or before, have left half written."""
+        """Removes incomplete files of processes that were killed."""
         for left in self.shards.glob(".*part"):
             left.unlink()
 

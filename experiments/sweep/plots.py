@@ -1,4 +1,4 @@
-"""The pictures of a sweep, as SVG and PNG: what its cells are like over hole ratio, size and agents.
+"""The pictures of a sweep, as SVG and PNG: statistics of its cells over hole ratio, size and agents.
 
 Series differ in marker, line and colour, maps run from dark to bright: so they can be read in greyscale.
 """
@@ -26,7 +26,7 @@ Share: TypeAlias = Callable[[CellSummary], Rate | None]
 
 
 def plot(folder: Path) -> list[Path]:
-    """Sums a sweep up and draws its pictures into DIR/plots; gives their files. Raises InputError as `summarize`."""
+    """Summarizes a sweep and draws its pictures into DIR/plots: their paths. Raises InputError as `summarize`."""
     sweep = SweepFolder(folder)
     cells = summarize(sweep)
     values = pq.read_table(sweep.folder / "values.parquet")
@@ -42,15 +42,15 @@ def plot(folder: Path) -> list[Path]:
 
 
 def _figures(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
-    """Names and figures; those that the sweep has nothing for are left out."""
+    """Names and figures, of those for which the sweep has data."""
     free, strata = ([cell for cell in cells if (cell.wait_ratio is None) == kind] for kind in (True, False))
     several = len({cell.hole_ratio for cell in cells}) > 1
     with matplotlib.rc_context(LOOK):
         if several and free:
             yield from _lines("solvable", free, "Boards that are solvable", "% of boards", _rate("solvable"), THRESHOLD)
-            title = "Unsolvable though each agent alone has a way"
+            title = "Unsolvable though each agent alone has a path"
             share = _complement("solvable_if_connected")
-            yield from _lines("blocked", free, title, "% of boards where\neach agent has a way", share)
+            yield from _lines("blocked", free, title, "% of boards where\neach agent has a path", share)
         if several and strata:
             yield from _lines("acceptance", strata, "Attempts that met their stratum", "% of attempts", _acceptance)
         if several and len({cell.size for cell in free}) > 1:
@@ -68,7 +68,7 @@ def _figures(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
 def _lines(
     name: str, cells: Group, title: str, unit: str, share: Share, threshold: float | None = None
 ) -> Iterator[tuple[str, Figure]]:
-    """A share over the hole ratio, a line a size, a panel a number of agents, with 95 % intervals."""
+    """A share over the hole ratio, with 95 % intervals: one line for each size, one panel for each number of agents."""
     if not any(share(cell) for cell in cells):
         return
     figure, panels = panels_of(cells, title)

@@ -1,4 +1,4 @@
-"""Makes the shards of a sweep that are not there yet.
+"""Makes the missing shards of a sweep.
 
 for shard in sweep(spec, Local(workers=2), Path("sweeps/a")):
     shard.read()  # the table of its boards
@@ -24,22 +24,22 @@ WHOLE = (0, 1)
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """A shard on disk. path: of its Parquet file. new: whether it was made just now."""
+    """A shard on disk. path: of its Parquet file. new: whether this call made it."""
 
     path: Path
     record: Record
     new: bool
 
     def read(self) -> pa.Table:
-        """Its boards, a row each."""
+        """Its boards, one row for each."""
         return pq.read_table(self.path, partitioning=None)
 
 
 def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int] = WHOLE) -> Iterator[Finished]:
-    """Yields every shard of a sweep once it is in the folder `out`: first those that were there, then new ones.
+    """Yields every shard of a sweep once it is in the folder `out`: first the existing ones, then new ones.
 
-    share: (i, n) for only each n-th shard from the i-th on, so that n processes can work at one folder. Stopped at any
-    time and called again, it goes on. Raises InputError where `out` holds another sweep or a stratum is too rare.
+    share: (i, n) for every n-th shard from the i-th on, so that n processes can share a folder. It may be stopped at
+    any time and called again. Raises InputError where `out` holds another sweep or a stratum is too rare.
     """
     folder = SweepFolder(out)
     with folder.working(spec, shared=share != WHOLE):
@@ -49,7 +49,7 @@ def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int]
             if shard.name in finished:
                 yield Finished(folder.shards / f"{shard.name}.parquet", folder.record(shard.name), new=False)
         left = [shard for shard in mine if shard.name not in finished]
-        # Strata first: one that cannot be drawn is told before much is made.
+        # Strata first: one that cannot be drawn is reported before much is made.
         strata = [shard.cell for shard in left if shard.first == 0 and shard.cell.wait_ratio is not None]
         work = functools.partial(_work, folder.shards, spec.columns)
         with contextlib.closing(executor.map(work, [*strata, *left])) as records:
@@ -66,7 +66,7 @@ def _work(folder: Path, columns: tuple[str, ...], item: SweepCell | Shard) -> Re
 
 
 def share_of(text: str) -> tuple[int, int]:
-    """The share `i/n` of a command line. Raises InputError where it is none."""
+    """The share `i/n` of a command line. Raises InputError on any other text."""
     place, slash, count = text.partition("/")
     if not (slash and place.isdecimal() and count.isdecimal() and int(place) < int(count)):
         raise InputError(f"--shard is {text!r:.60}; write i/n with 0 <= i < n, such as 0/100")

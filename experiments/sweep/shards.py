@@ -22,9 +22,9 @@ KEYS = ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index"]
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """SHARD.json, beside a shard's file and written after it: what makes the shard count.
+    """SHARD.json, beside a shard's file and written after it: which makes the shard count.
 
-    seconds: that it took; finished: when, in seconds since 1970. bytes: of its file. acceptance: of strata.
+    seconds: how long it took. finished: when, in seconds since 1970. bytes: of its file. acceptance: of strata.
     """
 
     cell: str
@@ -37,12 +37,12 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def name(self) -> str:
-        """Of its files, without their endings."""
+        """The name of its files, without their endings."""
         return shard_name(self.cell, self.first, self.count)
 
 
 def make_shard(folder: Path, columns: tuple[str, ...], shard: Shard) -> Record:
-    """Makes a shard's file and its record in `folder`. Its data depend on the shard alone."""
+    """Makes a shard's file and its record in `folder`; the data depend on the shard alone."""
     begun = time.monotonic()
     boards, labels, acceptance = draw(shard)
     table = table_of(shard, features(boards, labels, columns or tuple(COLUMNS)))
@@ -54,7 +54,7 @@ def make_shard(folder: Path, columns: tuple[str, ...], shard: Shard) -> Record:
 
 
 def draw(shard: Shard) -> tuple[Board, Labels, list[Acceptance]]:
-    """The boards of a shard and their labels, with leading axis `count`, and how those of strata came about."""
+    """The boards of a shard and their labels, with leading axis `count`, and the acceptance of strata."""
     cell = shard.cell
     if cell.wait_ratio is None:
         boards = draw_boards(shard)
@@ -70,7 +70,7 @@ def draw_boards(shard: Shard) -> Board:
 
 
 def table_of(shard: Shard, measured: dict[str, np.ndarray]) -> pa.Table:
-    """A row a board: its cell, its index, and what was measured."""
+    """One row for each board: its cell, its index, and its statistics."""
     cell, count = shard.cell, shard.count
     of_cell = {
         "cell": pa.DictionaryArray.from_arrays(np.zeros(count, np.int8), [cell.name]),
@@ -94,14 +94,14 @@ def check_cell(cell: SweepCell) -> None:
 
 
 def _write(path: Path, table: pa.Table) -> int:
-    """The bytes written: they are on the disk before the file has its name."""
+    """Writes the table, synchronized to the disk before the file gets its name; returns its size in bytes."""
     with replacing(path, writer_name()) as beside:
         with beside.open("wb") as sink:
             pq.write_table(
                 table,
                 sink,
                 compression="zstd",
-                # Of what nobody looks up by value, and of numbers that never come twice, they cost a third of the time.
+                # For columns that are never filtered by value, and for unique numbers, these cost a third of the time.
                 write_statistics=KEYS,
                 use_dictionary=[name for name in table.column_names if name != "index"],
                 column_encoding={"index": "DELTA_BINARY_PACKED"},

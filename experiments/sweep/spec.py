@@ -1,4 +1,4 @@
-"""What a sweep is of: the axes of its cells, and how many boards of each."""
+"""The specification of a sweep: the axes of its cells, and how many boards of each."""
 
 import hashlib
 import itertools
@@ -102,7 +102,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             _check(cell)
 
     def cells(self) -> list[SweepCell]:
-        """All cells; those whose boards take longest first, so that no worker is left with one at the end."""
+        """All cells, those with the slowest boards first, so that none of them is left for the end."""
         waits = self.wait_ratios or (None,)
         axes = itertools.product(self.agents, self.sizes, self.hole_ratios, waits)
         return sorted((self._cell(*values) for values in axes), key=lambda cell: (-cell.agents, -cell.size))
@@ -133,16 +133,16 @@ def read_spec(path: Path) -> SweepSpec:
 
 
 def check_memory(spec: SweepSpec, workers: int) -> None:
-    """Raises InputError where so many workers of this machine cannot hold the boards of a cell at once."""
-    there = psutil.virtual_memory().total
+    """Raises InputError where the memory of this machine does not hold the boards of so many workers."""
+    available = psutil.virtual_memory().total
     for cell in spec.cells():
         needed = memory_needed(cell.size, cell.agents)
-        if needed * workers > there:
-            at_most = there // needed
+        if needed * workers > available:
+            at_most = available // needed
             remedy = f"use --workers {at_most}" if at_most else f"leave out size {cell.size} or {cell.agents} agents"
             raise InputError(
                 f"cell {cell.name}: {workers} workers take about {workers * needed / 2**30:.1f} GiB, and this machine "
-                f"has {there / 2**30:.1f} GiB; {remedy}"
+                f"has {available / 2**30:.1f} GiB; {remedy}"
             )
 
 

@@ -10,7 +10,7 @@ from experiments.runtime import keep_compiled_programs
 
 @functools.cache
 def prepare() -> None:
-    """Keeps this process to one core and, unless told otherwise, to the CPU; before JAX computes anything."""
+    """Limits this process to one core and, unless JAX_PLATFORMS is set, to the CPU; to be called before JAX is used."""
     os.environ["NPROC"] = "1"
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")

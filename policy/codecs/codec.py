@@ -1,4 +1,4 @@
-"""A codec with its tokenizer: boards as prompts and answers as plans, in token ids, whichever codec a model speaks."""
+"""A codec with its tokenizer: boards as prompts and plans as answers, in token ids, for either codec."""
 
 from typing import Literal, Protocol
 
@@ -30,14 +30,14 @@ class TextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Codec(Protocol):
-    """What models are asked with, and how their answers are read; one board and one answer at a time."""
+    """How boards become prompts and answers become plans, one at a time."""
 
     name: CodecName
     tokenizer: PreTrainedTokenizerFast
     batch: int  # answers decoded together
 
     def encode_prompt(self, board: Board) -> list[int]:
-        """The prompt of a board of numpy arrays. Raises InputError on a board that the codec has no words for."""
+        """The prompt of a board of numpy arrays. Raises InputError on a board that the codec cannot describe."""
         ...
 
     def encode_answer(self, board: Board, moves: np.ndarray) -> list[int]:
@@ -54,7 +54,7 @@ class Codec(Protocol):
 
 
 class TokensCodec:
-    """A token a cell, for models trained from scratch: see `policy.codecs.tokens`."""
+    """One token for each cell, for models trained from scratch: see `policy.codecs.tokens`."""
 
     name: CodecName = "tokens"
     batch = 512
@@ -84,7 +84,7 @@ class TokensCodec:
 
 
 class TextCodec:
-    """Words, for language models: see `text_prompt` for prompts and `text_answer` for answers."""
+    """Text, for language models: see `text_prompt` for prompts and `text_answer` for answers."""
 
     name: CodecName = "text"
 
@@ -99,7 +99,7 @@ class TextCodec:
         return self.chat(encode_prompt(board))
 
     def chat(self, words: str) -> list[int]:
-        """The ids of a request in the model's chat template, up to where the model goes on; as they are without one."""
+        """The ids of a request in the model's chat template, up to where its answer begins."""
         if not self.tokenizer.chat_template:
             return self.tokenizer.encode(words)
         text = self.tokenizer.apply_chat_template(

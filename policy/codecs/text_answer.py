@@ -1,9 +1,9 @@
-"""The answer of a language model, read as a plan: strict about what it means, lenient about how it is written.
+"""The answer of a language model, read as a plan: strict about its meaning, lenient about its form.
 
 The answer is the last line that begins with `agent 0:` and what follows it: one line for each agent, in order, of moves
 only. Case, commas, brackets, quotes, bullets, emphasis and code fences do not matter, a move may be its letter, and
-lines without an agent's name are passed over. What a model thought before `</think>` does not count, nor do drafts: a
-later `agent 0:` begins anew. Nothing is guessed: what is not clear is refused with the reason.
+lines without an agent's name are ignored, as are a model's thoughts before `</think>` and drafts: a later `agent 0:`
+starts the plan again. Nothing is guessed: an unclear answer is refused with the reason.
 """
 
 import dataclasses
@@ -32,10 +32,10 @@ class Refusal(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """An answer that is no plan: the reason, and what was found in a line for a person."""
+    """An answer that is no plan: the reason, and the problem found, in one line."""
 
     reason: Refusal
-    told: str
+    problem: str
 
 
 # Every quantifier that could give back is possessive or bounded, so that no text takes more than linear time.
@@ -56,10 +56,10 @@ def parse_answer(text: str, agents: int) -> np.ndarray | Refused:
 
     Only form is judged: whether the moves lead anywhere is for the simulator to say.
     """
-    said = _after_thinking(text)
-    if isinstance(said, Refused):
-        return said
-    lines = _last_plan(said)
+    answer = _after_thinking(text)
+    if isinstance(answer, Refused):
+        return answer
+    lines = _last_plan(answer)
     if [agent for agent, _ in lines] != list(range(agents)):
         return _wrong_agents(lines, agents)
     plan = []

@@ -1,7 +1,7 @@
 """Rows as the published benchmark has them: an id, the number of agents, and a text that shows the board.
 
-The text is found out by its grid alone: the lines of letters with a space between, in the letters of the `text` codec.
-Whatever else a row says of its board must agree with it.
+The board is read from the grid in the text: lines of letters with spaces between them, in the letters of the `text`
+codec. Whatever else a row says about its board must agree with the grid.
 """
 
 import re
@@ -13,12 +13,14 @@ from core_jax.rows import Row
 from policy.codecs.text_prompt import FROZEN, GOALS, HOLE, STARTS
 
 _LINE = re.compile(rf"[ \t>`]*([{FROZEN}{HOLE}{STARTS}{GOALS}](?: [{FROZEN}{HOLE}{STARTS}{GOALS}])+)[ \t`]*")
-_PLACE = re.compile(rf"(?:starts at|goal is) ([{STARTS}{GOALS}]) \(([0-9]{{1,3}}), ?([0-9]{{1,3}})\)")  # in our words
+_PLACE = re.compile(
+    rf"(?:starts at|goal is) ([{STARTS}{GOALS}]) \(([0-9]{{1,3}}), ?([0-9]{{1,3}})\)"
+)  # in the words of our own prompt
 _NAME = re.compile(r"([0-9]+)ag_([0-9]+)x([0-9]+)_")  # 3ag_4x4_hr0.1_000
 
 
 class PublishedRow(msgspec.Struct, frozen=True):
-    """A row of the published benchmark; what else it holds is passed over."""
+    """A row of the published benchmark; other fields are ignored."""
 
     sample_id: str
     num_agents: int
@@ -50,8 +52,8 @@ def check_text(row: Row, text: str) -> None:
 def read_lake(name: str, text: str) -> Row:
     """The board whose grid is in `text`, as a row of id `name`.
 
-    Raises ValueError where there is no square grid or more than one, where letters are missing or come twice, or where
-    our own words give another cell for a letter.
+    Raises ValueError where there is not exactly one square grid, where letters are missing or occur twice, or where the
+    words of our own prompt give another cell for a letter.
     """
     grid = _grid(text)
     counts = Counter(letter for row in grid for letter in row if letter not in FROZEN + HOLE)
@@ -63,16 +65,16 @@ def read_lake(name: str, text: str) -> Row:
     if missing := [letter for letter in wanted if letter not in cells]:
         raise ValueError(f"the grid of text has no {missing[0]} beside {' '.join(sorted(cells)) or 'holes'}; add it")
     for letter, *numbers in _PLACE.findall(text):
-        told = (int(numbers[0]), int(numbers[1]))
-        if cells.get(letter, told) != told:
-            raise ValueError(f"text says that {letter} is at {told}, but its grid has it at {cells[letter]}")
+        stated = (int(numbers[0]), int(numbers[1]))
+        if cells.get(letter, stated) != stated:
+            raise ValueError(f"text says that {letter} is at {stated}, but its grid has it at {cells[letter]}")
     lines = ["".join(HOLE if letter == HOLE else "." for letter in row) for row in grid]
     starts, goals = ([cells[letter] for letter in letters[:agents]] for letters in (STARTS, GOALS))
     return Row(name, len(lines), agents, lines, starts, goals)
 
 
 def _grid(text: str) -> list[list[str]]:
-    """The letters of the only square grid in `text`; other lines of letters, as of a legend, do not count."""
+    """The letters of the only square grid in `text`; other lines of letters, such as a legend, do not count."""
     grids: list[list[list[str]]] = [[]]
     for part in text.splitlines():
         if line := _LINE.fullmatch(part):

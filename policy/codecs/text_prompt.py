@@ -1,8 +1,8 @@
-"""The `text` codec: a board as a prompt in words, for language models.
+"""The `text` codec: a board as a text prompt, for language models.
 
 The lake is drawn in the letters of the published benchmark, which names five agents; the sixth to eighth have the next
 letters of the alphabet that are still free. Moves are written as words, and an answer ends with a line for each agent
-(`agent 0: RIGHT RIGHT WAIT`) after as much reasoning as the model likes.
+(`agent 0: RIGHT RIGHT WAIT`) after any amount of reasoning.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ Think as long as you like. Then end your answer with one line for each agent, in
 holds the agent's moves, separated by spaces, as in
 {example}
 """
-EXAMPLE = ("RIGHT RIGHT WAIT DOWN", "UP LEFT")  # its length and moves hint at nothing
+EXAMPLE = ("RIGHT RIGHT WAIT DOWN", "UP LEFT")  # unrelated to any board
 
 
 def encode_prompt(board: Board) -> str:

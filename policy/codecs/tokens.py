@@ -1,8 +1,7 @@
-"""The `tokens` codec: one token a cell, for models trained from scratch.
+"""The `tokens` codec: one token for each cell, for models trained from scratch.
 
-Prompt: `<bos> <size_n>`, every free cell, `<starts>` and a cell an agent, `<goals>` and a cell an agent, `<plan>`.
-Answer: the next cell of each agent, agents interleaved step by step, then `<eos>`. An agent that waits or is parked
-repeats its cell.
+Prompt: `<bos> <size_n>`, every free cell, `<starts>` and the start of each agent, `<goals>` and their goals, `<plan>`.
+Answer: the next cell of each agent, step by step, then `<eos>`. An agent that waits, or has arrived, repeats its cell.
 """
 
 from collections.abc import Sequence

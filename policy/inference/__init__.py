@@ -1,4 +1,4 @@
-"""Answers from models: sampled here, decoded under a schema, or asked of a server."""
+"""Answers from models: sampled in this process, decoded under a schema or grammar, or requested from a server."""
 
 import lazy_loader
 

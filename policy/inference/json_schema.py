@@ -1,4 +1,4 @@
-"""Answers in JSON under a schema from a model in this process: free reasoning first, then only legal tokens."""
+"""JSON answers under a schema from a model in this process: free reasoning first, then only legal tokens."""
 
 import json
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def answer_in_json(
 
 
 class SchemaMask(LogitsProcessor):
-    """Leaves of the scores those of tokens by which JSON of a schema goes on; of one sequence, behind its prompt."""
+    """Masks the scores of tokens that cannot continue JSON of a schema; for one sequence, after its prompt."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any], prompt: int) -> None:
         try:
@@ -106,7 +106,7 @@ def _generate(
     temperature: float,
     mask: SchemaMask | None = None,
 ) -> list[int]:
-    """At most so many tokens after `prompt`, the end left out; free text ends with its thought."""
+    """At most `max_new_tokens` tokens after `prompt`, without the end token; free text ends where its thought does."""
     if not max_new_tokens:
         return []
     how: dict[str, Any] = {"do_sample": False}

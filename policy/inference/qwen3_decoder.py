@@ -1,8 +1,8 @@
-"""Decoding with Qwen3's layers, a token a row at a time, where the library's own loop is the wall.
+"""Decoding with Qwen3's layers, one token of each answer at a time, faster than the library's own loop.
 
-The prompt of a board is read once, by the model itself; its keys and values then serve all copies of the board, which
-ask them together. What the copies have answered is kept in buffers of fixed size. Two attentions, to the prompt and to
-the answer, share one softmax.
+The prompt of a board is read once, by the model itself; its keys and values then serve all answers to the board, which
+attend to them together. The keys and values of answers are in buffers of fixed size. Two attentions, to the prompt and
+to the answer, share one softmax.
 """
 
 from typing import Any
@@ -25,10 +25,10 @@ class Decoder:
         self._model: Qwen3 = model
         self._copies, self._length = copies, length
         self._layers = [_Layer(layer) for layer in model.model.layers]
-        self._told = 0
+        self._length_so_far = 0
 
     def read(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Reads prompts int [B, P] (mask: 1 where there is one): the logits of the first answer token, [B, G, V]."""
+        """Reads prompts int [B, P] (mask: 0 at padding): the logits of the first answer token, [B, G, V]."""
         cache = DynamicCache(config=self._model.config)
         output = self._model(
             input_ids=ids,
@@ -46,26 +46,26 @@ class Decoder:
         self._read = mask.sum(1)
         return output.logits.expand(-1, self._copies, -1)
 
-    def tell(self, tokens: torch.Tensor) -> torch.Tensor:
+    def add(self, tokens: torch.Tensor) -> torch.Tensor:
         """Adds one token to every answer, int [B, G]: the logits of the next, [B, G, V]."""
         base = self._model.model
         x = base.embed_tokens(tokens)
-        places = (self._read + self._told)[:, None].expand(tokens.shape)
+        places = (self._read + self._length_so_far)[:, None].expand(tokens.shape)
         cos, sin = base.rotary_emb(x, places)
-        self._told += 1
+        self._length_so_far += 1
         for layer, prompt, answer in zip(self._layers, self._prompts, self._answers, strict=True):
-            x = layer.forward(x, cos, sin, prompt, answer, self._told, self._bias)
+            x = layer.forward(x, cos, sin, prompt, answer, self._length_so_far, self._bias)
         return self._model.lm_head(base.norm(x))
 
     def keep(self, boards: torch.Tensor) -> None:
-        """Goes on with some boards only, int [B']."""
+        """Continues with some boards only, int [B']."""
         self._prompts = [(keys[boards], values[boards]) for keys, values in self._prompts]
         self._answers = [(keys[boards], values[boards]) for keys, values in self._answers]
         self._bias, self._read = self._bias[boards], self._read[boards]
 
 
 class _Layer:
-    """One layer, the matrices that meet the same input laid side by side."""
+    """One layer, with the matrices of the same input concatenated."""
 
     def __init__(self, layer: Any) -> None:
         self._layer, self._attention, self._mlp = layer, layer.self_attn, layer.mlp
@@ -81,18 +81,18 @@ class _Layer:
         sin: torch.Tensor,
         prompt: Pair,
         answer: Pair,
-        told: int,
+        length: int,
         bias: torch.Tensor,
     ) -> torch.Tensor:
         attention = self._attention
         parts = functional.linear(_normed(self._layer.input_layernorm, x), self._into).split(self._widths, -1)
         query, key, value = (part.unflatten(-1, (-1, attention.head_dim)) for part in parts)  # [B, G, h, d]
         query = _turned(_normed(attention.q_norm, query), cos, sin).transpose(1, 2)  # [B, h, G, d]
-        keys, values = (buffer[:, :, :, :told] for buffer in answer)
+        keys, values = (buffer[:, :, :, :length] for buffer in answer)
         keys[:, :, :, -1] = _turned(_normed(attention.k_norm, key), cos, sin).transpose(1, 2)
         values[:, :, :, -1] = value.transpose(1, 2)
-        heard = _attend(query * attention.scaling, prompt, (keys, values), bias, attention.num_key_value_groups)
-        x = x + attention.o_proj(heard.transpose(1, 2).flatten(2))
+        attended = _attend(query * attention.scaling, prompt, (keys, values), bias, attention.num_key_value_groups)
+        x = x + attention.o_proj(attended.transpose(1, 2).flatten(2))
         gate, up = functional.linear(_normed(self._layer.post_attention_layernorm, x), self._gate_up).chunk(2, -1)
         return x + self._mlp.down_proj(self._mlp.act_fn(gate) * up)
 

@@ -13,13 +13,14 @@ from policy.inference.qwen3_decoder import Decoder
 from policy.tasks import Task
 
 ROWS = 512  # answers decoded together
-DROPPED = 0.75  # boards that are finished are left out once at most this share goes on
+DROPPED = 0.75  # finished boards are dropped once at most this share is unfinished
 
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """Answers as token ids, ended by an end token unless they are cut off, and the log-probability of each token at
-    the temperature of the sampling (at temperature 0, of the model itself), empty where they were not asked for.
+    """Answers as token ids, with an end token unless they are cut off, and the log-probability of each token.
+
+    Log-probabilities are at the temperature of the sampling (at 0, of the model itself), empty where not requested.
     """
 
     answers: list[list[int]]
@@ -64,11 +65,11 @@ def sample(
     scored: bool = True,
     on_progress: Callable[[int], None] = lambda prompts: None,
 ) -> Samples:
-    """`copies` answers to each prompt, those of one prompt side by side; greedy at temperature 0.
+    """`copies` answers to each prompt, those of one prompt next to each other; greedy at temperature 0.
 
-    At most `batch` answers are decoded together, prompts of like length, so that a batch holds little padding. Models
-    of Qwen3's kind with a scored answer are decoded by `Decoder`, others by their own `generate`. scored: whether
-    log-probabilities are wanted, which for the vocabulary of a language model are large.
+    At most `batch` answers are decoded together, to prompts of similar length, so that a batch holds little padding.
+    scored: whether log-probabilities are wanted, which take much memory for the vocabulary of a language model. Qwen3
+    models are then decoded by `Decoder`; all other answers come from the model's own `generate`.
     """
     decode = _decoded if isinstance(model, Qwen3) and scored else functools.partial(_generated, scored=scored)
     ends = end_tokens(model, tokenizer)
@@ -83,15 +84,15 @@ def sample(
         tokens, scores = decode(model, tokenizer, [prompts[i] for i in chosen], copies, max_new_tokens, temperature)
         lengths = _lengths(tokens, ends)
         rows = [i * copies + copy for i in chosen for copy in range(copies)]
-        for row, told, score, length in zip(rows, tokens.tolist(), scores.tolist(), lengths.tolist(), strict=True):
-            answers[row], log_probs[row] = told[:length], score[:length]
+        for row, answer, score, length in zip(rows, tokens.tolist(), scores.tolist(), lengths.tolist(), strict=True):
+            answers[row], log_probs[row] = answer[:length], score[:length]
         on_progress(len(chosen))
     model.train(was_training)
     return Samples(answers, log_probs)
 
 
 def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> list[int]:
-    """Every token that ends an answer: the tokenizer's, and those that the model names."""
+    """All tokens that end an answer: the tokenizer's, and those of the model's config."""
     config = getattr(model, "generation_config", None)
     named = getattr(config, "eos_token_id", None)
     named = named if isinstance(named, list) else [named]
@@ -116,14 +117,14 @@ def _decoded(
     for step in range(max_new_tokens):
         chosen, score = _choose(logits, temperature)
         tokens[open_, :, step], scores[open_, :, step] = chosen, score
-        goes_on = (tokens[open_, :, : step + 1] != tokenizer.eos_token_id).all(-1).any(-1)
-        if step + 1 == max_new_tokens or not goes_on.any():
+        unfinished = (tokens[open_, :, : step + 1] != tokenizer.eos_token_id).all(-1).any(-1)
+        if step + 1 == max_new_tokens or not unfinished.any():
             break
-        if goes_on.sum() <= DROPPED * len(open_):
-            left = goes_on.nonzero().squeeze(-1)
+        if unfinished.sum() <= DROPPED * len(open_):
+            left = unfinished.nonzero().squeeze(-1)
             decoder.keep(left)
             open_, chosen = open_[left], chosen[left]
-        logits = decoder.tell(chosen)
+        logits = decoder.add(chosen)
     return tokens[:, :, : step + 1].flatten(0, 1), scores[:, :, : step + 1].flatten(0, 1)
 
 
@@ -171,7 +172,7 @@ def _generated(
 
 
 def _padded(prompts: list[list[int]], pad: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Token ids [B, P], padded on the left, and where there are any."""
+    """Token ids [B, P], padded on the left, and their mask."""
     width = max(len(prompt) for prompt in prompts)
     ids = [[pad] * (width - len(prompt)) + prompt for prompt in prompts]
     mask = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
@@ -179,6 +180,6 @@ def _padded(prompts: list[list[int]], pad: int, device: torch.device) -> tuple[t
 
 
 def _lengths(tokens: torch.Tensor, ends: Sequence[int]) -> torch.Tensor:
-    """How long each answer of [B, T] is, its end included."""
+    """The length of each answer of [B, T], its end token included."""
     ended = torch.isin(tokens, torch.tensor(ends, device=tokens.device))
     return torch.where(ended.any(1), ended.int().argmax(1) + 1, tokens.shape[1])

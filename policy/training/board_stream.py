@@ -1,4 +1,4 @@
-"""Boards drawn while a model is trained on them, by a process of their own, so that training waits for none."""
+"""Boards drawn in a separate process while a model is trained on them, so that training does not wait."""
 
 import multiprocessing
 import queue
@@ -19,11 +19,11 @@ from policy.tasks import Task
 
 CHUNK = 1024  # boards drawn at once
 AHEAD = 8  # chunks that wait to be taken
-PATIENCE = 1.0  # seconds between two looks whether the generator lives
+PATIENCE = 1.0  # seconds between two checks whether the process that draws is alive
 
 
 def with_hole_ratios(config: EnvConfig, hole_ratios: Sequence[float]) -> tuple[EnvConfig, ...]:
-    """The config with each hole ratio at all of its sizes; as it is where none is given."""
+    """The config with each of the hole ratios at all of its sizes; unchanged where none is given."""
 
     def all_at(ratio: float) -> EnvConfig:
         replaced = {size: msgspec.structs.replace(cell, hole_ratio=ratio) for size, cell in config.sizes.items()}
@@ -33,13 +33,14 @@ def with_hole_ratios(config: EnvConfig, hole_ratios: Sequence[float]) -> tuple[E
 
 
 class BoardStream:
-    """Tasks of `configs`, a chunk of each in turn, without end and without a repeated index.
+    """An endless stream of tasks: chunks of each of `configs` alternate, and no index is repeated.
 
-    teams: numbers of agents that the boards of a chunk have in turn, instead of the one of its config.
+    teams: numbers of agents that alternate within a chunk, instead of the one of its config. first: the place of the
+    first task. kept: whether `taken` holds all tasks taken so far.
 
-    Configs, teams, seed and a board's place in the stream decide it, so that a stream opened again at `first` goes on
-    with the same boards. The process ends with this one, however this one ends. `taken` holds what was taken, where it
-    is `kept`. Use it in a `with` statement.
+    Configs, teams, seed and its place in the stream determine a board, so that a stream opened again at `first`
+    continues with the same boards. The process ends with this one, even where this one is killed. Use it in a `with`
+    statement.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class BoardStream:
     ) -> None:
         self.agents = max(teams or (config.agents for config in configs))
         mixed = [with_teams(config, teams) for config in configs]
-        self.waited = 0.0  # seconds that a taker has waited, the first chunk apart
+        self.waited = 0.0  # seconds spent waiting for boards, except for the first chunk
         spawned = multiprocessing.get_context("spawn")  # a fork would copy the locks of JAX and torch
         self._chunks: Any = spawned.Queue(AHEAD)
         cache = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
@@ -93,7 +94,7 @@ class BoardStream:
                 break
             except queue.Empty:
                 if not self._process.is_alive():
-                    raise InputError("the process that draws boards was ended; start the command again") from None
+                    raise InputError("the process that draws boards has died; run the command again") from None
         self.waited += time.monotonic() - begun
         if isinstance(chunk, str):
             raise InputError(chunk)
@@ -121,7 +122,7 @@ def _of_batch(batch: Batch) -> list[Task]:
 def _draw(
     chunks: Any, mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int, cache: str | None
 ) -> None:
-    """The other process: chunk after chunk into the queue, whose bound makes it wait."""
+    """The separate process: puts chunk after chunk into the queue, which is bounded and makes it wait."""
     end_with_starter()
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_compilation_cache_dir", cache)

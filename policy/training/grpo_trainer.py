@@ -1,8 +1,8 @@
-"""TRL's GRPO trainer with what matters on few cores: shared prompts, Muon, rates that fall by the clock.
+"""TRL's GRPO trainer with what matters on few cores: shared prompts, Muon, rates that fall with the clock.
 
-TRL sends every answer with a prompt of its own through the model, though the answers of a group share it, and most of
-what is read is prompt. Here the prompts of a batch are read once each, and their keys and values serve all of their
-answers, gradients included; answers of like length go together, so that one that never ends does not pad all others.
+TRL sends every answer together with its prompt through the model, though the answers of a group share the prompt, which
+is the larger part. Here each prompt of a batch is read once, and its keys and values serve all of its answers,
+gradients included; answers of similar length are read together, so that an endless one does not pad all others.
 """
 
 import os
@@ -17,13 +17,15 @@ from trl import GRPOTrainer
 from policy.training.hardware import HostSettings
 from policy.training.optimizers import muon_and_adamw, rate_scale
 
-TOGETHER = 64  # answers read side by side
-SMALL = 4096  # words: the scores of larger vocabularies are better computed piece by piece, as TRL does
+TOGETHER = 64  # answers read at a time
+SMALL = 4096  # tokens: the scores of larger vocabularies are better computed in pieces, as TRL does
 
 
 class PlanTrainer(GRPOTrainer):
-    """GRPO as a stage is trained. optimizer: TRL's own AdamW, or Muon for matrices. schedule: constant rates, or those
-    of the warm-up, which fall until the steps or the `minutes` are over. share_prompts: see `may_share_prompts`.
+    """The trainer of a stage.
+
+    optimizer: TRL's own AdamW, or Muon for matrices. schedule: constant rates, or those of the warm-up, which fall
+    until the steps or the `minutes` are over. share_prompts: see `may_share_prompts`.
     """
 
     def __init__(
@@ -74,8 +76,8 @@ class PlanTrainer(GRPOTrainer):
         compute_entropy: bool = False,
         **given: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """As TRL's own: log-probabilities of the last `logits_to_keep` tokens [B, T], 0 where there is none; entropies;
-        and a loss that these models do not have.
+        """As TRL's own: log-probabilities of the last `logits_to_keep` tokens [B, T], 0 at padding; entropies; and the
+        auxiliary loss, which these models do not have.
         """
         if not self._shares:
             return super()._get_per_token_logps_and_entropies(
@@ -87,7 +89,7 @@ class PlanTrainer(GRPOTrainer):
 
 
 def may_share_prompts(model: PreTrainedModel, host: HostSettings) -> bool:
-    """Whether a model of Qwen3's kind and of few words is trained as it is by this process alone: nothing wraps it."""
+    """Whether prompts can be shared: a Qwen3 model of a small vocabulary that this process trains alone, unwrapped."""
     wrapped = host.lora or host.checkpointing or host.vllm != "off" or "RANK" in os.environ
     return isinstance(model, Qwen3ForCausalLM) and model.config.vocab_size <= SMALL and not wrapped
 
@@ -113,8 +115,8 @@ def answer_log_probs(
         prompt, part = which[rows], mask[rows][:, : ids.shape[1] - answer + longest]
         states = read[prompt]
         if longest > 1:
-            told = _hidden(model, tokens[:, :-1], part[:, :-1], _of(cache, prompt))
-            states = torch.cat([states, told], 1)
+            later = _hidden(model, tokens[:, :-1], part[:, :-1], _of(cache, prompt))
+            states = torch.cat([states, later], 1)
         logits = model.get_output_embeddings()(states).float() / temperature
         there = part[:, -longest:] > 0
         for found, values in zip((log_probs, entropies), _scores(logits, tokens), strict=True):
@@ -124,7 +126,7 @@ def answer_log_probs(
 
 
 def _hidden(model: Any, ids: torch.Tensor, mask: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
-    """The last hidden states [B, T, H] of tokens that follow what the cache holds; mask: of all of them."""
+    """The last hidden states [B, T, H] of tokens that follow those in the cache. mask: of both."""
     places = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
     output = model.base_model(
         input_ids=ids, attention_mask=mask, position_ids=places, past_key_values=cache, use_cache=True

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import torch
 
-# The quintic of the paper: it lifts small singular values fast and leaves all near one.
+# The quintic of the paper: it raises small singular values fast and brings all of them near one.
 A, B, C = 3.4445, -4.7750, 2.0315
 ITERATIONS = 5
 
@@ -44,7 +44,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
-    """The nearest orthogonal matrices, roughly, by Newton-Schulz iterations: [M, rows, columns]."""
+    """Approximately the nearest orthogonal matrices, by Newton-Schulz iterations: [M, rows, columns]."""
     wide = matrices if matrices.shape[1] <= matrices.shape[2] else matrices.mT
     x = wide / wide.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
     for _ in range(ITERATIONS):

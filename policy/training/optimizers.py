@@ -1,4 +1,4 @@
-"""What makes steps of gradients: the optimizers together, how their rates fall, and averaged weights."""
+"""Optimizers, their learning rates over time, and averaged weights."""
 
 import math
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from policy.training.muon import Muon
 
-RISE = 50  # steps until the rates are whole
+RISE = 50  # steps until the rates reach their full value
 LEAST = 0.1  # of the rates, at the end
 
 
-class Together(torch.optim.Optimizer):
-    """Several optimizers as one, as a trainer wants it. The parts share their groups of parameters with it."""
+class CombinedOptimizer(torch.optim.Optimizer):
+    """Several optimizers as one, as trainers expect it. It shares the parameter groups of its parts."""
 
     def __init__(self, parts: Sequence[torch.optim.Optimizer]) -> None:
         groups = [group for part in parts for group in part.param_groups]
@@ -25,7 +25,7 @@ class Together(torch.optim.Optimizer):
             group["initial_lr"] = group["lr"]
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As every optimizer's, which makes new groups: the parts get them. Launchers call this to place the state."""
+        """As in every optimizer, which makes new groups: the parts get them. Launchers call this to place the state."""
         super().load_state_dict(state_dict)
         groups = iter(self.param_groups)
         for part in self.parts:
@@ -43,22 +43,22 @@ class Together(torch.optim.Optimizer):
             group["lr"] = scale * group["initial_lr"]
 
 
-def muon_and_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> Together:
+def muon_and_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> CombinedOptimizer:
     """Muon for the matrices, AdamW for embeddings, head and the rest."""
     tables = ("embed_tokens", "lm_head")
     matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and not any(t in name for t in tables)]
     chosen = {id(p) for p in matrices}
     others = [p for p in model.parameters() if id(p) not in chosen]
     adamw = torch.optim.AdamW(others, lr=other_rate, weight_decay=0.0, betas=(0.9, 0.95))
-    return Together([Muon(matrices, lr=matrix_rate), adamw])
+    return CombinedOptimizer([Muon(matrices, lr=matrix_rate), adamw])
 
 
 def rate_scale(step: int, done: float) -> float:
-    """A short linear rise, then a cosine down to a tenth; `done` is the share of the training that is over."""
+    """A short linear rise, then a cosine down to a tenth; `done`: the share of the training that is over."""
     rise = min(1.0, (step + 1) / RISE)
     return rise * (LEAST + (1 - LEAST) * 0.5 * (1 + math.cos(math.pi * min(done, 1.0))))
 
 
 def averaged_model(model: torch.nn.Module, decay: float) -> AveragedModel:
-    """A copy of a model to be updated after each step: an exponential average of its weights."""
+    """An exponential average of a model's weights, to be updated after each step."""
     return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))

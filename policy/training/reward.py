@@ -1,4 +1,4 @@
-"""Verdicts on answers, a batch at once from the lake's simulator, and the reward made of them."""
+"""Verdicts on answers, from the lake's simulator in batches, and their rewards."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from core_jax.types import PAD, Board, Failure, Verdict
 from policy.codecs import Codec, decode_answer
 from policy.tasks import Task
 
-CHUNK = 256  # plans judged at once; the last chunk is filled up, so that one program serves all of a team size
+CHUNK = 256  # plans judged at a time; the last chunk is filled up, so that one program serves all of a team size
 
 
 class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,9 +42,9 @@ def judge_answers(
 ) -> tuple[Verdict, np.ndarray]:
     """The verdict on each answer (token ids) to its task, numpy arrays [B], and the plans int8 [B, K, horizon].
 
-    K is the largest team; agents that a smaller one has not do not move (PAD), and are never `at_goal`.
-    An answer that cannot be parsed gets PARSE_ERROR. codec: of the answers, by default the tokens codec, whose answers
-    are read without a tokenizer.
+    K is the size of the largest team; in smaller ones the missing agents do not move (PAD) and are never `at_goal`.
+    An answer that cannot be parsed gets PARSE_ERROR. codec: of the answers, by default that of tokens, which needs no
+    tokenizer.
     """
     decode = codec.decode_answer if codec else _of_tokens
     plans = [decode(answer, task.board, horizon) for task, answer in zip(tasks, answers, strict=True)]
@@ -60,12 +60,12 @@ def judge_answers(
 
 
 def play(tasks: list[Task], moves: np.ndarray) -> Verdict:
-    """The verdict on plans int8 [B, K, T] for boards of any sizes and teams, as of `judge_answers`: numpy arrays [B].
+    """The verdict on plans int8 [B, K, T] for boards of any sizes and teams, as in `judge_answers`: numpy arrays [B].
 
-    Teams of one number of agents are played together. Boards are set into the largest size, the rest holes: a codec has
-    already turned what leaves the board into JUMP.
+    Teams of equal size are played together. Boards are padded with holes to the largest size: codecs have already
+    turned moves that leave the board into JUMP.
     """
-    size = max(MAX_TOKEN_SIZE, *(task.size for task in tasks))  # mostly one, for the sake of one program
+    size = max(MAX_TOKEN_SIZE, *(task.size for task in tasks))  # usually the same, so that one program serves all
     boards = [_set_in(task.board, size) for task in tasks]
     agents = _agents(tasks)
     played: list[tuple[np.ndarray, Verdict]] = []

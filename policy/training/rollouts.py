@@ -1,8 +1,8 @@
-"""Rollouts: groups of answers to a board, judged where they are made, so that GRPO can leave out what teaches nothing.
+"""Rollouts: groups of answers to a board, judged as they are made, so that GRPO can leave out groups without signal.
 
-A group whose rewards are all equal has no advantage and costs an update for nothing. DAPO's dynamic sampling (Yu et al.
-2025, section 3.2) samples more boards and keeps the informative groups. TRL asks a `rollout_func` for a number of
-answers and takes prompts and answers that it returns: so boards are chosen here and the trainer stays as it is.
+A group whose rewards are all equal has no advantages and costs an update for nothing. DAPO's dynamic sampling (Yu et
+al. 2025, section 3.2) samples more boards and keeps the informative groups. TRL asks a `rollout_func` for a number of
+answers and takes the prompts and answers that it returns: so boards are chosen here, and the trainer is unchanged.
 """
 
 import dataclasses
@@ -44,7 +44,7 @@ class Answered:
         return sum(map(len, self.answers))
 
     def with_plan(self, plan: list[int], failure: int, reward: float) -> "Answered":
-        """These answers and, as one more, a plan that nobody sampled, whose log-probabilities are not known."""
+        """These answers and a plan that was not sampled, so that its log-probabilities are not known."""
         return Answered(
             self.prompt,
             [*self.answers, plan],
@@ -54,7 +54,7 @@ class Answered:
         )
 
     def group(self, board: int) -> Group:
-        """What became of the answers to a board of this number."""
+        """The group of the answers, for the board of this number."""
         return Group.of(board, self.failures == Failure.NONE, self.rewards)
 
 
@@ -101,9 +101,7 @@ def answer_groups(
     trainer: Any = None,
     on_progress: Callable[[int], None] = lambda prompts: None,
 ) -> list[Answered]:
-    """`group` judged answers to each task, in tokens unless the model speaks another codec; by the vLLM of `trainer`
-    where it has one.
-    """
+    """`group` judged answers to each task, sampled by the vLLM of `trainer` if it has one. codec: by default tokens."""
     codec = codec or TokensCodec(tokenizer)
     prompts = [codec.encode_prompt(task.board) for task in tasks]
     if _has_vllm(trainer):
@@ -120,9 +118,9 @@ def answer_groups(
             scored=_is_scored(codec, trainer),
             on_progress=on_progress,
         )
-    asked = [task for task in tasks for _ in range(group)]
-    verdicts, moves = judge_answers(asked, made.answers, horizon, codec)
-    failures, earned = np.asarray(verdicts.failure), rewards(asked, verdicts, moves, reward)
+    repeated = [task for task in tasks for _ in range(group)]
+    verdicts, moves = judge_answers(repeated, made.answers, horizon, codec)
+    failures, earned = np.asarray(verdicts.failure), rewards(repeated, verdicts, moves, reward)
     parts = [slice(begin, begin + group) for begin in range(0, len(made.answers), group)]
     return [
         Answered(prompt, made.answers[rows], made.log_probs[rows], failures[rows], earned[rows])
@@ -131,12 +129,12 @@ def answer_groups(
 
 
 class Rollouts:
-    """TRL's `rollout_func`: fills the groups that are asked for with boards from `take`.
+    """TRL's `rollout_func`: fills the requested groups with answers to boards from `take`.
 
     Up to `oversample` times as many boards are sampled, in rounds, until enough groups are informative; where too few
-    are, the first of the others fill the rest. At 1 nothing is left out. guided: the last answer of each group is the
-    board's certified plan (off-policy guidance: Yan et al. 2025, arXiv 2504.14945), so that a group of nothing but
-    failures teaches something; figures and groups tell of what was sampled.
+    are, the first of the others fill the rest. With 1 no group is left out. guided: the last answer of each group is
+    the board's certified plan (off-policy guidance: Yan et al. 2025, arXiv 2504.14945), so that a group of failures
+    only has a signal too; figures and groups count sampled answers only.
     """
 
     def __init__(
@@ -162,11 +160,11 @@ class Rollouts:
         self.figures: dict[str, float] = {}
 
     def __call__(self, slots: list[Any], trainer: Any) -> dict[str, list | None]:
-        """`slots` only tell how many answers are wanted: whole groups."""
+        """Makes one answer for each of `slots`, which are whole groups."""
         wanted = len(slots) // self._group
         model = trainer.accelerator.unwrap_model(trainer.model)
         sampled: list[Answered] = []
-        groups: list[Answered] = []  # that are to be trained on
+        groups: list[Answered] = []  # to be trained on
         for _ in range(self._oversample):
             found = sum(group.informative for group in groups)
             if groups and (self._oversample == 1 or _everywhere(trainer, found >= wanted)):
@@ -200,17 +198,17 @@ class Rollouts:
         )
 
     def _guide(self, made: list[Answered], tasks: list[Task]) -> Iterator[Answered]:
-        """Adds the certified plans, judged as any answer: one that is longer than answers may be earns nothing."""
+        """Adds the certified plans, judged like any answer: a plan longer than the horizon earns nothing."""
         plans = [self._codec.encode_answer(task.board, task.moves) for task in tasks]
         verdicts, moves = judge_answers(tasks, plans, self._horizon, self._codec)
         earned = rewards(tasks, verdicts, moves, self._reward)
-        told = zip(made, plans, verdicts.failure, earned, strict=True)
-        return (answered.with_plan(plan, int(failure), float(reward)) for answered, plan, failure, reward in told)
+        guides = zip(made, plans, verdicts.failure, earned, strict=True)
+        return (answered.with_plan(plan, int(failure), float(reward)) for answered, plan, failure, reward in guides)
 
     def reward(
         self, plan_reward: list[float], log_metric: Callable[[str, float], None], **_: Any
     ) -> list[float | None]:
-        """TRL's reward function: what was earned, and the figures of all answers sampled for this step."""
+        """TRL's reward function: the rewards, and the figures of all answers sampled for this step."""
         for name, value in self.figures.items():
             log_metric(name, value)
         return list(plan_reward)
@@ -221,12 +219,12 @@ def _has_vllm(trainer: Any) -> bool:
 
 
 def _is_scored(codec: Codec, trainer: Any) -> bool:
-    """Whether answers have log-probabilities: those of language models only from vLLM, whose they correct for."""
+    """Whether answers have log-probabilities: those of language models only from vLLM, whose deviation they correct."""
     return codec.name == "tokens" or _has_vllm(trainer)
 
 
 def _everywhere(trainer: Any, here: bool) -> bool:
-    """Whether something holds in all processes, which must sample the same number of times."""
+    """Whether `here` holds in all processes, which must sample the same number of times."""
     accelerator = trainer.accelerator
     if rank_and_processes()[1] == 1:
         return here
@@ -234,7 +232,7 @@ def _everywhere(trainer: Any, here: bool) -> bool:
 
 
 def _figures(groups: list[Answered]) -> dict[str, float]:
-    """Shares among all answers sampled, those of groups that are left out included."""
+    """Shares of all sampled answers, also of groups that are left out."""
     failures = np.concatenate([group.failures for group in groups])
     shares = {f"failure/{name}": float((failures == code).mean()) for code, name in enumerate(FAILURE_NAMES) if code}
     uninformative = float(np.mean([not group.informative for group in groups]))

@@ -1,7 +1,7 @@
 """Warm-up: supervised learning of certified plans.
 
-Boards are turned and mirrored and agents exchanged at random, so that each certified plan serves many boards. Muon
-trains the matrices and AdamW embeddings and head; the averaged weights are kept.
+Boards are rotated and reflected and agents permuted at random, so that each certified plan serves many boards. Muon
+trains the matrices and AdamW the embeddings and the head; the averaged weights are kept.
 """
 
 import dataclasses
@@ -67,7 +67,7 @@ def warm_up(
 ) -> PreTrainedModel:
     """Trains `model` on the certified plans of `tasks` and on `extra` examples; returns the averaged model.
 
-    codec: what the model speaks, by default tokens.
+    codec: the one of the model, by default tokens.
     """
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
@@ -100,7 +100,7 @@ def _batches(
     settings: WarmupSettings,
     rng: np.random.Generator,
 ) -> Iterator[list[Example]]:
-    """Endless batches of examples of like length, so that little of a batch is padding."""
+    """Endless batches of examples of similar length, so that little of a batch is padding."""
     others = round(settings.batch * settings.extra_share) if extra else 0
     while True:
         drawn = _drawn(tasks, POOL * (settings.batch - others), rng)
@@ -127,7 +127,7 @@ def _loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Te
         end = len(prompt) + len(answer)
         ids[row, :end] = torch.tensor(prompt + answer)
         labels[row, len(prompt) : end] = torch.tensor(answer)
-    # Padding stands on the right, where a causal model never looks back from: no mask is needed.
+    # Padding is on the right, where a causal model does not see it: no mask is needed.
     logits = model(input_ids=ids.to(model.device)).logits[:, :-1]
     return torch.nn.functional.cross_entropy(
         logits.flatten(0, 1), labels[:, 1:].flatten().to(model.device), ignore_index=IGNORED
@@ -136,28 +136,28 @@ def _loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Te
 
 def _augmented(task: Task, rng: np.random.Generator) -> Task:
     """The task under a random symmetry of the grid and a random order of its agents."""
-    turns, mirror = int(rng.integers(4)), bool(rng.integers(2))
+    rotations, mirror = int(rng.integers(4)), bool(rng.integers(2))
     agents = rng.permutation(len(task.moves))
     size = task.size
     grid = np.arange(size * size).reshape(size, size)
-    grid = np.rot90(grid.T if mirror else grid, turns)
-    place = np.empty((size * size, 2), np.int32)
-    place[grid.reshape(-1)] = np.stack(np.divmod(np.arange(size * size), size), axis=-1)
-    starts = place[task.board.starts[:, 0] * size + task.board.starts[:, 1]][agents]
-    goals = place[task.board.goals[:, 0] * size + task.board.goals[:, 1]][agents]
+    grid = np.rot90(grid.T if mirror else grid, rotations)
+    cells = np.empty((size * size, 2), np.int32)
+    cells[grid.reshape(-1)] = np.stack(np.divmod(np.arange(size * size), size), axis=-1)
+    moved_to = cells.reshape(size, size, 2)
+    starts, goals = (moved_to[ends[:, 0], ends[:, 1]][agents] for ends in (task.board.starts, task.board.goals))
     holes = task.board.holes.reshape(-1)[grid]
     return dataclasses.replace(
-        task, board=Board(holes, starts, goals), moves=_turned_moves(turns, mirror)[task.moves[agents]]
+        task, board=Board(holes, starts, goals), moves=_rotated_moves(rotations, mirror)[task.moves[agents]]
     )
 
 
-def _turned_moves(turns: int, mirror: bool) -> np.ndarray:
-    """What each move becomes under a symmetry: int8 indexed by move code; PAD, the last, stays PAD."""
+def _rotated_moves(rotations: int, mirror: bool) -> np.ndarray:
+    """The move that each move becomes under a symmetry: int8 by move code; PAD, the last, stays PAD."""
     turned = []
     for row, column in DELTAS:
         if mirror:
             row, column = column, row
-        for _ in range(turns):
+        for _ in range(rotations):
             row, column = -column, row
         turned.append(DELTAS.index((row, column)))
     return np.array([*turned, PAD], np.int8)

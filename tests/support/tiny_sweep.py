@@ -7,8 +7,7 @@ import tempfile
 from pathlib import Path
 
 from experiments.runtime import keep_compiled_programs
-from experiments.sweep import SweepSpec, sweep
-from experiments.sweep.executors import Here
+from experiments.sweep import Serial, SweepSpec, sweep
 from experiments.sweep.runner import WHOLE, Finished
 
 SPEC = SweepSpec(sizes=(3,), agents=(2,), hole_ratios=(0.0, 0.4), boards=80, shard=32, seed=3)
@@ -18,7 +17,7 @@ TOML = "sizes = [3]\nagents = [2]\nhole_ratios = [0.0, 0.4]\nboards = 80\nshard 
 def make(spec: SweepSpec, out: Path, share: tuple[int, int] = WHOLE, at_most: int | None = None) -> list[Finished]:
     """Makes a sweep, or some of its shards, in this process; compiling would take longest."""
     keep_compiled_programs()
-    with contextlib.closing(sweep(spec, Here(), out, share)) as shards:
+    with contextlib.closing(sweep(spec, Serial(), out, share)) as shards:
         return list(itertools.islice(shards, at_most))
 
 

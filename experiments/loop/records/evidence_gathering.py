@@ -21,7 +21,7 @@ LAST_STEPS = 8  # steps of the log whose means are the figures of a training
 
 
 def gather(settings: RunSettings, stages: Sequence[Stage], forecast: Forecast | None = None) -> Evidence:
-    """All that is known after the last of `stages`, which are those from the first on; it has no decision yet."""
+    """The evidence after the last of `stages`, which has no decision yet; `stages` begin with the first."""
     *past, now = stages
     validation = read(now.validation, Validation)
     rows, groups = read_all(now.boards), read_groups(now)
@@ -44,7 +44,7 @@ def gather(settings: RunSettings, stages: Sequence[Stage], forecast: Forecast | 
 
 
 def cell_groups(rows: Sequence[Row], groups: Iterable[Group]) -> list[CellGroups]:
-    """The groups by size, hole ratio and forced wait of their boards, in that order; a board is a place in `rows`."""
+    """The groups by size, hole ratio and forced wait of their boards, in that order; `board` is an index of `rows`."""
     cells: dict[tuple[int, float, bool], list[Group]] = {}
     for group in groups:
         row = rows[group.board]
@@ -53,7 +53,7 @@ def cell_groups(rows: Sequence[Row], groups: Iterable[Group]) -> list[CellGroups
 
 
 def statistics_of_boards(rows: Sequence[Row], acceptance: Iterable[Acceptance]) -> dict[int, SizeStatistics]:
-    """What labelled boards are like, per size; `acceptance`, of their strata, may name no size of theirs."""
+    """Statistics of labelled boards by size. `acceptance`: of their strata, or of none of them."""
     parts = list(acceptance)
     return {
         size: _statistics([row for row in rows if row.size == size], [part for part in parts if part.size == size])
@@ -114,7 +114,7 @@ def _hyperparameters(settings: RunSettings) -> dict[str, float | str]:
         f"{name}.{field}": value
         for name, part in parts.items()
         for field, value in msgspec.structs.asdict(part).items()
-        if type(value) in (int, float, str)  # what is left at its default, or describes the host, tells nothing
+        if type(value) in (int, float, str)  # other values are defaults, or describe the host
     }
 
 

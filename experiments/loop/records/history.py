@@ -1,4 +1,4 @@
-"""What a run has done so far, read once for its report."""
+"""The history of a run, read once for its report."""
 
 from collections import Counter
 
@@ -45,8 +45,7 @@ def chapters(folder: RunFolder) -> list[Chapter]:
 def met_in_training(folder: RunFolder) -> dict[int, int]:
     """How many held-out boards of each size also occur among the boards of the finished stages.
 
-    There are so few boards of 3x3 that some do. Boards that are not kept are left out: the warm-up's, and those drawn
-    while training.
+    There are so few 3x3 boards that some do. Boards that are not kept are not counted: those of the warm-up.
     """
     if not folder.validation.exists():
         return {}

@@ -42,7 +42,7 @@ CLAIM = Claim("run", "config.json", RunConfig, FORMAT, "lakewright run")
 
 
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A board of the held-out set and what the policy made of it; a jump in `plan` is the letter `?`."""
+    """A board of the held-out set and the policy's plan for it, in which the letter `?` is a jump."""
 
     row: Row
     plan: list[str]
@@ -65,10 +65,10 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """sampled.json: what a stage's boards are really like, which sampler chose them, and its state when it did.
+    """sampled.json: statistics of a stage's boards, the sampler that chose them, and its state afterwards.
 
-    figures: boards drawn anew (`fresh`), rolled out on (`scored`) and taken up again (`replayed`), and the `tokens` of
-    those rollouts.
+    figures: how many boards were newly drawn (`fresh`), rolled out on (`scored`) and used again (`replayed`), and the
+    `tokens` of those rollouts.
     """
 
     sizes: dict[int, SizeStatistics]
@@ -80,7 +80,7 @@ class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Rollback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """rollback.json: the stage's policy compared with the one it was trained from, and whether it was taken back.
 
-    against: the folder of that policy. weights: the folder of the policy that the run goes on with.
+    against: the folder of that policy. weights: the folder of the policy that the run continues with.
     """
 
     against: str
@@ -90,7 +90,7 @@ class Rollback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """proposal.json: who proposed what, what the guard made of it, and the teacher's state afterwards.
+    """proposal.json: the teacher's proposal, the guard's verdict on it, and the teacher's state afterwards.
 
     refused: earlier tries of this stage, each refused.
     """
@@ -144,7 +144,7 @@ class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """done.json: how long the work took that led to it, and with which versions."""
+    """done.json: how long the work of this attempt took, and the versions of the libraries."""
 
     seconds: float
     versions: dict[str, str]
@@ -223,7 +223,7 @@ class RunFolder:
         return Stage(self.folder / name)
 
     def standing(self, number: int) -> Stage:
-        """The stage, or the warm-up, whose policy stage `number` left to go on with; -1 is the warm-up."""
+        """The stage, or the warm-up, whose policy the run continues with after stage `number`; -1 is the warm-up."""
         stage = self.stage(number) if number >= 0 else self.warmup
         return self.named(read(stage.rollback, Rollback).weights) if stage.rollback.exists() else stage
 

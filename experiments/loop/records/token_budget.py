@@ -1,4 +1,4 @@
-"""What a run has spent of its budget: generated tokens, read from the files of its stages."""
+"""The budget of a run: generated tokens, read from the files of its stages."""
 
 import math
 
@@ -21,7 +21,7 @@ class Spent(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The sum."""
         return self.training + self.sampling + self.trials + self.engineer
 
     def __add__(self, other: "Spent") -> "Spent":
@@ -29,7 +29,7 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 def spent_on(stage: Stage) -> Spent:
-    """What a stage has cost so far; a step that was interrupted and will be repeated counts once."""
+    """The tokens of a stage so far; a step that was interrupted and is repeated counts once."""
     return Spent(
         training=_trained(stage) if stage.checkpoint.exists() else 0,
         sampling=read(stage.sampled, Sampled).figures["tokens"] if stage.boards.exists() else 0,
@@ -39,7 +39,7 @@ def spent_on(stage: Stage) -> Spent:
 
 
 def spent(folder: RunFolder, stages: int) -> Spent:
-    """What the first `stages` stages have cost so far."""
+    """The tokens of the first `stages` stages so far."""
     return sum((spent_on(folder.stage(number)) for number in range(stages)), Spent())
 
 
@@ -54,7 +54,7 @@ def _trained(stage: Stage) -> int:
 
 
 def dollars_for(stage: Stage) -> float:
-    """What a server took for the engineer's answers after a stage."""
+    """The price of the engineer's answers after a stage."""
     if not stage.proposal.exists():
         return 0.0
     return sum(proposal.dollars for proposal in _proposals(read(stage.proposal, Decision)))

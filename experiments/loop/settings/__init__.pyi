@@ -1,5 +1,5 @@
 from .launch import BAD_INPUT as BAD_INPUT
-from .launch import TOLD as TOLD
+from .launch import ERROR_PREFIX as ERROR_PREFIX
 from .launch import launch_stage as launch_stage
 from .preset_files import preset_table as preset_table
 from .preset_files import presets as presets

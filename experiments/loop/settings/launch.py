@@ -1,6 +1,6 @@
 """Training in several processes: the loop stays one process, and a stage's training is handed to `accelerate launch`.
 
-The processes end with the one that launched them, however that ends, so that a run begun again is alone.
+The processes end with the one that launched them, even where that one is killed, so that a resumed run is alone.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from core_jax.support import Count, starter
 
 BAD_INPUT = 2
 PATIENCE = 1.0  # seconds between two calls of `on_wait`
-TOLD = "lakewright: "  # begins the line of an error that a person can mend
+ERROR_PREFIX = "lakewright: "  # begins the line that reports bad input
 
 
 class LaunchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,7 +51,7 @@ def launch_stage(
 ) -> None:
     """Trains stage `number` of the run in a folder, from the checkpoint `previous`, until `tokens` are generated.
 
-    log: where the words of the processes go. on_wait: is called every second. Raises InputError where the processes
+    log: the file for the output of the processes. on_wait: called every second. Raises InputError where the processes
     refuse their input or fail.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -68,13 +68,13 @@ def launch_stage(
         finally:
             process.terminate()
     if process.returncode:
-        told = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(TOLD)]
-        failed = f"stage {number}: `accelerate launch` ended with {process.returncode}; its words are in {log}"
-        raise InputError(told[0].removeprefix(TOLD) if told else failed)
+        refused = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(ERROR_PREFIX)]
+        failed = f"stage {number}: `accelerate launch` ended with {process.returncode}; its output is in {log}"
+        raise InputError(refused[0].removeprefix(ERROR_PREFIX) if refused else failed)
 
 
 def launch_command(settings: LaunchSettings, run: Path, number: int, previous: Path, tokens: float) -> list[str]:
-    """The words of the command."""
+    """The command and its arguments."""
     if settings.config != "none":
         config = resources.files("trl") / "accelerate_configs" / f"{settings.config}.yaml"
         how = ["--config_file", str(config)]

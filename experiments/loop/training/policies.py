@@ -1,4 +1,4 @@
-"""The policies of a run, read as its settings want them: codec, type of numbers, device."""
+"""The policies of a run, read with the codec, number type and device of its settings."""
 
 from pathlib import Path
 
@@ -17,5 +17,5 @@ def load_policy(
 
 
 def dtype_of(settings: RunSettings) -> torch.dtype:
-    """The numbers that the models of a run calculate with."""
+    """The number type of the models of a run."""
     return torch.bfloat16 if settings.grpo.host.bf16 else torch.float32

@@ -1,4 +1,4 @@
-"""A stage's boards: drawn from its config, chosen by its sampler."""
+"""The boards of a stage: drawn from its config, chosen by its sampler."""
 
 from collections.abc import Callable
 
@@ -18,17 +18,16 @@ from policy.codecs import codec_for
 from policy.tasks import Task, row_of, task_of
 from policy.training import roll_out
 
-SCORED = 64  # boards rolled out on before the budget is looked at again
+SCORED = 64  # boards rolled out on between two checks of the budget
 
 
 def make_boards(
     settings: RunSettings, stage: Stage, policy: Stage, before: Stage | None, number: int, tokens: float
 ) -> None:
-    """The boards of stage `number`, and what they are like.
+    """Writes the boards of stage `number` and their statistics.
 
-    They depend on config and seed alone, unless the sampler looks at rollouts, of `policy`, which is to be trained, or
-    of the stage `before`. Scoring ends once half of the `tokens` that are left are spent: the choice is to be trained
-    on.
+    They depend on config and seed alone, unless the sampler uses rollouts of `policy`, which is to be trained, or of
+    the stage `before`. Scoring ends once half of the remaining `tokens` are spent, as the rest is for training.
     """
     count, sampler = settings.grpo.boards, _sampler(settings, before, number)
     source = _Source(settings, stage.config(), policy, number, tokens / 2)
@@ -40,10 +39,10 @@ def make_boards(
 
 
 def keep_boards(settings: RunSettings, stage: Stage, taken: list[Task]) -> None:
-    """Keeps the boards that were drawn while the stage was trained, and what they are like."""
+    """Keeps the boards that were drawn while the stage was trained, and their statistics."""
     sizes = stage.config().sizes
     drawn = [row_of(task, f"drawn_{place:07d}") for place, task in enumerate(taken)]
-    # The ratio that was asked for: what is met differs with the number of agents.
+    # The ratio of the config: the one on a board differs with the number of agents.
     rows = [msgspec.structs.replace(row, hole_ratio=sizes[row.size].hole_ratio) for row in drawn]
     figures = {"fresh": len(rows), "scored": 0, "replayed": 0, "tokens": 0}
     write(stage.sampled, Sampled(statistics_of_boards(rows, []), settings.sampler.name, figures, {}))
@@ -60,7 +59,7 @@ def _sampler(settings: RunSettings, before: Stage | None, number: int) -> Sample
 
 
 class _Source:
-    """Fresh boards and their scores, as samplers ask for them; counts what that costs."""
+    """Fresh boards and their scores for samplers; counts what they cost."""
 
     def __init__(self, settings: RunSettings, config: EnvConfig, policy: Stage, number: int, allowance: float) -> None:
         self.settings, self.config, self.policy, self.allowance = settings, config, policy, allowance
@@ -69,7 +68,7 @@ class _Source:
         self.acceptance: list[Acceptance] = []
 
     def __call__(self, count: int, config: EnvConfig | None = None) -> list[Row]:
-        """The next `count` boards of the stage's config, for its teams in turn, or of another."""
+        """The next `count` boards of the stage's config, or of another one; its teams alternate."""
         seed = seed_for(self.settings.seed, self.purpose)
         configs = with_teams(config or self.config, self.settings.teams)
         with progress("boards", count, "boards") as bar:
@@ -79,7 +78,7 @@ class _Source:
         return rows_in_turn(made, configs)
 
     def score(self, rows: list[Row]) -> list[Group]:
-        """A group of plans of the present policy for each board, until its allowance of tokens is spent."""
+        """A group of plans of the current policy for each board, until the allowance of tokens is spent."""
         model, tokenizer = load_policy(self.settings, self.policy.checkpoint)
         groups: list[Group] = []
         with progress("scores", len(rows) * self.settings.sampler.plans, "plans") as bar:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from core_jax.errors import InputError
 from core_jax.support import end_with_starter
-from experiments.loop.settings import BAD_INPUT, TOLD
+from experiments.loop.settings import BAD_INPUT, ERROR_PREFIX
 from experiments.runtime import prepare_training
 
 
 def main() -> int:
-    """Trains; the first process keeps what came of it. 2 on bad input, told by the first process."""
+    """Trains; the first process keeps the results and reports bad input, on which the exit code is 2."""
     run, number, previous, tokens = sys.argv[1:]
     end_with_starter()
     prepare_training()
@@ -35,7 +35,7 @@ def main() -> int:
         train_here(folder.settings(), folder.stage(int(number)), Path(previous), int(number), float(tokens))
     except InputError as error:
         if not rank:
-            print(f"{TOLD}{error}", file=sys.stderr, flush=True)
+            print(f"{ERROR_PREFIX}{error}", file=sys.stderr, flush=True)
         return BAD_INPUT
     return 0
 

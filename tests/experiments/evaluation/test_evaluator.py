@@ -240,7 +240,7 @@ def test_boards_are_spread_evenly_over_a_cell():
 
 def test_a_journal_names_a_line_that_it_cannot_read(tmp_path):
     (tmp_path / "answers.jsonl").write_bytes(b'{"id":"a","sample":0}\n{"id":1}\n')
-    told = r"answers.jsonl:2: .*; remove the line to have it made again"
+    told = r"answers.jsonl:2: .*; remove the line; it is then made again"
     with Journal(tmp_path / "answers.jsonl", AnswerRow) as journal, pytest.raises(InputError, match=told):
         list(journal)
 
@@ -306,7 +306,7 @@ def test_the_cost_cap_ends_with_one_and_a_higher_one_goes_on(benchmark, tmp_path
         assert "another answer may exceed --max-cost; raise it and run the same command again" in told[0]
         before = len(server.seen)
         assert 0 < before < 12
-        assert f"{12 - before} boards are not answered yet" in out
+        assert f"{12 - before} boards have no answer yet" in out
         assert tell(capsys, *asking(benchmark, tmp_path, server, *prices, "--max-cost", 1))[0] == 0
     assert len(server.seen) == 12
 
@@ -322,7 +322,7 @@ def test_an_endpoint_that_fails_ends_with_two_and_keeps_what_it_said(benchmark, 
 
 
 BAD = {
-    "no such benchmark": (("--solver", "greedy"), "missing", ["missing: is not there", "check the path"]),
+    "no such benchmark": (("--solver", "greedy"), "missing", ["missing: does not exist", "check the path"]),
     "no benchmark in a folder": (("--solver", "greedy"), "", ["holds no benchmark.jsonl", "benchmark build"]),
     "an endpoint without a model": (("--endpoint", "http://x/v1"), "rows.jsonl", ["--model-name", "give both"]),
     "an address that is none": (
@@ -364,7 +364,7 @@ def test_a_start_on_a_goal_is_planned_for_and_told_to_those_who_are_asked_in_wor
     assert tell(capsys, *benchmark, "--solver", "optimal", "--json")[0] == 0
     with serving(answering) as server:
         arguments = asking(tmp_path / "rows.jsonl", tmp_path / "asked", server)
-        assert_told(capsys, arguments, "row 'swap' cannot be told in words", "is both s and G")
+        assert_told(capsys, arguments, "row 'swap' cannot be described in a prompt", "is both s and G")
         assert not server.seen
     save_checkpoint(tmp_path / "model", tiny_model(), tokenizer())
     arguments = (

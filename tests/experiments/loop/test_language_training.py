@@ -167,7 +167,7 @@ def test_what_the_processes_refuse_is_told_in_a_line(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"^grpo: 3 boards do not fill one step of 4; lower grpo.prompts$"):
         train(text_run(launch=LaunchSettings(processes=2)), run.stage(0), run.warmup, 0)
     monkeypatch.setattr(launching, "launch_command", lambda *_: [sys.executable, "-c", "raise SystemExit(7)"])
-    with pytest.raises(InputError, match=r"stage 0: `accelerate launch` ended with 7; its words are in .*launch\.log"):
+    with pytest.raises(InputError, match=r"stage 0: `accelerate launch` ended with 7; its output is in .*launch\.log"):
         train(text_run(launch=LaunchSettings(processes=2)), run.stage(0), run.warmup, 0)
 
 

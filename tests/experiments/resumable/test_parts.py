@@ -227,7 +227,7 @@ def test_plans_are_found_by_id_and_a_second_of_one_id_is_told(tmp_path, capsys, 
     (tmp_path / "plans.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(lines))
     given = ("verify", tmp_path / "in.jsonl", "--plans", tmp_path / "plans.jsonl", "--out", tmp_path / "out.jsonl")
     code, _, told = tell(capsys, *given)
-    problem = f"id is {rows[0].id!r}, which has a plan further up; leave one of them out"
+    problem = f"id is {rows[0].id!r}, which has a plan in an earlier line; remove one of them"
     assert (code, told) == (1, [f"lakewright: {tmp_path}/plans.jsonl:{len(rows) + 1}: {problem}"])
     assert [found.valid for found in verdicts(tmp_path / "out.jsonl")] == [True] * (len(rows) + 1)
 

@@ -14,7 +14,8 @@ from experiments.loop.records import RunFolder
 from experiments.study import run_study, table
 from experiments.study import runner as studying
 from experiments.study import study as study_module
-from experiments.study.results import Results, ranked
+from experiments.study.prediction import ranked
+from experiments.study.results import Results
 from experiments.study.study import StudyFolder, plan_of
 from tests.support.power_cuts import PowerCutError, cut_power
 from tests.support.tiny_runs import files, quick, state

@@ -16,9 +16,8 @@ from core_jax.generator import content_hash, draw_free, generate, generator, prn
 from core_jax.solver import solve
 from core_jax.support import cores
 from core_jax.types import Status
-from experiments.sweep import BACKENDS, SweepFolder, SweepSpec, shards, sweep
+from experiments.sweep import BACKENDS, Serial, SweepFolder, SweepSpec, shards, sweep
 from experiments.sweep import folder as folders
-from experiments.sweep.executors import Here
 from tests.core_jax.generator.test_generator import none_met
 from tests.experiments.cli.test_commands import tell
 from tests.experiments.cli.test_errors import assert_told
@@ -31,7 +30,7 @@ from tests.support.tiny_sweep import SPEC, TOML, data_of, expected, make
 @pytest.fixture
 def here(monkeypatch):
     """The command works in this process."""
-    monkeypatch.setitem(BACKENDS, "local", lambda workers: Here())
+    monkeypatch.setitem(BACKENDS, "local", lambda workers: Serial())
 
 
 @pytest.fixture
@@ -143,7 +142,7 @@ def test_the_command_killed_at_any_time_goes_on(tmp_path, capsys, here, spec_fil
 
 def test_status_tells_how_far_a_sweep_is_while_it_is_made(tmp_path, capsys):
     out = tmp_path / "sweep"
-    going = sweep(SPEC, Here(), out)
+    going = sweep(SPEC, Serial(), out)
     for _ in range(4):
         next(going)
     code, printed, _ = tell(capsys, "sweep", "status", out, "--json")

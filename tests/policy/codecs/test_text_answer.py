@@ -93,8 +93,8 @@ def test_what_is_not_clear_is_refused_with_the_reason(name):
     text, reason = REFUSED[name]
     found = parse_answer(text, 2)
     assert isinstance(found, Refused), found
-    assert (found.reason, "\n" in found.told) == (reason, False), found.told
-    found.told.encode()
+    assert (found.reason, "\n" in found.problem) == (reason, False), found.problem
+    found.problem.encode()
 
 
 def test_the_example_of_the_prompt_is_an_answer():
@@ -155,8 +155,8 @@ def test_a_hundred_thousand_spoilt_answers_raise_nothing(seed, agents, text):
         answer = spoilt(source, rng.random)
         found = parse_answer(answer, agents)
         if isinstance(found, Refused):
-            assert "\n" not in found.told, repr(answer)
-            found.told.encode()
+            assert "\n" not in found.problem, repr(answer)
+            found.problem.encode()
         else:
             assert (found.dtype, found.shape[0], found.ndim) == (np.int8, agents, 2), repr(answer)
             assert 1 <= found.shape[1] <= MAX_STEPS, repr(answer)

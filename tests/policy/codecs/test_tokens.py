@@ -11,7 +11,7 @@ from policy.codecs import VOCABULARY, build_tokenizer, decode_answer, token_ids
 from policy.codecs.tokens import CELLS, ID, cell_ids, encode_answer, encode_prompt
 from policy.tasks import Task
 from policy.training.reward import play
-from policy.training.warmup import _augmented, _turned_moves
+from policy.training.warmup import _augmented, _rotated_moves
 from tests.support import search_oracle as oracle
 from tests.support.boards import as_lists, as_strings, each, mixed_boards, picture
 from tests.support.generated_rows import COUNT
@@ -201,7 +201,7 @@ def test_the_sixteen_symmetries_make_sixteen_boards():
 def test_a_symmetry_keeps_waits_and_padding():
     for turns in range(4):
         for mirror in (False, True):
-            moves = _turned_moves(turns, mirror)
+            moves = _rotated_moves(turns, mirror)
             assert (moves[WAIT], moves[PAD]) == (WAIT, PAD)
             assert sorted(moves[:WAIT]) == list(range(WAIT))
 

@@ -75,7 +75,7 @@ def test_boards_that_cannot_be_drawn_are_told(tmp_path):
 def test_a_generator_that_was_killed_is_told_and_not_waited_for(taken):
     with BoardStream(CONFIGS[:1], SEED, chunk=CHUNK) as other:
         other._process.kill()
-        with pytest.raises(InputError, match="the process that draws boards was ended"):
+        with pytest.raises(InputError, match="the process that draws boards has died"):
             other.take(100_000)
 
 
