@@ -7,3 +7,5 @@ from .solver import prepare as prepare
 from .solver import read_labels as read_labels
 from .solver import solve as solve
 from .solver import solve_by_flood as solve_by_flood
+from .solver import solve_with_stages as solve_with_stages
+from .teams import Stage as Stage

@@ -7,11 +7,12 @@ import psutil
 from core_jax.config import MAX_AGENTS
 from core_jax.errors import InputError
 from core_jax.lake import BOARDS_PER_WORD, cell_count
-from core_jax.solver.teams import teams_at_once
 from core_jax.solver.two_agents import cost_bits
 from core_jax.support import workers
 
 FLOOD_WORDS = 4  # words of a block that is flooded at once
+PAIR_BYTES = 200  # of the clauses of a formula, for each pair of agents, cell and step
+SEARCH_BYTES, SEARCH_CELLS = 1 << 22, 256  # of the search, beside its table of pairs; the cells of that at most
 
 
 @functools.cache
@@ -32,10 +33,11 @@ def memory_needed(size: int, agents: int) -> int:
     cells = cell_count(size)
     if agents == 1:
         return cells * BOARDS_PER_WORD
-    pair_words = cells * (cells + size + 1)
-    pairs = 4 * FLOOD_WORDS * (2 * cost_bits(size) + 24) * pair_words
     if agents == 2:
-        return pairs
+        return 4 * FLOOD_WORDS * (2 * cost_bits(size) + 24) * cells * (cells + size + 1)
     # Of three agents all joint states may be looked at, a byte each, to show that there is no plan.
     joint = size**6 if agents == 3 else 0
-    return pairs + workers() * (joint + 3 * agents * (agents - 1) // 2 * cells**2 * teams_at_once(size, agents))
+    pairs = agents * (agents - 1) // 2
+    formula = size**2 * 2 * size * (8 * agents + PAIR_BYTES * pairs)
+    tables = SEARCH_BYTES + 6 * pairs * min(size**2, SEARCH_CELLS) ** 2
+    return workers() * (joint + formula + tables)

@@ -1,12 +1,11 @@
 """Optimal plans and certificates, on batches of one map size and number of agents.
 
 A label comes from shortest paths that meet the lower bounds, or else, for two agents, from an exhaustive flood
-(`core_jax.solver.two_agents.joint_floods`), for more from a search (`core_jax.solver.teams.team_solver`). Up to three
-agents none is ever undecided.
+(`core_jax.solver.two_agents`), for more from a search on the host (`core_jax.solver.teams`). Up to three agents none is
+ever undecided.
 """
 
 import dataclasses
-from typing import TypeVar
 
 import chex
 import jax
@@ -16,7 +15,7 @@ import numpy as np
 from core_jax.lake import BOARDS_PER_WORD, by_word, cell_index, concatenate, pack_cells, with_rows
 from core_jax.solver.memory import check_memory
 from core_jax.solver.shortest_paths import FAR, Certified, certify, distances
-from core_jax.solver.teams import BUDGET, prepared, rows_of, solve_teams
+from core_jax.solver.teams import BUDGET, Solved, Stage, compiling, rows_of, solve_teams
 from core_jax.solver.two_agents import (
     CostTable,
     cost_floods,
@@ -33,7 +32,6 @@ from core_jax.types import Board, Certificate, Labels, Status
 BLOCK = 512  # boards flooded at once, 16 words
 CERTIFY_BLOCK = 1024
 OPEN_BLOCK = 128  # boards left open by the certificate: few, so a block is not to be mostly filling
-T = TypeVar("T")
 
 
 def solve(boards: Board, makespan_plans: bool = False, budget: int = BUDGET) -> Labels:
@@ -45,22 +43,37 @@ def solve(boards: Board, makespan_plans: bool = False, budget: int = BUDGET) -> 
     satisfiability solver for four or more agents, after which a board stays undecided. Returns: `Labels` of numpy
     arrays with leading axis B. Raises InputError where the agents are too many or the boards take too much memory.
     """
+    return solve_with_stages(boards, makespan_plans, budget).labels
+
+
+def solve_with_stages(
+    boards: Board, makespan_plans: bool = False, budget: int = BUDGET, wanted: np.ndarray | None = None
+) -> Solved:
+    """`solve`, and what decided each board.
+
+    wanted: bool [B], or None. A board of three or more agents on which that is not whether a wait is required may be
+    left without makespan and plan, -1 and empty, as nobody wants it.
+    """
     size, agents = boards.holes.shape[-1], boards.starts.shape[1]
     prepare(size, agents)
     certified = in_blocks(_certify_block, boards, CERTIFY_BLOCK)
     labels = concatenate([part.labels for part in certified])
     if makespan_plans:  # shortest paths are optimal for both objectives
         labels = dataclasses.replace(labels, makespan_moves=labels.moves)
-    open_rows = np.flatnonzero(~np.concatenate([part.proven for part in certified]))
+    proven = np.concatenate([part.proven for part in certified])
+    found = Solved(labels, np.where(proven, Stage.CERTIFICATE, Stage.NOTHING), np.zeros(len(proven), int))
+    open_rows = np.flatnonzero(~proven)
     if not len(open_rows):
-        return labels
+        return found
     # Boards of like costs side by side, as each word is flooded as far as its furthest.
     open_rows = open_rows[np.argsort(labels.sum_of_costs[open_rows], kind="stable")]
     left = rows_of(boards, open_rows)
     if agents == 2:
-        return with_rows(labels, open_rows, solve_by_flood(left, makespan_plans))
-    distance = np.concatenate(in_blocks(_distances, left, CERTIFY_BLOCK))
-    return with_rows(labels, open_rows, solve_teams(left, distance, makespan_plans, budget))
+        rest = Solved(solve_by_flood(left, makespan_plans), np.array(Stage.FLOOD), np.array(0))
+    else:
+        rest = solve_teams(left, makespan_plans, budget, None if wanted is None else wanted[open_rows])
+    found.stage[open_rows], found.conflicts[open_rows] = rest.stage, rest.conflicts
+    return dataclasses.replace(found, labels=with_rows(labels, open_rows, rest.labels))
 
 
 def prepare(size: int, agents: int) -> None:
@@ -70,7 +83,7 @@ def prepare(size: int, agents: int) -> None:
     """
     check_memory(size, agents)
     if agents > 2:
-        prepared(size, agents)
+        compiling()
 
 
 def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:

@@ -1,4 +1,4 @@
-"""Three to eight agents: pair tables, bounded search, satisfiability, and proofs that there is no plan."""
+"""Three to eight agents: bounded search in compiled code, satisfiability, and proofs that there is no plan."""
 
 import lazy_loader
 

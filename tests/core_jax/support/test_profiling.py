@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core_jax.solver import solve
-from core_jax.solver.teams import team_solver as teams
+from core_jax.solver.teams import hard_boards
 from core_jax.support import REST, in_phase, on_all_cores, parallel, seconds_by_phase
 from tests.support.boards import mixed_boards
 
@@ -26,7 +26,7 @@ def two_workers(monkeypatch):
 
 @pytest.mark.parametrize("agents", [2, 3])
 def test_collecting_changes_no_label(agents, monkeypatch):
-    monkeypatch.setattr(teams, "PATIENCE", 0)  # so that every phase comes about
+    monkeypatch.setattr(hard_boards, "PATIENCE", 0)  # so that every phase comes about
     boards = mixed_boards(3, 96, 4, agents)
     found = []
     seconds = seconds_by_phase(lambda: found.append(solve(boards, makespan_plans=True)))

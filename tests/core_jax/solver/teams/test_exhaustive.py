@@ -1,11 +1,14 @@
 """Optima from all joint states: against exhaustive search, and on boards whose plans are long."""
 
+import functools
+
 import numpy as np
 import pytest
 
-from core_jax.solver import solve
-from core_jax.solver.teams import team_solver as teams
+from core_jax.solver import Stage, solve_with_stages
+from core_jax.solver.teams import hard_boards, host_search, team_solver
 from core_jax.solver.teams.exhaustive import Flood
+from core_jax.solver.teams.formulas import Answer
 from core_jax.solver.teams.reachability import steps_of
 from core_jax.types import Board
 from tests.support import search_oracle as oracle
@@ -67,16 +70,24 @@ def test_agents_that_have_room_to_change_places_only_at_the_ends_of_a_corridor_g
 
 
 def test_boards_that_the_satisfiability_solver_gives_up_are_flooded(monkeypatch):
-    monkeypatch.setattr(teams, "PATIENCE", 0)
-    monkeypatch.setattr(teams, "Flood", lambda *given: begun.append(Flood(*given)) or begun[-1])
-    begun: list[Flood] = []
+    monkeypatch.setattr(team_solver, "search", functools.partial(host_search.search, nodes=0))
+    monkeypatch.setattr(hard_boards, "PATIENCE", 0)
+    monkeypatch.setattr(hard_boards, "WINDOW", 0)
+    monkeypatch.setattr(hard_boards, "fastest_plan", nothing_found)
+    monkeypatch.setattr(hard_boards, "cheapest_plan", nothing_found)
     boards = batch([drawing(*board) for board in DETOURS])
-    labels = solve(boards, makespan_plans=True)
+    found = solve_with_stages(boards, makespan_plans=True)
+    labels = found.labels
+    assert set(found.stage) == {Stage.JOINT_STATES}
     assert_same_optima(boards, optima(labels), searched(boards))
-    assert len(begun) >= len(DETOURS), "their first bounds should be too low"
     for row, board in enumerate(each(boards)):
         assert_reaches(board, labels.moves[row], cost=labels.sum_of_costs[row])
         assert_reaches(board, labels.makespan_moves[row], makespan=labels.makespan[row])
+
+
+def nothing_found(puzzle, lower, conflicts, most=0):
+    """A formula that is given up."""
+    return Answer(None, lower)
 
 
 DETOURS = [

@@ -13,13 +13,10 @@ from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.generator import generate
 from core_jax.lake import verify
-from core_jax.solver import check_memory, solve
-from core_jax.solver.shortest_paths import distances
-from core_jax.solver.teams import parallel_search as looks
+from core_jax.solver import Stage, check_memory, solve, solve_with_stages
+from core_jax.solver.teams import hard_boards, host_search
 from core_jax.solver.teams import team_solver as teams
-from core_jax.solver.teams.pair_tables import distance_bytes
-from core_jax.solver.teams.parallel_search import LOOK
-from core_jax.solver.teams.team import FAR
+from core_jax.support import parallel
 from core_jax.types import PAD, WAIT, Board, Certificate, Failure, Labels, Status
 from tests.support import search_oracle as oracle
 from tests.support.boards import (
@@ -172,16 +169,23 @@ def test_boards_of_unequal_depth_do_not_disturb_each_other():
     assert_same_optima(boards, np.concatenate(alone), together)
 
 
-def nothing_found(team, objective, lower):
-    """The first look at teams, if it never found a plan."""
-    return looks.unknown(lower, team.goals.shape[1])
+def nothing_found(boards, wanted=None):
+    """The search, if it never found anything; what it says are bounds of nothing."""
+    found = host_search.search(boards, wanted, nodes=0)
+    found.answers[["cost_known", "wait_known", "makespan_known"]] = False
+    found.answers["solvable"] = True
+    for bound in ("slack", "makespan", "others", "excess"):
+        found.answers[bound] = 0
+    return found
 
 
 @each_team
-def test_satisfiability_alone_finds_the_same_optima(agents, size, monkeypatch):
+def test_formulas_alone_find_the_same_optima(agents, size, monkeypatch):
     boards, known = drawn(agents, size), solved(agents, size)
-    monkeypatch.setattr(teams, "look", nothing_found)
-    labels = solve(boards, makespan_plans=True)
+    monkeypatch.setattr(teams, "search", nothing_found)
+    found = solve_with_stages(boards, makespan_plans=True)
+    labels = found.labels
+    assert Stage.SEARCH not in found.stage
     assert_same_optima(boards, optima(labels), optima(known))
     for objective, moves in (("sum_of_costs", labels.moves), ("makespan", labels.makespan_moves)):
         played = verify(boards, moves)
@@ -191,21 +195,64 @@ def test_satisfiability_alone_finds_the_same_optima(agents, size, monkeypatch):
     assert_every(waits == known.wait_required, boards, moves=labels.moves, wait_required=known.wait_required)
 
 
+@pytest.mark.parametrize("nodes", [0, 3, 70])
+def test_what_a_search_that_ends_early_says_is_right_and_its_bounds_serve_the_formulas(nodes, monkeypatch):
+    boards, known = drawn(4, 4), solved(4, 4)
+    monkeypatch.setattr(teams, "search", functools.partial(host_search.search, nodes=nodes))
+    found = solve_with_stages(boards, makespan_plans=True)
+    assert {Stage.FORMULAS, Stage.SEARCH} <= set(found.stage), "the sample should need both"
+    assert_same_optima(boards, optima(found.labels), optima(known))
+    assert_every((found.conflicts == 0) | (found.stage > Stage.SEARCH), boards, conflicts=found.conflicts)
+
+
+def test_labels_and_plans_do_not_depend_on_threads_or_on_what_is_solved_beside(monkeypatch):
+    boards = mixed_boards(21, 200, 5, agents=4)
+    expected = solve(boards, makespan_plans=True)
+    order = np.random.default_rng(0).permutation(200)
+    shuffled = jax.tree.map(lambda field: field[order], boards)
+    for workers in (1, 3):
+        monkeypatch.setattr(parallel, "workers", lambda count=workers: count)
+        found = solve(shuffled, makespan_plans=True)
+        for theirs, ours in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+            assert np.array_equal(theirs, ours[order]), f"{workers} workers"
+
+
+def test_a_board_whose_wait_is_not_the_wanted_one_keeps_status_cost_and_wait():
+    boards, known = drawn(3, 4), solved(3, 4)
+    wanted = np.arange(len(known.status)) % 2 == 0
+    labels = solve_with_stages(boards, wanted=wanted).labels
+    for field in ("status", "sum_of_costs", "wait_required"):
+        assert_every(getattr(labels, field) == getattr(known, field), boards)
+    met = known.solvable & (known.wait_required == wanted)
+    assert_every((labels.makespan == known.makespan) | ~met, boards)
+    assert_every((verify(boards, labels.moves).failure == Failure.NONE) | ~met, boards)
+
+
+def test_a_board_beyond_what_the_search_holds_is_solved_by_formulas():
+    size = 17  # more free cells than it numbers
+    ends = [(0, 0), (0, 4), (2, 2)], [(0, 4), (0, 0), (2, 3)]
+    boards = batch([drawing(["." * size] * size, *ends)])
+    found = solve_with_stages(boards, makespan_plans=True)
+    smaller = solve(batch([drawing(["." * 6] * 6, *ends)]))
+    assert found.stage[0] == Stage.FORMULAS
+    assert optima(found.labels).tolist() == optima(smaller).tolist()
+    assert verify(boards, found.labels.moves).sum_of_costs[0] == found.labels.sum_of_costs[0]
+
+
 def test_three_agents_whose_way_is_longer_than_what_is_searched_are_decided():
     rows = ["@.@@@@@@", "........", "@@@@@@@.", "........", ".@@@@@@@", "........", "@@@@@@.@"]
     # Two at a time change places at either end; so they go through three times.
     boards = batch([drawing(rows, [(1, 2), (1, 3), (1, 4)], [(5, 5), (5, 4), (5, 3)], size=8)])
     labels = solve(boards, makespan_plans=True)
     assert optima(labels).tolist() == [[72, 173, True]]
-    assert labels.makespan[0] > LOOK
     for moves, optimum in ((labels.moves, "sum_of_costs"), (labels.makespan_moves, "makespan")):
         assert getattr(verify(boards, moves), optimum)[0] == getattr(labels, optimum)[0], picture(each(boards)[0])
 
 
 def test_an_unfinished_search_is_undecided_never_wrong(monkeypatch):
     boards, known = drawn(4, 4), solved(4, 4)
-    monkeypatch.setattr(teams, "look", nothing_found)
-    monkeypatch.setattr(teams, "JOINT_MOVES", 0)
+    monkeypatch.setattr(teams, "search", nothing_found)
+    monkeypatch.setattr(hard_boards, "JOINT_MOVES", 0)
     labels = solve(boards, makespan_plans=True, budget=1)
     undecided = labels.status == Status.UNDECIDED
     assert undecided.any(), "one conflict should be too few for some boards"
@@ -229,16 +276,6 @@ def test_four_agents_that_block_each_other_have_no_plan_although_any_three_have(
         assert fewer.solvable.all(), f"agents {left} alone have a plan"
 
 
-def test_boards_in_other_numbers_compile_nothing_new():
-    programs = (looks._run, teams._root_bounds, teams.teams)
-    solved(3, 4)
-    compiled = [program._cache_size() for program in programs]
-    for count in (1, 33, 150):
-        solve(mixed_boards(count, count, 4, agents=3))
-    teams.prepared.__wrapped__(4, 3).result()  # what is compiled ahead is what boards need
-    assert [program._cache_size() for program in programs] == compiled
-
-
 def test_too_many_agents_are_refused():
     with pytest.raises(InputError, match="agents is 9: boards of at most 8 agents"):
         solve(mixed_boards(0, 1, 6, agents=9))
@@ -247,13 +284,3 @@ def test_too_many_agents_are_refused():
 def test_boards_beyond_memory_are_refused_with_the_estimate():
     with pytest.raises(InputError, match=r"200x200 boards with 5 agents take about [0-9.]+ GiB .*smaller boards"):
         check_memory(200, 5)
-
-
-def test_a_distance_beyond_a_byte_is_still_a_way():
-    size = 23
-    walls = {0: "." * size, 1: "H" * (size - 1) + ".", 2: "." * size, 3: "." + "H" * (size - 1)}
-    board = drawing([walls[row % 4] for row in range(size)], [(0, 0)], [(22, 22)])
-    distance = distances(batch([board]))
-    assert distance[0, 0, 0, 0] > FAR, "the serpentine should be long"
-    found = np.asarray(distance_bytes(distance)).reshape(size, size + 1)[:, :size]
-    assert ((found < FAR) == ~board.holes).all(), picture(board)

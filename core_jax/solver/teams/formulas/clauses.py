@@ -1,0 +1,170 @@
+"""The clauses of a formula, written by compiled code: in Python they took longer than what the solver does with them.
+
+Each of the functions that write is called twice, with no room for clauses to count them, then with room for all.
+"""
+
+from typing import Annotated
+
+import numba
+import numpy as np
+
+from core_jax.solver.teams.formulas.puzzle import Steps
+from core_jax.solver.teams.host_search import Numbers, compiled
+
+At = Annotated[np.ndarray, numba.int64[:, :, ::1]]
+Home = Annotated[np.ndarray, numba.int64[:, ::1]]
+Clauses = Annotated[np.ndarray, numba.int64[:, ::1]]
+WAIT = 4
+
+
+@compiled
+def number_variables(steps: Steps, starts: Numbers, distance: Home, latest: Numbers, at: At, home: Home) -> int:
+    """Numbers the variables from 1 on, where zeros stand for none; how many there are.
+
+    at: [K, T + 1, N], the cells where an agent can be at a step before it is home, and from where it is home by its
+    latest step. home: [K, T + 1], from the distance of its start on.
+    """
+    count = 0
+    for agent in range(len(starts)):
+        for time in range(latest[agent]):
+            for cell in range(len(steps)):
+                reached = cell == starts[agent] if time == 0 else False
+                if time > 0:
+                    for move in range(WAIT + 1):
+                        before = steps[cell, move]
+                        reached = reached or (before >= 0 and at[agent, time - 1, before] > 0)
+                if reached and time + distance[agent, cell] <= latest[agent]:
+                    count += 1
+                    at[agent, time, cell] = count
+    for agent in range(len(starts)):
+        for time in range(distance[agent, starts[agent]], home.shape[1]):
+            count += 1
+            home[agent, time] = count
+    return count
+
+
+@compiled
+def write_steps(steps: Steps, goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
+    """Who is somewhere is next to it, there, or home a step later: seven literals each, the first one for none."""
+    count = 0
+    for agent in range(len(goals)):
+        for time in range(at.shape[1] - 1):
+            for cell in range(len(steps)):
+                now = at[agent, time, cell]
+                if now > 0:
+                    if len(clauses):
+                        clause = clauses[count]
+                        clause[:] = -now
+                        for move in range(WAIT + 1):
+                            there = steps[cell, move]
+                            if there >= 0 and at[agent, time + 1, there] > 0:
+                                clause[1 + move] = at[agent, time + 1, there]
+                            if there == goals[agent] and move < WAIT and home[agent, time + 1] > 0:
+                                clause[6] = home[agent, time + 1]
+                    count += 1
+    return count
+
+
+@compiled
+def write_meetings(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
+    """No two agents are in a cell at once: two literals each."""
+    count = 0
+    for one in range(len(goals)):
+        for two in range(one + 1, len(goals)):
+            for time in range(at.shape[1]):
+                for cell in range(at.shape[2]):
+                    first, second = at[one, time, cell], at[two, time, cell]
+                    if first > 0 and second > 0:
+                        count = _write_two(clauses, count, -first, -second)
+                first, second = at[one, time, goals[two]], home[two, time]
+                if first > 0 and second > 0:
+                    count = _write_two(clauses, count, -first, -second)
+                first, second = home[one, time], at[two, time, goals[one]]
+                if first > 0 and second > 0:
+                    count = _write_two(clauses, count, -first, -second)
+    return count
+
+
+@compiled
+def write_swaps(steps: Steps, goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
+    """No agent moves to a cell from where another comes to its own: four literals each."""
+    count = 0
+    for one in range(len(goals)):
+        for two in range(one + 1, len(goals)):
+            for time in range(at.shape[1] - 1):
+                for cell in range(len(steps)):
+                    if at[one, time, cell] == 0:
+                        continue
+                    for move in range(WAIT):
+                        there = steps[cell, move]
+                        if there >= 0 and at[two, time, there] > 0:
+                            count = _write_swap(goals, at, home, clauses, count, one, two, time, cell, there)
+    return count
+
+
+@compiled
+def _write_swap(
+    goals: Numbers,
+    at: At,
+    home: Home,
+    clauses: Clauses,
+    count: int,
+    one: int,
+    two: int,
+    time: int,
+    cell: int,
+    there: int,
+) -> int:
+    for arrives_home in range(2):
+        arrives = home[one, time + 1] if arrives_home else at[one, time + 1, there]
+        if arrives == 0 or (arrives_home and there != goals[one]):
+            continue
+        for takes_home in range(2):
+            takes = home[two, time + 1] if takes_home else at[two, time + 1, cell]
+            if takes == 0 or (takes_home and cell != goals[two]):
+                continue
+            if len(clauses):
+                clauses[count, 0] = -at[one, time, cell]
+                clauses[count, 1] = -at[two, time, there]
+                clauses[count, 2] = -arrives
+                clauses[count, 3] = -takes
+            count += 1
+    return count
+
+
+@compiled
+def write_waits(starts: Numbers, size: int, moving: int, at: At, clauses: Clauses) -> int:
+    """Every move changes the colour of a cell: where `moving` holds, all are on cells of one colour at even steps."""
+    count = 0
+    for agent in range(len(starts)):
+        begin = starts[agent] // size + starts[agent] % size
+        for time in range(at.shape[1]):
+            for cell in range(at.shape[2]):
+                if at[agent, time, cell] > 0 and (cell // size + cell % size + begin + time) % 2 == 1:
+                    count = _write_two(clauses, count, -moving, -at[agent, time, cell])
+    return count
+
+
+@compiled
+def write_home(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
+    """Who is home is so for good, and nowhere else: two literals each."""
+    count = 0
+    for agent in range(len(goals)):
+        for time in range(at.shape[1]):
+            now = home[agent, time]
+            if now == 0:
+                continue
+            if time + 1 < at.shape[1]:
+                count = _write_two(clauses, count, -now, home[agent, time + 1])
+            for cell in range(at.shape[2]):
+                if at[agent, time, cell] > 0:
+                    count = _write_two(clauses, count, -now, -at[agent, time, cell])
+    return count
+
+
+@compiled
+def _write_two(clauses: Clauses, count: int, first: int, second: int) -> int:
+    if len(clauses):
+        clauses[count, 0] = first
+        clauses[count, 1] = second
+    return count + 1

@@ -1,0 +1,128 @@
+"""Whether a team has a plan in which no agent comes home later than some step, as a propositional formula.
+
+Over the time-expanded board: who may be where at each step (Surynek, Felner, Stern & Boyarski 2016, "Efficient SAT
+approach to multi-agent path finding under the sum of costs objective"). Only cells are in it from where an agent still
+gets home in time.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from pysat.card import ITotalizer
+from pysat.solvers import Solver
+
+from core_jax.solver.teams.formulas import clauses as write
+from core_jax.solver.teams.formulas.puzzle import Puzzle
+from core_jax.types import PAD
+
+SOLVER = "glucose4"
+FEW = 256  # clauses that are handed to the solver at once
+NO_ROOM = {width: np.zeros((0, width), np.int64) for width in (2, 4, 7)}
+
+
+class Formula:
+    """Which plans bring agent k home by step latest[k].
+
+    Variables: `at`[k, t, c], agent k is in cell c at step t and has yet to come home; `home`[k, t], it is on its goal
+    from step t on. Zero is no variable. An agent may be in several cells at once, as nobody meets it in any of them.
+    """
+
+    def __init__(self, puzzle: Puzzle, latest: np.ndarray, late: int | None) -> None:
+        """late: how late all agents together may be, counted for `at_most`; None where it does not matter."""
+        self._puzzle = puzzle
+        agents, cells = puzzle.distance.shape
+        self._at = np.zeros((agents, int(latest.max()) + 1, cells), np.int64)
+        self._home = np.zeros(self._at.shape[:2], np.int64)
+        board = puzzle.steps, puzzle.starts, puzzle.distance
+        self._moving = 1 + write.number_variables(*board, latest, self._at, self._home)
+        self._solver = Solver(name=SOLVER)
+        for some in self._clauses(latest, counts_costs=late is not None):
+            # A few at a time: thousands of lists at once set off the garbage collector, which costs more than they.
+            for first in range(0, len(some), FEW):
+                self._solver.append_formula(some[first : first + FEW].tolist())
+        self._late = [] if late is None else self._count_late(latest, late)
+
+    @property
+    def conflicts(self) -> int:
+        """How many conflicts the solver has met."""
+        return self._solver.accum_stats()["conflicts"]
+
+    def all_home(self, step: int, budget: int) -> bool | None:
+        """Whether a plan brings everybody home by that step; None if so many conflicts are met first."""
+        return self._solve(self._home[:, step].tolist(), budget)
+
+    def at_most(self, late: int, moving: bool, budget: int) -> bool | None:
+        """Whether a plan costs no more than the single distances and `late`; None if so many conflicts are met first.
+
+        moving: only plans without waits count.
+        """
+        assumed = [self._moving] if moving else []
+        return self._solve(assumed + ([-self._late[late]] if late < len(self._late) else []), budget)
+
+    def plan(self) -> np.ndarray:
+        """The plan that was found last: int8 [K, T]."""
+        true = np.array([0, *self._solver.get_model()[: self._moving]]) > 0
+        at, home = true[self._at], true[self._home]
+        moves = np.full((len(at), at.shape[1] - 1), PAD, np.int8)
+        for agent, goal in enumerate(self._puzzle.goals):
+            cell = self._puzzle.starts[agent]
+            arrival = int(np.argmax(home[agent]))
+            for time in range(arrival):
+                steps = self._puzzle.steps[cell]
+                there = at[agent, time + 1] if time + 1 < arrival else np.arange(at.shape[2]) == goal
+                moves[agent, time] = next(move for move, to in enumerate(steps) if to >= 0 and there[to])
+                cell = steps[moves[agent, time]]
+        return moves[:, : int(np.max(np.sum(moves != PAD, axis=1)))]
+
+    def _solve(self, assumed: list[int], budget: int) -> bool | None:
+        self._solver.conf_budget(max(budget, 1))
+        # Nobody interrupts, but only so does the solver leave the interpreter to other threads.
+        return self._solver.solve_limited(assumptions=assumed, expect_interrupt=True)
+
+    def _clauses(self, latest: np.ndarray, counts_costs: bool) -> Iterator[np.ndarray]:
+        """Arrays of clauses of one length each, [C, L]."""
+        steps, starts, goals = self._puzzle.steps, self._puzzle.starts, self._puzzle.goals
+        agents = np.arange(len(goals))
+        begin = np.maximum(self._at[agents, 0, starts], self._home[:, 0])  # who starts at home may stay, or go
+        either = np.where(self._at[agents, 0, starts] > 0, self._at[agents, 0, starts], begin)
+        yield self._home[agents, latest][:, None]
+        yield np.stack([begin, either], axis=1)
+        yield _written(7, write.write_steps, steps, goals, self._at, self._home)
+        yield _written(2, write.write_home, goals, self._at, self._home)
+        yield _written(2, write.write_meetings, goals, self._at, self._home)
+        yield _written(4, write.write_swaps, steps, goals, self._at, self._home)
+        yield _written(2, write.write_waits, starts, math.isqrt(len(steps)), self._moving, self._at)
+        if counts_costs:
+            yield np.array([*self._pair_costs()], np.int64).reshape(-1, 2)
+
+    def _pair_costs(self) -> Iterator[tuple[int, int]]:
+        """Two agents together are not home sooner than they would be on their own."""
+        alone, last = self._puzzle.alone, self._home.shape[1]
+        pairs = itertools.combinations(range(len(alone)), 2)
+        for (one, two), excess in zip(pairs, self._puzzle.excess, strict=False):
+            for late in range(int(excess)):
+                first, second = alone[one] + late, alone[two] + int(excess) - 1 - late
+                if max(first, second) < last:
+                    yield -int(self._home[one, first]), -int(self._home[two, second])
+
+    def _count_late(self, latest: np.ndarray, most: int) -> list[int]:
+        """Literals: all agents together are more than s steps later than alone."""
+        spans = zip(self._home, self._puzzle.alone, latest, strict=True)
+        late = [-int(literal) for home, alone, last in spans for literal in home[alone:last]]
+        if not late:
+            return []
+        counted = ITotalizer(late, ubound=most, top_id=self._moving)
+        self._solver.append_formula(counted.cnf.clauses)
+        literals = list(counted.rhs)
+        counted.delete()
+        return literals
+
+
+def _written(width: int, function: Callable[..., int], *given: object) -> np.ndarray:
+    """The clauses that a function of `clauses` writes: int64 [C, width]."""
+    room = np.zeros((function(*given, NO_ROOM[width]), width), np.int64)
+    if len(room):
+        function(*given, room)
+    return room

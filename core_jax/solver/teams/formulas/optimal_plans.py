@@ -1,0 +1,95 @@
+"""Optimal plans by formulas: bounds are raised by one until a formula holds.
+
+A solver that learns from conflicts proves within milliseconds that a bound is too low where a search among joint moves
+wades through thousands of them.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from core_jax.solver.teams.formulas.formula import Formula
+from core_jax.solver.teams.formulas.puzzle import Puzzle
+from core_jax.types import WAIT
+
+UNLIMITED = 1 << 62
+
+
+class Conflicts:
+    """How many conflicts of the solver a board may take, and has taken, in all its formulas."""
+
+    def __init__(self, budget: int) -> None:
+        self.left, self.spent = budget, 0
+
+    def take(self, conflicts: int) -> None:
+        self.left -= conflicts
+        self.spent += conflicts
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What was found out: a plan, int8 [K, T], that reaches `bound`, or none and a lower bound; and whether no plan
+    without waits reaches it."""
+
+    moves: np.ndarray | None
+    bound: int
+    waits: bool = False
+
+
+def cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
+    """A plan of least sum of costs; none where it costs more than `most`, or no conflicts are left.
+
+    lower: a lower bound. Where there is no plan at all this goes on until `most` or the conflicts end: see
+    `core_jax.solver.teams.reachability`.
+    """
+    base = int(puzzle.alone.sum())
+    bound, window = max(lower, base), 1
+    while conflicts.left > 0 and bound <= most:
+        late = min(bound + window - 1, most) - base
+        # An agent may be as late as the others leave it, who need what they need.
+        formula = Formula(puzzle, puzzle.alone + np.maximum(late - puzzle.others, 0), late)
+        try:
+            while bound <= base + late:
+                holds = formula.at_most(bound - base, False, conflicts.left - formula.conflicts)
+                if holds is None:
+                    return Answer(None, bound)
+                if holds:
+                    return _without_waits(formula, bound, bound - base, conflicts)
+                bound += 1
+        finally:
+            conflicts.take(formula.conflicts)
+        window *= 2
+    return Answer(None, bound)
+
+
+def _without_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts) -> Answer:
+    """The plan of a formula that holds, without waits if there is one."""
+    moves = formula.plan()
+    if not np.any(moves == WAIT):
+        return Answer(moves, bound)
+    if late % 2:  # every detour without a wait is even
+        return Answer(moves, bound, True)
+    holds = formula.at_most(late, True, conflicts.left - formula.conflicts)
+    if holds is None:
+        return Answer(None, bound)
+    return Answer(formula.plan(), bound) if holds else Answer(moves, bound, True)
+
+
+def fastest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
+    """A plan of least makespan, likewise."""
+    bound, window = max(lower, int(puzzle.alone.max())), 1
+    while conflicts.left > 0 and bound <= most:
+        last = min(bound + window - 1, most)
+        formula = Formula(puzzle, np.full_like(puzzle.alone, last), None)
+        try:
+            while bound <= last:
+                holds = formula.all_home(bound, conflicts.left - formula.conflicts)
+                if holds is None:
+                    return Answer(None, bound)
+                if holds:
+                    return Answer(formula.plan(), bound)
+                bound += 1
+        finally:
+            conflicts.take(formula.conflicts)
+        window *= 2
+    return Answer(None, bound)

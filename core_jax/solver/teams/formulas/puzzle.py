@@ -1,0 +1,65 @@
+"""One board as its formula needs it: cells numbered row by row."""
+
+import dataclasses
+from typing import Annotated
+
+import numba
+import numpy as np
+
+from core_jax.solver.teams.host_search import Numbers, compiled
+from core_jax.solver.teams.reachability import steps_of
+
+FAR_AWAY = 1 << 14  # the distance from where there is no way
+Steps = Annotated[np.ndarray, numba.int64[:, ::1]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Puzzle:
+    """One board, and what is known to bound its plans.
+
+    steps: int64 [N, 5] as from `steps_of`. starts, goals: int64 [K]. distance: int64 [K, N] to the own goal, FAR_AWAY
+    where there is no way. excess: int [P], what each two agents pay together beyond their single distances at least,
+    pairs in the order of `itertools.combinations`. others: int64 [K], likewise what the team without each agent pays.
+    """
+
+    steps: np.ndarray
+    starts: np.ndarray
+    goals: np.ndarray
+    distance: np.ndarray
+    excess: np.ndarray
+    others: np.ndarray
+
+    @property
+    def alone(self) -> np.ndarray:
+        """The single distances from the starts, int64 [K]."""
+        return self.distance[np.arange(len(self.starts)), self.starts]
+
+
+def puzzle_of(
+    holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, excess: np.ndarray, others: np.ndarray
+) -> Puzzle:
+    """Of holes bool [n, n]; starts, goals int [K, 2]; excess and others as in `Puzzle`."""
+    steps = steps_of(holes)
+    cells = [np.asarray(ends, np.int64) @ np.array([len(holes), 1]) for ends in (starts, goals)]
+    distance = np.full((len(starts), len(steps)), FAR_AWAY, np.int64)
+    for row, goal in zip(distance, cells[1], strict=True):
+        spread(steps, int(goal), row)
+    return Puzzle(steps, *cells, distance, np.asarray(excess), np.ascontiguousarray(others, np.int64))
+
+
+@compiled
+def spread(steps: Steps, goal: int, distance: Numbers) -> None:
+    """Writes the distance of each cell from where there is a way to the goal."""
+    queue = np.empty(len(steps), np.int64)
+    queue[0] = goal
+    distance[goal] = 0
+    done, known = 0, 1
+    while done < known:
+        cell = queue[done]
+        done += 1
+        for move in range(4):
+            there = steps[cell, move]
+            if there >= 0 and distance[there] == FAR_AWAY:
+                distance[there] = distance[cell] + 1
+                queue[known] = there
+                known += 1

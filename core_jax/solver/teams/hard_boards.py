@@ -1,0 +1,106 @@
+"""Boards that the search leaves open, one by one: formulas, and proofs that there is no plan.
+
+Bounds just above what is known are asked for by formulas. Where those fail and no plan is known, all joint states are
+looked at to see whether there is one at all (`core_jax.solver.teams.reachability`). An optimum far above its bound is
+one of agents who have little room: then their joint states are few, and all of them are flooded
+(`core_jax.solver.teams.exhaustive`).
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from core_jax.solver.teams.exhaustive import Flood
+from core_jax.solver.teams.formulas import FAR_AWAY, Answer, Conflicts, Puzzle, cheapest_plan, fastest_plan
+from core_jax.solver.teams.reachability import solvable
+from core_jax.support import in_phase
+
+WINDOW = 3  # bounds that are asked about before all joint states are looked at
+STATES = 1 << 22  # joint states of four or more agents that are looked at to show that there is no plan
+PATIENCE = 1 << 12  # conflicts, after which a board is flooded that has, in all, no more joint moves than so many:
+JOINT_MOVES, JOINT_MOVES_OF_THREE = 1 << 26, 1 << 28
+UNLIMITED = 1 << 62
+Plan = Callable[..., Answer]
+
+
+@dataclasses.dataclass(frozen=True)
+class Decided:
+    """What became of one board of so many agents: whether it has a plan, None where it stays undecided; and where it
+    has, plans of least cost and of least makespan.
+
+    flooded: whether joint states decided something. conflicts: what the solver took.
+    """
+
+    agents: int
+    solvable: bool | None
+    cheapest: Answer | None
+    fastest: Answer | None
+    flooded: bool
+    conflicts: int
+
+
+class HardBoard:
+    """One board and the bounds that are known of it."""
+
+    def __init__(self, puzzle: Puzzle, budget: int) -> None:
+        """budget: conflicts of the solver in all; three agents are decided whatever it takes."""
+        self._puzzle = puzzle
+        self._three = len(puzzle.starts) == 3
+        self._conflicts = Conflicts(UNLIMITED if self._three else budget)
+        self._flooded = False
+
+    def decide(self, cheapest: Answer | int, fastest: Answer | int) -> Decided:
+        """Finds the plans of least cost and of least makespan; each given as it is known, or by a lower bound.
+
+        A plan of either shows that there is one at all; where none is given, the makespan is asked for first.
+        """
+        checked = isinstance(cheapest, Answer) or isinstance(fastest, Answer)
+        if isinstance(fastest, int):
+            found = self._optimum(fastest_plan, Flood.makespan, fastest, checked)
+            if found is None:
+                return self._decided(False)
+            fastest = found
+        if fastest.moves is None:
+            return self._decided(None)
+        if isinstance(cheapest, int):
+            # Somebody is not home sooner than the least makespan.
+            alone = self._puzzle.alone
+            lower = max(cheapest, int(alone.sum() + fastest.bound - alone.max()))
+            found = self._optimum(cheapest_plan, Flood.sum_of_costs, lower, checked=True)
+            assert found is not None, "it has a plan"
+            cheapest = found
+        return self._decided(None if cheapest.moves is None else True, cheapest, fastest)
+
+    def _optimum(self, plan: Plan, flooded: Callable[..., tuple], lower: int, checked: bool) -> Answer | None:
+        """An optimal plan, or a bound where the budget ends; None where there is none at all.
+
+        checked: whether there is known to be one.
+        """
+        answer = in_phase("formulas", plan, self._puzzle, lower, self._conflicts, most=lower + WINDOW)
+        if answer.moves is not None:
+            return answer
+        limit = UNLIMITED if self._three else STATES
+        if not checked and in_phase("reachability", solvable, *self._cells(), limit) is False:
+            self._flooded = True
+            return None
+        flood = Flood(*self._cells())
+        few = flood.joint_moves <= (JOINT_MOVES_OF_THREE if self._three else JOINT_MOVES)
+        allowed = Conflicts(min(self._conflicts.left, PATIENCE) if few else self._conflicts.left)
+        answer = in_phase("formulas", plan, self._puzzle, answer.bound, allowed)
+        self._conflicts.take(allowed.spent)
+        if answer.moves is None and few:
+            self._flooded = True
+            answer = Answer(*in_phase("floods of all joint states", flooded, flood))
+        return answer
+
+    def _cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What joint states are made of; no agent leaves the cells that its goal is reached from."""
+        puzzle = self._puzzle
+        near = (puzzle.distance < FAR_AWAY).any(axis=0)
+        steps = np.where(near[:, None] & near[puzzle.steps], puzzle.steps, -1)
+        return steps, puzzle.starts, puzzle.goals
+
+    def _decided(self, has_plan: bool | None, cheapest: Answer | None = None, fastest: Answer | None = None) -> Decided:
+        agents = len(self._puzzle.starts)
+        return Decided(agents, has_plan, cheapest, fastest, self._flooded, self._conflicts.spent)

@@ -1,0 +1,68 @@
+"""One board as the search sees it: free cells numbered, their neighbours, and distances made when first asked for."""
+
+import numpy as np
+
+from core_jax.solver.teams.host_search.compilation import compiled
+from core_jax.solver.teams.host_search.workspace import LONGEST, NO_WAY, Cells, Holes, Work
+
+
+@compiled
+def take_board(work: Work, holes: Holes, starts: Cells, goals: Cells) -> None:
+    """Makes a board the one that is searched: holes bool [n, n], starts and goals int32 [K, 2].
+
+    It has at most CELLS free cells; all starts and goals are free.
+    """
+    work.board += 1
+    work.nodes = 0
+    work.too_long = 0
+    size = holes.shape[0]
+    number = np.full((size + 2, size + 2), -1, np.int16)
+    count = 0
+    for row in range(size):
+        for column in range(size):
+            if not holes[row, column]:
+                number[row + 1, column + 1] = count
+                count += 1
+    work.cells = count
+    for row in range(1, size + 1):
+        for column in range(1, size + 1):
+            cell = number[row, column]
+            if cell >= 0:
+                work.neighbour[cell, 0] = number[row - 1, column]
+                work.neighbour[cell, 1] = number[row + 1, column]
+                work.neighbour[cell, 2] = number[row, column - 1]
+                work.neighbour[cell, 3] = number[row, column + 1]
+    for agent in range(work.agents):
+        work.start[agent] = number[starts[agent, 0] + 1, starts[agent, 1] + 1]
+        work.goal[agent] = number[goals[agent, 0] + 1, goals[agent, 1] + 1]
+        need_distance(work, agent, 0)
+
+
+@compiled
+def need_distance(work: Work, agent: int, parked: int) -> None:
+    """Makes sure that `work.distance[agent, parked]` is of this board: NO_WAY where the goal cannot be reached."""
+    if work.of_board[agent, parked] == work.board:
+        return
+    work.of_board[agent, parked] = work.board
+    distance, queue, blocked = work.distance[agent, parked], work.queue, work.blocked
+    for cell in range(work.cells):
+        distance[cell] = NO_WAY
+        blocked[cell] = 0
+    for other in range(work.agents):
+        blocked[work.goal[other]] = parked >> other & 1
+    distance[work.goal[agent]] = 0
+    queue[0] = work.goal[agent]
+    done, known = 0, 1
+    while done < known:
+        cell = queue[done]
+        done += 1
+        further = distance[cell] + 1
+        if further > LONGEST:
+            work.too_long = 1
+            return
+        for move in range(4):
+            there = work.neighbour[cell, move]
+            if there >= 0 and distance[there] == NO_WAY and not blocked[there]:
+                distance[there] = further
+                queue[known] = there
+                known += 1

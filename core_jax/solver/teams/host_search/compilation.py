@@ -1,0 +1,97 @@
+"""How the search is compiled, and where what was compiled is kept.
+
+numba keeps machine code under a key of its own version, the processor and the types of the arguments, but it only looks
+at the file of a function, not at those that the function calls. So the folder is named by a digest of all sources of
+this room: code of other sources is never found.
+"""
+
+import atexit
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
+import threading
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+HERE = Path(__file__).parent
+F = TypeVar("F", bound=Callable[..., object])
+
+_waiting: dict[str, list[Any]] = {}  # functions that are yet to be compiled, by file
+_lock = threading.Lock()
+
+
+def compiled(function: F) -> F:
+    """`function`, to be compiled by `compile_all` for the types of its annotations; it leaves the interpreter free."""
+    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    numba.config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
+    try:
+        made = numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")(function)
+    finally:
+        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+    _waiting.setdefault(function.__module__, []).append(made)
+    return made
+
+
+def compile_all() -> None:
+    """Compiles all functions of this room, or reads them from the cache; to be called before any of them is.
+
+    Each for one set of types: left alone, numba compiles a function anew for every constant that it is called with.
+    Files import what they call, and in a file callers stand before what they call.
+    """
+    with _lock:
+        for functions in _waiting.values():
+            while functions:
+                functions[-1].compile(_signature(functions[-1].py_func))
+                functions.pop().disable_compile()
+
+
+def _signature(function: Callable[..., object]) -> Any:
+    """An int is int64, a bool a boolean; other annotations hold the type of numba."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    result = _type_of(hints.pop("return"))
+    return result(*map(_type_of, hints.values()))
+
+
+def _type_of(hint: Any) -> Any:
+    plain = {int: numba.int64, bool: numba.boolean, type(None): numba.void}
+    return plain[hint] if hint in plain else hint.__metadata__[0]
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """The first folder of `_candidates` that can be written; else a private one that goes with the process."""
+    for folder in _candidates():
+        if _writable(folder):
+            return folder
+    private = Path(tempfile.mkdtemp(prefix="lakewright-"))
+    atexit.register(shutil.rmtree, private, ignore_errors=True)
+    return private
+
+
+def _candidates() -> Iterator[Path]:
+    name = f"lakewright-{digest()}"
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(chosen) / name
+    yield HERE / "__pycache__" / name
+    yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakewright" / name
+
+
+def digest() -> str:
+    """Of all sources of this room."""
+    sources = sorted(HERE.glob("*.py"))
+    return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False

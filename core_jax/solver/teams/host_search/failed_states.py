@@ -1,0 +1,81 @@
+"""States of a team from which nothing was found, by an exact key: a hash table of fixed size.
+
+A key holds everything that the failure depends on: cells, who is parked, who takes part, the step (how late agents may
+be depends on it), what is bounded and the bound, and the number of the board.
+"""
+
+import numpy as np
+from numba import uint64
+
+from core_jax.solver.teams.host_search.compilation import compiled
+from core_jax.solver.teams.host_search.workspace import FAILURES, MAKESPAN, Word, Work
+
+PROBES = 4
+
+
+@compiled
+def search_key(work: Work, mode: int, bound: int, members: int) -> int:
+    """The part of the key that all states of one search share; only the lowest 16 bits are free.
+
+    What is above the lowest 24 bits is the same for all searches whose failures are worth keeping at a time.
+    """
+    if mode == MAKESPAN:  # a state fails within so many steps, whatever the bound was
+        bound = 0
+    return ((((work.board & 0xFFFFFF) << 2 | mode) << 8 | bound) << 8 | members) << 16
+
+
+@compiled
+def cells_key(work: Work, step: int) -> Word:
+    """The cells of the agents that take part; the others have cell 0."""
+    key = uint64(0)
+    for agent in range(work.agents):
+        key = (key << uint64(8)) | uint64(work.cell[step, agent])
+    return key
+
+
+@compiled
+def rest_key(key: int, mode: int, parked: int, step: int) -> Word:
+    """`key` is that of the search."""
+    return uint64(key | parked << 8 | (0 if mode == MAKESPAN else step))
+
+
+@compiled
+def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
+    """Whether nothing was found from that state with so much left, or more."""
+    slot = _slot(cells, rest)
+    search = rest >> uint64(24)
+    for probe in range(PROBES):
+        place = (slot + probe) & (FAILURES - 1)
+        if work.failed_rest[place] >> uint64(24) != search:
+            return False
+        if work.failed_cells[place] == cells and work.failed_rest[place] == rest:
+            return work.failed_left[place] >= left
+    return False
+
+
+@compiled
+def remember_failure(work: Work, cells: Word, rest: Word, left: int) -> None:
+    """Kept in a slot of its own, or of another board or bound, else in place of what failed with least left."""
+    slot = _slot(cells, rest)
+    search = rest >> uint64(24)
+    best, least = slot, 256
+    for probe in range(PROBES):
+        place = (slot + probe) & (FAILURES - 1)
+        same = work.failed_cells[place] == cells and work.failed_rest[place] == rest
+        if same or work.failed_rest[place] >> uint64(24) != search:
+            best = place
+            break
+        if work.failed_left[place] < least:
+            least = np.int64(work.failed_left[place])
+            best = place
+    work.failed_cells[best] = cells
+    work.failed_rest[best] = rest
+    work.failed_left[best] = left
+
+
+@compiled
+def _slot(cells: Word, rest: Word) -> int:
+    mixed = cells ^ (rest * uint64(0x9E3779B97F4A7C15))
+    mixed = (mixed ^ (mixed >> uint64(31))) * uint64(0x7FB5D329728EA185)
+    mixed = (mixed ^ (mixed >> uint64(27))) * uint64(0x81DADEF4BC2DD44D)
+    return np.int64((mixed ^ (mixed >> uint64(33))) & uint64(FAILURES - 1))

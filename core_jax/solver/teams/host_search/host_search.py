@@ -1,0 +1,84 @@
+"""Boards labelled by the search, on all cores."""
+
+import dataclasses
+import functools
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+
+from core_jax.lake import pad_moves, trimmed
+from core_jax.solver.teams.host_search.compilation import compile_all
+from core_jax.solver.teams.host_search.label_search import ANY, search_boards
+from core_jax.solver.teams.host_search.workspace import ANSWER, CELLS, STEPS, workspace
+from core_jax.support import in_phase, on_all_cores
+from core_jax.types import PAD, Board
+
+NODES = 4000  # joint states of one question, after which it is left open: a formula takes about as long
+AT_ONCE = 64  # boards that a core takes at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class Searched:
+    """What was found of B boards: answers [B], of dtype ANSWER, see `workspace`; moves, fastest: int8 [B, K, T], plans
+    of least cost and of least makespan, where known, without waits after the last move.
+    """
+
+    answers: np.ndarray
+    moves: np.ndarray
+    fastest: np.ndarray
+
+
+@functools.cache
+def compiling() -> Future[None]:
+    """The search, compiled in a thread of its own once this is called."""
+    thread = ThreadPoolExecutor(1)
+    done = thread.submit(compile_all)
+    thread.shutdown(wait=False)
+    return done
+
+
+def search(boards: Board, wanted: np.ndarray | None = None, nodes: int = NODES) -> Searched:
+    """Labels B boards of three and more agents as far as `nodes` go; what a thread does depends on its boards alone.
+
+    wanted: bool [B], or None; where it is not whether a wait is required, the makespan is not looked for. A board of
+    more than CELLS free cells is left open.
+    """
+    compiling().result()
+    count = len(boards.starts)
+    prefer = np.full(count, ANY, np.int8) if wanted is None else wanted.astype(np.int8)
+    parts = on_all_cores(
+        lambda first: in_phase("search", _search, *_part(boards, prefer, first), nodes), range(0, count, AT_ONCE)
+    )
+    answers, *plans = (list(column) for column in zip(*parts, strict=True))
+    return Searched(np.concatenate(answers), *map(_padded, plans))
+
+
+def _part(boards: Board, prefer: np.ndarray, first: int) -> tuple[np.ndarray, ...]:
+    rows = slice(first, first + AT_ONCE)
+    cells = (np.ascontiguousarray(ends[rows], np.int32) for ends in (boards.starts, boards.goals))
+    return np.ascontiguousarray(boards.holes[rows], bool), *cells, prefer[rows]
+
+
+def _search(
+    holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, prefer: np.ndarray, nodes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    count, agents = starts.shape[:2]
+    answers = np.zeros(count, ANSWER)
+    answers["solvable"] = True
+    moves = np.full((count, 2, agents, STEPS), PAD, np.int8)
+    free = (~holes).sum(axis=(1, 2))
+    fit = free <= CELLS
+    if fit.any():
+        work, table = workspace(agents, int(free[fit].max()))
+        found, plans = answers[fit], moves[fit]
+        search_boards(work, table, holes[fit], starts[fit], goals[fit], prefer[fit], nodes, found, plans)
+        answers[fit], moves[fit] = found, plans
+    same = answers["makespan_known"] & (answers["fastest_steps"] == 0)  # the plan of least cost is the fastest
+    moves[same, 1] = moves[same, 0]
+    return answers, trimmed(moves[:, 0]), trimmed(moves[:, 1])
+
+
+def _padded(plans: list[np.ndarray]) -> np.ndarray:
+    """Plans of several parts as one array."""
+    longest = max(plan.shape[-1] for plan in plans)
+    return np.concatenate([pad_moves(plan, longest) for plan in plans])

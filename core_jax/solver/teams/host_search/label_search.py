@@ -1,0 +1,210 @@
+"""The labels of boards, one after the other: which question is asked when.
+
+First, where parity and bounds allow it, briefly for a plan without waits; then for one with waits; where that waits,
+again for one without. A plan of less makespan than that plan's is looked for last.
+"""
+
+import numpy as np
+
+from core_jax.solver.teams.host_search.board_cells import take_board
+from core_jax.solver.teams.host_search.bound_search import FIRST_NODES, FOUND, NONE, OPEN, least_slack, restarts
+from core_jax.solver.teams.host_search.compilation import compiled
+from core_jax.solver.teams.host_search.pair_reachability import pair_reachable
+from core_jax.solver.teams.host_search.pair_search import clear_tags, pair_at_most
+from core_jax.solver.teams.host_search.subset_bounds import combine_bounds
+from core_jax.solver.teams.host_search.workspace import (
+    COSTS,
+    HIGHEST,
+    MAKESPAN,
+    MOVING,
+    NO_WAY,
+    PARK,
+    WAIT,
+    Answer,
+    Answers,
+    ManyCells,
+    ManyHoles,
+    ManyMoves,
+    Moves,
+    Numbers,
+    Table,
+    TwoMoves,
+    Wanted,
+    Work,
+    Works,
+)
+
+SUSPICIOUS = 8  # excess of a pair from which on it is asked whether the pair has a plan at all
+MOST_EXCESS, MOST_SLACK = 40, 60  # of a pair, of the team
+ANY = -1
+
+
+@compiled
+def search_boards(
+    works: Works,
+    table: Table,
+    holes: ManyHoles,
+    starts: ManyCells,
+    goals: ManyCells,
+    wanted: Wanted,
+    nodes: int,
+    answers: Answers,
+    moves: ManyMoves,
+) -> None:
+    """Labels B boards, as far as `nodes` go: answers [B], of dtype ANSWER; moves int8 [B, 2, K, T] filled with PAD.
+
+    wanted: int8 [B], 0 or 1 where the makespan only matters if that is whether a wait is required, else ANY. Moves are
+    of the plans of least cost and of least makespan, with all waits.
+    """
+    work = works[0]
+    for board in range(len(holes)):
+        answer = answers[board]
+        take_board(work, holes[board], starts[board], goals[board])
+        clear_tags(work, table)
+        _label(work, table, np.int64(wanted[board]), nodes, answer, moves[board])
+        answer.nodes = work.nodes
+        if work.too_long:  # distances are wrong: nothing of this is certain
+            answer.cost_known = answer.wait_known = answer.makespan_known = False
+            answer.solvable = True
+            answer.slack = answer.makespan = 0
+            answer.others[:] = 0
+            answer.excess[:] = 0
+
+
+@compiled
+def _label(work: Work, table: Table, wanted: int, nodes: int, answer: Answer, moves: TwoMoves) -> None:
+    every = (1 << work.agents) - 1
+    answer.solvable = _take_singles(work, answer) and _take_pairs(work, table)
+    if not answer.solvable:
+        return
+    least = work.lower[COSTS, every]
+    _least_cost(work, table, nodes, answer, moves[0])
+    answer.slack = work.lower[COSTS, every]
+    for pair in range(work.pairs):
+        answer.excess[pair] = work.lower[COSTS, 1 << work.first[pair] | 1 << work.second[pair]]
+    for agent in range(work.agents):
+        answer.others[agent] = work.lower[COSTS, every ^ (1 << agent)]
+    if answer.wait_known and wanted != ANY and answer.wait != wanted:
+        return
+    furthest = answer.makespan
+    _least_makespan(work, table, nodes, answer, moves[1])
+    answer.by_bounds = answer.slack == least and not answer.wait and answer.makespan == furthest
+
+
+@compiled
+def _take_singles(work: Work, answer: Answer) -> bool:
+    """The bounds of single agents; False where one has no way."""
+    answer.alone = answer.makespan = 0
+    for agent in range(work.agents):
+        distance = np.int64(work.distance[agent, 0, work.start[agent]])
+        if distance == NO_WAY:
+            return False
+        answer.alone += distance
+        answer.makespan = max(answer.makespan, distance)
+    return True
+
+
+@compiled
+def _take_pairs(work: Work, table: Table) -> bool:
+    """The bounds on slack of all sets from those of pairs; False where a pair has no plan."""
+    work.lower[:] = 0
+    work.upper[:] = HIGHEST
+    weight = np.zeros(work.agents, np.int64)
+    for pair in range(work.pairs):
+        first, second = work.first[pair], work.second[pair]
+        excess = pair_at_most(work, table, COSTS, pair, work.start[first], work.start[second], SUSPICIOUS)
+        if excess > SUSPICIOUS:
+            if not pair_reachable(work, pair):
+                return False
+            excess = pair_at_most(work, table, COSTS, pair, work.start[first], work.start[second], MOST_EXCESS)
+        work.lower[COSTS, 1 << first | 1 << second] = excess
+        weight[first] += excess
+        weight[second] += excess
+    combine_bounds(work, COSTS)
+    slack = work.lower[COSTS, (1 << work.agents) - 1]
+    for pair in range(work.pairs):
+        first, second = work.first[pair], work.second[pair]
+        excess = pair_at_most(work, table, MOVING, pair, work.start[first], work.start[second], min(slack, MOST_EXCESS))
+        work.lower[MOVING, 1 << first | 1 << second] = excess
+    combine_bounds(work, MOVING)
+    _rank(work, weight)
+    return True
+
+
+@compiled
+def _rank(work: Work, weight: Numbers) -> None:
+    """Sorts the agents by falling weight, equal ones by number."""
+    for agent in range(work.agents):
+        place = agent
+        while place > 0 and weight[work.rank[place - 1]] < weight[agent]:
+            work.rank[place] = work.rank[place - 1]
+            place -= 1
+        work.rank[place] = agent
+
+
+@compiled
+def _least_cost(work: Work, table: Table, nodes: int, answer: Answer, moves: Moves) -> None:
+    """Finds the least slack, whether it takes a wait, and a plan, as far as nodes go."""
+    every = (1 << work.agents) - 1
+    slack = work.lower[COSTS, every]
+    answer.cost_known = answer.wait_known = answer.wait = False
+    may_go_on = slack % 2 == 0 and work.lower[MOVING, every] <= slack
+    if may_go_on and restarts(work, table, MOVING, slack, every, FIRST_NODES, work.nodes + FIRST_NODES) == FOUND:
+        answer.cost_known = answer.wait_known = True
+        answer.steps = _take_plan(work, moves)
+        return
+    if least_slack(work, table, COSTS, MOST_SLACK, nodes) != FOUND:
+        return
+    answer.cost_known = True
+    answer.steps = _take_plan(work, moves)
+    slack = work.lower[COSTS, every]
+    if not _waits(moves, answer.steps):
+        answer.wait_known = True
+        return
+    found = NONE if slack % 2 else least_slack(work, table, MOVING, slack, nodes)
+    answer.wait_known, answer.wait = found != OPEN, found == NONE
+    if found == FOUND:
+        answer.steps = _take_plan(work, moves)
+
+
+@compiled
+def _least_makespan(work: Work, table: Table, nodes: int, answer: Answer, moves: Moves) -> None:
+    """Finds the least makespan, and a plan where that of least cost has a larger one."""
+    every = (1 << work.agents) - 1
+    most = answer.steps - 1 if answer.cost_known else HIGHEST
+    least = answer.makespan
+    for pair in range(work.pairs):
+        one, other = work.start[work.first[pair]], work.start[work.second[pair]]
+        least = max(least, pair_at_most(work, table, MAKESPAN, pair, one, other, most))
+    last = work.nodes + nodes
+    found = NONE
+    while found == NONE and least <= most:
+        found = restarts(work, table, MAKESPAN, least, every, nodes, last)
+        least += found == NONE
+    answer.makespan = least
+    answer.makespan_known = found == FOUND or (found == NONE and answer.cost_known)
+    answer.fastest_steps = 0
+    if found == FOUND:
+        answer.fastest_steps = _take_plan(work, moves)
+
+
+@compiled
+def _take_plan(work: Work, moves: Moves) -> int:
+    """Writes the plan that was found last to int8 [K, T]; its length."""
+    length = 0
+    for agent in range(work.agents):
+        for step in range(moves.shape[1]):
+            move = work.next_move[step, agent]
+            moves[agent, step] = move if step < work.steps and move != PARK else -1
+            if moves[agent, step] >= 0:
+                length = max(length, step + 1)
+    return length
+
+
+@compiled
+def _waits(moves: Moves, steps: int) -> bool:
+    for agent in range(len(moves)):
+        for step in range(steps):
+            if moves[agent, step] == WAIT:
+                return True
+    return False

@@ -1,0 +1,185 @@
+"""What every two agents of a board need together, found when first asked for.
+
+A table keeps what is known of each pair, from each two cells: its *excess*, by how much the two together exceed their
+single distances, or their makespan. Found by iterative deepening (Korf 1985) over slack: a move closer costs none of
+it, a wait one and a move away two, each beside the step itself. Slack never rises and steps without slack come closer,
+so there are no cycles. That no plan stays within r proves r + 1; a plan makes all states along it exact, as less was
+refuted where it begins.
+
+An entry is uint16: the board's tag in 7 bits, whether it is exact, and its value in 8.
+"""
+
+import numpy as np
+
+from core_jax.solver.teams.host_search.board_cells import need_distance
+from core_jax.solver.teams.host_search.compilation import compiled
+from core_jax.solver.teams.host_search.workspace import COSTS, HIGHEST, MAKESPAN, MOVING, NO_WAY, Table, Work
+
+TAGS = 127
+EXACT = 256
+HOME, DEEPER, REFUTED = range(3)
+
+
+@compiled
+def pair_tag(work: Work) -> int:
+    """What entries of this board begin with; see `clear_tags`."""
+    return (work.board % TAGS + 1) << 9
+
+
+@compiled
+def clear_tags(work: Work, table: Table) -> None:
+    """To be called for every board, so that no entry of another has its tag."""
+    if work.board % TAGS == 0:
+        table[:] = 0
+
+
+@compiled
+def pair_entry(entry: int, tag: int) -> int:
+    """A lower bound, plus EXACT where it is more than that; 0 for an entry of another board."""
+    known = np.int64(entry) - tag
+    return known if 0 <= known < 2 * EXACT else 0
+
+
+@compiled
+def pair_at_most(work: Work, table: Table, mode: int, pair: int, one: int, other: int, limit: int) -> int:
+    """The excess of a pair, or its makespan, from two cells; or any lower bound above `limit` where it exceeds that."""
+    tag = pair_tag(work)
+    entry = pair_entry(table[mode, pair, one, other], tag)
+    least = entry & 255
+    if entry >= EXACT or least > limit:
+        return least
+    if mode == MAKESPAN:
+        first, second = work.first[pair], work.second[pair]
+        alone = max(work.distance[first, 0, one], work.distance[second, 0, other])
+        least = max(least, np.int64(alone))
+        together = pair_entry(table[COSTS, pair, one, other], tag)
+        if least == 0 or together == EXACT:  # shortest paths that do not meet
+            table[mode, pair, one, other] = tag + EXACT + least
+            return least
+    if mode == MOVING and least & 1:  # every detour without a wait is even
+        least += 1
+    while least <= min(limit, HIGHEST):
+        if within(work, table, mode, pair, one, other, least):
+            return least
+        least += 2 if mode == MOVING else 1
+    return least
+
+
+@compiled
+def within(work: Work, table: Table, mode: int, pair: int, one: int, other: int, left: int) -> bool:
+    """Whether two agents get home with so much slack, or in so many steps; depth first, what it learns is kept."""
+    if mode != MAKESPAN:
+        need_distance(work, work.first[pair], 1 << work.second[pair])
+        need_distance(work, work.second[pair], 1 << work.first[pair])
+    tag = pair_tag(work)
+    step = 0
+    _open(work, mode, pair, 0, one, other, left)
+    while step >= 0:
+        outcome = _advance(work, table, mode, pair, step, tag)
+        if outcome == DEEPER:
+            step += 1
+        elif outcome == HOME:
+            _keep_path(work, table, mode, pair, step, tag)
+            return True
+        else:
+            table[mode, pair, work.duo_cell[step, 0], work.duo_cell[step, 1]] = tag + min(
+                work.duo_left[step] + 1, HIGHEST + 1
+            )
+            step -= 1
+    return False
+
+
+@compiled
+def _open(work: Work, mode: int, pair: int, step: int, one: int, other: int, left: int) -> None:
+    """Begins a state at `step`: the moves of both agents by what they cost."""
+    work.duo_cell[step, 0] = one
+    work.duo_cell[step, 1] = other
+    work.duo_left[step] = left
+    work.duo_tried[step] = 0
+    for side in range(2):
+        agent = work.first[pair] if side == 0 else work.second[pair]
+        cell = one if side == 0 else other
+        distance, neighbour = work.distance[agent, 0], work.neighbour[cell]
+        target, price = work.duo_target[step, side], work.duo_price[step, side]
+        here = np.int64(distance[cell])
+        count = 0
+        for move in range(4):
+            there = neighbour[move]
+            if there >= 0 and distance[there] < here:
+                target[count] = there
+                price[count] = 0
+                count += 1
+        if (here < left) if mode == MAKESPAN else (mode == COSTS and left >= 1):
+            target[count] = cell
+            price[count] = 1
+            count += 1
+        if (here + 1 < left) if mode == MAKESPAN else left >= 2:
+            for move in range(4):
+                there = neighbour[move]
+                if there >= 0 and distance[there] > here:
+                    target[count] = there
+                    price[count] = 2
+                    count += 1
+        work.duo_options[step, side] = count
+
+
+@compiled
+def _parks(work: Work, pair: int, one: int, other: int, left: int) -> bool:
+    """Whether one of the two is home and the other gets there around it."""
+    first, second = work.first[pair], work.second[pair]
+    if one == work.goal[first]:
+        around = work.distance[second, 1 << first, other]
+        if around < NO_WAY and np.int64(around) - np.int64(work.distance[second, 0, other]) <= left:
+            return True
+    if other == work.goal[second]:
+        around = work.distance[first, 1 << second, one]
+        if around < NO_WAY and np.int64(around) - np.int64(work.distance[first, 0, one]) <= left:
+            return True
+    return False
+
+
+@compiled
+def _advance(work: Work, table: Table, mode: int, pair: int, step: int, tag: int) -> int:
+    """The next joint move of a state: HOME, DEEPER with the state that it leads to opened, or REFUTED."""
+    one, other = work.duo_cell[step, 0], work.duo_cell[step, 1]
+    left, tried = np.int64(work.duo_left[step]), np.int64(work.duo_tried[step])
+    first, second = work.first[pair], work.second[pair]
+    if tried == 0 and mode != MAKESPAN and _parks(work, pair, one, other, left):
+        return HOME
+    options = np.int64(work.duo_options[step, 1])
+    while tried < work.duo_options[step, 0] * options:
+        of_one, of_other = tried // options, tried % options
+        tried += 1
+        x, y = work.duo_target[step, 0, of_one], work.duo_target[step, 1, of_other]
+        if x == y or (x == other and y == one):
+            continue
+        rest = left - 1
+        if mode == MAKESPAN:
+            if x == work.goal[first] and y == work.goal[second]:
+                return HOME
+            if work.distance[first, 0, x] > rest or work.distance[second, 0, y] > rest:
+                continue
+        else:
+            rest = left - work.duo_price[step, 0, of_one] - work.duo_price[step, 1, of_other]
+            if rest < 0:
+                continue
+        entry = pair_entry(table[mode, pair, x, y], tag)
+        if (entry & 255) > rest:
+            continue
+        if entry >= EXACT:
+            return HOME
+        work.duo_tried[step] = tried
+        _open(work, mode, pair, step + 1, x, y, rest)
+        return DEEPER
+    return REFUTED
+
+
+@compiled
+def _keep_path(work: Work, table: Table, mode: int, pair: int, steps: int, tag: int) -> None:
+    """What is left along the path is exact, as less was refuted where it begins."""
+    moving_too = mode == COSTS and work.duo_left[0] == 0  # without slack nobody waits
+    for step in range(steps + 1):
+        one, other = work.duo_cell[step, 0], work.duo_cell[step, 1]
+        table[mode, pair, one, other] = tag + EXACT + work.duo_left[step]
+        if moving_too:
+            table[MOVING, pair, one, other] = tag + EXACT

@@ -1,0 +1,150 @@
+"""The moves of a team: agent after agent, each checked against those that chose before it."""
+
+import numpy as np
+
+from core_jax.solver.teams.host_search.compilation import compiled
+from core_jax.solver.teams.host_search.pair_search import EXACT, pair_at_most, pair_entry, pair_tag
+from core_jax.solver.teams.host_search.workspace import COSTS, MAKESPAN, PARK, WAIT, Table, Work
+
+
+@compiled
+def open_step(work: Work, mode: int, step: int, variant: int) -> None:
+    """Lists the moves of all agents at a step, by what they cost; which of equal ones comes first goes by `variant`."""
+    parked, left = work.parked[step], work.left[step]
+    for place in range(work.members):
+        agent = work.order[place]
+        if parked >> agent & 1:
+            _add_option(work, step, agent, 0, work.cell[step, agent], 0, PARK)
+            work.options[step, agent] = 1
+        else:
+            _list_moves(work, mode, step, agent, parked, left, variant)
+    work.turn[step] = 0
+    work.tried[step, work.order[0]] = 0
+    work.spent[step, 0] = 0
+    for pair in range(work.pairs):
+        work.excess[step, pair] = 0
+
+
+@compiled
+def _list_moves(work: Work, mode: int, step: int, agent: int, parked: int, left: int, variant: int) -> None:
+    cell = work.cell[step, agent]
+    distance = work.distance[agent, 0 if mode == MAKESPAN else parked]
+    neighbour = work.neighbour[cell]
+    first = variant + agent * (variant >> 2)
+    here = np.int64(distance[cell])
+    count = 0
+    if mode != MAKESPAN and cell == work.goal[agent]:
+        _add_option(work, step, agent, count, cell, 0, PARK)
+        count += 1
+    for turn in range(4):
+        move = (turn + first) & 3
+        there = np.int64(neighbour[move])
+        if there >= 0 and distance[there] < here:
+            _add_option(work, step, agent, count, there, 0, move)
+            count += 1
+    if (here < left) if mode == MAKESPAN else (mode == COSTS and left >= 1):
+        _add_option(work, step, agent, count, cell, 1, WAIT)
+        count += 1
+    if (here + 1 < left) if mode == MAKESPAN else left >= 2:
+        for turn in range(4):
+            move = (turn + first) & 3
+            there = np.int64(neighbour[move])
+            if there >= 0 and here < distance[there] < 250:
+                _add_option(work, step, agent, count, there, 2, move)
+                count += 1
+    work.options[step, agent] = count
+
+
+@compiled
+def _add_option(work: Work, step: int, agent: int, place: int, target: int, price: int, move: int) -> None:
+    work.target[step, agent, place] = target
+    work.price[step, agent, place] = price
+    work.move[step, agent, place] = move
+
+
+@compiled
+def choose_move(work: Work, table: Table, mode: int, step: int, place: int) -> bool:
+    """The next move of the agent at that place of the order that fits those before it; False where none is left."""
+    agent = work.order[place]
+    option = work.tried[step, agent]
+    while option < work.options[step, agent]:
+        price = work.price[step, agent, option]
+        if mode != MAKESPAN and work.spent[step, place] + price > work.left[step]:
+            option = work.options[step, agent]
+            break
+        if _fits(work, table, mode, step, place, option):
+            work.next_cell[step, agent] = work.target[step, agent, option]
+            work.next_move[step, agent] = work.move[step, agent, option]
+            work.spent[step, place + 1] = work.spent[step, place] + price
+            work.tried[step, agent] = option + 1
+            return True
+        option += 1
+    work.tried[step, agent] = option
+    return False
+
+
+@compiled
+def _fits(work: Work, table: Table, mode: int, step: int, place: int, option: int) -> bool:
+    """Whether a move neither meets one before it nor leaves a pair, or an agent, too little of the bound."""
+    agent = work.order[place]
+    cell, there = work.cell[step, agent], work.target[step, agent, option]
+    parks = work.move[step, agent, option] == PARK
+    late = 0
+    if mode == MAKESPAN:
+        rest = work.left[step] - 1
+    else:
+        rest = work.left[step] - work.spent[step, place] - work.price[step, agent, option]
+        if not parks:
+            late = _lateness(work, step, agent, there)
+            if late > work.allowed[1 << agent]:
+                return False
+    for before in range(place):
+        other = work.order[before]
+        theirs = work.next_cell[step, other]
+        if there == theirs or (there == work.cell[step, other] and theirs == cell):
+            return False
+    if parks:
+        return True
+    for before in range(place):
+        other = work.order[before]
+        if work.next_move[step, other] != PARK and not _pair_fits(
+            work, table, mode, step, agent, there, other, rest, late
+        ):
+            return False
+    return True
+
+
+@compiled
+def _lateness(work: Work, step: int, agent: int, cell: int) -> int:
+    """How late the agent comes home at least, if it is in `cell` after this step."""
+    around = np.int64(work.distance[agent, work.parked[step], cell])
+    return step + 1 + around - np.int64(work.distance[agent, 0, work.start[agent]])
+
+
+@compiled
+def _pair_fits(
+    work: Work, table: Table, mode: int, step: int, agent: int, there: int, other: int, rest: int, late: int
+) -> bool:
+    """Whether the excess of two agents after this step is within what is left, and what the others leave them."""
+    theirs = work.next_cell[step, other]
+    pair = work.pair[agent, other]
+    one, two = (there, theirs) if agent < other else (theirs, there)
+    detour = 0  # of single agents around parked ones, which the table of pairs does not know of
+    parked = work.parked[step]
+    if mode != MAKESPAN and parked:
+        detour = _detour(work, agent, parked, there) + _detour(work, other, parked, theirs)
+    entry = pair_entry(np.int64(table[mode, pair, one, two]), pair_tag(work))
+    excess = entry & 255
+    if entry < EXACT and excess <= rest + detour:
+        excess = pair_at_most(work, table, mode, pair, one, two, rest + detour)
+    excess = max(0, excess - detour)
+    work.excess[step, pair] = excess
+    if excess > rest:
+        return False
+    both = 1 << agent | 1 << other
+    return mode == MAKESPAN or late + excess + _lateness(work, step, other, theirs) <= work.allowed[both]
+
+
+@compiled
+def _detour(work: Work, agent: int, parked: int, cell: int) -> int:
+    return np.int64(work.distance[agent, parked, cell]) - np.int64(work.distance[agent, 0, cell])

@@ -1,0 +1,147 @@
+"""Whether a team has a plan within a bound: depth first over joint moves, under what pairs need and what failed.
+
+Operator decomposition (Standley 2010): agents choose one after the other, the most conflicted first. A joint state is
+left where slack, or the excess of a pair or of a matching of pairs, does not fit what is left of the bound, where an
+agent or a pair would be later than the others can afford, or where it failed before with as much left.
+"""
+
+import numpy as np
+
+from core_jax.solver.teams.host_search.board_cells import need_distance
+from core_jax.solver.teams.host_search.compilation import compiled
+from core_jax.solver.teams.host_search.failed_states import (
+    cells_key,
+    has_failed,
+    remember_failure,
+    rest_key,
+    search_key,
+)
+from core_jax.solver.teams.host_search.subset_bounds import matched, set_allowances
+from core_jax.solver.teams.host_search.team_moves import choose_move, open_step
+from core_jax.solver.teams.host_search.workspace import MAKESPAN, NO_WAY, PARK, STEPS, Table, Work
+
+NONE, FOUND, OPEN = range(3)  # no plan is within the bound; a plan is; the search ended before it knew
+CUT, DEEPER, HOME = range(3)
+
+
+@compiled
+def search_team(work: Work, table: Table, mode: int, bound: int, members: int, variant: int, nodes: int) -> int:
+    """Looks for a plan of the members, in `work.order`, within a slack, or for MAKESPAN within so many steps.
+
+    It ends when it has looked at so many joint states. Where it is FOUND, its moves are in `work.next_move`, and their
+    number in `work.steps`.
+    """
+    last = work.nodes + nodes
+    key = search_key(work, mode, bound, members)
+    if mode != MAKESPAN:
+        set_allowances(work, mode, members, bound)
+    for agent in range(work.agents):
+        work.cell[0, agent] = work.start[agent] if members >> agent & 1 else 0
+    work.parked[0] = 0
+    work.left[0] = bound
+    open_step(work, mode, 0, variant)
+    step = 0
+    while step >= 0:
+        place = work.turn[step]
+        if place < 0:
+            rest = rest_key(key, mode, work.parked[step], step)
+            remember_failure(work, cells_key(work, step), rest, work.left[step])
+            step -= 1
+            if step >= 0:
+                work.turn[step] = work.members - 1
+        elif not choose_move(work, table, mode, step, place):
+            work.turn[step] = place - 1
+        elif place < work.members - 1:
+            work.turn[step] = place + 1
+            work.tried[step, work.order[place + 1]] = 0
+        else:
+            work.nodes += 1
+            if work.nodes > last or step + 2 >= STEPS:
+                return OPEN
+            outcome = _move_all(work, mode, key, step, members)
+            if outcome == HOME:
+                work.steps = step + 1
+                return FOUND
+            if outcome == DEEPER:
+                step += 1
+                open_step(work, mode, step, variant)
+    return NONE
+
+
+@compiled
+def _move_all(work: Work, mode: int, key: int, step: int, members: int) -> int:
+    """What comes of the moves that all have chosen: HOME, a next state written to step + 1, or one not worth it."""
+    parked, left = work.parked[step], work.left[step] - 1
+    if mode == MAKESPAN:
+        if _all_home(work, step):
+            return HOME
+    else:
+        for place in range(work.members):
+            agent = work.order[place]
+            if work.next_move[step, agent] == PARK:
+                parked |= 1 << agent
+        if parked == members:
+            return HOME
+        left = work.left[step] - work.spent[step, work.members]
+        if parked != work.parked[step]:
+            left = _left_around(work, step, parked)
+        if left < 0 or not _pairs_fit(work, step, parked, left):
+            return CUT
+    for agent in range(work.agents):
+        work.cell[step + 1, agent] = work.next_cell[step, agent] if members >> agent & 1 else 0
+    if has_failed(work, cells_key(work, step + 1), rest_key(key, mode, parked, step + 1), left):
+        return CUT
+    work.parked[step + 1] = parked
+    work.left[step + 1] = left
+    return DEEPER
+
+
+@compiled
+def _all_home(work: Work, step: int) -> bool:
+    for place in range(work.members):
+        agent = work.order[place]
+        if work.next_cell[step, agent] != work.goal[agent]:
+            return False
+    return True
+
+
+@compiled
+def _left_around(work: Work, step: int, parked: int) -> int:
+    """The slack left where agents of `parked` just parked and the others go around them; below 0 where they cannot."""
+    left = work.left[step]
+    for place in range(work.members):
+        agent = work.order[place]
+        if not work.parked[step] >> agent & 1:
+            left += np.int64(work.distance[agent, work.parked[step], work.cell[step, agent]])
+        if not parked >> agent & 1:
+            need_distance(work, agent, parked)
+            around = np.int64(work.distance[agent, parked, work.next_cell[step, agent]])
+            if around == NO_WAY:
+                return -1
+            left -= 1 + around
+    return left
+
+
+@compiled
+def _pairs_fit(work: Work, step: int, parked: int, left: int) -> bool:
+    """Whether the excess of all pairs together is within what is left."""
+    total = 0
+    for pair in range(work.pairs):
+        excess = work.excess[step, pair]
+        if excess > 0:
+            one, two = work.first[pair], work.second[pair]
+            if (parked >> one & 1) or (parked >> two & 1):
+                excess = 0
+            elif parked != work.parked[step]:
+                further = _further(work, step, one, parked) + _further(work, step, two, parked)
+                excess = max(0, excess - further)
+            work.excess[step, pair] = excess
+            total += excess
+    return total <= left or (left > 0 and matched(work, work.excess[step]) <= left)
+
+
+@compiled
+def _further(work: Work, step: int, agent: int, parked: int) -> int:
+    """By how much those who just parked are in the agent's way."""
+    cell = work.next_cell[step, agent]
+    return np.int64(work.distance[agent, parked, cell]) - np.int64(work.distance[agent, work.parked[step], cell])
