@@ -1,4 +1,4 @@
-"""A finished run written by hand, in no time: two stages with decisions, plans that fail and that do not, and rollouts."""
+"""A finished run written by hand, in no time: two stages with decisions, rollouts, and plans that fail or do not."""
 
 from pathlib import Path
 
