@@ -2,7 +2,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN ?= runs/demo
 
-.PHONY: install demo lint test clean
+# One thread a test process: two that share cores slow each other down.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --durations=10
+
+.PHONY: install demo lint docs test test-deep clean
 
 install: .venv/installed
 
@@ -12,7 +15,7 @@ install: .venv/installed
 		{ echo "Python 3.11 or newer with venv is needed: apt-get install python3-venv"; exit 2; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check torch==2.13.0
-	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --editable ".[dev,view,cluster,endpoint,structured,lora]"
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --editable ".[dev,docs,view,cluster,endpoint,structured,lora]"
 	@command -v c++ >/dev/null && $(BIN)/pip install --quiet --no-compile --disable-pip-version-check --editable ".[bench]" || \
 		echo "Left out: the second oracle of the tests, which needs a C++ compiler (apt-get install g++)"
 	touch $@
@@ -25,9 +28,16 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# One thread a test process: two that share cores slow each other down.
-test: lint
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+# The site, in build/docs.
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
+
+test: lint docs
+	$(PYTEST) -m "not deep"
+
+# The long tests: two processes that train together, hundreds of thousands of fuzzed answers, hundreds of kills.
+test-deep: install
+	$(PYTEST) -m deep
 
 clean:
-	rm -rf .venv runs
+	rm -rf .venv runs build

@@ -14,15 +14,14 @@ MAX_HOLE_RATIO = 0.5
 
 
 class SizeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The boards of one map size.
-
-    data_ratio: share of all boards, 0 .. 1. hole_ratio: holes / (cells that are neither start nor goal), 0 .. 0.5.
-    wait_ratio: share of this size's boards on which every plan of optimal sum of costs waits, 0 .. 1.
-    """
+    """The boards of one map size."""
 
     data_ratio: float
+    """Share of all boards that have this size, 0 to 1; the shares of all sizes sum to 1."""
     hole_ratio: float
+    """Holes / (cells that are neither start nor goal), 0 to 0.5."""
     wait_ratio: float
+    """Share of this size's boards on which every plan of optimal sum of costs waits, 0 to 1."""
 
 
 class EnvConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,7 +31,9 @@ class EnvConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     sizes: dict[int, SizeConfig]
+    """The boards of each map size, 3 to 16."""
     agents: int = 2
+    """Agents on a board, 1 to 8."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.agents <= MAX_AGENTS:

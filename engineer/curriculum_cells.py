@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
-from engineer.delta import difference, normalised
-from engineer.proposal import Proposal, decided
+from engineer.delta import normalised
 
 HOLE_BINS = 5  # of equal width, from 0 to MAX_HOLE_RATIO
 _WIDTH = MAX_HOLE_RATIO / HOLE_BINS
@@ -78,8 +77,3 @@ def config_of(config: EnvConfig, weights: Mapping[Cell, float]) -> dict[int, Siz
         else:
             sizes[size] = SizeConfig(0.0, old.hole_ratio, old.wait_ratio)
     return normalised(sizes)
-
-
-def moved_to(config: EnvConfig, sizes: Mapping[int, SizeConfig], reason: str) -> Proposal:
-    """The proposal that changes `config` into these sizes."""
-    return decided(difference(config, sizes, reason))

@@ -8,6 +8,7 @@ from core_jax.generator import can_draw
 from engineer.evidence import Evidence
 from engineer.guard import GuardSettings, GuardVerdict, Reachable, judge
 from engineer.proposal import Proposal, Teacher
+from engineer.rivals import with_rivals
 
 TOLD = 300  # characters of a refusal that the teacher is told: what it wrote itself may be in there
 
@@ -26,8 +27,11 @@ def negotiate(
     key: jax.Array,
     settings: GuardSettings,
     reachable: Reachable = can_draw,
+    proposals: int = 1,
 ) -> list[Attempt]:
     """Asks until a proposal is not refused, at most `settings.tries` times; the last attempt is what counts.
+
+    proposals: how many deltas are wanted of it, to be tried beside each other.
 
     Each refusal is told in `evidence.refusals` of the next try, and leaves no trace in the teacher's state. Where the
     last is refused too, its verdict holds `config`. The key is consumed.
@@ -39,11 +43,21 @@ def negotiate(
         attempts.append(Attempt(proposal, verdict_on(proposal, config, settings, reachable)))
         refused = attempts[-1].verdict.status == "refused"
         if not refused:
+            attempts[-1] = _with_rivals(teacher, attempts[-1], evidence, config, key, proposals)
             break
         teacher.load_state_dict(before)
         errors = [*evidence.refusals, "; ".join(attempts[-1].verdict.reasons)[:TOLD]]
         evidence = msgspec.structs.replace(evidence, refusals=errors)
     return attempts
+
+
+def _with_rivals(
+    teacher: Teacher, last: Attempt, evidence: Evidence, config: EnvConfig, key: jax.Array, proposals: int
+) -> Attempt:
+    if proposals == 1:
+        return last
+    proposal = with_rivals(teacher, last.proposal, evidence, config, jax.random.fold_in(key, proposals), proposals)
+    return msgspec.structs.replace(last, proposal=proposal)
 
 
 def verdict_on(

@@ -1,28 +1,35 @@
-"""Keyword arguments that come from outside."""
+"""Options of teachers and samplers: the keyword arguments of a class, decoded by their annotated types and ranges."""
 
+import functools
 import inspect
-import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import msgspec
 
 from core_jax.errors import InputError
+from core_jax.support import convert
+
+Draws = Annotated[int, msgspec.Meta(ge=1, le=100_000)]  # random draws for one proposal
 
 
-def check_options(where: str, name: str, signature: inspect.Signature, options: Mapping[str, Any]) -> None:
-    """Raises InputError where `options` are no arguments of `signature` with a default, or of another type."""
-    known = {option: value.default for option, value in signature.parameters.items()}
-    known = {option: default for option, default in known.items() if default is not inspect.Parameter.empty}
-    for option, value in options.items():
-        if option not in known:
-            choices = ", ".join(known) or "none"
+def checked_options(where: str, name: str, make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as `make` annotates them.
+
+    Raises InputError where one is no argument of `make` with a default, or of another type, or outside its range.
+    """
+    kind = _options_of(make)
+    for option in options:
+        if option not in kind.__struct_fields__:
+            choices = ", ".join(kind.__struct_fields__) or "none"
             raise InputError(f"{where}: {option!r:.60} is unknown to {name}; choose from {choices}")
-        kind = type(known[option])
-        if type(value) is not kind and not (kind is float and type(value) is int):
-            raise InputError(f"{where}: {option} is {value!r:.60}; give a {kind.__name__}")
+    checked = convert(dict(options), kind, where)
+    return {option: getattr(checked, option) for option in options}
 
 
-def check_range(option: str, value: float, least: float, most: float = math.inf) -> None:
-    """Raises InputError where an option of a teacher is not `least` to `most`."""
-    if not least <= value <= most:
-        choices = f"{least:g} to {most:g}" if most < math.inf else f"{least:g} or more"
-        raise InputError(f"teacher_options: {option} is {value:g}; choose {choices}")
+@functools.cache
+def _options_of(make: Callable[..., Any]) -> type[msgspec.Struct]:
+    """A struct of the arguments that have a default."""
+    arguments = inspect.signature(make).parameters.items()
+    fields = [(name, given.annotation, given.default) for name, given in arguments if given.default is not given.empty]
+    return msgspec.defstruct("Options", fields, frozen=True, forbid_unknown_fields=True)

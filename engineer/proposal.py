@@ -1,12 +1,13 @@
 """What a teacher is."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import jax
 import msgspec
 
-from core_jax.config import EnvConfig
-from engineer.delta import ConfigDelta
+from core_jax.config import EnvConfig, SizeConfig
+from engineer.delta import ConfigDelta, difference
 from engineer.evidence import Evidence
 
 
@@ -59,3 +60,8 @@ class Stateless:
 def decided(delta: ConfigDelta) -> Proposal:
     """The proposal of a teacher that computes its delta and is not prompted."""
     return Proposal(prompt="", answer=msgspec.json.encode(delta).decode(), delta=delta)
+
+
+def moved_to(config: EnvConfig, sizes: Mapping[int, SizeConfig], reason: str) -> Proposal:
+    """The proposal that changes `config` into these sizes."""
+    return decided(difference(config, sizes, reason))

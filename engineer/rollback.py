@@ -9,11 +9,14 @@ from core_jax.support import Share
 
 
 class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether stages are taken back, at which level of the test, and whether their weights go back with the config."""
+    """Whether and when a stage is taken back."""
 
     enabled: bool = True
+    """Whether a stage is taken back whose policy solves significantly fewer held-out boards."""
     level: Share = 0.05
+    """Significance level of the one-sided McNemar test."""
     weights: bool = True
+    """Whether the weights go back too, not only the config."""
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

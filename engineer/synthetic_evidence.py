@@ -10,6 +10,8 @@ from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
 from core_jax.errors import InputError
 from core_jax.results import GroupStatistics, Outcomes
 from core_jax.types import FAILURE_NAMES
+from engineer.curriculum_cells import Cell
+from engineer.difficulty import DifficultyModel, Forecast, features, grid_of
 from engineer.evidence import (
     PRESETS,
     STEPS,
@@ -63,12 +65,20 @@ def _example(config: EnvConfig, rounds: int, rng: np.random.Generator) -> tuple[
     # Shuffled evidence looks like any other.
     preset = rng.choice([name for name, modules in PRESETS.items() if not modules.shuffled])
     modules = msgspec.structs.replace(PRESETS[preset], statistics=_seldom(rng), cases=_seldom(rng))
+    if modules.difficulty:
+        evidence = msgspec.structs.replace(evidence, forecast=_forecast(now.config, rng))
     view = shown(evidence, modules, jax.random.key(0))
     return evidence_tokens(view), delta_tokens(RulesTeacher().delta(view, now.config))
 
 
 def _seldom(rng: np.random.Generator) -> bool:
     return bool(rng.random() < SELDOM)
+
+
+def _forecast(config: EnvConfig, rng: np.random.Generator) -> Forecast:
+    size = len(features([Cell(3, 0.0, False)], [2])[0])
+    model = DifficultyModel(rng.normal(size=size).tolist(), (0.1 * np.eye(size)).tolist(), BOARDS, 1.0)
+    return Forecast(model, grid_of(config, model), [], 0.5, 0.5)
 
 
 def _sampled(cell: SizeConfig, rng: np.random.Generator) -> SizeStatistics:

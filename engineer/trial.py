@@ -6,25 +6,30 @@ shares alone differ by no chance of sampling.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
-import numpy as np
 
 from core_jax.config import EnvConfig, holes_of, with_teams
 from core_jax.generator import Stratum
-from core_jax.results import Group
 from core_jax.support import Count
 
 FEWEST = 4  # boards of a stratum, however small its share
 
 
 class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether proposals are tried, on about so many boards a config, with so many sampled plans a board."""
+    """Whether and how proposals are tried before one is trained on."""
 
     enabled: bool = True
+    """Whether proposals are tried by rollouts before training."""
     boards: Count = 200
+    """About how many boards are rolled out for each config."""
     samples: int = 4
+    """Plans sampled on each board, at least 2."""
+    shortlist: Count = 2
+    """How many proposals are tried beside the current config, those of the largest expected worth."""
+    prior: bool = True
+    """Whether the difficulty model has a say in the choice, beside what was measured."""
 
     def __post_init__(self) -> None:
         if self.samples < 2:
@@ -80,19 +85,26 @@ def boards_to_try(
     return {stratum: max(FEWEST, math.ceil(settings.boards * share)) for stratum, share in wanted.items()}
 
 
-def signal_of(groups: Iterable[Group]) -> Signal:
-    """The signal of boards from the plans sampled on each, at least two a board.
+class StratumTrial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many of the `plans` sampled on each board of a stratum are valid."""
 
-    p (1 - p) is estimated by x (G - x) / (G (G - 1)), the share of ordered pairs of plans of which only the first is
-    valid: the learnability of SFL (arXiv 2408.15099) without the bias of small groups.
-    """
-    counts = np.array([(group.valid, group.completions) for group in groups])
-    valid, plans = counts.T
-    return Signal(
-        valid=float(np.mean(valid / plans)),
-        informative=float(np.mean((valid > 0) & (valid < plans))),
-        variance=float(np.mean(valid * (plans - valid) / (plans * (plans - 1)))),
-    )
+    stratum: Stratum
+    plans: int
+    valid: list[int]
+
+    def variances(self) -> list[float]:
+        """p (1 - p) of each board by x (G - x) / (G (G - 1)), the share of ordered pairs of plans of which only the
+        first is valid: the learnability of SFL (arXiv 2408.15099) without the bias of small groups.
+        """
+        return [x * (self.plans - x) / (self.plans * (self.plans - 1)) for x in self.valid]
+
+    def signal(self) -> Signal:
+        """The means over the boards."""
+        return Signal(
+            valid=sum(self.valid) / (self.plans * len(self.valid)),
+            informative=sum(0 < x < self.plans for x in self.valid) / len(self.valid),
+            variance=math.fsum(self.variances()) / len(self.valid),
+        )
 
 
 def tried(config: EnvConfig, signals: Mapping[Stratum, Signal], teams: Sequence[int] = ()) -> Tried:
@@ -101,14 +113,6 @@ def tried(config: EnvConfig, signals: Mapping[Stratum, Signal], teams: Sequence[
     sizes = {size: {s: share for s, share in shares.items() if s.size == size} for size in config.sizes}
     by_size = {size: _mean(part, signals) for size, part in sizes.items() if part}
     return Tried(config, _mean(shares, signals), by_size)
-
-
-def best(candidates: Sequence[Tried]) -> int:
-    """The place of the highest score, of equal ones that of more informative groups; of those alike the first.
-
-    So let the current config come first.
-    """
-    return max(range(len(candidates)), key=lambda at: (candidates[at].score, candidates[at].signal.informative, -at))
 
 
 def _mean(shares: Mapping[Stratum, float], signals: Mapping[Stratum, Signal]) -> Signal:

@@ -24,10 +24,15 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The shape of the from-scratch model; the default has 0.6 million parameters."""
 
     hidden: Count = 128
+    """Width of the residual stream, a multiple of 2 x heads."""
     layers: Count = 4
+    """Transformer layers."""
     heads: Count = 4
+    """Attention heads in each layer."""
     mlp: Count = 192
+    """Width of the feed-forward layers."""
     positions: Count = 512
+    """Longest sequence in tokens."""
 
     def __post_init__(self) -> None:
         if self.hidden % (2 * self.heads):

@@ -6,11 +6,11 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from core_jax.results import Outcomes
-from core_jax.types import FAILURE_NAMES, Failure, Verdict
+from core_jax.types import Verdict
 from policy.codecs import Codec, TokensCodec
 from policy.inference import answer_tasks
 from policy.tasks import Task
-from policy.training import judge
+from policy.training import judge_answers
 
 
 def evaluate(
@@ -38,7 +38,7 @@ def evaluate(
         codec=codec,
         on_progress=on_progress,
     )
-    return judge(tasks, answers, horizon, codec)
+    return judge_answers(tasks, answers, horizon, codec)
 
 
 def outcomes_by_size(tasks: list[Task], verdicts: Verdict) -> dict[int, Outcomes]:
@@ -48,17 +48,11 @@ def outcomes_by_size(tasks: list[Task], verdicts: Verdict) -> dict[int, Outcomes
 
 
 def _outcomes(tasks: list[Task], verdicts: Verdict, rows: np.ndarray) -> Outcomes:
-    failure = np.asarray(verdicts.failure)[rows]
-    valid = failure == Failure.NONE
-    waits = np.array([tasks[row].wait_required for row in rows])
     makespan = np.array([tasks[row].makespan for row in rows])
     sum_of_costs = np.array([tasks[row].sum_of_costs for row in rows])
-    return Outcomes(
-        boards=len(rows),
-        valid=int(valid.sum()),
-        optimal_makespan=int((valid & (np.asarray(verdicts.makespan)[rows] == makespan)).sum()),
-        optimal_sum_of_costs=int((valid & (np.asarray(verdicts.sum_of_costs)[rows] == sum_of_costs)).sum()),
-        failures={name: int((failure == code).sum()) for code, name in enumerate(FAILURE_NAMES) if code},
-        wait_boards=int(waits.sum()),
-        wait_valid=int((valid & waits).sum()),
+    return Outcomes.count(
+        failure=np.asarray(verdicts.failure)[rows],
+        optimal_makespan=np.asarray(verdicts.makespan)[rows] == makespan,
+        optimal_sum_of_costs=np.asarray(verdicts.sum_of_costs)[rows] == sum_of_costs,
+        waits=np.array([tasks[row].wait_required for row in rows]),
     )

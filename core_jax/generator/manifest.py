@@ -19,7 +19,7 @@ FORMAT = 1
 PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class FileManifest(msgspec.Struct, frozen=True):
     """OUT.manifest.json, beside a generated file.
 
     prng: the implementation that the keys are of. config_hash: `content_hash` of `config`. acceptance: how the boards
@@ -36,9 +36,9 @@ class Manifest(msgspec.Struct, frozen=True):
     acceptance: list[Acceptance]
 
 
-def manifest_of(config: EnvConfig, seed: int, count: int, acceptance: Iterable[Acceptance]) -> Manifest:
+def manifest_of(config: EnvConfig, seed: int, count: int, acceptance: Iterable[Acceptance]) -> FileManifest:
     """The manifest of boards drawn here, with these versions."""
-    return Manifest(FORMAT, versions(), prng(), config, content_hash(config), seed, count, pooled(acceptance))
+    return FileManifest(FORMAT, versions(), prng(), config, content_hash(config), seed, count, pooled(acceptance))
 
 
 def beside(path: Path) -> Path:

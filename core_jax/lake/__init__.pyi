@@ -19,7 +19,9 @@ from .bitboards import spaced as spaced
 from .dynamics import verdict as verdict
 from .environment import EnvParams as EnvParams
 from .environment import reset as reset
+from .environment import reset_to as reset_to
 from .environment import step as step
+from .environment import step_env as step_env
 from .label_batches import concatenate as concatenate
 from .label_batches import with_rows as with_rows
 from .plans import pad_moves as pad_moves

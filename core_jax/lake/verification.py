@@ -33,7 +33,7 @@ def verify(boards: Board, moves: np.ndarray) -> Verdict:
     block = max(1, min(BLOCK_PLANS, BLOCK_STEPS // max(horizon, 1)))
     found = _unfilled(count, agents)
 
-    def judge(begins: range) -> None:
+    def fill(begins: range) -> None:
         # One worker's buffers, filled for each of its blocks: fresh memory would cost as much as the verdicts.
         some = jax.tree.map(lambda field: _aligned((block, *field.shape[1:]), field.dtype), boards)
         plans = _aligned((block, agents, horizon), np.dtype(np.int8))
@@ -43,12 +43,12 @@ def verify(boards: Board, moves: np.ndarray) -> Verdict:
             filled = slice(rows.stop - begin)
             jax.tree.map(lambda buffer, field, at=filled, of=rows: np.copyto(buffer[at], field[of]), some, boards)
             plans[filled, :, :longest] = moves[rows, :, :longest]
-            judged = jax.tree.map(np.asarray, _verdicts(some, plans))
-            jax.tree.map(lambda field, part, of=rows, at=filled: np.copyto(field[of], part[at]), found, judged)
+            verdicts = jax.tree.map(np.asarray, _verdicts(some, plans))
+            jax.tree.map(lambda field, part, of=rows, at=filled: np.copyto(field[of], part[at]), found, verdicts)
 
     begins = range(0, count, block)
-    judge(begins[:1])  # alone, as it may compile
-    on_all_cores(judge, [begins[1 + worker :: cores()] for worker in range(cores())])
+    fill(begins[:1])  # alone, as it may compile
+    on_all_cores(fill, [begins[1 + worker :: cores()] for worker in range(cores())])
     return found
 
 

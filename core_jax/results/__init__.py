@@ -1,4 +1,4 @@
-"""What became of plans: outcomes counted by failure type, and groups of answers to one board."""
+"""What became of plans: outcomes counted by failure type, rates with intervals, groups of answers to one board."""
 
 import lazy_loader
 

@@ -1,6 +1,9 @@
 from .outcomes import Outcomes as Outcomes
 from .outcomes import pool as pool
 from .outcomes import without as without
+from .rates import pass_at_k as pass_at_k
+from .rates import wilson as wilson
 from .rollout_groups import Group as Group
 from .rollout_groups import GroupStatistics as GroupStatistics
+from .rollout_groups import informative as informative
 from .rollout_groups import statistics_of as statistics_of

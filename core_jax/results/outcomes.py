@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 import msgspec
+import numpy as np
 
-from core_jax.types import FAILURE_NAMES
+from core_jax.types import FAILURE_NAMES, Failure
 
 
 class Outcomes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -21,6 +22,24 @@ class Outcomes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failures: dict[str, int]
     wait_boards: int
     wait_valid: int
+
+    @classmethod
+    def count(
+        cls, failure: np.ndarray, optimal_makespan: np.ndarray, optimal_sum_of_costs: np.ndarray, waits: np.ndarray
+    ) -> "Outcomes":
+        """Counts B plans. failure: int [B], of `Failure`; of each plan whether it is valid and optimal, and whether its
+        board requires a wait: bool [B].
+        """
+        valid = failure == Failure.NONE
+        return cls(
+            boards=len(failure),
+            valid=int(valid.sum()),
+            optimal_makespan=int((valid & optimal_makespan).sum()),
+            optimal_sum_of_costs=int((valid & optimal_sum_of_costs).sum()),
+            failures={name: int((failure == code).sum()) for code, name in enumerate(FAILURE_NAMES) if code},
+            wait_boards=int(waits.sum()),
+            wait_valid=int((valid & waits).sum()),
+        )
 
     def rate(self, count: int) -> float:
         """A count as a share of all boards; 0 where there are none."""

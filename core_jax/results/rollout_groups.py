@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
+EQUAL = 1e-6  # rewards of a group that differ by no more are all equal
 ADVANTAGE_EPSILON = 1e-4  # TRL's, in the advantage (reward - mean) / (std + epsilon)
+
+
+def informative(rewards: np.ndarray) -> bool:
+    """Whether the rewards of a group, float [G], are not all equal: else GRPO learns nothing from it."""
+    return bool(np.ptp(rewards) > EQUAL)
 
 
 class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,7 +34,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The group of completions with these verdicts, bool [G], and rewards, float [G]."""
         earned = np.asarray(rewards, float)
         mean = float(earned.mean())
-        spread = float(earned.std(ddof=1)) if len(earned) > 1 and np.ptp(earned) else 0.0
+        spread = float(earned.std(ddof=1)) if informative(earned) else 0.0
         return cls(board, len(earned), int(np.sum(valid)), mean, float(np.abs(earned - mean).mean()), spread)
 
     @property
@@ -43,7 +49,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def informative(self) -> bool:
-        """Whether the rewards are not all equal: else GRPO learns nothing from the group."""
+        """As the function `informative` of the group's rewards."""
         return self.spread > 0
 
     @property

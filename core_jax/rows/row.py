@@ -9,8 +9,18 @@ import pyarrow as pa
 from core_jax.types import CERTIFICATE_NAMES, MOVES, STATUS_NAMES
 
 CERTIFICATES = CERTIFICATE_NAMES[1:]  # of a row without one, null says so
-# What a row of the benchmark has beyond a row: read over wherever rows are read.
-BENCHMARK_COLUMNS = frozenset(("sample_id", "num_agents", "text", "wait_ratio", "drawn_hole_ratio", "drawn_wait_ratio"))
+# What a row of the benchmark has beyond a row: ignored wherever rows are read.
+BENCHMARK_FIELDS = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("num_agents", pa.int32()),
+        ("text", pa.string()),
+        ("wait_ratio", pa.float64()),
+        ("drawn_hole_ratio", pa.float64()),
+        ("drawn_wait_ratio", pa.float64()),
+    ]
+)
+BENCHMARK_COLUMNS = frozenset(BENCHMARK_FIELDS.names)
 Cost = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 

@@ -3,6 +3,8 @@ from .atomic_files import rename as rename
 from .atomic_files import replacing as replacing
 from .atomic_files import replacing_folder as replacing_folder
 from .atomic_files import write_atomically as write_atomically
+from .child_processes import end_with_starter as end_with_starter
+from .child_processes import starter as starter
 from .decoding import convert as convert
 from .decoding import read_config as read_config
 from .decoding import read_raw as read_raw
@@ -13,6 +15,7 @@ from .field_types import Positive as Positive
 from .field_types import Share as Share
 from .field_types import Team as Team
 from .field_types import Weight as Weight
+from .field_types import one_of as one_of
 from .parallel import cores as cores
 from .parallel import in_blocks as in_blocks
 from .parallel import on_all_cores as on_all_cores

@@ -1,5 +1,6 @@
-"""Numbers with a range, for fields of msgspec types that come from outside."""
+"""Numbers with a range and names from a registry, for fields of msgspec types that come from outside."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from msgspec import Meta
@@ -13,3 +14,8 @@ Weight = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Team = Annotated[int, Meta(ge=2, le=MAX_AGENTS)]  # agents of one board; one alone never has to wait
 HoleRatio = Annotated[float, Meta(ge=0, le=MAX_HOLE_RATIO)]
+
+
+def one_of(names: Iterable[str]) -> Meta:
+    """Records which names a text may be, so that settings can be listed; it refuses none by itself."""
+    return Meta(extra_json_schema={"enum": list(names)})

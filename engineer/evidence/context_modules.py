@@ -1,9 +1,11 @@
 """The context modules: which parts of the evidence an engineer is shown, and the named presets."""
 
+from typing import Annotated
+
 import msgspec
 
 from core_jax.errors import InputError
-from core_jax.support import Count
+from core_jax.support import Count, one_of
 
 
 class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -13,7 +15,8 @@ class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     redesigns do. history: earlier rounds. default_in_history: round 0, the default config, is one of them.
     self_summary: what the engineer told itself in the round before. bookkeeping: the round's index, the number of
     rounds and of boards. rl_details: settings and figures of the training, and its rollouts by cell. statistics: what
-    was really sampled. cases: a few boards with a failed plan. shuffled, a control: each size tells what another did.
+    was really sampled. cases: a few boards with a failed plan. difficulty: what the difficulty
+    model expects of cells, drawn or not. shuffled, a control: each size tells what another did.
     """
 
     failures: bool = True
@@ -25,6 +28,7 @@ class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rl_details: bool = False
     statistics: bool = False
     cases: bool = False
+    difficulty: bool = False
     shuffled: bool = False
 
 
@@ -37,6 +41,7 @@ PRESETS = {
     "v5": msgspec.structs.replace(_V4, self_summary=True),
     "v6": Modules(),
     "rl_details": msgspec.structs.replace(_V4, rl_details=True),
+    "difficulty": Modules(difficulty=True),
     "shuffled": Modules(shuffled=True),
     "none": Modules(failures=False, guideline=False, history=False, bookkeeping=False),
 }
@@ -44,11 +49,14 @@ PAPER_PRESETS = ("v1", "v2", "v3", "v4", "v5", "v6", "rl_details")
 
 
 class EvidenceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an engineer is shown: a preset, single modules switched otherwise, and the most tokens it may take."""
+    """What an engineer is shown."""
 
-    preset: str = "v6"
+    preset: Annotated[str, one_of(PRESETS)] = "v6"
+    """The context modules shown to the engineer, by preset; v1 to v6 are those of the paper."""
     modules: dict[str, bool] = {}
+    """Single modules switched on or off against the preset, such as { cases = true }."""
     budget: Count = 6000
+    """Most tokens of the evidence; beyond it parts are cut."""
 
     def __post_init__(self) -> None:
         self.chosen()

@@ -11,6 +11,7 @@ from core_jax.errors import InputError
 from core_jax.results import GroupStatistics, Outcomes
 from core_jax.support import convert
 from engineer.delta import ConfigDelta
+from engineer.difficulty import Forecast
 from engineer.evidence.context_modules import Modules
 from engineer.random_generators import numpy_rng
 
@@ -79,8 +80,9 @@ class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     teams: numbers of agents that boards have in turn; without any, that of the config. outcomes: per map size, on the
     held-out set; forced: of those, on the boards that force a wait. history: earlier rounds, oldest first; the first of
     all is round 0, the default config. summary: what the teacher told itself in the round before. boards: how many the
-    round trained on. groups, training: the round's rollouts by cell, and its settings and figures. refusals: why
-    earlier answers to this very evidence were refused, oldest first.
+    round trained on. groups, training: the round's rollouts by cell, and its settings and figures. forecast: what the
+    difficulty model expects of cells, drawn or not. refusals: why earlier answers to this very evidence were refused,
+    oldest first.
     """
 
     version: int = VERSION
@@ -98,6 +100,7 @@ class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     training: dict[str, float | str] = {}
     statistics: dict[int, SizeStatistics] = {}
     cases: list[Case] = []
+    forecast: Forecast | None = None
     refusals: list[str] = []
 
 
@@ -134,6 +137,7 @@ def shown(evidence: Evidence, modules: Modules, key: jax.Array) -> Evidence:
         training=evidence.training if modules.rl_details else {},
         statistics=evidence.statistics if modules.statistics else {},
         cases=evidence.cases if modules.cases else [],
+        forecast=evidence.forecast if modules.difficulty else None,
     )
 
 
@@ -168,4 +172,14 @@ def _shuffled(evidence: Evidence, key: jax.Array) -> Evidence:
         groups=[renamed(cell) for cell in evidence.groups],
         statistics=moved(evidence.statistics),
         cases=[],  # a board shows its own size
+        forecast=evidence.forecast and _elsewhere(evidence.forecast, other),
     )
+
+
+def _elsewhere(forecast: Forecast, other: Mapping[int, int]) -> Forecast:
+    """The forecast with the cells of every size told of another."""
+    grid = [
+        msgspec.structs.replace(found, cell=found.cell._replace(size=other.get(found.cell.size, found.cell.size)))
+        for found in forecast.grid
+    ]
+    return msgspec.structs.replace(forecast, grid=grid)

@@ -6,6 +6,7 @@ from core_jax.config import EnvConfig, holds
 from core_jax.results import Outcomes, without
 from core_jax.types import FAILURE_NAMES
 from engineer.delta import summary
+from engineer.difficulty import Forecast
 from engineer.evidence.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
 
 CHARACTERS_PER_TOKEN = 3  # fewer than English needs, as tables of numbers need more tokens; see `token_estimate`
@@ -48,6 +49,8 @@ def _sections(evidence: Evidence) -> Iterator[list[str]]:
             "## What was really sampled",
             *(_sampled(size, evidence.statistics[size]) for size in sorted(evidence.statistics)),
         ]
+    if evidence.forecast:
+        yield ["## What a model of all rollouts expects, of boards drawn or not", *_forecast(evidence.forecast)]
     if evidence.cases:
         yield ["## Plans that failed", *(line for case in evidence.cases for line in _case(case))]
     if evidence.refusals:
@@ -104,6 +107,15 @@ def _rollouts(cell: CellGroups) -> str:
         f"valid {seen.success:.2f}, groups with a signal {seen.informative_share:.2f}, "
         f"mean reward {seen.reward:.2f}, mean p(1-p) {seen.learnability:.3f}"
     )
+
+
+def _forecast(forecast: Forecast) -> Iterator[str]:
+    cells = {(found.cell.size, found.cell.forced): [] for found in forecast.grid}  # type: ignore[var-annotated]
+    for found in forecast.grid:
+        told = f"{found.p:.2f} +- {found.deviation:.2f} at hole_ratio {_number(found.cell.hole_ratio)}"
+        cells[found.cell.size, found.cell.forced].append(told)
+    for (size, forced), told in cells.items():
+        yield f"{size}x{size}, {'a forced wait' if forced else 'no forced wait'}: valid {', '.join(told)}"
 
 
 def _sampled(size: int, seen: SizeStatistics) -> str:

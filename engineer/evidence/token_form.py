@@ -7,7 +7,9 @@ from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import Outcomes
 from core_jax.types import FAILURE_NAMES
+from engineer.curriculum_cells import Cell
 from engineer.delta import ConfigDelta, SizeEdit
+from engineer.difficulty import Forecast
 from engineer.evidence.evidence import CellGroups, Evidence, SizeStatistics
 from engineer.evidence.grammar import DeltaGrammar
 from engineer.evidence.vocabulary import (
@@ -16,6 +18,7 @@ from engineer.evidence.vocabulary import (
     EDITS,
     END,
     ENGINEER_TOKENS,
+    FORECAST,
     GUIDED,
     NOW,
     PAST,
@@ -38,6 +41,7 @@ __all__ = ["ENGINEER_TOKENS", "DeltaGrammar", "delta_tokens", "evidence_tokens",
 HISTORY = 2
 RATES = 3 + len(FAILURE_NAMES[1:])
 MAX_SUMMARY = 40
+FORECAST_HOLES = (0.1, 0.3)
 
 
 def evidence_tokens(evidence: Evidence) -> list[str]:
@@ -48,8 +52,9 @@ def evidence_tokens(evidence: Evidence) -> list[str]:
     only the valid rate is told, and `<undone>` where it was taken back. A rate of no boards is `<unknown>`; what a
     module left out has no token. Of the training the rollouts are told, a cell being its size, 0 or 10 for a forced
     wait, and in tenths informative groups, valid plans and mean reward; of what was sampled, its hole and wait ratio,
-    its acceptance and its makespan in tenths of twice the side; of a case, its size, failure and step. Numbers of
-    boards and settings have no words.
+    its acceptance and its makespan in tenths of twice the side; of a case, its size, failure and step; of the forecast
+    P(valid) in tenths of each size at hole ratios 0.1 and 0.3, each without and with a forced wait. Numbers of boards
+    and settings have no words.
     """
     tokens = [GUIDED] if evidence.guideline else []
     if evidence.round is not None and evidence.rounds is not None:
@@ -63,6 +68,8 @@ def evidence_tokens(evidence: Evidence) -> list[str]:
     tokens += [token for size, sampled in sorted(evidence.statistics.items()) for token in _sampled(size, sampled)]
     for case in evidence.cases:
         tokens += [CASE, size_token(case.size), f"<because_{case.failure}>", bucket_token(max(case.step, 0), 1)]
+    if evidence.forecast:
+        tokens += _forecast(evidence.forecast)
     return [*tokens, *[REFUSED] * len(evidence.refusals), DELTA]
 
 
@@ -124,6 +131,15 @@ def _sampled(size: int, sampled: SizeStatistics) -> list[str]:
     ratios = [bucket_token(getattr(sampled, field), STEPS[field]) for field in ("hole_ratio", "wait_ratio")]
     accepted = UNKNOWN if sampled.acceptance is None else bucket_token(sampled.acceptance)
     return [SAMPLED, size_token(size), *ratios, accepted, bucket_token(sampled.makespan / (2 * size))]
+
+
+def _forecast(forecast: Forecast) -> list[str]:
+    p = {found.cell: found.p for found in forecast.grid}
+    tokens = []
+    for size in sorted({cell.size for cell in p}):
+        cells = [Cell(size, hole, forced) for hole in FORECAST_HOLES for forced in (False, True)]
+        tokens += [FORECAST, size_token(size), *(bucket_token(p[cell]) if cell in p else UNKNOWN for cell in cells)]
+    return tokens
 
 
 def _edit_tokens(size: int, edit: SizeEdit) -> list[str]:

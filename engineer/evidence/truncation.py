@@ -10,6 +10,7 @@ from engineer.evidence.evidence import Evidence
 _EMPTY: tuple[tuple[str, dict[str, object]], ...] = (
     ("cases", {"cases": []}),
     ("statistics", {"statistics": {}}),
+    ("difficulty", {"forecast": None}),
     ("rl_details", {"groups": [], "training": {}}),
     ("self_summary", {"summary": ""}),
     ("history", {"history": []}),

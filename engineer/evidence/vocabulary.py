@@ -9,7 +9,7 @@ SIZES = tuple(range(MIN_SIZE, MAX_TOKEN_SIZE + 1))
 TOP_BUCKET = 10
 UNKNOWN, GUIDED, PAST, NOW, DELTA, END = "<unknown>", "<guideline>", "<past>", "<now>", "<delta>", "<end>"
 SUMMARY, ROLLOUTS, SAMPLED, CASE, REFUSED = "<summary>", "<rollouts>", "<sampled>", "<case>", "<refused>"
-UNDONE = "<undone>"
+UNDONE, FORECAST = "<undone>", "<forecast>"
 
 STEPS = {"data_ratio": 0.05, "hole_ratio": 0.05, "wait_ratio": 0.1}
 STRIDES = (-2, -1, 1, 2)
@@ -52,4 +52,5 @@ ENGINEER_TOKENS: tuple[str, ...] = (
     *(SUMMARY, ROLLOUTS, SAMPLED, CASE, REFUSED, UNDONE),
     *EDITS,
     *REASONS,
+    FORECAST,
 )

@@ -3,6 +3,7 @@
 import jax
 
 from core_jax.rows import Row
+from core_jax.support import Count
 from engineer.samplers.base import Drawn, Fresh, Score
 from engineer.samplers.fresh import Unscored
 
@@ -13,7 +14,7 @@ class DapoSampler(Unscored):
     passed over, and with boards that nobody looked at.
     """
 
-    def __init__(self, rounds: int = 3) -> None:
+    def __init__(self, rounds: Count = 3) -> None:
         self.rounds = rounds
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:

@@ -6,6 +6,7 @@ import numpy as np
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig
 from core_jax.generator import can_draw
 from core_jax.rows import Row
+from core_jax.support import Count
 from engineer.random_generators import numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
 from engineer.samplers.fresh import Unscored
@@ -17,7 +18,7 @@ class DomainRandomisationSampler(Unscored):
     Only the sizes and the number of agents are the config's.
     """
 
-    def __init__(self, alike: int = 8) -> None:
+    def __init__(self, alike: Count = 8) -> None:
         self.alike = alike
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:

@@ -1,18 +1,19 @@
 """PLR, prioritised level replay: Jiang et al. 2021, arXiv 2010.03934; scores as in SFL, as there is no critic."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import msgspec
 import numpy as np
 
-from core_jax.errors import InputError
 from core_jax.results import Group
 from core_jax.rows import Row
-from core_jax.support import convert
+from core_jax.support import Count, Share, convert
 from engineer.random_generators import numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
+
+Beta = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and all ranks beyond the first have no chance
 
 
 class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,9 +33,7 @@ class PlrSampler:
     The `capacity` levels of the largest scores are kept. A replayed board is scored anew by the stage's rollouts.
     """
 
-    def __init__(self, replay: float = 0.5, staleness: float = 0.3, beta: float = 0.1, capacity: int = 1024) -> None:
-        if beta <= 0:
-            raise InputError(f"sampler_options: beta is {beta:g}; choose more than 0")
+    def __init__(self, replay: Share = 0.5, staleness: Share = 0.3, beta: Beta = 0.1, capacity: Count = 1024) -> None:
         self.replay = replay
         self.staleness = staleness
         self.beta = beta
@@ -56,7 +55,7 @@ class PlrSampler:
         scores = np.array([level.score for level in self.levels])
         ranks = np.empty(len(scores))
         ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
-        weights = ranks ** (-1 / self.beta)
+        weights = np.maximum(ranks ** (-1 / self.beta), np.finfo(float).tiny)  # so that any number can be drawn
         stale = np.array([self.stage - level.stage for level in self.levels], float)
         by_age = stale / stale.sum() if stale.any() else np.full(len(stale), 1 / len(stale))
         return (1 - self.staleness) * weights / weights.sum() + self.staleness * by_age

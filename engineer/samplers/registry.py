@@ -1,14 +1,13 @@
 """The samplers by name."""
 
-import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from core_jax.errors import InputError
-from core_jax.support import Count
-from engineer.options import check_options
+from core_jax.support import Count, one_of
+from engineer.options import checked_options
 from engineer.samplers.base import Sampler
 from engineer.samplers.dapo import DapoSampler
 from engineer.samplers.domain_randomisation import DomainRandomisationSampler
@@ -26,19 +25,21 @@ SAMPLERS: dict[str, Callable[..., Sampler]] = {
 
 
 class SamplerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which sampler chooses the boards of a stage, what its class may be set to, and how many plans score a board."""
+    """Which sampler chooses the boards of a stage, and how."""
 
-    name: str = "fresh"
+    name: Annotated[str, one_of(SAMPLERS)] = "fresh"
+    """How the boards of a stage are chosen."""
     options: dict[str, Any] = {}
+    """Options of the sampler: keyword arguments of its class."""
     plans: Count = 4
+    """Plans sampled on a board to score it, for samplers that score boards."""
 
     def __post_init__(self) -> None:
         make_sampler(self.name, self.options)
 
 
 def make_sampler(name: str, options: Mapping[str, Any]) -> Sampler:
-    """The sampler of that name. Raises InputError on an unknown name or option, naming the choices."""
+    """The sampler of that name. Raises InputError on an unknown name or option, or a value outside its range."""
     if name not in SAMPLERS:
         raise InputError(f"{name!r:.60} is no sampler; choose from {', '.join(SAMPLERS)}")
-    check_options("options", name, inspect.signature(SAMPLERS[name]), options)
-    return SAMPLERS[name](**options)
+    return SAMPLERS[name](**checked_options("options", name, SAMPLERS[name], options))

@@ -1,11 +1,17 @@
 """SFL, sampling for learnability: Rutherford et al. 2024, "No regrets", arXiv 2408.15099."""
 
+from typing import Annotated
+
 import jax
+import msgspec
 
 from core_jax.errors import InputError
+from core_jax.support import Share
 from engineer.random_generators import numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
 from engineer.samplers.fresh import Unscored
+
+Pool = Annotated[float, msgspec.Meta(gt=0, le=100)]
 
 
 class SflSampler(Unscored):
@@ -14,9 +20,9 @@ class SflSampler(Unscored):
     in an order of their own chance.
     """
 
-    def __init__(self, pool: float = 2.0, mix: float = 0.5) -> None:
+    def __init__(self, pool: Pool = 2.0, mix: Share = 0.5) -> None:
         if not pool >= mix:
-            raise InputError(f"sampler_options: pool is {pool:g}, less than mix {mix:g}; choose more")
+            raise InputError(f"options: pool is {pool:g}, less than mix {mix:g}; choose more")
         self.pool = pool
         self.mix = mix
 

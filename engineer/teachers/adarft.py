@@ -6,11 +6,11 @@ from typing import Any
 import jax
 
 from core_jax.config import EnvConfig
-from engineer.curriculum_cells import config_of, difficulty, grid, moved_to, weights_of
+from core_jax.support import Count, Share, Weight
+from engineer.curriculum_cells import config_of, difficulty, grid, weights_of
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
-from engineer.options import check_range
-from engineer.proposal import Proposal, decided
+from engineer.proposal import Proposal, decided, moved_to
 
 REASON = "the cells nearest to the target difficulty"
 
@@ -23,11 +23,7 @@ class AdaRFTTeacher:
     paper's scale is 0 .. 100 with eta = 50, alpha = 2, beta = 0.5.
     """
 
-    def __init__(self, eta: float = 0.5, alpha: float = 2.0, beta: float = 0.5, nearest: int = 10) -> None:
-        check_range("eta", eta, 0)
-        check_range("alpha", alpha, 0)
-        check_range("nearest", nearest, 1)
-        check_range("beta", beta, 0, 1)
+    def __init__(self, eta: Weight = 0.5, alpha: Weight = 2.0, beta: Share = 0.5, nearest: Count = 10) -> None:
         self.eta = eta
         self.alpha = alpha
         self.beta = beta

@@ -1,22 +1,25 @@
 """ALP-GMM: absolute learning progress and a Gaussian mixture. Portelas et al. 2019, arXiv 1910.07224."""
 
 import warnings
-from typing import Any
+from typing import Annotated, Any
 
 import jax
+import msgspec
 import numpy as np
 
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
-from engineer.curriculum_cells import moved_to
+from core_jax.support import Count, Share
 from engineer.delta import ConfigDelta, normalised
 from engineer.evidence import CellGroups, Evidence
-from engineer.options import check_range
-from engineer.proposal import Proposal, decided
+from engineer.options import Draws
+from engineer.proposal import Proposal, decided, moved_to
 from engineer.random_generators import numpy_rng
 
 REASON = "where the success rate changed most"
 SIZE, HOLE, WAIT, ALP = range(4)
 FEWEST = 2  # components
+Components = Annotated[int, msgspec.Meta(ge=FEWEST)]
+First = Annotated[int, msgspec.Meta(ge=2 * FEWEST)]
 
 
 class AlpGmmTeacher:
@@ -29,13 +32,8 @@ class AlpGmmTeacher:
     """
 
     def __init__(
-        self, random: float = 0.2, components: int = 6, first: int = 8, window: int = 128, draws: int = 128
+        self, random: Share = 0.2, components: Components = 6, first: First = 8, window: Count = 128, draws: Draws = 128
     ) -> None:
-        check_range("random", random, 0, 1)
-        check_range("components", components, FEWEST)
-        check_range("first", first, 2 * FEWEST)
-        check_range("window", window, 1)
-        check_range("draws", draws, 1)
         self.random = random
         self.components = components
         self.first = first

@@ -1,18 +1,19 @@
 """E2H, from easy to hard over the map sizes: Parashar et al. 2025, arXiv 2506.06632."""
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import jax
+import msgspec
 
 from core_jax.config import EnvConfig, SizeConfig
-from engineer.curriculum_cells import moved_to
+from core_jax.support import Weight
 from engineer.delta import normalised
 from engineer.evidence import Evidence
-from engineer.options import check_range
-from engineer.proposal import Proposal, Stateless
+from engineer.proposal import Proposal, Stateless, moved_to
 
 REASON = "the schedule from small to large boards"
+Sigma = Annotated[float, msgspec.Meta(ge=0.05)]  # less, and all bells may be 0
 
 
 class EasyToHardTeacher(Stateless):
@@ -24,9 +25,7 @@ class EasyToHardTeacher(Stateless):
     gaussian: mu = x^exponent (K - 1), q_i ~ exp(-(i - mu)^2 / (2 sigma^2)) and p_i = m + (1 - K m) q_i.
     """
 
-    def __init__(self, schedule: Literal["cosine", "gaussian"], exponent: float = 0.5, sigma: float = 0.5) -> None:
-        check_range("exponent", exponent, 0)
-        check_range("sigma", sigma, 0.05)  # less, and all bells may be 0
+    def __init__(self, schedule: Literal["cosine", "gaussian"], exponent: Weight = 0.5, sigma: Sigma = 0.5) -> None:
         self.schedule = schedule
         self.exponent = exponent
         self.sigma = sigma

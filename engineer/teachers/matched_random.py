@@ -20,8 +20,8 @@ class MatchedRandomTeacher:
     """Asks another teacher, and gives its edits to sizes drawn by chance, each change with a sign drawn by chance.
 
     So the number of edits and the absolute changes of each ratio are those of the other teacher. A sign that would
-    leave the ratio's range is turned. Asking costs what it costs the other teacher, whose prompt, error, state and
-    tokens are this one's too.
+    leave the ratio's range is turned. Asking costs what it costs the other teacher, whose prompt, error, summary,
+    state and tokens are this one's too.
     """
 
     def __init__(self, other: Teacher) -> None:
@@ -39,7 +39,8 @@ class MatchedRandomTeacher:
         edits = [edit for size, edit in asked.delta.edits.items() if size not in unknown]
         dealt = {size: _dealt(config.sizes[size], edit, rng) for size, edit in zip(drawn, edits, strict=True)}
         own = decided(ConfigDelta(dict(sorted(dealt.items()))))
-        return msgspec.structs.replace(own, prompt=asked.prompt, tokens=asked.tokens, dollars=asked.dollars)
+        costs = {"tokens": asked.tokens, "dollars": asked.dollars}
+        return msgspec.structs.replace(own, prompt=asked.prompt, summary=asked.summary, cut=asked.cut, **costs)
 
     def state_dict(self) -> dict[str, Any]:
         """The other teacher's."""

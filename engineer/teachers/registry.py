@@ -2,16 +2,16 @@
 
 import dataclasses
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from core_jax.errors import InputError
 from engineer.evidence import EvidenceSettings
-from engineer.options import check_options
+from engineer.options import checked_options
 from engineer.proposal import Teacher
 from engineer.teachers.adarft import AdaRFTTeacher
 from engineer.teachers.alp_gmm import AlpGmmTeacher
+from engineer.teachers.difficulty import DifficultyTeacher
 from engineer.teachers.domain_randomisation import DomainRandomisationTeacher
 from engineer.teachers.e2h import EasyToHardTeacher
 from engineer.teachers.fixed import FixedTeacher
@@ -67,6 +67,7 @@ _ALONE: dict[str, Callable[..., Teacher]] = {
     "thompson": ThompsonTeacher,
     "alp_gmm": AlpGmmTeacher,
     "sfl": SflTeacher,
+    "difficulty": DifficultyTeacher,
     "saboteur": SaboteurTeacher,
 }
 MODELS = ("self", "base", "endpoint")  # the current checkpoint, that of the warm-up, and one behind a server
@@ -79,22 +80,25 @@ def make_teacher(name: str, tools: Tools | None = None, options: Mapping[str, An
 
     Raises InputError on an unknown name or option, naming the choices, and where a tool is missing.
     """
-    options = options or {}
-    check_teacher(name, options)
+    checked = check_teacher(name, options or {})
     if name in _ALONE:
-        return _ALONE[name](**options)
-    return _WITH_TOOLS[name](tools or Tools(), **options)
+        return _ALONE[name](**checked)
+    return _WITH_TOOLS[name](tools or Tools(), **checked)
 
 
-def check_teacher(name: str, options: Mapping[str, Any]) -> None:
-    """Raises InputError where there is no teacher of that name, or it has no such option or none of that value."""
+def check_teacher(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as the teacher takes them.
+
+    Raises InputError where there is no teacher of that name, or it has no such option, or the value is out of range.
+    """
     if name not in TEACHERS:
         raise InputError(f"teacher: {name!r:.60} is unknown; choose from {', '.join(TEACHERS)}")
-    check_options("teacher_options", name, inspect.signature(_ALONE.get(name) or _WITH_TOOLS[name]), options)
+    checked = checked_options("teacher_options", name, _ALONE.get(name) or _WITH_TOOLS[name], options)
     if name in _ALONE:
-        _ALONE[name](**options)  # which knows the ranges
-    if "match" in options:
-        _check_match(options["match"])
+        _ALONE[name](**checked)  # which knows what options go together
+    if "match" in checked:
+        _check_match(checked["match"])
+    return checked
 
 
 def _check_match(name: str) -> None:

@@ -3,7 +3,9 @@
 import jax
 
 from core_jax.config import EnvConfig
+from core_jax.errors import InputError
 from core_jax.results import Outcomes
+from core_jax.support import Share
 from core_jax.types import FAILURE_NAMES
 from engineer.delta import ConfigDelta, SizeEdit
 from engineer.evidence import FRONTIER, REASONS, TOO_EASY, TOO_HARD, Evidence
@@ -19,7 +21,12 @@ class RulesTeacher(Stateless):
     nearer to 1 (or 0) than to the threshold. A size without outcomes stays as it is.
     """
 
-    def __init__(self, easier_below: float = 0.3, harder_above: float = 0.7) -> None:
+    def __init__(self, easier_below: Share = 0.3, harder_above: Share = 0.7) -> None:
+        if easier_below > harder_above:
+            raise InputError(
+                f"teacher_options: easier_below is {easier_below:g}, more than harder_above {harder_above:g}; "
+                "choose less"
+            )
         self.easier_below = easier_below
         self.harder_above = harder_above
 

@@ -3,10 +3,9 @@
 import jax
 
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
-from engineer.curriculum_cells import moved_to
 from engineer.delta import normalised
 from engineer.evidence import Evidence
-from engineer.proposal import Proposal, Stateless
+from engineer.proposal import Proposal, Stateless, moved_to
 
 REASON = "the worst config"
 

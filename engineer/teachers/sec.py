@@ -1,18 +1,20 @@
 """SEC, a bandit on the absolute advantage: Chen et al. 2025, "Self-evolving curriculum", arXiv 2505.14970."""
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import jax
+import msgspec
 
 from core_jax.config import EnvConfig
-from engineer.curriculum_cells import Cell, binned, config_of, grid, moved_to
+from core_jax.support import Share
+from engineer.curriculum_cells import Cell, binned, config_of, grid
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
-from engineer.options import check_range
-from engineer.proposal import Proposal, decided
+from engineer.proposal import Proposal, decided, moved_to
 
 REASON = "the cells where the advantage was largest"
+Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(Q / tau) is no number
 
 
 class SecTeacher:
@@ -22,9 +24,7 @@ class SecTeacher:
     config by `engineer.curriculum_cells.config_of`.
     """
 
-    def __init__(self, rate: float = 0.5, tau: float = 0.2) -> None:
-        check_range("rate", rate, 0, 1)
-        check_range("tau", tau, 0.01)  # less, and exp(Q / tau) is no number
+    def __init__(self, rate: Share = 0.5, tau: Temperature = 0.2) -> None:
         self.rate = rate
         self.tau = tau
         self.values: dict[Cell, float] = {}

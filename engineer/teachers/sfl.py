@@ -6,12 +6,11 @@ import jax
 import msgspec
 
 from core_jax.config import EnvConfig
-from core_jax.support import convert
-from engineer.curriculum_cells import Cell, config_of, moved_to, weights_of
+from core_jax.support import Share, convert
+from engineer.curriculum_cells import Cell, config_of, weights_of
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
-from engineer.options import check_range
-from engineer.proposal import Proposal, decided
+from engineer.proposal import Proposal, decided, moved_to
 
 REASON = "the cells of the largest p (1 - p)"
 
@@ -23,9 +22,7 @@ class SflTeacher:
     The paper keeps single levels; that is the sampler of the same name.
     """
 
-    def __init__(self, top: float = 0.5, mix: float = 0.5) -> None:
-        check_range("top", top, 0, 1)
-        check_range("mix", mix, 0, 1)
+    def __init__(self, top: Share = 0.5, mix: Share = 0.5) -> None:
         self.top = top
         self.mix = mix
         self.first: EnvConfig | None = None

@@ -1,18 +1,19 @@
 """The static baseline: one config, whatever is seen. The best of a small search is the bar for every curriculum."""
 
 import itertools
+from typing import Annotated
 
 import jax
+import msgspec
 
-from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
-from engineer.curriculum_cells import moved_to
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.support import HoleRatio, Share
 from engineer.delta import normalised
 from engineer.evidence import Evidence
-from engineer.options import check_range
-from engineer.proposal import Proposal, Stateless
+from engineer.proposal import Proposal, Stateless, moved_to
 
 REASON = "the static config"
-MAX_TILT = 20.0  # beyond, all data are of one size
+Tilt = Annotated[float, msgspec.Meta(ge=-20, le=20)]  # beyond, all data are of one size
 
 
 class StaticTeacher(Stateless):
@@ -21,10 +22,7 @@ class StaticTeacher(Stateless):
     A search trains once with the options of each of `designs()` and keeps the best by validation.
     """
 
-    def __init__(self, hole_ratio: float = 0.25, wait_ratio: float = 0.5, tilt: float = 0.0) -> None:
-        check_range("hole_ratio", hole_ratio, 0, MAX_HOLE_RATIO)
-        check_range("wait_ratio", wait_ratio, 0, 1)
-        check_range("tilt", tilt, -MAX_TILT, MAX_TILT)
+    def __init__(self, hole_ratio: HoleRatio = 0.25, wait_ratio: Share = 0.5, tilt: Tilt = 0.0) -> None:
         self.hole_ratio = hole_ratio
         self.wait_ratio = wait_ratio
         self.tilt = tilt

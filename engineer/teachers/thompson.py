@@ -7,11 +7,12 @@ import jax
 import numpy as np
 
 from core_jax.config import EnvConfig
-from engineer.curriculum_cells import Cell, binned, config_of, grid, moved_to
+from core_jax.support import Share
+from engineer.curriculum_cells import Cell, binned, config_of, grid
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
-from engineer.options import check_range
-from engineer.proposal import Proposal, decided
+from engineer.options import Draws
+from engineer.proposal import Proposal, decided, moved_to
 from engineer.random_generators import numpy_rng
 
 REASON = "the cells whose groups are most likely informative"
@@ -25,9 +26,7 @@ class ThompsonTeacher:
     largest; the shares of the slots become a config by `engineer.curriculum_cells.config_of`.
     """
 
-    def __init__(self, decay: float = 0.8, draws: int = 256) -> None:
-        check_range("decay", decay, 0, 1)
-        check_range("draws", draws, 1)
+    def __init__(self, decay: Share = 0.8, draws: Draws = 256) -> None:
         self.decay = decay
         self.draws = draws
         self.counts: dict[Cell, tuple[float, float]] = {}

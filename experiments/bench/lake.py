@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from core_jax.config import EnvConfig, holes_of
-from core_jax.generator import generate
+from core_jax.generator import draw_free, generate
 from core_jax.solver import solve, solve_by_flood
 from core_jax.support import cores, seconds_by_phase
 from core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
@@ -74,12 +74,7 @@ def measure(only: int | None = None, on_progress: Callable[[], object] = lambda:
 
 def random_boards(size: int, agents: int, count: int) -> Board:
     """Boards with starts, goals and holes anywhere, at HOLE_RATIO: numpy arrays, the same ones each time."""
-    order = np.random.default_rng(0).random((count, size * size)).argsort(axis=1)
-    cells = np.stack(np.divmod(order, size), axis=-1).astype(np.int32)
-    holes = np.zeros((count, size, size), bool)
-    for hole in range(2 * agents, 2 * agents + holes_of(size, agents, HOLE_RATIO)):
-        holes[np.arange(count), cells[:, hole, 0], cells[:, hole, 1]] = True
-    return Board(holes, cells[:, :agents], cells[:, agents : 2 * agents])  # type: ignore[arg-type]
+    return draw_free(size, agents, holes_of(size, agents, HOLE_RATIO), seed=0, first=0, count=count)
 
 
 def _solve(size: int, agents: int) -> tuple[Case, Measurement]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
+from tabulate import tabulate
 
 from core_jax.support import REST
 
@@ -109,7 +110,7 @@ def _tables(bench: Bench) -> Iterator[str]:
 
 
 def _profiled(profiles: Sequence[Profile]) -> Iterator[str]:
-    """A column for each profile, a line for each phase, in the order in which they come about."""
+    """One column for each profile and one line for each phase, in the order in which they come."""
     phases = [*dict.fromkeys(phase for row in profiles for phase in row.seconds if phase != REST), REST]
     cases = [f"{row.agents} agents, {row.size}x{row.size}" for row in profiles]
     yield from markdown((PROFILED, *cases), [(phase, *(row.share(phase) for row in profiles)) for phase in phases])
@@ -134,8 +135,6 @@ def _measured(row: Measurement) -> tuple[str, ...]:
     )
 
 
-def markdown(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """The lines of a table."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for line in (head, tuple("-" * width for width in widths), *rows):
-        yield "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |"
+def markdown(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """The lines of a Markdown table."""
+    return tabulate(rows, head, tablefmt="github", disable_numparse=True).splitlines()

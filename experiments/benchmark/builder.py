@@ -16,10 +16,11 @@ import msgspec
 
 from core_jax.errors import InputError
 from core_jax.generator import content_hash, prng, versions
-from core_jax.rows import read_rows, row_writer, write_rows
+from core_jax.rows import Fingerprint, fingerprint, read_rows, row_writer, write_rows
 from core_jax.support import locked, read_config, write_atomically
-from experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, fingerprint, moved_from
+from experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, moved_from
 from experiments.benchmark.tiers import TIERS, Tier
+from experiments.resumable import Claim
 
 FORMAT = 1
 NAME = "benchmark"
@@ -42,6 +43,9 @@ class Request(msgspec.Struct, frozen=True):
         return cls(FORMAT, name, seed, content_hash(tier), versions(), prng())
 
 
+CLAIM = Claim("benchmark", "request.json", Request, FORMAT, "lakewright benchmark build")
+
+
 class TeamCounts(msgspec.Struct, frozen=True):
     """How many boards one number of agents has on one size, and on how many an optimal plan must wait."""
 
@@ -51,14 +55,14 @@ class TeamCounts(msgspec.Struct, frozen=True):
     wait_required: int
 
 
-class File(msgspec.Struct, frozen=True):
+class BenchmarkFile(msgspec.Struct, frozen=True):
     """A file of the benchmark."""
 
     sha256: str
     bytes: int
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class BenchmarkManifest(msgspec.Struct, frozen=True):
     """manifest.json, written last: the benchmark is whole where it is there."""
 
     request: Request
@@ -66,10 +70,12 @@ class Manifest(msgspec.Struct, frozen=True):
     boards: int
     counts: list[TeamCounts]
     moved: list[Moved]
-    files: dict[str, File]
+    files: dict[str, BenchmarkFile]
 
 
-def build(folder: Path, name: str, seed: int, on_progress: Callable[[int], object] = lambda boards: None) -> Manifest:
+def build(
+    folder: Path, name: str, seed: int, on_progress: Callable[[int], object] = lambda boards: None
+) -> BenchmarkManifest:
     """Builds the benchmark of a tier in `folder`, or goes on building it.
 
     `on_progress` is told of boards as they are there. Raises InputError where the folder holds another benchmark, a
@@ -79,8 +85,8 @@ def build(folder: Path, name: str, seed: int, on_progress: Callable[[int], objec
     request = Request.of(name, tier, seed)
     with locked(folder):
         if (folder / MANIFEST).exists():
-            manifest = read_config(folder / MANIFEST, Manifest)
-            _check_same(folder / MANIFEST, manifest.request, request)
+            manifest = read_config(folder / MANIFEST, BenchmarkManifest)
+            CLAIM.refuse_other(folder / MANIFEST, manifest.request, request)
             _check_files(folder, manifest)
             on_progress(manifest.boards)
         else:
@@ -94,10 +100,8 @@ def _rows(
     parts: Path, tier: Tier, request: Request, on_progress: Callable[[int], object]
 ) -> Iterator[list[BenchmarkRow]]:
     """The rows of each cell, read where it is there, else drawn."""
-    if (parts / "request.json").exists():
-        _check_same(parts / "request.json", read_config(parts / "request.json", Request), request)
-    _write_json(parts / "request.json", request)
-    taken: set[str] = set()
+    CLAIM.take(parts, request)
+    taken: set[Fingerprint] = set()
     for cell in tier.cells():
         path = parts / f"{cell}.jsonl"
         if not path.exists():
@@ -118,10 +122,10 @@ def _write(folder: Path, rows: list[BenchmarkRow]) -> list[Path]:
 
 def _write_manifest(
     folder: Path, tier: Tier, request: Request, rows: list[BenchmarkRow], files: list[Path]
-) -> Manifest:
+) -> BenchmarkManifest:
     teams = Counter((row.agents, row.size) for row in rows)
     waits = Counter((row.agents, row.size) for row in rows if row.wait_required)
-    manifest = Manifest(
+    manifest = BenchmarkManifest(
         request=request,
         config=tier,
         boards=len(rows),
@@ -133,14 +137,7 @@ def _write_manifest(
     return manifest
 
 
-def _check_same(path: Path, there: Request, here: Request) -> None:
-    for name in Request.__struct_fields__:
-        found, wanted = getattr(there, name), getattr(here, name)
-        if found != wanted:
-            raise InputError(f"{path}: {name} is {found!r} there and {wanted!r} now; choose another folder")
-
-
-def _check_files(folder: Path, manifest: Manifest) -> None:
+def _check_files(folder: Path, manifest: BenchmarkManifest) -> None:
     for name, file in manifest.files.items():
         if not (folder / name).exists() or _file(folder / name) != file:
             remedy = f"remove {MANIFEST} to build it again"
@@ -154,9 +151,9 @@ def _read(path: Path) -> list[BenchmarkRow]:
     return [row for chunk in read_rows(path, BenchmarkRow, stop) for row in chunk]
 
 
-def _file(path: Path) -> File:
+def _file(path: Path) -> BenchmarkFile:
     data = path.read_bytes()
-    return File(hashlib.sha256(data).hexdigest(), len(data))
+    return BenchmarkFile(hashlib.sha256(data).hexdigest(), len(data))
 
 
 def _write_json(path: Path, value: Any) -> None:

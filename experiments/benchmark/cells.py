@@ -11,8 +11,8 @@ import pyarrow as pa
 from core_jax.config import EnvConfig, holes_of
 from core_jax.errors import InputError, TooRareError
 from core_jax.generator import generate
-from core_jax.rows import SCHEMA, Row, boards_of, rows_of
-from experiments.benchmark.tiers import Cell, Tier
+from core_jax.rows import BENCHMARK_FIELDS, SCHEMA, Fingerprint, Row, boards_of, fingerprint, rows_of
+from experiments.benchmark.tiers import BenchmarkCell, Tier
 from policy.codecs import encode_prompt
 
 DRAWS = 16  # of as many boards as are wanted, before a stratum counts as too small for so many different ones
@@ -33,17 +33,7 @@ class BenchmarkRow(Row, frozen=True, kw_only=True):
     drawn_wait_ratio: float
 
 
-BENCHMARK_SCHEMA = pa.schema(
-    [
-        *SCHEMA,
-        ("sample_id", pa.string()),
-        ("num_agents", pa.int32()),
-        ("text", pa.string()),
-        ("wait_ratio", pa.float64()),
-        ("drawn_hole_ratio", pa.float64()),
-        ("drawn_wait_ratio", pa.float64()),
-    ]
-)
+BENCHMARK_SCHEMA = pa.schema([*SCHEMA, *BENCHMARK_FIELDS])
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -56,7 +46,7 @@ class Moved(msgspec.Struct, frozen=True):
     drawn_wait_ratio: float
 
 
-def draw_cell(cell: Cell, tier: Tier, seed: int, taken: set[str]) -> list[BenchmarkRow]:
+def draw_cell(cell: BenchmarkCell, tier: Tier, seed: int, taken: set[Fingerprint]) -> list[BenchmarkRow]:
     """The rows of a cell, no two of one board and none of a board that is `taken`.
 
     Raises InputError where not even an easier cell can be had.
@@ -81,7 +71,9 @@ def moved_from(row: BenchmarkRow) -> Moved | None:
     return Moved(name, row.wait_ratio, holes, row.drawn_hole_ratio, row.drawn_wait_ratio)
 
 
-def _nearest(cell: Cell, wait_ratio: float, count: int, seed: int, taken: set[str]) -> tuple[EnvConfig, list[Row]]:
+def _nearest(
+    cell: BenchmarkCell, wait_ratio: float, count: int, seed: int, taken: set[Fingerprint]
+) -> tuple[EnvConfig, list[Row]]:
     """Boards of a cell and what they were drawn with: as asked or, where that cannot be, the nearest that can.
 
     The nearest has the fewest holes removed, and then the nearest share of forced waits: all or none of one kind.
@@ -95,7 +87,7 @@ def _nearest(cell: Cell, wait_ratio: float, count: int, seed: int, taken: set[st
     raise InputError(f"benchmark cell {cell}, wait ratio {wait_ratio:g}: {refused}")
 
 
-def _candidates(cell: Cell, wait_ratio: float) -> Iterator[EnvConfig]:
+def _candidates(cell: BenchmarkCell, wait_ratio: float) -> Iterator[EnvConfig]:
     wanted = holes_of(cell.size, cell.agents, cell.hole_ratio)
     room = cell.size**2 - 2 * cell.agents
     for holes in range(wanted, -1, -1):
@@ -107,12 +99,12 @@ def _candidates(cell: Cell, wait_ratio: float) -> Iterator[EnvConfig]:
                 raise InputError(f"benchmark cell {cell}: {error}") from error
 
 
-def _different(config: EnvConfig, count: int, seed: int, stream: str, taken: set[str]) -> list[Row]:
+def _different(config: EnvConfig, count: int, seed: int, stream: str, taken: set[Fingerprint]) -> list[Row]:
     """`count` boards of which no two are the same and none is taken, with the generator's share of forced waits.
 
     Raises TooRareError where there are too few.
     """
-    rows: dict[str, Row] = {}
+    rows: dict[Fingerprint, Row] = {}
     missing: Counter[bool | None] = Counter()
     for draw in range(DRAWS):
         drawn = rows_of(generate(config, _seed(seed, stream, draw), count), config)
@@ -127,7 +119,7 @@ def _different(config: EnvConfig, count: int, seed: int, stream: str, taken: set
     raise TooRareError(f"only {len(rows)} different boards in {DRAWS * count}; ask for fewer boards")
 
 
-def _benchmark_row(row: Row, name: str, cell: Cell, wait_ratio: float, config: EnvConfig) -> BenchmarkRow:
+def _benchmark_row(row: Row, name: str, cell: BenchmarkCell, wait_ratio: float, config: EnvConfig) -> BenchmarkRow:
     board = jax.tree.map(lambda field: field[0], boards_of([row]))
     drawn = config.sizes[cell.size]
     fields = msgspec.structs.asdict(row) | {"id": name, "hole_ratio": cell.hole_ratio}
@@ -145,8 +137,3 @@ def _benchmark_row(row: Row, name: str, cell: Cell, wait_ratio: float, config: E
 def _seed(seed: int, stream: str, draw: int) -> int:
     """A seed of its own for every stream and draw: like configs under one seed would share their boards."""
     return int.from_bytes(hashlib.sha256(f"{seed} {stream} {draw}".encode()).digest()[:4])
-
-
-def fingerprint(row: Row) -> str:
-    """What two rows of the same board share."""
-    return f"{row.grid} {row.starts} {row.goals}"

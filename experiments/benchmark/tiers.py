@@ -13,9 +13,9 @@ class Tier(msgspec.Struct, frozen=True):
     wait_ratios: tuple[float, ...]
     boards: int
 
-    def cells(self) -> list["Cell"]:
+    def cells(self) -> list["BenchmarkCell"]:
         """Every cell, in the order of the file."""
-        return [Cell(agents, size, ratio) for agents, size in self.teams for ratio in self.hole_ratios]
+        return [BenchmarkCell(agents, size, ratio) for agents, size in self.teams for ratio in self.hole_ratios]
 
     @property
     def count(self) -> int:
@@ -40,7 +40,7 @@ TIERS = {"paper": PAPER, "hard": HARD}
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class BenchmarkCell:
     """The boards of one number of agents, size and hole ratio, numbered through all wait ratios."""
 
     agents: int

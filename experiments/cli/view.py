@@ -1,35 +1,60 @@
-"""`lakewright view`: looking at runs, studies, sweeps, evaluations, benchmarks and board files in a browser."""
+"""`lakewright view`: runs, studies, sweeps, evaluations, benchmarks and board files in a browser."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
 
 from core_jax.errors import InputError
+from experiments.cli.conventions import Flag
 
 INSTALL = "the viewer is not installed; install it with: pip install 'lakewright[view]'"
-MOST_PORTS = 65535
+LAST_PORT = 65535
+
+app = App(
+    name="view",
+    help="Look at runs, studies, sweeps, evaluations, benchmarks and board files in a browser.",
+    help_epilogue="example: lakewright view runs --open",
+)
 
 
-def view(paths: Sequence[Path], port: int = 0, open_browser: bool = False) -> int:
-    """Serves what lies under `paths` on the loopback address until it is interrupted.
+@app.default
+def serve(
+    paths: Annotated[list[Path], Parameter(name="PATH")],
+    /,
+    *,
+    port: int = 0,
+    open_browser: Annotated[Flag, Parameter(name="--open")] = False,
+) -> None:
+    """Serve the pages on the loopback address until interrupted.
 
-    port: 0 for any that is free. Raises InputError where a path is not there or the port cannot be used.
+    Args:
+        paths: Folders and files to look at.
+        port: The port; 0 for any that is free.
+        open_browser: Open the browser.
     """
-    if not 0 <= port <= MOST_PORTS:
-        raise InputError(f"--port is {port}; give 1 to {MOST_PORTS}, or leave it out")
+    if not 0 <= port <= LAST_PORT:
+        raise InputError(f"--port is {port}; give 1 to {LAST_PORT}, or leave it out")
     try:
-        from experiments.view.server import serve
+        from experiments.view.server import serve as serve_pages
     except ImportError as error:
         raise InputError(INSTALL) from error
-    serve(paths, port, open_browser)
-    return 0
+    serve_pages(paths, port, open_browser)
 
 
-def bundle(paths: Sequence[Path], out: Path) -> int:
-    """Writes the pages of what lies under `paths` as a static site, to publish anywhere.
+@app.command(help_epilogue="example: lakewright view bundle runs/demo --out site")
+def bundle(
+    paths: Annotated[list[Path], Parameter(name="PATH")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(metavar="DIR")],
+) -> None:
+    """Write the pages as a static site, to publish anywhere.
 
-    Raises InputError where a path is not there, or `out` holds something else.
+    Args:
+        paths: Folders and files to show.
+        out: The folder of the site.
     """
     from experiments.view import write_site
 
     print(f"{write_site(paths, out)} pages: {out / 'index.html'}")
-    return 0

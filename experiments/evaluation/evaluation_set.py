@@ -1,15 +1,13 @@
 """The boards of an evaluation: of a benchmark folder, of a file of rows, or of a copy of the published benchmark."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from core_jax.errors import InputError
-from core_jax.rows import SCHEMA, Chunk, Row, check_solvable_here, decode, read_all, read_chunks, solve_rows, write_rows
-from experiments.resumable import job_of, parts_of, work_in_parts
+from core_jax.rows import Chunk, Row, decode, read_chunks
 from policy.codecs import PublishedRow, check_text, row_of
 
 NAMES = ("benchmark.jsonl", "benchmark.parquet")
@@ -64,25 +62,6 @@ def read_set(place: Path) -> EvaluationSet:
         return EvaluationSet(rows, texts, path, hashlib.file_digest(file, "sha256").hexdigest())
 
 
-def labelled(found: EvaluationSet, folder: Path, on_progress: Callable[[int], None]) -> EvaluationSet:
-    """The set with certified labels; what has to be solved for them is kept in `folder`, part by part."""
-    if all(row.status for row in found.rows):
-        return found
-    out, bare = folder / "boards.jsonl", folder / "boards.without_labels.jsonl"
-    if not out.exists():
-        if not bare.exists():
-            write_rows(bare, [Row(*_board(row)) for row in found.rows])
-
-        def label(rows: list[Row]) -> tuple[list[Row], dict[str, int]]:
-            return solve_rows(rows, on_progress=on_progress), {}
-
-        with parts_of(out, job_of("benchmark eval", {"input": bare}, {}), SCHEMA) as parts:
-            work_in_parts(bare, parts, check_solvable_here, label, _refuse)
-            parts.assemble()
-    solved = {row.id: row for row in read_all(out)}
-    return msgspec.structs.replace(found, rows=[solved[row.id] for row in found.rows])
-
-
 def spread(rows: list[Row], each: int) -> list[Row]:
     """At most `each` rows of every number of agents and size, evenly over them, in their order."""
     kinds: dict[tuple[int, int], list[int]] = {}
@@ -94,10 +73,6 @@ def spread(rows: list[Row], each: int) -> list[Row]:
 
 def _evenly(count: int, wanted: int) -> Iterator[int]:
     return ((2 * i + 1) * count // (2 * wanted) for i in range(wanted))
-
-
-def _board(row: Row) -> tuple[Any, ...]:
-    return row.id, row.size, row.agents, row.grid, row.starts, row.goals, row.hole_ratio
 
 
 def _file(place: Path) -> Path:
@@ -138,7 +113,3 @@ def _columns(chunk: Chunk) -> list[str]:
 
 def _stop(error: InputError) -> None:
     raise error
-
-
-def _refuse(told: str) -> None:
-    raise InputError(told)

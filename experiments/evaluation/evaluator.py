@@ -16,17 +16,16 @@ import msgspec
 
 from core_jax.errors import InputError
 from core_jax.generator import content_hash
-from core_jax.rows import Row, VerdictRow, boards_of, plan_of, verify_rows
-from core_jax.support import Count, Natural, Weight, locked, read_config, write_atomically
-from core_jax.types import FAILURE_NAMES, Failure
+from core_jax.rows import Row, boards_of
+from core_jax.support import Count, Natural, Weight, locked, write_atomically
 from experiments.evaluation.answerers import Answerer, AnswerRow, Asked
-from experiments.evaluation.evaluation_set import EvaluationSet, labelled, read_set, spread
+from experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread
+from experiments.evaluation.judging import judged_rows
+from experiments.evaluation.labels import labelled
 from experiments.evaluation.scores import Summary, Tokens, scores
-from experiments.resumable import Journal
-from policy.codecs import PROMPT, Refusal, Refused, encode_prompt, parse_answer
+from experiments.resumable import Claim, Journal
+from policy.codecs import PROMPT, encode_prompt
 from policy.inference import BudgetSpentError
-
-FORMAT = 1
 
 
 class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,13 +59,7 @@ class EvaluationJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt: str
 
 
-class JudgedRow(msgspec.Struct, frozen=True):
-    """A line of verdicts.jsonl: the verdict on an answer; of one that is no plan, why not."""
-
-    sample: int
-    verdict: VerdictRow
-    refusal: str | None = None
-    told: str | None = None
+CLAIM = Claim("evaluation", "job.json", EvaluationJob, 1, "lakewright benchmark eval", exclusive=False)
 
 
 def evaluate(
@@ -87,7 +80,7 @@ def evaluate(
     with locked(out), Journal(out / "answers.jsonl", AnswerRow) as journal:
         kept = list(journal)
         who = answerer(kept)
-        _claim(out / "job.json", _job(found, who, settings), bool(kept))
+        CLAIM.take(out, _job(found, who, settings), replace=not kept)
         found = labelled(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
         rows = spread(found.rows, settings.per_cell) if settings.per_cell else found.rows
         there = {(answer.id, answer.sample) for answer in kept}
@@ -103,37 +96,6 @@ def evaluate(
         except BudgetSpentError:
             pass  # what is there is judged, and the summary says that it is not all
         return _summarise(out, found, rows, who.name, kept, settings, price)
-
-
-def judge(rows: Sequence[Row], answers: Sequence[AnswerRow]) -> list[JudgedRow]:
-    """The verdict of the simulator on each answer to its row, a batch of one size and number of agents at once."""
-    plans: list[list[str]] = []
-    readable: list[int] = []
-    judged: dict[int, JudgedRow] = {}
-    for place, (row, answer) in enumerate(zip(rows, answers, strict=True)):
-        plan = _read(row, answer)
-        if isinstance(plan, Refused):
-            judged[place] = JudgedRow(answer.sample, _unread(row), plan.reason, plan.told)
-        else:
-            plans.append(plan)
-            readable.append(place)
-    verdicts = verify_rows([rows[place] for place in readable], plans)
-    for place, verdict in zip(readable, verdicts, strict=True):
-        judged[place] = JudgedRow(answers[place].sample, verdict)
-    return [judged[place] for place in range(len(answers))]
-
-
-def _read(row: Row, answer: AnswerRow) -> list[str] | Refused:
-    if answer.text is None:
-        return answer.plan or Refused(Refusal.NO_PLAN, "the tokens of the answer name no plan")
-    moves = parse_answer(answer.text, row.agents)
-    return moves if isinstance(moves, Refused) else plan_of(moves)
-
-
-def _unread(row: Row) -> VerdictRow:
-    """The verdict on an answer that is no plan."""
-    optimal = [None if label is None else False for label in (row.makespan, row.sum_of_costs)]
-    return VerdictRow(row.id, False, FAILURE_NAMES[Failure.PARSE_ERROR], None, None, None, None, *optimal)
 
 
 def _questions(rows: Sequence[Row], prompts: Mapping[str, str], settings: EvaluationSettings) -> Iterator[Asked]:
@@ -158,19 +120,7 @@ def _prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str
 
 def _job(found: EvaluationSet, who: Answerer, settings: EvaluationSettings) -> EvaluationJob:
     prompt = content_hash(PROMPT) if settings.prompt == "own" else settings.prompt
-    return EvaluationJob(FORMAT, found.sha256, who.identity, settings.temperature, prompt)
-
-
-def _claim(path: Path, job: EvaluationJob, in_use: bool) -> None:
-    """Makes the folder that of `job`. Raises InputError where it holds answers of another."""
-    if path.exists() and in_use:
-        there, here = (msgspec.to_builtins(job) for job in (read_config(path, EvaluationJob), job))
-        there, here = ({**plain.pop("who"), **plain} for plain in (there, here))
-        for name in [*there, *here]:
-            if there.get(name) != here.get(name):
-                old, new = there.get(name), here.get(name)
-                raise InputError(f"{path}: {name} is {old!r:.70} there and {new!r:.70} now; choose another --out")
-    write_atomically(path, msgspec.json.encode(job) + b"\n")
+    return EvaluationJob(CLAIM.format, found.sha256, who.identity, settings.temperature, prompt)
 
 
 def _summarise(
@@ -186,7 +136,7 @@ def _summarise(
     by_id = {row.id: row for row in rows}
     wanted = range(settings.first, settings.samples + 1)
     answers = [answer for answer in answers if answer.id in by_id and answer.sample in wanted]
-    judged = judge([by_id[answer.id] for answer in answers], answers)
+    judged = judged_rows([by_id[answer.id] for answer in answers], answers)
     write_atomically(out / "verdicts.jsonl", msgspec.json.Encoder().encode_lines(judged))
     verdicts = {(found.verdict.id, found.sample): found.verdict for found in judged}
     cells, teams, pooled = scores(rows, verdicts, settings.first, settings.samples)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated
 
 import msgspec
+import numpy as np
 
-from core_jax.results import Outcomes, pool
+from core_jax.results import Outcomes, pass_at_k, wilson
 from core_jax.rows import Row, VerdictRow
 from core_jax.types import FAILURE_NAMES
-from experiments.evaluation.rates import pass_at_k, wilson
 
 Interval = tuple[float, float]
 RIGHT: dict[str, Callable[[VerdictRow], bool]] = {
@@ -125,17 +125,11 @@ def _score(rows: list[Row], judged: Judged, first: int, samples: int) -> Score:
 
 
 def _outcomes(found: list[tuple[Row, VerdictRow]]) -> Outcomes:
-    if not found:
-        return pool([])
-    waits = [verdict for row, verdict in found if row.wait_required]
-    counts = {name: sum(right(verdict) for _, verdict in found) for name, right in RIGHT.items()}
-    failures = {name: sum(verdict.failure == name for _, verdict in found) for name in FAILURE_NAMES[1:]}
-    return Outcomes(
-        boards=len(found),
-        failures=failures,
-        wait_boards=len(waits),
-        wait_valid=sum(verdict.valid for verdict in waits),
-        **counts,
+    return Outcomes.count(
+        failure=np.array([FAILURE_NAMES.index(verdict.failure) for _, verdict in found], int),
+        optimal_makespan=np.array([bool(verdict.optimal_makespan) for _, verdict in found], bool),
+        optimal_sum_of_costs=np.array([bool(verdict.optimal_sum_of_costs) for _, verdict in found], bool),
+        waits=np.array([bool(row.wait_required) for row, _ in found], bool),
     )
 
 

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 
+from tabulate import tabulate
+
 from experiments.evaluation.scores import Score, Summary, TeamScore
 
-HEADER = ("", "", "boards", "valid % [95 %]", "opt. makespan %", "opt. cost %", "forced wait %", "commonest failures")
+HEADER = ("", "", "boards", "valid % [95 %]", "opt. makespan %", "opt. cost %", "forced wait %", "most common failures")
+ALIGNMENT = ("left", "left", *["right"] * 5, "left")
 SHOWN_FAILURES = 2
 
 
 def as_table(summary: Summary) -> str:
-    """A line for each number of agents and size, their means, and all; below pass@k, refusals and tokens."""
-    lines: list[Sequence[str]] = [HEADER]
+    """One line for each number of agents and size, their means, and all; below pass@k, refusals and tokens."""
+    lines: list[Sequence[str]] = []
     for team in summary.teams:
         cells = [cell for cell in summary.cells if cell.agents == team.agents]
         name = f"{team.agents} agent{'s' * (team.agents > 1)}"
@@ -19,8 +22,8 @@ def as_table(summary: Summary) -> str:
             lines.append((name, "mean over sizes", *_means(team)))
     if len(summary.teams) > 1 or len(summary.cells) == 1:
         lines.append(("all", "", *_figures(summary.pooled)))
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADER) - 1)]
-    return "\n".join([_title(summary), "", *(_aligned(line, widths) for line in lines), *_rest(summary)])
+    table = tabulate(lines, HEADER, tablefmt="plain", colalign=ALIGNMENT, disable_numparse=True)
+    return "\n".join([_title(summary), "", table, *_rest(summary)])
 
 
 def _title(summary: Summary) -> str:
@@ -33,14 +36,14 @@ def _title(summary: Summary) -> str:
 def _figures(score: Score) -> tuple[str, ...]:
     found = score.outcomes
     failures = sorted(((count, name) for name, count in found.failures.items() if count), reverse=True)
-    told = ", ".join(f"{name.replace('_', ' ')} {count}" for count, name in failures[:SHOWN_FAILURES])
+    text = ", ".join(f"{name.replace('_', ' ')} {count}" for count, name in failures[:SHOWN_FAILURES])
     return (
         str(found.boards),
         _with_interval(found.rate(found.valid), score.intervals["valid"]),
         _percent(found.rate(found.optimal_makespan)),
         _percent(found.rate(found.optimal_sum_of_costs)),
         _percent(found.wait_valid / found.wait_boards) if found.wait_boards else "-",
-        told,
+        text,
     )
 
 
@@ -52,12 +55,12 @@ def _means(team: TeamScore) -> tuple[str, ...]:
 def _rest(summary: Summary) -> list[str]:
     lines = []
     for name, rates in summary.pooled.pass_at.items():
-        told = "  ".join(f"pass@{rate.k} {_with_interval(rate.rate, rate.interval)}" for rate in rates)
-        lines.append(f"{name.replace('_', ' ')}, {summary.samples} samples at {summary.temperature:g}: {told}")
+        text = "  ".join(f"pass@{rate.k} {_with_interval(rate.rate, rate.interval)}" for rate in rates)
+        lines.append(f"{name.replace('_', ' ')}, {summary.samples} samples at {summary.temperature:g}: {text}")
     if summary.refusals:
         reasons = sorted(summary.refusals.items(), key=lambda reason: -reason[1])
-        told = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in reasons)
-        lines.append(f"answers that are no plan: {told}")
+        text = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in reasons)
+        lines.append(f"answers that are no plan: {text}")
     if summary.unlabelled:
         lines.append(f"{summary.unlabelled} boards have no known optimum and never count as optimal")
     tokens = summary.tokens
@@ -73,8 +76,3 @@ def _with_interval(rate: float, interval: tuple[float, float]) -> str:
 
 def _percent(rate: float) -> str:
     return f"{100 * rate:.1f}"
-
-
-def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
-    name, kind, *figures = (text.rjust(width) for text, width in zip(line, [*widths, 0], strict=True))
-    return "  ".join([name.strip().ljust(widths[0]), kind.strip().ljust(widths[1]), *figures]).rstrip()

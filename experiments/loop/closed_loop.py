@@ -10,10 +10,19 @@ import time
 
 from core_jax.rows import Row
 from experiments.loop.records import Done, RunFolder, Stage, left, spent, spent_on, write
-from experiments.loop.redesign import check_askable, compare, decide, gather_evidence, try_proposals
+from experiments.loop.redesign import (
+    check_askable,
+    compare,
+    decide,
+    forecast_after,
+    gather_evidence,
+    taken_back,
+    try_proposals,
+    what_follows,
+)
 from experiments.loop.settings import RunSettings
 from experiments.loop.training import held_out_set, make_boards, train, validate, warm_up
-from experiments.runtime import say
+from experiments.runtime import print_on_terminal
 
 RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 
@@ -27,9 +36,9 @@ def run(settings: RunSettings, folder: RunFolder) -> None:
         stage = folder.stage(number)
         if not stage.done.exists():
             if left(settings.budget, spent(folder, number)) <= 0:
-                say(f"the budget of {settings.budget} tokens is spent after {number} stages")
+                print_on_terminal(f"the budget of {settings.budget} tokens is spent after {number} stages")
                 return
-            say(f"stage {number + 1} of {settings.stages}, teacher {settings.teacher}")
+            print_on_terminal(f"stage {number + 1} of {settings.stages}, teacher {settings.teacher}")
             begun = time.monotonic()
             _run_stage(settings, folder, number, held_out)
             _mark_done(stage, begun)
@@ -39,7 +48,7 @@ def prepare(settings: RunSettings, folder: RunFolder) -> list[Row]:
     """The held-out set, which is returned, and the warm-up of an opened folder."""
     held_out = held_out_set(settings, folder.validation)
     if not folder.warmup.done.exists():
-        say(f"warm-up: {settings.warmup.steps} steps on certified plans")
+        print_on_terminal(f"warm-up: {settings.warmup.steps} steps on certified plans")
         begun = time.monotonic()
         warm_up(settings, folder.warmup, held_out)
         _mark_done(folder.warmup, begun)
@@ -61,8 +70,18 @@ def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: 
         validate(settings, stage, held_out)
     if settings.rollback.enabled and not stage.rollback.exists():
         write(stage.rollback, compare(settings, folder, number))
+    if not stage.difficulty.exists():
+        write(stage.difficulty, forecast_after(settings, folder, number))
     if not stage.evidence.exists():
         write(stage.evidence, gather_evidence(settings, folder, number))
+    if not taken_back(stage):
+        _redesign(settings, folder, number)
+    if not stage.next.exists():
+        write(stage.next, what_follows(folder, number))
+
+
+def _redesign(settings: RunSettings, folder: RunFolder, number: int) -> None:
+    stage = folder.stage(number)
     if not stage.proposal.exists():
         write(stage.proposal, decide(settings, folder, number))
     to_try = settings.trial.enabled and not stage.trial.exists() and _goes_on(settings, folder, number)

@@ -1,7 +1,12 @@
+from .claims import Claim as Claim
+from .claims import difference as difference
+from .claims import writer_name as writer_name
 from .journal import Journal as Journal
+from .line_logs import line_log as line_log
+from .line_logs import lines_so_far as lines_so_far
+from .parts import Pace as Pace
 from .parts import Part as Part
 from .parts import Parts as Parts
-from .parts import difference as difference
 from .parts import job_of as job_of
 from .parts import parts_of as parts_of
 from .parts import work_in_parts as work_in_parts

@@ -1,7 +1,8 @@
 """Long files are made in parts, and a finished part is kept: a command that was killed goes on where it was.
 
 Until OUT is whole there is a folder beside it, .OUT.parts. In it job.json says what is made, and each part is a file of
-rows with a record, such as 000000.jsonl and 000000.json; the record is written last and makes the part count.
+columns with a record, such as 000000.arrow and 000000.json; the record is written last and makes the part count.
+How long a part is depends on the clock; how OUT is laid out does not, as it is written from the parts in one go.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,12 +21,12 @@ import pyarrow as pa
 
 from core_jax.errors import InputError
 from core_jax.generator import Acceptance, pooled, versions
-from core_jax.rows import Chunk, Row, decode, ending, join_files, read_chunks, row_writer
-from core_jax.support import locked, read_config, rename, write_atomically
+from core_jax.rows import Chunk, column_writer, ending, kinds_of, places_by_kind, read_chunks, read_columns
+from core_jax.support import locked, read_config, rename, replacing, write_atomically
 
 # A part is what SECONDS of work make: a kill costs no more. It has FEWEST_ROWS at first. Where there are few kinds of
-# boards SOME_ROWS are enough, and more would leave the processor's cache (verify: 45 k rows/s, 27 k at 65536); where
-# there are many it has more, as a solver fills up its blocks, but no more than lie in memory with ease.
+# boards SOME_ROWS are enough; where there are many it has more, as a solver fills up its blocks, but no more than lie
+# in memory with ease.
 SECONDS = 10.0
 FEWEST_ROWS, SOME_ROWS, ROWS_A_KIND, MOST_ROWS, MOST_BYTES = 512, 1 << 13, 1 << 11, 1 << 16, 1 << 25
 T = TypeVar("T", bound=msgspec.Struct)
@@ -51,8 +52,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The record of a finished part.
 
-    consumed: how many rows of the input it settles, good and bad. bad_rows: what was told about those left out. tally:
-    counts for the summary. acceptance: of generated boards.
+    consumed: how many rows of the input it settles, good and bad. bad_rows: what was reported about those left out.
+    tally: counts for the summary. acceptance: of generated boards.
     """
 
     consumed: int
@@ -92,21 +93,26 @@ class Parts:
             self._count(_read(self._record(self.number), Part))
 
     def bad_rows(self) -> Iterator[str]:
-        """What was told about rows left out."""
+        """What was reported about rows left out."""
         for number in range(self.number):
             yield from _read(self._record(number), Part).bad_rows
 
-    def add(self, part: Part, rows: Iterable[msgspec.Struct]) -> None:
-        """Keeps a finished part."""
-        with row_writer(self._rows(self.number), self._schema) as write:
-            write(rows)
+    def add(self, part: Part, rows: pa.RecordBatch | None = None) -> None:
+        """Keeps a finished part and its rows, if it has any."""
+        with replacing(self._rows(self.number)) as beside, pa.ipc.new_file(beside, self._schema) as file:
+            if rows is not None:
+                file.write(rows)
         write_atomically(self._record(self.number), msgspec.json.encode(part))
         self._count(part)
 
     def assemble(self, finish: Callable[[], object] = lambda: None) -> None:
         """Writes all parts into the file, which is there at once and whole; after `finish` they are not needed."""
         whole = self.folder / f"whole{self._out.suffix}"
-        join_files(map(self._rows, range(self.number)), whole, self._schema)
+        with column_writer(whole, self._schema) as write:
+            for number in range(self.number):
+                with pa.memory_map(str(self._rows(number))) as file, pa.ipc.open_file(file) as part:
+                    for place in range(part.num_record_batches):
+                        write(part.get_batch(place))
         rename(whole, self._out)
         finish()
         _job_file(self.folder).unlink()
@@ -119,7 +125,7 @@ class Parts:
         self.acceptance = pooled([*self.acceptance, *part.acceptance])
 
     def _rows(self, number: int) -> Path:
-        return self.folder / f"{number:06d}{self._out.suffix}"
+        return self.folder / f"{number:06d}.arrow"
 
     def _record(self, number: int) -> Path:
         return self.folder / f"{number:06d}.json"
@@ -148,31 +154,30 @@ def parts_of(out: Path, job: Job, schema: pa.Schema) -> Iterator[Parts]:
 def work_in_parts(
     source: Path,
     parts: Parts,
-    check: Callable[[Row], object],
-    work: Callable[[list[Row]], tuple[Sequence[msgspec.Struct], dict[str, int]]],
-    tell: Callable[[str], None],
+    check: Callable[[pa.RecordBatch], dict[int, str]],
+    work: Callable[[pa.RecordBatch], tuple[pa.RecordBatch, dict[str, int]]],
+    report: Callable[[str], None],
 ) -> None:
     """Adds to `parts` what `work` makes of the rows of `source`, and its counts, from where they end to the last.
 
-    What is wrong with a row that is left out goes to `tell`, once more for the parts finished before.
+    What `check` says of a row, by its place, keeps it out. What is wrong with a row that is left out goes to `report`,
+    once more for the parts finished before.
     """
-    for told in parts.bad_rows():
-        tell(told)
+    for line in parts.bad_rows():
+        report(line)
     pace, chunks = Pace(), read_chunks(source, parts.consumed)
     gc.freeze()  # collections would walk all that is imported, again and again: a third of the time
     try:
         while taken := pace.take(chunks):
             begun = time.monotonic()
             bad: list[str] = []
-
-            def on_error(error: InputError, bad: list[str] = bad) -> None:
-                bad.append(str(error))
-                tell(str(error))
-
-            rows = [row for chunk in taken for row in decode(chunk, Row, on_error, check)]
+            read = [read_columns(chunk, lambda error, bad=bad: bad.append(str(error)), check) for chunk in taken]
+            for line in bad:
+                report(line)
+            rows = pa.concat_batches(read)
             made, tally = work(rows)
             parts.add(Part(sum(map(len, taken)), bad, tally), made)
-            pace.adapt(time.monotonic() - begun, kinds=len({(row.size, row.agents) for row in rows}))
+            pace.adapt(time.monotonic() - begun, kinds=len(places_by_kind(kinds_of(rows))))
     finally:
         gc.unfreeze()
 
@@ -181,13 +186,13 @@ class Pace:
     """How many rows make the next part."""
 
     def __init__(self) -> None:
-        self._rows = FEWEST_ROWS
+        self.rows = FEWEST_ROWS
 
     def take(self, chunks: Iterator[Chunk]) -> list[Chunk]:
         """The next part, or nothing at the end."""
         taken: list[Chunk] = []
         rows = size = 0
-        while rows < self._rows and size < MOST_BYTES and (chunk := next(chunks, None)) is not None:
+        while rows < self.rows and size < MOST_BYTES and (chunk := next(chunks, None)) is not None:
             taken.append(chunk)
             rows, size = rows + len(chunk), size + chunk.nbytes
         return taken
@@ -195,9 +200,9 @@ class Pace:
     def adapt(self, seconds: float, kinds: int) -> None:
         """Learns how long a part took, and how many kinds of boards were in it."""
         if seconds < SECONDS / 2:
-            self._rows = min(2 * self._rows, max(SOME_ROWS, ROWS_A_KIND * kinds), MOST_ROWS)
+            self.rows = min(2 * self.rows, max(SOME_ROWS, ROWS_A_KIND * kinds), MOST_ROWS)
         elif seconds > SECONDS:
-            self._rows = max(self._rows // 2, FEWEST_ROWS)
+            self.rows = max(self.rows // 2, FEWEST_ROWS)
 
 
 def _claim(out: Path, folder: Path, job: Job) -> None:

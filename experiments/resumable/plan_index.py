@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 
 from core_jax.rows import PlanRow
+
+FIND = "SELECT plans.id, plan FROM json_each(?) JOIN plans ON plans.id = value"
 
 
 class PlanIndex:
@@ -35,11 +38,13 @@ class PlanIndex:
         with self._errors():
             self._file.commit()
 
-    def find(self, name: str) -> list[str] | None:
-        """The plan for the board `name`."""
+    def find(self, names: pa.StringArray) -> pa.ListArray:
+        """The plan for each board of `names`, null where there is none."""
+        wanted = msgspec.json.encode(names.to_pylist()).decode()
         with self._errors():
-            found = self._file.execute("SELECT plan FROM plans WHERE id = ?", (name,)).fetchone()
-        return msgspec.json.decode(found[0], type=list[str]) if found else None
+            found = dict(self._file.execute(FIND, (wanted,)).fetchall())
+        plans = [found.get(name) for name in names.to_pylist()]
+        return pa.array([plan and msgspec.json.decode(plan) for plan in plans], pa.list_(pa.string()))
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -1,6 +1,5 @@
-from .argument_parser import Parser as Parser
 from .free_cores import FreeCores as FreeCores
 from .library_setup import keep_compiled_programs as keep_compiled_programs
 from .library_setup import prepare_training as prepare_training
+from .progress_bars import print_on_terminal as print_on_terminal
 from .progress_bars import progress as progress
-from .progress_bars import say as say

@@ -14,7 +14,7 @@ INTERVAL = 2.0  # seconds between two measurements
 
 
 class FreeCores:
-    """Follows what other processes leave free; OMP_NUM_THREADS, where set, is left in charge."""
+    """Follows what other processes leave free; OMP_NUM_THREADS, where set, takes precedence."""
 
     def __init__(self) -> None:
         self._fixed = "OMP_NUM_THREADS" in os.environ

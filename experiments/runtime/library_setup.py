@@ -1,24 +1,38 @@
 """What must be settled before JAX and the training libraries work, in every process."""
 
 import os
+import sys
 import warnings
 from pathlib import Path
 
-import jax
-
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "jax"  # compiled programs
+CACHE_SETTINGS: dict[str, str | float] = {
+    "jax_compilation_cache_dir": str(CACHE),
+    "jax_persistent_cache_min_compile_time_secs": 0.1,
+}
 
 
 def keep_compiled_programs() -> None:
-    """Has JAX keep its programs for later processes, unless the environment says where."""
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(CACHE))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    """Has JAX keep its programs for later processes, unless the environment says where.
+
+    Where JAX is not imported yet it stays so, as a command that only prints its help needs none of it: JAX reads the
+    environment once it is imported.
+    """
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    if "jax" not in sys.modules:
+        os.environ.update({name.upper(): str(value) for name, value in CACHE_SETTINGS.items()})
+        return
+    import jax
+
+    for name, value in CACHE_SETTINGS.items():
+        jax.config.update(name, value)
 
 
 def prepare_training(model: str = "") -> None:
-    """Settles what must be known before the training libraries are imported: no chatter of their own, and no hub, but
-    where `model` must be fetched from there.
+    """Settles what must be known before the training libraries are imported.
+
+    They print nothing of their own, and the hub is not asked unless `model` must be fetched from there.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "0" if model and not Path(model).exists() else "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -3,18 +3,24 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from tqdm import tqdm
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 
 @contextmanager
-def progress(what: str, total: int | None, unit: str) -> Iterator[tqdm]:
-    """A bar on standard error that is told `update(n)`; its place is taken by the next line once it ends."""
+def progress(what: str, total: int | None, unit: str) -> Iterator["tqdm"]:
+    """A progress bar on standard error; call its `update(n)`. It stays on the screen once it is complete."""
+    from tqdm import tqdm
+
     with tqdm(total=total, desc=what, unit=f" {unit}", disable=None, leave=True, dynamic_ncols=True) as bar:
         yield bar
 
 
-def say(text: str) -> None:
-    """A line for a person who watches; nothing in a pipe."""
+def print_on_terminal(text: str) -> None:
+    """Prints a line of progress for a person who watches; nothing in a pipe."""
     if sys.stderr.isatty():
+        from tqdm import tqdm
+
         tqdm.write(text, file=sys.stderr)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
-from scipy.stats import bootstrap, rankdata, spearmanr
+from tabulate import tabulate
 
 from core_jax.results import Outcomes, pool
 from experiments.loop.records import (
@@ -21,9 +21,13 @@ from experiments.loop.records import (
     spent,
 )
 from experiments.loop.redesign import taken_back
+from experiments.study.prediction import Prediction, Rank, prediction_of
 from experiments.study.study import Plan, Planned, StudyFolder, predicted
 
-RESAMPLING_SEED = 0
+HEADER = (
+    *("arm", "seeds", "valid %", "s.d.", "forced %", "optimal %", "losses", "k tokens", "k trials", "k engineer"),
+    *("stages", "kept", "back", "refused", "minutes"),
+)
 CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
 
 
@@ -83,25 +87,6 @@ class ArmResult(msgspec.Struct, frozen=True):
     against: Difference | None
 
 
-class Rank(msgspec.Struct, frozen=True):
-    """Spearman's rank correlation with the gain, its two-sided p-value, and a 95 % bootstrap interval over configs."""
-
-    rho: float
-    p_value: float
-    low: float
-    high: float
-
-
-class Prediction(msgspec.Struct, frozen=True):
-    """Per config the trial's score and share of informative groups, and the gain in points after training on it."""
-
-    scores: list[float]
-    informative: list[float]
-    gains: list[float]
-    by_score: Rank | None
-    by_informative: Rank | None
-
-
 class Results(msgspec.Struct, frozen=True):
     """results.json; valid: of the warm-up, in percent. missing: runs that are not finished."""
 
@@ -130,7 +115,9 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         arms=[_arm_result([run for run in runs if run.arm == name], plan.spec.baseline, digits) for name in names],
         runs=runs,
         missing=[planned.name for planned in plan.runs if planned not in done],
-        prediction=_prediction(predicted(folder), plan, runs) if plan.spec.configs else None,
+        prediction=prediction_of(predicted(folder), plan, {run.arm: run.gain for run in runs})
+        if plan.spec.configs
+        else None,
     )
 
 
@@ -143,32 +130,21 @@ def finished(run: RunFolder, planned: Planned) -> bool:
 
 
 def table(results: Results) -> str:
-    """A line for each arm, the best first, or how well the trial predicted.
+    """One line for each arm, the best first, or how well the trial predicted.
 
-    k trials: thousand tokens of trials and of samplers that score boards, a run. kept: trials that kept the current
+    k trials: thousand tokens of trials and of samplers that score boards, per run. kept: trials that kept the current
     config. back: stages taken back.
     """
     if results.prediction:
-        return "\n".join(_told(results.prediction, len(results.runs)))
-    header: tuple[str, ...] = (
-        "arm",
-        "seeds",
-        "valid %",
-        "s.d.",
-        "forced %",
-        "optimal %",
-        f"vs {results.baseline or '-'}",
-        "losses",
-    )
-    header += ("k tokens", "k trials", "k engineer", "stages", "kept", "back", "refused", "minutes")
+        return "\n".join(_prediction_lines(results.prediction, len(results.runs)))
+    header = (*HEADER[:6], f"vs {results.baseline or '-'}", *HEADER[6:])
     ordered = sorted(results.arms, key=lambda arm: -arm.valid)
-    lines = [header, *(_line(arm) for arm in ordered)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    text = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines]
-    text.append(
-        f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens a run"
+    alignment = ("left", *["right"] * (len(header) - 1))
+    arms = tabulate(map(_line, ordered), header, tablefmt="plain", colalign=alignment, disable_numparse=True)
+    setting = (
+        f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens per run"
     )
-    return "\n".join(text + [f"not finished: {', '.join(results.missing)}"] * bool(results.missing))
+    return "\n".join([arms, setting, *[f"not finished: {', '.join(results.missing)}"] * bool(results.missing)])
 
 
 def _line(arm: ArmResult) -> tuple[str, ...]:
@@ -193,12 +169,17 @@ def _line(arm: ArmResult) -> tuple[str, ...]:
     )
 
 
-def _told(found: Prediction, configs: int) -> Iterator[str]:
+def _prediction_lines(found: Prediction, configs: int) -> Iterator[str]:
     yield f"The trial before, and the gain in valid plans after training, over {configs} configs (Spearman's rho):"
-    for name, rank in (("mean p(1-p)", found.by_score), ("share of informative groups", found.by_informative)):
-        interval = f"{rank.rho:+.2f}  95 % {rank.low:+.2f} to {rank.high:+.2f}  p {rank.p_value:.2g}" if rank else ""
-        yield f"{name:28} {interval or 'all alike'}"
+    ranks = (("mean p(1-p)", found.by_score), ("share of informative groups", found.by_informative))
+    yield tabulate([(name, *_rank_cells(rank)) for name, rank in ranks], tablefmt="plain", disable_numparse=True)
     yield f"gains {min(found.gains):+.1f} to {max(found.gains):+.1f} points"
+
+
+def _rank_cells(rank: Rank | None) -> tuple[str, ...]:
+    if not rank:
+        return "all alike", "", ""
+    return f"{rank.rho:+.2f}", f"95 % {rank.low:+.2f} to {rank.high:+.2f}", f"p {rank.p_value:.2g}"
 
 
 def _run_result(planned: Planned, run: RunFolder, before: Outcomes) -> RunResult:
@@ -220,7 +201,7 @@ def _run_result(planned: Planned, run: RunFolder, before: Outcomes) -> RunResult
         tried=len(trials),
         kept=sum(trial.chosen == 0 for trial in trials),
         taken_back=sum(taken_back(stage) is not None for stage in stages),
-        refused=sum(_refused(read(stage.proposal, Decision)) for stage in stages),
+        refused=sum(_refused(read(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()),
     )
 
 
@@ -256,34 +237,6 @@ def _against(runs: Sequence[RunResult], baseline: str, digits: dict[str, np.ndar
     boards = 100 * np.mean(changes, axis=0)
     interval = CONFIDENCE * float(boards.std(ddof=1)) / len(boards) ** 0.5 if len(boards) > 1 else 0.0
     return Difference(float(boards.mean()), interval, sum(bool(change.mean() < 0) for change in changes), len(changes))
-
-
-def _prediction(trial: Trial, plan: Plan, runs: Sequence[RunResult]) -> Prediction | None:
-    gains = {run.arm: run.gain for run in runs}
-    tried = {planned.arm: candidate for planned, candidate in zip(plan.runs, trial.candidates, strict=True)}
-    if len(gains) < 3:
-        return None
-    scores = [tried[arm].score for arm in gains]
-    informative = [tried[arm].signal.informative for arm in gains]
-    found = list(gains.values())
-    return Prediction(scores, informative, found, ranked(scores, found), ranked(informative, found))
-
-
-def ranked(one: Sequence[float], other: Sequence[float]) -> Rank | None:
-    """Spearman's rank correlation; None where all values of one are alike, which have no ranks."""
-    if min(len(set(one)), len(set(other))) < 2:
-        return None
-    found = spearmanr(one, other)
-    again = bootstrap(
-        (one, other), _rho, paired=True, vectorized=False, method="percentile", n_resamples=2000, rng=RESAMPLING_SEED
-    )
-    return Rank(float(found.statistic), float(found.pvalue), *map(float, again.confidence_interval))
-
-
-def _rho(one: np.ndarray, other: np.ndarray) -> float:
-    """The correlation of ranks; 0 for a resample of equal values."""
-    ranks = rankdata(one), rankdata(other)
-    return float(np.corrcoef(*ranks)[0, 1]) if all(np.ptp(rank) for rank in ranks) else 0.0
 
 
 def _stages(run: RunFolder, planned: Planned) -> list[Stage]:

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from core_jax.errors import InputError
-from core_jax.support import locked, write_atomically
+from core_jax.support import write_atomically
 from experiments.loop import check_machine
 from experiments.loop import run as run_loop
 from experiments.loop.records import write
@@ -23,8 +23,7 @@ def run_study(spec: Path, out: Path, workers: int) -> tuple[Results, dict[str, s
     plan, folder = plan_of(spec), StudyFolder(out)
     for planned in plan.runs:
         check_machine(planned.settings)
-    with locked(out):
-        folder.open(plan)
+    with folder.held(plan):
         prepare_start(plan, folder)
         failures = _run_all(plan, folder, workers)
         results = results_of(plan, folder)

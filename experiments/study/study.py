@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -26,6 +26,7 @@ from experiments.loop import prepare
 from experiments.loop.records import RunFolder, Trial, read, write
 from experiments.loop.redesign import try_configs
 from experiments.loop.settings import RunSettings, merged, preset_table
+from experiments.resumable import Claim
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # What comparable runs have in common.
@@ -87,6 +88,10 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spec: StudySpec
     start: RunSettings
     runs: list[Planned]
+    format: int = 1
+
+
+CLAIM = Claim("study", "study.json", Plan, 1, "lakewright study")
 
 
 class StudyFolder:
@@ -107,13 +112,11 @@ class StudyFolder:
 
     def open(self, plan: Plan) -> None:
         """Starts the study, or checks that the folder holds this very one. Raises InputError if it holds another."""
-        if self.plan.exists():
-            if read(self.plan, Plan) != plan:
-                raise InputError(f"{self.plan}: holds another study; give the same spec to go on, or another folder")
-        elif self.folder.exists() and any(not file.name.startswith(".") for file in self.folder.iterdir()):
-            raise InputError(f"{self.folder}: is not empty and holds no study; choose another folder")
-        else:
-            write(self.plan, plan)
+        CLAIM.take(self.folder, plan)
+
+    def held(self, plan: Plan) -> AbstractContextManager[None]:
+        """Opens the study and keeps other processes out of its folder."""
+        return CLAIM.held(self.folder, plan)
 
 
 def plan_of(path: Path) -> Plan:

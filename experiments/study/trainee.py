@@ -1,6 +1,6 @@
 """What half an hour makes of the tiny model, and whether GRPO is worth its cost.
 
-    python -m experiments.study.trainee --out study --seeds 3
+    lakewright study trainee --out study --seeds 3
 
 For each seed: a warm-up, and from its end two ways to spend the same minutes, GRPO (`grpo`) and more supervised
 learning (`sft`). After each, greedy plans for boards that are in no training set: `natural` ones, drawn uniformly and
@@ -9,8 +9,8 @@ kept if solvable, and `forced` ones, on which every optimal plan waits.
 Every part leaves its files and is skipped where they are, so a study that was killed repeats at most one part.
 """
 
+import itertools
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,21 +21,24 @@ import matplotlib
 import msgspec
 import numpy as np
 from matplotlib.figure import Figure
+from tabulate import tabulate
 
 from core_jax.config import EnvConfig, holes_of
-from core_jax.errors import InputError
-from core_jax.generator import generate
+from core_jax.generator import draw_free, generate
 from core_jax.results import Outcomes, pool
 from core_jax.solver import solve
-from core_jax.support import Count, Positive, locked, replacing
+from core_jax.support import Count, Positive, convert, locked, replacing
 from core_jax.types import Board, Status
+from experiments.loop import check_machine
 from experiments.loop.records import read, write
 from experiments.loop.settings import RunSettings, load_settings, seed_for
-from experiments.runtime import Parser, keep_compiled_programs, prepare_training, progress, say
+from experiments.resumable import Claim
+from experiments.runtime import print_on_terminal, progress
 
 ARMS = {"warmup": "warm-up", "sft": "warm-up, then SFT", "grpo": "warm-up, then GRPO"}
 KINDS = ("natural", "forced")
 EVALUATION_SEED = 20261121
+FORMAT = 2  # 1 had natural boards of its own drawing
 
 
 class StudySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,6 +51,10 @@ class StudySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seeds: Count
     boards: Count
     sft_rate: Positive
+    format: int = FORMAT
+
+
+CLAIM = Claim("study of the trainee", "config.json", StudySettings, FORMAT, "lakewright study trainee")
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,9 +74,29 @@ class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     summary: dict[str, dict[str, tuple[float, float]]]
 
 
-def study(settings: StudySettings, folder: Path) -> Result:
-    """Runs, or goes on with, the study in `folder`. Raises InputError where it holds another study."""
-    _open(settings, folder / "config.json")
+def trainee_settings(preset: str, overrides: list[str], seeds: int, boards: int, sft_rate: float) -> StudySettings:
+    """The settings of a study, from a preset with overrides. Raises InputError naming setting, value and remedy."""
+    run = msgspec.to_builtins(load_settings(preset, overrides), str_keys=True)
+    given = {"run": run, "seeds": seeds, "boards": boards, "sft_rate": sft_rate}
+    return convert(given, StudySettings, "command line")
+
+
+def study_trainee(settings: StudySettings, folder: Path) -> Result:
+    """Runs the study in `folder`, or resumes it.
+
+    Raises InputError where the folder holds another study, or the machine lacks what the runs need.
+    """
+    check_machine(settings.run)
+    with locked(folder):
+        CLAIM.take(folder, settings)
+        parts = _parts(settings, folder)
+        result = Result(settings, parts, _summary(parts))
+        write(folder / "result.json", result)
+        _plot(result, folder / "result.svg")
+    return result
+
+
+def _parts(settings: StudySettings, folder: Path) -> dict[int, dict[str, Part]]:
     held_out = {kind: _held_out(kind, settings) for kind in KINDS}
     parts: dict[int, dict[str, Part]] = {}
     for seed in range(settings.seeds):
@@ -77,20 +104,10 @@ def study(settings: StudySettings, folder: Path) -> Result:
         for arm in ARMS:
             place = folder / f"seed{seed}" / arm
             if not (place / "part.json").exists():
-                say(f"seed {seed}: {ARMS[arm]}")
+                print_on_terminal(f"seed {seed}: {ARMS[arm]}")
                 write(place / "part.json", _part(settings, seed, arm, place, held_out))
             parts[seed][arm] = read(place / "part.json", Part)
-    result = Result(settings, parts, _summary(parts))
-    write(folder / "result.json", result)
-    _plot(result, folder / "result.svg")
-    return result
-
-
-def _open(settings: StudySettings, config: Path) -> None:
-    if not config.exists():
-        write(config, settings)
-    elif msgspec.json.encode(read(config, StudySettings)) != msgspec.json.encode(settings):
-        raise InputError(f"{config}: has other settings; give the same to resume, or another folder")
+    return parts
 
 
 def _part(settings: StudySettings, seed: int, arm: str, place: Path, held_out: dict[str, list]) -> Part:
@@ -148,8 +165,8 @@ def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[f
             )
         else:
             how = run.warmup if arm == "warmup" else _continued(settings)
-            told = lambda step, loss: on_step({"step": step, "loss": loss})  # noqa: E731
-            model = warm_up(model, tokenizer, stream, [], how, seed_for(run.seed, purpose), told)
+            on_warmup_step = lambda step, loss: on_step({"step": step, "loss": loss})  # noqa: E731
+            model = warm_up(model, tokenizer, stream, [], how, seed_for(run.seed, purpose), on_warmup_step)
         seconds = time.monotonic() - begun
     shutil.rmtree(place / ".scratch", ignore_errors=True)
     shutil.rmtree(place / "checkpoint", ignore_errors=True)  # of a study killed between checkpoint and trained.json
@@ -193,20 +210,17 @@ def _natural(size: int, agents: int, hole_ratio: float, count: int, seed: int) -
     """Boards whose holes, starts and goals are drawn uniformly, those that are solvable."""
     from policy.tasks import Task
 
-    rng = np.random.default_rng(seed)
     tasks: list[Task] = []
-    while len(tasks) < count:
-        order = rng.permuted(np.tile(np.arange(size * size), (2 * count, 1)), axis=1)
-        ends = np.stack(np.divmod(order[:, : 2 * agents], size), -1).astype(np.int32)
-        holes = np.zeros(order.shape, bool)
-        lost = order[:, 2 * agents :][:, : holes_of(size, agents, hole_ratio)]
-        np.put_along_axis(holes, lost, True, axis=1)
-        boards = Board(holes.reshape(-1, size, size), ends[:, :agents], ends[:, agents:])  # type: ignore[arg-type]
+    holes = holes_of(size, agents, hole_ratio)
+    for first in itertools.count(0, 2 * count):
+        boards = draw_free(size, agents, holes, seed, first, 2 * count)
         labels = solve(boards)
         for row in np.flatnonzero(np.asarray(labels.status) == Status.SOLVABLE):
             board = Board(boards.holes[row], boards.starts[row], boards.goals[row])
             optima = (int(labels.makespan[row]), int(labels.sum_of_costs[row]), bool(labels.wait_required[row]))
             tasks.append(Task(board, *optima, np.asarray(labels.moves[row])))
+        if len(tasks) >= count:
+            break
     return tasks[:count]
 
 
@@ -231,15 +245,15 @@ def _summary(parts: dict[int, dict[str, Part]]) -> dict[str, dict[str, tuple[flo
     return summary
 
 
-def as_table(result: Result) -> str:
+def trainee_table(result: Result) -> str:
     """Means and standard deviations over the seeds, in percent."""
-    names = list(result.summary["warmup"])
-    wide = max(map(len, names))
-    lines = [" " * wide + "".join(f"{ARMS[arm]:>22}" for arm in ARMS)]
-    for name in names:
-        cells = [result.summary[arm][name] for arm in ARMS]
-        lines.append(f"{name:{wide}}" + "".join(f"{f'{mean:.1f} ± {spread:.1f}':>22}" for mean, spread in cells))
-    return "\n".join(lines)
+    summary = result.summary
+    rows = [
+        (name, *(f"{summary[arm][name][0]:.1f} ± {summary[arm][name][1]:.1f}" for arm in ARMS))
+        for name in summary["warmup"]
+    ]
+    alignment = ("left", *["right"] * len(ARMS))
+    return tabulate(rows, ("", *ARMS.values()), tablefmt="plain", colalign=alignment, disable_numparse=True)
 
 
 def _plot(result: Result, path: Path) -> None:
@@ -274,40 +288,3 @@ def _log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
             lines.write(msgspec.json.encode(figures) + b"\n")
 
         yield add
-
-
-def main() -> int:
-    """The command line."""
-    parser = Parser(
-        prog="python -m experiments.study.trainee",
-        description="Trains the tiny model for half an hour on several seeds, GRPO against supervised learning.",
-        epilog="example: python -m experiments.study.trainee --out study --seeds 3 warmup.minutes=20",
-    )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the study's folder; resumes there")
-    parser.add_argument("--preset", default="cpu-30", help="settings to start from (default cpu-30)")
-    parser.add_argument("--seeds", type=int, default=3, help="how many (default 3)")
-    parser.add_argument("--boards", type=int, default=100, help="of a kind, for each size and hole ratio (default 100)")
-    parser.add_argument("--sft-rate", type=float, default=0.5, help="rates of continued SFT, of the warm-up's (0.5)")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
-    parser.add_argument("overrides", nargs="*", metavar="SETTING=VALUE", help="such as grpo.oversample=2")
-    options = parser.parse_args()
-    try:
-        run = load_settings(options.preset, options.overrides)
-        given = {"seeds": options.seeds, "boards": options.boards, "sft_rate": options.sft_rate}
-        settings = msgspec.convert({"run": msgspec.to_builtins(run), **given}, StudySettings, strict=False)
-        keep_compiled_programs()
-        prepare_training()
-        from experiments.loop import check_machine
-
-        check_machine(run)
-        with locked(options.out):
-            result = study(settings, options.out)
-    except (InputError, msgspec.ValidationError) as error:
-        print(f"trainee_study: {error}", file=sys.stderr)
-        return 2
-    print(msgspec.json.encode(result.summary).decode() if options.json else as_table(result))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

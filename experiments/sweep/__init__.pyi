@@ -3,6 +3,7 @@ from .executors import Executor as Executor
 from .executors import Local as Local
 from .executors import Ray as Ray
 from .executors import WorkerDiedError as WorkerDiedError
+from .folder import Status as Status
 from .folder import SweepFolder as SweepFolder
 from .plots import plot as plot
 from .runner import share_of as share_of

@@ -4,7 +4,6 @@ DuckDB reads the shards, as it streams Parquet under a limit of memory. It is as
 a cell have each value of a statistic: few rows, however many boards there are; all else is made of these, exactly.
 """
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable
@@ -18,15 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core_jax.errors import InputError
+from core_jax.results import wilson
 from core_jax.statistics import COLUMNS
 from core_jax.support import replacing, write_atomically
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.shards import Record
-from experiments.sweep.spec import Cell
+from experiments.sweep.spec import SweepCell
 
 MEMORY = "1GiB"  # of DuckDB; what is beyond goes to the disk
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-NORMAL = 1.959964  # of a standard normal distribution 95 % lie within
 # What happens on a board or does not, null where it cannot.
 EVENTS = {
     "connected": "cost_bound IS NOT NULL",
@@ -117,14 +116,8 @@ def summarize(sweep: SweepFolder, memory: str = MEMORY) -> list[CellSummary]:
 
 
 def rate(count: int, of: int) -> Rate:
-    """A share with the interval of Wilson's score."""
-    if not of:
-        return Rate(0, 0, None, 0.0, 1.0)
-    share, spread = count / of, NORMAL**2 / of
-    middle = (share + spread / 2) / (1 + spread)
-    half = math.sqrt(share * (1 - share) * spread + spread**2 / 4) / (1 + spread)
-    # At 0 and at 1 it begins and ends there, but for rounding.
-    return Rate(count, of, share, max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half)))
+    """How often something happens, with Wilson's interval."""
+    return Rate(count, of, count / of if of else None, *wilson(count, of))
 
 
 def quantiles(values: np.ndarray, counts: np.ndarray, levels: Iterable[float] = LEVELS) -> tuple[float, ...]:
@@ -179,7 +172,7 @@ def _spreads(values: pa.Table) -> dict[str, dict[str, Spread]]:
 
 
 def _summary(
-    cell: Cell, records: list[Record], events: dict[str, tuple[int, int]], quantities: dict[str, Spread]
+    cell: SweepCell, records: list[Record], events: dict[str, tuple[int, int]], quantities: dict[str, Spread]
 ) -> CellSummary:
     boards = sum(record.count for record in records)
     strata = [stratum for record in records for stratum in record.acceptance]

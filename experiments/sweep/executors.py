@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from core_jax.errors import InputError
-from core_jax.support import cores
+from core_jax.support import cores, end_with_starter
 from experiments.sweep.worker_process import prepare
 
 ATTEMPTS = 3  # at an item whose worker dies
@@ -126,7 +126,8 @@ class _Worker:
 
 def _serve(pipe: Connection) -> None:
     """Calls what comes through the pipe, until it ends with the process that asks."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal tells all processes; the first one ends the others
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal signals all processes; the first one ends the others
+    end_with_starter()
     prepare()
     with contextlib.suppress(EOFError, ConnectionError):
         while True:

@@ -9,18 +9,17 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.errors import InputError
 from core_jax.generator import content_hash, prng, versions
-from core_jax.support import locked, read_config, read_raw, write_atomically
-from experiments.resumable import difference
-from experiments.sweep.shards import Record, writer
-from experiments.sweep.spec import Cell, SweepSpec
+from core_jax.support import read_config
+from experiments.resumable import Claim
+from experiments.sweep.shards import Record
+from experiments.sweep.spec import SweepCell, SweepSpec
 
 FORMAT = 1
 RECENT = 600.0  # seconds that the rate is taken of
 
 
-class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SweepManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """manifest.json: all that the shards depend on. cells: of `spec`, hardest first."""
 
     format: int
@@ -28,7 +27,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prng: str
     spec: SweepSpec
     spec_hash: str
-    cells: dict[str, Cell]
+    cells: dict[str, SweepCell]
+
+
+CLAIM = Claim("sweep", "manifest.json", SweepManifest, FORMAT, "lakewright sweep")
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -57,10 +59,9 @@ class SweepFolder:
 
         Raises InputError where it holds something else.
         """
-        told = f"{self.folder}: another process makes this sweep; wait for it, or choose another --out"
-        self._check_place()
-        with locked(self.folder, told, shared):
-            self._claim(spec)
+        cells = {cell.name: cell for cell in spec.cells()}
+        work = SweepManifest(FORMAT, versions(), prng(), spec, content_hash(spec), cells)
+        with CLAIM.held(self.folder, work, shared=shared):
             self.shards.mkdir(exist_ok=True)
             try:
                 yield
@@ -68,16 +69,9 @@ class SweepFolder:
                 if not shared:
                     self._tidy()
 
-    def manifest(self) -> Manifest:
+    def manifest(self) -> SweepManifest:
         """Raises InputError where this is no folder of a sweep."""
-        if not self._manifest.exists():
-            raise InputError(f"{self.folder}: holds no sweep; give a folder made by `lakewright sweep`")
-        form = read_raw(self._manifest).get("format")
-        if form != FORMAT:
-            raise InputError(
-                f"{self._manifest}: format is {form!r}, this version reads {FORMAT}; use the version that wrote it"
-            )
-        return read_config(self._manifest, Manifest)
+        return CLAIM.read(self.folder)
 
     def finished(self) -> set[str]:
         """The names of the finished shards."""
@@ -110,29 +104,10 @@ class SweepFolder:
             seconds_left=(boards - boards_done) / rate if rate else None,
         )
 
-    @property
-    def _manifest(self) -> Path:
-        return self.folder / "manifest.json"
-
     def _tidy(self) -> None:
         """Removes what processes that were killed, here or before, have left half written."""
         for left in self.shards.glob(".*part"):
             left.unlink()
-
-    def _check_place(self) -> None:
-        if self.folder.is_dir() and not self._manifest.exists() and any(self.folder.iterdir()):
-            raise InputError(f"{self.folder}: holds no sweep, but something else; choose another folder")
-
-    def _claim(self, spec: SweepSpec) -> None:
-        cells = {cell.name: cell for cell in spec.cells()}
-        here = Manifest(FORMAT, versions(), prng(), spec, content_hash(spec), cells)
-        if not self._manifest.exists():
-            write_atomically(self._manifest, msgspec.json.format(msgspec.json.encode(here)) + b"\n", writer())
-        elif (there := self.manifest()) != here:
-            raise InputError(
-                f"{self.folder}: holds the shards of another sweep ({difference(there, here)}); choose another --out, "
-                "or repeat that sweep"
-            )
 
 
 def _rate(records: list[Record]) -> float | None:

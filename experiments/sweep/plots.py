@@ -4,30 +4,24 @@ Series differ in marker, line and colour, maps run from dark to bright: so they 
 """
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
 import matplotlib
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from core_jax.support import write_atomically
 from experiments.charts import INK, LOOK, PERCENT, saved, style
 from experiments.sweep.cells import CellSummary, Rate, rate, summarize
+from experiments.sweep.distributions import optima, predictors
 from experiments.sweep.folder import SweepFolder
+from experiments.sweep.panels import FEWEST, MAP, Group, by_kind, by_size, legend_below, panels_of, write_numbers
 
 THRESHOLD = 0.407254  # holes of an endless map beyond which its free cells have no endless component (Jacobsen, 2015)
-MAP = "cividis"  # of even steps in brightness
-PANEL = (4.3, 3.6)  # inches
-DISTRIBUTIONS = 4  # hole ratios whose distributions are drawn
-FEWEST, FEWEST_OF_DISTRIBUTION = 30, 100  # boards that a share or a quantile, and a distribution, is drawn of
-Kind: TypeAlias = tuple[int, float | None]  # agents and wait ratio
-Group: TypeAlias = list[CellSummary]
 Share: TypeAlias = Callable[[CellSummary], Rate | None]
 
 
@@ -67,8 +61,8 @@ def _figures(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
             title = "Boards that shortest paths leave open"
             share = _complement("bound_certificate")
             yield from _lines("open", cells, title, "% of boards that need\na flood or a search", share)
-        yield from _optima(cells, values)
-        yield from _predictors(cells, values)
+        yield from optima(cells, values)
+        yield from predictors(cells, values)
 
 
 def _lines(
@@ -77,9 +71,9 @@ def _lines(
     """A share over the hole ratio, a line a size, a panel a number of agents, with 95 % intervals."""
     if not any(share(cell) for cell in cells):
         return
-    figure, panels = _panels(cells, title)
-    for axes, (_, group) in zip(panels, _by_kind(cells), strict=True):
-        for n, (size, row) in enumerate(_by_size(group)):
+    figure, panels = panels_of(cells, title)
+    for axes, (_, group) in zip(panels, by_kind(cells), strict=True):
+        for n, (size, row) in enumerate(by_size(group)):
             points = [(cell.hole_ratio, found) for cell in row if (found := share(cell)) and found.of >= FEWEST]
             ratios = [ratio for ratio, _ in points]
             middle, low, high = 100 * np.array([[f.rate or 0, f.low, f.high] for _, f in points]).reshape(-1, 3).T
@@ -91,7 +85,7 @@ def _lines(
         axes.set(xlabel="hole ratio", ylabel=unit)
     if name == "solvable":
         panels[0].set_ylim(PERCENT)
-    _legend(figure, panels)
+    legend_below(figure, panels)
     yield name, figure
 
 
@@ -99,129 +93,18 @@ def _maps(name: str, cells: Group, title: str, unit: str) -> Iterator[tuple[str,
     """How often a wait is forced, by size and hole ratio."""
     if not any("wait_required" in cell.rates for cell in cells):
         return
-    figure, panels = _panels(cells, title, share_y=False)
-    shares = [_grid(group, lambda cell: _percent(cell.rates["wait_required"])) for _, group in _by_kind(cells)]
+    figure, panels = panels_of(cells, title, share_y=False)
+    shares = [_grid(group, lambda cell: _percent(cell.rates["wait_required"])) for _, group in by_kind(cells)]
     top = np.nanmax([np.nanmax(grid) for _, _, grid in shares])
     for axes, (ratios, sizes, grid) in zip(panels, shares, strict=True):
         drawn = axes.imshow(grid, origin="lower", aspect="auto", cmap=MAP, vmin=0, vmax=top)
-        _write_in(axes, grid, top / 2, "{:.1f}")
+        write_numbers(axes, grid, top / 2, "{:.1f}")
         named = range(0, len(ratios), 1 + len(ratios) // 10)  # so that names stand apart
         axes.set_xticks(named, [f"{ratios[place]:g}" for place in named])
         axes.set_yticks(range(len(sizes)), [f"{size}x{size}" for size in sizes])
         axes.set(xlabel="hole ratio")
     figure.colorbar(drawn, ax=panels, label=unit, pad=0.02)
     yield name, figure
-
-
-def _optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
-    """Distributions of the optimal sum of costs on the largest boards, and its middle half over the hole ratio."""
-    if not any("sum_of_costs" in cell.quantities for cell in cells):
-        return
-    kinds = _by_kind(cells)
-    figure = Figure((2 * PANEL[0], PANEL[1] * len(kinds)), layout="constrained")
-    for (left, right), (kind, group) in zip(figure.subplots(len(kinds), 2, squeeze=False), kinds, strict=True):
-        size, row = _by_size(group)[-1]
-        there = [cell for cell in row if _boards_with(cell, "sum_of_costs") >= FEWEST_OF_DISTRIBUTION]
-        chosen = sorted({round(place) for place in np.linspace(0, len(there) - 1, DISTRIBUTIONS)}) if there else []
-        for n, cell in enumerate(there[place] for place in chosen):
-            costs, boards = _distribution(values, cell.cell, "sum_of_costs")
-            look = style(n) | {"markevery": max(1, len(costs) // 12), "drawstyle": "steps-post"}
-            left.plot(costs, 100 * boards.cumsum() / boards.sum(), **look, label=f"hole ratio {cell.hole_ratio:g}")
-        left.set(title=f"{_title(kind)}, {size}x{size}", xlabel="at most so many steps, sum of costs")
-        left.set(ylabel="% of solvable boards", ylim=PERCENT)
-        if chosen:
-            left.legend()
-        for n, (side, of) in enumerate(_by_size(group)):
-            of = [cell for cell in of if _boards_with(cell, "sum_of_costs") >= FEWEST]
-            ratios = [cell.hole_ratio for cell in of]
-            spread = np.array([cell.quantities["sum_of_costs"].quantiles[1:4] for cell in of]).reshape(-1, 3).T
-            means = [cell.quantities["sum_of_costs"].mean for cell in of]
-            right.fill_between(ratios, spread[0], spread[2], color=style(n)["color"], alpha=0.12, linewidth=0)
-            right.plot(ratios, means, **style(n), label=f"{side}x{side}")
-        right.set(
-            title=f"{_title(kind)}: mean and middle half", xlabel="hole ratio", ylabel="optimal sum of costs, steps"
-        )
-        right.set_ylim(0, None)
-    handles, labels = right.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), handlelength=3)
-    yield "optima", figure
-
-
-def _predictors(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
-    """How well each statistic tells boards with a forced wait from others, on the largest boards of two agents."""
-    known = (
-        *("makespan_bound", "cost_bound", "manhattan", "vertex_conflicts", "target_conflicts", "swap_conflicts"),
-        *("cardinal_conflicts", "path_overlap", "mdd_nodes", "mdd_overlap", "components", "largest_component"),
-        *("branching", "dead_ends", "corridors", "bottlenecks"),
-    )
-    (kind, group), *_ = _by_kind(cells)
-    size, row = _by_size(group)[-1]
-    row = [cell for cell in row if cell.rates.get("wait_required") and cell.rates["wait_required"].count >= FEWEST]
-    names = [name for name in known if any(name in cell.quantities for cell in row)]
-    if not names:
-        return
-    areas = np.array([[area(values, cell.cell, name) for cell in row] for name in names])
-    order = np.argsort(np.abs(areas - 0.5).mean(axis=1))
-    areas, names = areas[order], [names[place] for place in order]
-    figure = Figure((1.9 + 0.72 * max(4, len(row)), 1.4 + 0.27 * len(names)), layout="constrained")
-    figure.suptitle(
-        f"What tells a forced wait: {_title(kind)}, {size}x{size}", x=0.01, ha="left", weight="bold", size=11
-    )
-    axes = figure.subplots()
-    drawn = axes.imshow(np.abs(areas - 0.5), aspect="auto", origin="lower", cmap=MAP, vmin=0, vmax=0.5)
-    _write_in(axes, areas, 0.25, "{:.2f}", np.abs(areas - 0.5))
-    axes.set_xticks(range(len(row)), [f"{cell.hole_ratio:g}" for cell in row])
-    axes.set_yticks(range(len(names)), [name.replace("_", " ") for name in names])
-    axes.set(xlabel="hole ratio")
-    axes.grid(visible=False)
-    bar = figure.colorbar(drawn, ax=axes, pad=0.02, ticks=(0, 0.25, 0.5), label="distance from chance")
-    bar.ax.set_yticklabels(["0.5", "0.25 or 0.75", "0 or 1"])
-    bar.set_label("chance that a board with a forced wait has the larger value")
-    yield "predictors", figure
-
-
-def area(values: pa.Table, cell: str, statistic: str) -> float:
-    """The chance that a solvable board with a forced wait has a larger value than one without; ties count half.
-
-    The area under the curve of receiver operating characteristic.
-    """
-    of = values.filter((pc.field("cell") == cell) & (pc.field("statistic") == statistic))
-    levels = np.unique(of["value"].to_numpy())
-    counts = []
-    for wait in (True, False):
-        some = of.filter(pc.field("wait_required") == wait)
-        counts.append(np.bincount(np.searchsorted(levels, some["value"]), some["boards"], minlength=len(levels)))
-    waiting, others = counts
-    below = np.cumsum(others) - others
-    return float(waiting @ (below + others / 2) / (waiting.sum() * others.sum()))
-
-
-def _panels(cells: Group, title: str, share_y: bool = True) -> tuple[Figure, list[Axes]]:
-    """A figure of a panel for each number of agents."""
-    kinds = [kind for kind, _ in _by_kind(cells)]
-    figure = Figure((PANEL[0] * max(len(kinds), 1.4), PANEL[1]), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", weight="bold", size=11)
-    panels = list(figure.subplots(1, len(kinds), squeeze=False, sharey=share_y)[0])
-    for axes, kind in zip(panels, kinds, strict=True):
-        axes.set_title(_title(kind), weight="normal")
-        axes.grid(visible=share_y)
-    return figure, panels
-
-
-def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
-    for axes in panels[1:]:
-        axes.set_ylabel("")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), handlelength=3)
-
-
-def _write_in(axes: Axes, numbers: np.ndarray, dark_below: float, form: str, shade: np.ndarray | None = None) -> None:
-    """Each number into its field of a map, bright where that is dark."""
-    shade = numbers if shade is None else shade
-    for (row, column), number in np.ndenumerate(numbers):
-        if not np.isnan(number):
-            colour = "white" if shade[row, column] < dark_below else "black"
-            axes.text(column, row, form.format(number), ha="center", va="center", color=colour, size=7.5)
 
 
 def _grid(group: Group, number: Callable[[CellSummary], float]) -> tuple[list[float], list[int], np.ndarray]:
@@ -231,30 +114,6 @@ def _grid(group: Group, number: Callable[[CellSummary], float]) -> tuple[list[fl
     for cell in group:
         grid[sizes.index(cell.size), ratios.index(cell.hole_ratio)] = number(cell)
     return ratios, sizes, grid
-
-
-def _distribution(values: pa.Table, cell: str, statistic: str) -> tuple[np.ndarray, np.ndarray]:
-    """The values of a statistic in a cell, rising, and how many boards have each."""
-    of = values.filter((pc.field("cell") == cell) & (pc.field("statistic") == statistic))
-    pooled = of.group_by("value").aggregate([("boards", "sum")]).sort_by("value")
-    return pooled["value"].to_numpy(), pooled["boards_sum"].to_numpy()
-
-
-def _by_kind(cells: Group) -> list[tuple[Kind, Group]]:
-    kinds = sorted({(cell.agents, cell.wait_ratio) for cell in cells}, key=lambda kind: (kind[0], kind[1] or 0.0))
-    return [(kind, [cell for cell in cells if (cell.agents, cell.wait_ratio) == kind]) for kind in kinds]
-
-
-def _by_size(cells: Group) -> list[tuple[int, Group]]:
-    """By rising size, each by rising hole ratio."""
-    in_order = sorted(cells, key=lambda cell: cell.hole_ratio)
-    return [(size, [cell for cell in in_order if cell.size == size]) for size in sorted({cell.size for cell in cells})]
-
-
-def _title(kind: Kind) -> str:
-    agents, wait = kind
-    words = f"{agents} agent{'s' * (agents > 1)}"
-    return words if wait is None else f"{words}, wait ratio {wait:g}"
 
 
 def _rate(name: str) -> Share:
@@ -279,7 +138,3 @@ def _acceptance(cell: CellSummary) -> Rate | None:
 
 def _percent(found: Rate) -> float:
     return np.nan if found.rate is None or found.of < FEWEST else 100 * found.rate
-
-
-def _boards_with(cell: CellSummary, name: str) -> int:
-    return cell.quantities[name].of if name in cell.quantities else 0

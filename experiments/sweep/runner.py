@@ -17,7 +17,7 @@ from core_jax.errors import InputError
 from experiments.sweep.executors import Executor
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.shards import Record, check_cell, make_shard
-from experiments.sweep.spec import Cell, Shard, SweepSpec
+from experiments.sweep.spec import Shard, SweepCell, SweepSpec
 
 WHOLE = (0, 1)
 
@@ -58,7 +58,7 @@ def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int]
                     yield Finished(folder.shards / f"{record.name}.parquet", record, new=True)
 
 
-def _work(folder: Path, columns: tuple[str, ...], item: Cell | Shard) -> Record | None:
+def _work(folder: Path, columns: tuple[str, ...], item: SweepCell | Shard) -> Record | None:
     if isinstance(item, Shard):
         return make_shard(folder, columns, item)
     check_cell(item)

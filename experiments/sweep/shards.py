@@ -1,7 +1,6 @@
 """A shard of a sweep: its boards drawn, labelled, measured and written as columns."""
 
 import os
-import socket
 import time
 from pathlib import Path
 
@@ -16,7 +15,8 @@ from core_jax.solver import solve
 from core_jax.statistics import COLUMNS, features, table
 from core_jax.support import replacing, write_atomically
 from core_jax.types import Board, Labels
-from experiments.sweep.spec import Cell, Shard, shard_name
+from experiments.resumable import writer_name
+from experiments.sweep.spec import Shard, SweepCell, shard_name
 
 KEYS = ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index"]
 
@@ -49,7 +49,7 @@ def make_shard(folder: Path, columns: tuple[str, ...], shard: Shard) -> Record:
     written = _write(folder / f"{shard.name}.parquet", table)
     seconds = time.monotonic() - begun
     record = Record(shard.cell.name, shard.first, shard.count, seconds, time.time(), written, acceptance)
-    write_atomically(folder / f"{shard.name}.json", msgspec.json.encode(record), writer())
+    write_atomically(folder / f"{shard.name}.json", msgspec.json.encode(record), writer_name())
     return record
 
 
@@ -85,7 +85,7 @@ def table_of(shard: Shard, measured: dict[str, np.ndarray]) -> pa.Table:
     return pa.table([*of_cell.values(), *found.columns], schema=pa.schema([*fields, *found.schema]))
 
 
-def check_cell(cell: Cell) -> None:
+def check_cell(cell: SweepCell) -> None:
     """Raises InputError, naming the cell, where its strata are too rare to be drawn."""
     try:
         check_reachable(cell.config, cell.seed)
@@ -95,7 +95,7 @@ def check_cell(cell: Cell) -> None:
 
 def _write(path: Path, table: pa.Table) -> int:
     """The bytes written: they are on the disk before the file has its name."""
-    with replacing(path, writer()) as beside:
+    with replacing(path, writer_name()) as beside:
         with beside.open("wb") as sink:
             pq.write_table(
                 table,
@@ -109,7 +109,3 @@ def _write(path: Path, table: pa.Table) -> int:
             sink.flush()
             os.fsync(sink.fileno())
         return beside.stat().st_size
-
-
-def writer() -> str:
-    return f"{socket.gethostname()}-{os.getpid()}."

@@ -21,7 +21,7 @@ Agents = Annotated[tuple[Annotated[int, msgspec.Meta(ge=1, le=MAX_AGENTS)], ...]
 Shares = Annotated[tuple[Share, ...], msgspec.Meta(min_length=1)]
 
 
-class Cell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SweepCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One kind of board: free draws where `wait_ratio` is None, else boards of the generator's strata.
 
     shard: boards in a shard. seed: of this cell alone, so that cells are independent even where they have the same
@@ -57,7 +57,7 @@ class Cell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Shard(msgspec.Struct, frozen=True):
     """The boards first .. first + count - 1 of a cell: one file."""
 
-    cell: Cell
+    cell: SweepCell
     first: int
     count: int
 
@@ -101,7 +101,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for cell in self.cells():
             _check(cell)
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[SweepCell]:
         """All cells; those whose boards take longest first, so that no worker is left with one at the end."""
         waits = self.wait_ratios or (None,)
         axes = itertools.product(self.agents, self.sizes, self.hole_ratios, waits)
@@ -115,9 +115,9 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for first in range(0, cell.boards, cell.shard)
         ]
 
-    def _cell(self, agents: int, size: int, hole_ratio: float, wait_ratio: float | None) -> Cell:
+    def _cell(self, agents: int, size: int, hole_ratio: float, wait_ratio: float | None) -> SweepCell:
         boards, shard = (given[agents] if isinstance(given, dict) else given for given in (self.boards, self.shard))
-        cell = Cell(size, agents, hole_ratio, wait_ratio, boards, shard, 0)
+        cell = SweepCell(size, agents, hole_ratio, wait_ratio, boards, shard, 0)
         digest = hashlib.sha256(f"{self.seed}/{cell.name}".encode()).digest()
         return msgspec.structs.replace(cell, seed=int.from_bytes(digest[:4], "big"))
 
@@ -146,7 +146,7 @@ def check_memory(spec: SweepSpec, workers: int) -> None:
             )
 
 
-def _check(cell: Cell) -> None:
+def _check(cell: SweepCell) -> None:
     if cell.size**2 < 2 * cell.agents:
         raise ValueError(
             f"cell {cell.name}: {cell.size**2} cells cannot hold the starts and goals of {cell.agents} agents; "

@@ -1,10 +1,10 @@
 from .proposals import Replayed as Replayed
+from .proposals import proposal_text as proposal_text
 from .proposals import proposed as proposed
 from .proposals import replayed as replayed
 from .proposals import shown_stage as shown_stage
 from .proposals import side_by_side as side_by_side
-from .proposals import told as told
-from .proposals import told_proposal as told_proposal
+from .proposals import stage_text as stage_text
 from .report import write_report as write_report
 from .run_table import as_json as as_json
 from .run_table import as_table as as_table

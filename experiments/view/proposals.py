@@ -1,8 +1,11 @@
 """What teachers proposed, or would propose, on the recorded evidence of a run; nothing is written."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from textwrap import indent
 
 import msgspec
+from tabulate import tabulate
 
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
@@ -12,12 +15,14 @@ from engineer.delta import FIELDS, summary
 from engineer.evidence import Evidence, evidence_text, read_evidence
 from engineer.negotiation import Attempt, negotiate
 from engineer.proposal import Stateless
-from experiments.loop.records import Decision, RunFolder, Stage, Trial, read
+from experiments.loop.records import Decision, Next, RunFolder, Source, Stage, Trial, read
 from experiments.loop.redesign import teacher_of
 from experiments.loop.settings import RunSettings, key_for
 from experiments.view.run_table import describe
 
 RECORDED = "recorded"  # the name under which the decision of the run itself is shown
+
+TRIAL_HEADER = ("", "p(1-p)", "informative", "valid", "per size p(1-p)")
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -31,6 +36,8 @@ class Shown(msgspec.Struct, frozen=True):
     attempts: list[Attempt]
     trial: Trial | None
     next_config: EnvConfig
+    source: Source
+    reasons: list[str]
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -50,11 +57,12 @@ class Replayed(msgspec.Struct, frozen=True):
 def shown_stage(folder: RunFolder, number: int) -> Shown:
     """The record of a finished stage. Raises InputError where there is none."""
     stage = finished_stage(folder, number)
-    decision = read(stage.proposal, Decision)
-    attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)]
+    decision = read(stage.proposal, Decision) if stage.proposal.exists() else None
+    attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []
     trial = read(stage.trial, Trial) if stage.trial.exists() else None
     evidence, config = _evidence(stage), stage.config()
-    return Shown(str(folder.folder), number, decision.teacher, config, evidence, attempts, trial, stage.next_config())
+    teacher = decision.teacher if decision else folder.settings().teacher
+    return Shown(str(folder.folder), number, teacher, config, evidence, attempts, trial, *_next(stage.following()))
 
 
 def proposed(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
@@ -83,37 +91,43 @@ def finished_stage(folder: RunFolder, number: int) -> Stage:
     return folder.stage(number)
 
 
-def told(shown: Shown) -> str:
+def stage_text(shown: Shown) -> str:
     """A stage as text: evidence and prompt, every answer with its verdict, the trial, and what it came to."""
     parts = [f"stage {shown.stage} of {shown.folder}, teacher {shown.teacher}", f"drawn from  {describe(shown.config)}"]
     parts += ["", "## evidence", printable(evidence_text(shown.evidence)).rstrip()]
     for attempt in shown.attempts:
-        parts += list(_told_attempt(attempt))
+        parts += list(_attempt_lines(attempt))
     if shown.trial:
-        parts += ["", "## trial", *_told_trial(shown.trial)]
-    return "\n".join([*parts, "", f"next stage  {describe(shown.next_config)}"])
+        parts += ["", "## trial", *_trial_lines(shown.trial)]
+    why = printable("; ".join(shown.reasons))
+    return "\n".join([*parts, "", f"{shown.source}: {why}", f"next stage  {describe(shown.next_config)}"])
 
 
-def told_proposal(found: Replayed) -> str:
+def proposal_text(found: Replayed) -> str:
     """A dry run as text."""
-    lines = [line for attempt in found.attempts for line in _told_attempt(attempt)]
+    lines = [line for attempt in found.attempts for line in _attempt_lines(attempt)]
     head = f"stage {found.stage} of {found.folder}, teacher {found.teacher}"
     return "\n".join([head, *lines, "", f"next config  {describe(found.last.verdict.config)}"])
 
 
 def side_by_side(found: Sequence[Replayed], configs: dict[tuple[str, int], EnvConfig]) -> str:
-    """A block a stage, a line a teacher: its verdict, and what of the config would change."""
-    width = max((len(replay.teacher) for replay in found), default=0)
-    lines: list[str] = []
-    for replay in found:
-        if replay.teacher == RECORDED:
-            place = replay.folder, replay.stage
-            lines += ["", f"{replay.folder} stage {replay.stage}: {describe(configs[place])}"]
-            config = configs[place]
-        verdict = replay.last.verdict
-        change = changes(config, verdict.config) if verdict.status != "refused" else printable(verdict.reasons[0])
-        lines.append(f"  {replay.teacher:{width}}  {verdict.status:9}  {change}")
-    return "\n".join(lines[1:])
+    """One block for each stage, one line for each teacher: its verdict, and what of the config would change."""
+    blocks = []
+    for (folder, stage), replays in groupby(found, lambda replay: (replay.folder, replay.stage)):
+        config = configs[folder, stage]
+        rows = [(replay.teacher, *_outcome(replay, config)) for replay in replays]
+        table = tabulate(rows, tablefmt="plain", disable_numparse=True)
+        blocks.append(f"{folder} stage {stage}: {describe(config)}\n{indent(table, '  ')}")
+    return "\n\n".join(blocks)
+
+
+def _outcome(replay: Replayed, config: EnvConfig) -> tuple[str, str]:
+    """The verdict on what a teacher proposed, and what would change or why it was refused."""
+    if not replay.attempts:
+        return "not asked", "the stage was taken back"
+    verdict = replay.last.verdict
+    refused = verdict.status == "refused"
+    return verdict.status, printable(verdict.reasons[0]) if refused else changes(config, verdict.config)
 
 
 def changes(old: EnvConfig, new: EnvConfig) -> str:
@@ -121,14 +135,18 @@ def changes(old: EnvConfig, new: EnvConfig) -> str:
     parts = []
     for size, cell in new.sizes.items():
         steps = {field: getattr(cell, field) - getattr(old.sizes[size], field) for field in FIELDS}
-        told = [f"{field.removesuffix('_ratio')} {step:+.2g}" for field, step in steps.items() if abs(step) > 1e-6]
-        parts += [f"{size}x{size} {' '.join(told)}"] if told else []
+        moved = [f"{field.removesuffix('_ratio')} {step:+.2g}" for field, step in steps.items() if abs(step) > 1e-6]
+        parts += [f"{size}x{size} {' '.join(moved)}"] if moved else []
     return ", ".join(parts) or "no change"
 
 
 def printable(text: str) -> str:
-    """Text of a model for a terminal: control characters, but for new lines, are spelled out."""
+    """Text of a model for a terminal: control characters, except new lines, are spelled out."""
     return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+
+
+def _next(following: Next) -> tuple[EnvConfig, Source, list[str]]:
+    return following.config, following.source, following.reasons
 
 
 def _evidence(stage: Stage) -> Evidence:
@@ -150,7 +168,7 @@ def _replayed(settings: RunSettings, folder: RunFolder, numbers: range, only: in
         yield Replayed(str(folder.folder), number, settings.teacher, attempts)
 
 
-def _told_attempt(attempt: Attempt) -> Iterator[str]:
+def _attempt_lines(attempt: Attempt) -> Iterator[str]:
     proposal, verdict = attempt.proposal, attempt.verdict
     for name, text in (("prompt", proposal.prompt), ("answer", proposal.answer)):
         if text:
@@ -162,11 +180,13 @@ def _told_attempt(attempt: Attempt) -> Iterator[str]:
     yield f"{verdict.status}{''.join(f'{chr(10)}- {printable(reason)}' for reason in verdict.reasons)}"
 
 
-def _told_trial(trial: Trial) -> Iterator[str]:
-    yield f"{'':9} {'p(1-p)':>7} {'informative':>11} {'valid':>6}  per size p(1-p)"
+def _trial_lines(trial: Trial) -> Iterator[str]:
+    rows = []
     for place, tried in enumerate(trial.candidates):
         name = ("current" if not place else "proposed") + ("*" if place == trial.chosen else "")
         sizes = " ".join(f"{size}: {signal.variance:.3f}" for size, signal in tried.sizes.items())
         whole = tried.signal
-        yield f"{name:9} {whole.variance:7.4f} {whole.informative:11.3f} {whole.valid:6.3f}  {sizes}"
+        rows.append((name, f"{whole.variance:.4f}", f"{whole.informative:.3f}", f"{whole.valid:.3f}", sizes))
+    alignment = ("left", "right", "right", "right", "left")
+    yield tabulate(rows, TRIAL_HEADER, tablefmt="plain", colalign=alignment, disable_numparse=True)
     yield f"* chosen; {trial.tokens} tokens"

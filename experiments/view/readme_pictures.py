@@ -1,7 +1,9 @@
 """The pictures of the README, made from a run: `python -m experiments.view.readme_pictures runs/demo docs/images`."""
 
-import argparse
+import sys
 from pathlib import Path
+
+import cyclopts
 
 from core_jax.errors import InputError
 from core_jax.support import write_atomically
@@ -41,12 +43,19 @@ def _to_show(folder: RunFolder, history: list[Chapter]) -> Example:
     return max(valid, key=lambda example: ending(example).step)
 
 
+def main(run_folder: Path, out: Path, /) -> None:
+    """Writes the pictures of the README.
+
+    Args:
+        run_folder: The folder of a finished run.
+        out: The folder of the pictures.
+    """
+    write_pictures(RunFolder(run_folder), out)
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m experiments.view.readme_pictures", description=__doc__)
-    parser.add_argument("folder", metavar="RUN_DIR", type=Path)
-    parser.add_argument("out", metavar="OUT_DIR", type=Path)
-    options = parser.parse_args()
     try:
-        write_pictures(RunFolder(options.folder), options.out)
+        cyclopts.run(main)
     except InputError as error:
-        parser.error(str(error))
+        print(error, file=sys.stderr)
+        sys.exit(2)

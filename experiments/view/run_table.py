@@ -2,11 +2,15 @@
 
 from typing import Any
 
+from tabulate import tabulate
+
 from core_jax.config import EnvConfig
 from core_jax.results import Outcomes
 from experiments.loop.records import Chapter, RunFolder, chapters, forced_rate, met_in_training
 
 HEADER = ("", "valid %", "opt. makespan %", "opt. cost %", "forced wait %", "boards drawn from (size: share hole wait)")
+
+ALIGNMENT = ("left", *["right"] * 4, "left")
 
 
 def as_json(folder: RunFolder) -> dict[str, Any]:
@@ -19,20 +23,13 @@ def as_json(folder: RunFolder) -> dict[str, Any]:
 
 
 def as_table(folder: RunFolder) -> str:
-    """A line for each finished stage, and its commonest failures below."""
-    lines: list[tuple[str, ...]] = [HEADER]
+    """One line for each finished stage, and its most common failures below."""
+    lines: list[tuple[str, ...]] = []
     for chapter in chapters(folder):
         config = describe(chapter.config) if chapter.config else "certified plans"
         lines.append((chapter.name, *_rates(chapter.pooled), config))
         lines.append(("", "", "", "", "", f"failures: {_failure_line(chapter.pooled)}"))
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADER) - 1)]
-    return "\n".join(_aligned(line, widths) for line in lines)
-
-
-def _aligned(line: tuple[str, ...], widths: list[int]) -> str:
-    name, *figures, boards = line
-    numbers = [figure.rjust(width) for figure, width in zip(figures, widths[1:], strict=True)]
-    return "  ".join([name.ljust(widths[0]), *numbers, boards]).rstrip()
+    return tabulate(lines, HEADER, tablefmt="plain", colalign=ALIGNMENT, disable_numparse=True)
 
 
 def _plain(chapter: Chapter) -> dict[str, Any]:

@@ -19,13 +19,14 @@ THINK = "<think>"  # with which some chat templates begin the answer
 
 
 class TextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How language models are asked. max_tokens: the longest answer, thoughts included. thinking: whether models whose
-    chat template knows the choice think first. batch: answers that one process decodes together.
-    """
+    """How language models are asked."""
 
     max_tokens: Count = 4096
+    """Most tokens of an answer, its reasoning included."""
     thinking: bool = True
+    """Whether models whose chat template has the choice think first."""
     batch: Count = 16
+    """Answers that one process decodes together."""
 
 
 class Codec(Protocol):

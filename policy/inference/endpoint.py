@@ -1,55 +1,60 @@
-"""Models behind an OpenAI-compatible server: asked side by side, tried again where that may help, within a cost cap.
+"""Models behind an OpenAI-compatible server: concurrent requests, repeated where that may help, within a cost cap.
 
-The key comes from the environment, LAKEWRIGHT_API_KEY or OPENAI_API_KEY, and goes nowhere but to the server.
+The key comes from the environment, LAKEWRIGHT_API_KEY or OPENAI_API_KEY, and is sent to the server only.
 """
 
 import dataclasses
-import json
 import os
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
 from core_jax.errors import InputError
 from core_jax.support import Count, Natural, Positive, Weight
+from policy.inference.completions import EndpointAnswer, read_completion
+from policy.inference.cost_cap import BudgetSpentError, CostCap
 
 KEYS = ("LAKEWRIGHT_API_KEY", "OPENAI_API_KEY")
 NO_KEY = "none"  # servers that want no key get some word
 LONGEST_REPLY = 1 << 24  # bytes
 LONGEST_PAUSE = 8.0  # seconds before another try
-TOLD = 200  # characters of what a server said
+MOST_SHOWN = 200  # characters of what a server said
 
 Message = Mapping[str, str]  # role and content
 SchemaForm = Literal["json_schema", "json_object"]
-"""How a server is told a schema: as OpenAI has it, or with the word that JSON is wanted, as llama-cpp-python has it."""
+"""How a server is given a schema: as by OpenAI, or beside the request for JSON, as by llama-cpp-python."""
 
 
 class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A server and how to ask it.
-
-    timeout: seconds without a byte, or from the first to the last, after which a try has failed. retries: tries after
-    the first. prices: dollars for a million tokens. max_cost: dollars that are never exceeded: a request starts only
-    where its `max_tokens` fit.
-    limit_field: how the server calls the limit of the answer. schemas: the forms in which it is told a schema, in turn
-    until it refuses one no more; with none, or where it refuses all, it is asked in words.
-    """
+    """A server and how to ask it."""
 
     url: str
+    """The server's address, such as http://localhost:8000/v1."""
     model: str
+    """The model that it is asked for."""
     max_tokens: Count = 16384
+    """Most tokens of an answer."""
     concurrency: Count = 8
+    """Requests at a time."""
     timeout: Positive = 600.0
+    """Seconds without a byte, or from the first to the last, after which a request has failed."""
     retries: Natural = 8
+    """Attempts after the first."""
     price_in: Weight = 0.0
+    """Dollars for a million tokens of prompts."""
     price_out: Weight = 0.0
+    """Dollars for a million tokens of answers."""
     max_cost: Weight | None = None
+    """Dollars never to exceed: a request starts only where its max_tokens fit."""
     limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    """How the server names the limit of an answer's tokens."""
     schemas: tuple[SchemaForm, ...] = ("json_schema", "json_object")
+    """The forms in which the server is given a JSON schema, tried in turn until it accepts one; with none, or where it
+    refuses all, the prompt describes the schema."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -62,61 +67,28 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EndpointError(InputError):
-    """A server that does not answer, or not as asked, however often it is tried; `status`: its HTTP error, if any."""
+    """A server that does not answer, or not as asked, after all tries. `status`: its HTTP error, if any."""
 
     status: int | None = None
 
 
 class _NoCompletionError(Exception):
-    """A reply that is none; `retries`: how often the library had tried before it came."""
+    """A reply that is not a completion; `retries`: how often the library had tried before it came."""
 
     def __init__(self, problem: str, retries: int) -> None:
         super().__init__(problem)
         self.retries = retries
 
 
-class BudgetSpentError(Exception):
-    """The next request might exceed the cost cap."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """What a model said; tokens as the server counts them, None where it does not; finish: `stop`, `length` ..."""
-
-    text: str
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    finish: str | None
-
-
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """One request. schema: a JSON schema that the answer must fit, for servers that can do so, told in `form`."""
+    """One request. schema: a JSON schema that the answer must fit, given to the server in `form`."""
 
     messages: Sequence[Message]
     temperature: float | None = None
     seed: int | None = None
     schema: Mapping[str, Any] | None = None
     form: SchemaForm = "json_schema"
-
-
-class _Message(msgspec.Struct):
-    content: str | None = None
-
-
-class _Choice(msgspec.Struct):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: Natural | None = None
-    completion_tokens: Natural | None = None
-
-
-class _Completion(msgspec.Struct):
-    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
-    usage: _Usage | None = None
 
 
 class Endpoint:
@@ -129,14 +101,14 @@ class Endpoint:
         self._client = openai.OpenAI(
             base_url=settings.url, api_key=self._key, timeout=settings.timeout, max_retries=settings.retries
         )
-        self._budget = _Budget(settings.max_cost, spent)
+        self._budget = CostCap(settings.max_cost, spent)
 
     @property
     def spent(self) -> float:
-        """Dollars so far; an answer whose tokens the server does not tell counts as the most it may have cost."""
+        """Dollars so far; an answer whose tokens the server does not count costs the most it may have cost."""
         return self._budget.spent
 
-    def ask(self, messages: Sequence[Message], **options: Any) -> Answer:
+    def ask(self, messages: Sequence[Message], **options: Any) -> EndpointAnswer:
         """The answer to `messages`; options as the other fields of `Question`.
 
         Raises EndpointError where there is none, BudgetSpentError where the cost cap leaves no room for it.
@@ -144,14 +116,14 @@ class Endpoint:
         ((_, answer),) = self.ask_all([Question(messages, **options)])
         return answer
 
-    def ask_all(self, questions: Iterable[Question]) -> Iterator[tuple[int, Answer]]:
-        """Asks side by side and yields the place of a question with its answer, as answers come.
+    def ask_all(self, questions: Iterable[Question]) -> Iterator[tuple[int, EndpointAnswer]]:
+        """Asks many questions at a time; yields the index of each and its answer, as answers come.
 
-        After an error nothing more is asked; it is raised once the answers on their way have been yielded.
+        After an error no further question is asked; it is raised once the answers on their way have been yielded.
         """
         waiting = enumerate(questions)
         stop: Exception | None = None
-        running: dict[Future[Answer], tuple[int, float]] = {}
+        running: dict[Future[EndpointAnswer], tuple[int, float]] = {}
         with ThreadPoolExecutor(self.settings.concurrency) as pool:
             held = next(waiting, None)
             while held or running:
@@ -179,8 +151,8 @@ class Endpoint:
         if stop:
             raise stop
 
-    def _answer(self, question: Question) -> Answer:
-        """One answer; the library tries again what the network spoils, this what comes and is no completion."""
+    def _answer(self, question: Question) -> EndpointAnswer:
+        """One answer. The library repeats requests that fail on the network, this those without a completion."""
         openai = _library()
         tries, problem = 0, ""
         while tries <= self.settings.retries:
@@ -201,10 +173,10 @@ class Endpoint:
                 tries += 1 + error.retries
         raise self._error(problem)
 
-    def _completion(self, client: Any, question: Question) -> Answer:
-        """What comes of one try of ours, in which the library may make several.
+    def _completion(self, client: Any, question: Question) -> EndpointAnswer:
+        """The reply to one request, which the library may have repeated.
 
-        The library limits the silence between two bytes; here is seen to it that the reply has an end.
+        The library limits the silence between two bytes; here the whole reply is limited in time and size.
         """
         with client.chat.completions.with_streaming_response.create(**self._request(question)) as reply:
             begun, body = time.monotonic(), bytearray()
@@ -215,7 +187,7 @@ class Endpoint:
                         raise ValueError(f"not whole after {self.settings.timeout:g} s")
                     if len(body) > LONGEST_REPLY:
                         raise ValueError(f"more than {LONGEST_REPLY} bytes")
-                return _read(bytes(body))
+                return read_completion(bytes(body))
             except Exception as error:  # those of the HTTP library have no name that every version of openai shares
                 raise _NoCompletionError(str(error) or type(error).__name__, reply.retries_taken) from error
 
@@ -231,13 +203,14 @@ class Endpoint:
         return given
 
     def _error(self, problem: str, status: int | None = None) -> EndpointError:
-        """What is wrong, in a line without the key."""
-        told = " ".join(problem.encode(errors="backslashreplace").decode().split())
-        told = told if self._key == NO_KEY else told.replace(self._key, "***")
+        """The error for a person: one line, without the key."""
+        shown = " ".join(problem.encode(errors="backslashreplace").decode().split())
+        shown = shown if self._key == NO_KEY else shown.replace(self._key, "***")
         tries = f"{self.settings.retries + 1} tries" if self.settings.retries else "one try"
         error = EndpointError(
-            f"endpoint {self.settings.url}, model {self.settings.model!r:.60}: {told:.{TOLD}} (at most {tries}); check "
-            f"the server, the model's name and the key in {KEYS[0]}, then run the same command again"
+            f"endpoint {self.settings.url}, model {self.settings.model!r:.60}: "
+            f"{shown:.{MOST_SHOWN}} (at most {tries}); "
+            f"check the server, the model's name and the key in {KEYS[0]}, then run the same command again"
         )
         error.status = status
         return error
@@ -247,7 +220,7 @@ class Endpoint:
         prompt = sum(len(message["content"].encode("utf-8", "replace")) + 64 for message in question.messages)
         return dollars(self.settings, prompt, self.settings.max_tokens)
 
-    def _cost(self, answer: Answer, most: float) -> float:
+    def _cost(self, answer: EndpointAnswer, most: float) -> float:
         if answer.prompt_tokens is None or answer.completion_tokens is None:
             return most
         return dollars(self.settings, answer.prompt_tokens, answer.completion_tokens)
@@ -256,38 +229,6 @@ class Endpoint:
 def dollars(settings: EndpointSettings, tokens_in: int, tokens_out: int) -> float:
     """What tokens cost."""
     return (tokens_in * settings.price_in + tokens_out * settings.price_out) / 1e6
-
-
-class _Budget:
-    """Dollars spent, and held back for answers on their way, which together never exceed the cap."""
-
-    def __init__(self, cap: float | None, spent: float) -> None:
-        self.spent, self._held, self._cap = spent, 0.0, cap
-        self._lock = threading.Lock()
-
-    def reserve(self, most: float) -> bool:
-        with self._lock:
-            if self._cap is not None and self.spent + self._held + most > self._cap:
-                return False
-            self._held += most
-            return True
-
-    def settle(self, most: float, cost: float) -> None:
-        with self._lock:
-            self._held -= most
-            self.spent += cost
-
-
-def _read(content: bytes) -> Answer:
-    """The first choice of a completion. Raises ValueError where there is none."""
-    try:
-        found = msgspec.convert(json.loads(content), _Completion)
-    except RecursionError as error:
-        raise ValueError("JSON too deep") from error
-    choice, usage = found.choices[0], found.usage or _Usage()
-    # A lone surrogate is no text that a file could hold.
-    text = (choice.message.content or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return Answer(text, usage.prompt_tokens, usage.completion_tokens, choice.finish_reason)
 
 
 def _response_format(schema: Mapping[str, Any], form: SchemaForm) -> dict[str, Any]:

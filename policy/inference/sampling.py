@@ -1,4 +1,4 @@
-"""Answers from a model: greedy or sampled, many at once; and answers under a grammar."""
+"""Answers from a model in this process: greedy or sampled, many at once."""
 
 import dataclasses
 import functools
@@ -8,7 +8,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers import Qwen3ForCausalLM as Qwen3
 
-from policy.codecs import Codec, TokensCodec, token_ids
+from policy.codecs import Codec, TokensCodec
 from policy.inference.qwen3_decoder import Decoder
 from policy.tasks import Task
 
@@ -182,26 +182,3 @@ def _lengths(tokens: torch.Tensor, ends: Sequence[int]) -> torch.Tensor:
     """How long each answer of [B, T] is, its end included."""
     ended = torch.isin(tokens, torch.tensor(ends, device=tokens.device))
     return torch.where(ended.any(1), ended.int().argmax(1) + 1, tokens.shape[1])
-
-
-@torch.inference_mode()
-def answer_under_grammar(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
-    prompt: Sequence[str],
-    allowed: Callable[[Sequence[str]], tuple[str, ...]],
-    *,
-    max_new_tokens: int = 256,
-) -> list[str]:
-    """Decodes greedily, at every token only among `allowed(answer so far)`, until that is empty."""
-    model.eval()
-    ids = torch.tensor([token_ids(tokenizer, prompt)], device=model.device)
-    answer: list[str] = []
-    cache = None
-    while len(answer) < max_new_tokens and (choices := allowed(answer)):
-        output = model(input_ids=ids, past_key_values=cache, use_cache=True)
-        cache = output.past_key_values
-        scores = output.logits[0, -1, token_ids(tokenizer, choices)]
-        answer.append(choices[int(scores.argmax())])
-        ids = torch.tensor([token_ids(tokenizer, answer[-1:])], device=model.device)
-    return answer

@@ -1,12 +1,9 @@
 """Boards drawn while a model is trained on them, by a process of their own, so that training waits for none."""
 
 import multiprocessing
-import os
 import queue
-import threading
 import time
 from collections.abc import Sequence
-from multiprocessing.connection import wait
 from typing import Any
 
 import jax
@@ -16,6 +13,7 @@ import numpy as np
 from core_jax.config import EnvConfig, with_teams
 from core_jax.errors import InputError
 from core_jax.generator import Batch, generate_in_turn
+from core_jax.support import end_with_starter
 from core_jax.types import Board
 from policy.tasks import Task
 
@@ -124,7 +122,7 @@ def _draw(
     chunks: Any, mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int, cache: str | None
 ) -> None:
     """The other process: chunk after chunk into the queue, whose bound makes it wait."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_starter()
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_compilation_cache_dir", cache)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
@@ -141,10 +139,3 @@ def _draw(
 def _plain(task: Task) -> tuple:
     board = (task.board.holes, task.board.starts, task.board.goals)
     return board, (task.makespan, task.sum_of_costs, task.wait_required, task.moves)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)

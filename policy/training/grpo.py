@@ -2,22 +2,14 @@
 
 import itertools
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import msgspec
 import torch
 from datasets import Dataset
-from torch.optim.swa_utils import AveragedModel
-from transformers import (
-    AutoModelForCausalLM,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-    PrinterCallback,
-    TrainerCallback,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerFast, PrinterCallback
 from trl import GRPOConfig
 
 from core_jax.errors import InputError
@@ -26,18 +18,19 @@ from core_jax.support import Count, Positive, Share, Weight
 from policy.codecs import Codec, TokensCodec
 from policy.tasks import Task
 from policy.training.board_stream import BoardStream
+from policy.training.callbacks import Average, Report, Until
 from policy.training.grpo_trainer import PlanTrainer, may_share_prompts
 from policy.training.hardware import (
     HostSettings,
     adapter,
-    arguments,
     check_host,
+    host_arguments,
     is_sharded,
     is_split,
     rank_and_processes,
     share_of,
+    whole_model,
 )
-from policy.training.optimizers import averaged_model
 from policy.training.reward import RewardSettings
 from policy.training.rollouts import Rollouts
 
@@ -45,36 +38,50 @@ os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, whi
 
 
 class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One stage of GRPO: `steps` updates, each on `prompts` boards with `group` completions a board.
+    """One stage of GRPO: `steps` updates, each on `prompts` boards with `group` completions per board.
 
-    loss_type, scale_rewards, epsilon, epsilon_high: TRL's, see its GRPOConfig. oversample: up to so many times
-    `prompts` boards are sampled a step, and those left out whose completions all earn the same; 1 leaves out none.
-    fresh: boards are drawn while training. minutes: ends the stage, where its steps do not end it earlier. optimizer:
-    AdamW, or Muon for the matrices. schedule: constant rates, or such as rise and fall as in the warm-up. average: the
-    decay of averaged weights, which are kept in place of the last; 0 keeps those. share_prompts: the prompt of a group
-    is read once, where that can be done. guided: one answer of each group is the board's certified plan. host: how the
-    machine is used.
+    loss_type, scale_rewards, epsilon and epsilon_high are those of TRL's GRPOConfig.
     """
 
     steps: Count = 32
+    """Updates in a stage."""
     prompts: Count = 32
+    """Boards in each update."""
     group: Annotated[int, msgspec.Meta(ge=2)] = 8
+    """Completions sampled for each board."""
     learning_rate: Positive = 8e-5
+    """Learning rate of the updates."""
     temperature: Positive = 1.0
+    """Temperature of the sampled completions."""
     beta: Weight = 0.0
+    """Weight of the KL penalty against the model at the start of the stage; 0 drops it."""
     loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo"] = "dapo"
+    """How the loss is normalised, see TRL's GRPOConfig."""
     scale_rewards: Literal["group", "batch", "none"] = "group"
+    """Over what rewards are scaled by their standard deviation."""
     epsilon: Positive = 0.2
+    """Clipping range of the probability ratio."""
     epsilon_high: Positive | None = None
+    """Upper clipping range, where it differs from epsilon."""
     oversample: Count = 1
+    """Up to this many times `prompts` boards are sampled in a step, and those whose completions all earn the same are
+    left out; 1 leaves out none."""
     fresh: bool = False
+    """Whether boards are drawn while training."""
     minutes: Positive | None = None
+    """Ends the stage where its steps do not end it earlier."""
     optimizer: Literal["adamw", "muon"] = "adamw"
+    """AdamW, or Muon for the matrices."""
     schedule: Literal["constant", "cosine"] = "constant"
+    """A constant learning rate, or one that rises and falls as in the warm-up."""
     average: Share = 0.0
+    """Decay of averaged weights, which are kept in place of the last ones; 0 keeps the last."""
     share_prompts: bool = True
+    """Whether the prompt of a group is read once, where possible."""
     guided: bool = False
+    """Whether one answer of each group is the board's certified plan."""
     host: HostSettings = HostSettings()
+    """How the machine is used."""
 
     def __post_init__(self) -> None:
         if self.guided and self.host.vllm != "off":
@@ -102,11 +109,12 @@ def train_grpo(
     on_groups: Callable[[list[Group]], None] = lambda groups: None,
     codec: Codec | None = None,
 ) -> PreTrainedModel:
-    """Trains `model` in place on `tasks`, each seen once; `on_step` is told of TRL's log of a step, and True ends it
-    there; `on_groups` of the rollouts as they are judged, a group a board.
+    """Trains `model` in place on `tasks`, each seen once, and returns it.
 
-    codec: what the model speaks, by default tokens. Where a launcher has started several processes, each samples its
-    share of the boards, and what is returned is whole in the first only where the weights are sharded.
+    on_step: gets TRL's log of each step, and may end the training by returning True. on_groups: gets the rollouts as
+    they are judged, one group for each board. codec: the one of the model, by default tokens. Where a launcher has
+    started several processes, each samples its share of the boards; where the weights are sharded, only the first
+    process returns the whole model.
 
     Beside TRL's own figures the log holds, of all answers sampled, the share of valid plans (`valid`), of each failure
     (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`; `frac_reward_zero_std` is the
@@ -116,7 +124,6 @@ def train_grpo(
     check_host(settings.host)
     codec = codec or TokensCodec(tokenizer)
     take, numbers, agents = _supply(tasks, settings)
-    length = codec.answer_length(horizon, agents)
     rollouts = Rollouts(
         take,
         tokenizer,
@@ -130,50 +137,15 @@ def train_grpo(
         on_groups=on_groups,
         codec=codec,
     )
-    average = _Average(settings.average)
-    trainer = PlanTrainer(
-        model=model,
-        reward_funcs=rollouts.reward,
-        args=_arguments(settings, length, seed, scratch, on_gpu=_on_gpu(model)),
-        # TRL asks for places, which the rollouts fill.
-        train_dataset=Dataset.from_dict({"prompt": [str(place) for place in range(settings.prompts)]}),
-        processing_class=tokenizer,
-        rollout_func=rollouts,
-        peft_config=adapter(settings.host),
-        callbacks=[_Report(on_step), average, *([_Until(settings.minutes)] if settings.minutes else [])],
-        optimizer=settings.optimizer,
-        schedule=settings.schedule,
-        minutes=settings.minutes,
-        share_prompts=settings.share_prompts and may_share_prompts(model, settings.host),
-    )
-    trainer.remove_callback(PrinterCallback)
+    average = Average(settings.average)
+    arguments = _arguments(settings, codec.answer_length(horizon, agents), seed, scratch, on_gpu=_on_gpu(model))
+    trainer = _trainer(model, tokenizer, rollouts, arguments, settings)
+    for callback in (Report(on_step), average, *([Until(settings.minutes)] if settings.minutes else [])):
+        trainer.add_callback(callback)
     _check_launch(trainer, settings)
     trainer.train()
     average.keep(trainer.accelerator.unwrap_model(trainer.model))
-    return _trained(trainer, scratch / "weights", settings.host)
-
-
-def _check_launch(trainer: PlanTrainer, settings: GrpoSettings) -> None:
-    """Raises InputError where the weights are dealt out to processes in a way that the settings cannot go with."""
-    if is_sharded(trainer) and (settings.host.lora or settings.host.vllm == "off"):
-        raise InputError("grpo: sharded weights (fsdp, zero3) need host.vllm and no host.lora; or use zero2, multi_gpu")
-    if settings.optimizer == "muon" and is_split(trainer):
-        raise InputError("grpo.optimizer: muon needs whole matrices, which FSDP and DeepSpeed split; set it to adamw")
-    if is_sharded(trainer) and settings.average:
-        raise InputError(
-            "grpo: sharded weights (fsdp, zero3) are not averaged; set grpo.average to 0, or use multi_gpu"
-        )
-
-
-def _trained(trainer: PlanTrainer, scratch: Path, host: HostSettings) -> PreTrainedModel:
-    """The whole model, an adapter merged into it."""
-    if is_sharded(trainer):
-        trainer.save_model(str(scratch))
-        if not trainer.accelerator.is_main_process:
-            return cast(PreTrainedModel, trainer.model)
-        return AutoModelForCausalLM.from_pretrained(scratch, use_safetensors=True, local_files_only=True)
-    model = trainer.accelerator.unwrap_model(trainer.model)
-    return model.merge_and_unload() if host.lora else model
+    return whole_model(trainer, scratch / "weights", settings.host)
 
 
 def _supply(
@@ -220,48 +192,42 @@ def _arguments(settings: GrpoSettings, length: int, seed: int, scratch: Path, on
         remove_unused_columns=False,
         dataloader_pin_memory=on_gpu,
         **share_of(settings.prompts, settings.group, settings.host),
-        **arguments(settings.host, length),
+        **host_arguments(settings.host, length),
     )
 
 
-class _Report(TrainerCallback):
-    """Hands every step's log on, prints nothing, and ends the training when told to."""
-
-    def __init__(self, on_step: Callable[[dict[str, Any]], bool | None]) -> None:
-        self.on_step = on_step
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        if logs and "reward" in logs and self.on_step({"step": state.global_step, **logs}):
-            control.should_training_stop = True
-
-
-class _Average(TrainerCallback):
-    """Averages the weights after every step, unless `decay` is 0."""
-
-    def __init__(self, decay: float) -> None:
-        self.decay = decay
-        self._averaged: AveragedModel | None = None
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        if self.decay:
-            self._averaged = averaged_model(model, self.decay)
-
-    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        if self._averaged:
-            self._averaged.update_parameters(model)
-
-    def keep(self, model: torch.nn.Module) -> None:
-        """Puts the averaged weights into the model: its own forward, which the trainer changed, cannot be copied."""
-        if self._averaged:
-            model.load_state_dict(self._averaged.module.state_dict())
+def _trainer(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    rollouts: Rollouts,
+    arguments: GRPOConfig,
+    settings: GrpoSettings,
+) -> PlanTrainer:
+    trainer = PlanTrainer(
+        model=model,
+        reward_funcs=rollouts.reward,
+        args=arguments,
+        # TRL takes prompts from a data set; here they are place holders, which the rollouts fill with boards.
+        train_dataset=Dataset.from_dict({"prompt": [str(place) for place in range(settings.prompts)]}),
+        processing_class=tokenizer,
+        rollout_func=rollouts,
+        peft_config=adapter(settings.host),
+        optimizer=settings.optimizer,
+        schedule=settings.schedule,
+        minutes=settings.minutes,
+        share_prompts=settings.share_prompts and may_share_prompts(model, settings.host),
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer
 
 
-class _Until(TrainerCallback):
-    """Ends the training after some minutes."""
-
-    def __init__(self, minutes: float) -> None:
-        self.end = time.monotonic() + 60 * minutes
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if time.monotonic() >= self.end:
-            control.should_training_stop = True
+def _check_launch(trainer: PlanTrainer, settings: GrpoSettings) -> None:
+    """Raises InputError where the settings do not fit the way in which processes share the weights."""
+    if is_sharded(trainer) and (settings.host.lora or settings.host.vllm == "off"):
+        raise InputError("grpo: sharded weights (fsdp, zero3) need host.vllm and no host.lora; or use zero2, multi_gpu")
+    if settings.optimizer == "muon" and is_split(trainer):
+        raise InputError("grpo.optimizer: muon needs whole matrices, which FSDP and DeepSpeed split; set it to adamw")
+    if is_sharded(trainer) and settings.average:
+        raise InputError(
+            "grpo: sharded weights (fsdp, zero3) are not averaged; set grpo.average to 0, or use multi_gpu"
+        )

@@ -2,9 +2,11 @@
 
 import importlib.util
 import os
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, cast
 
 import msgspec
+from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from core_jax.errors import InputError
 from core_jax.support import Count, Share
@@ -17,26 +19,30 @@ class LoraSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An adapter of low rank on every linear layer (peft), merged into the weights at the end of a stage."""
 
     rank: Count = 32
+    """Rank of the adapter."""
     alpha: Count = 64
+    """Scale of the adapter, as alpha / rank."""
 
 
 class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a machine is to be used for.
-
-    micro_batch: answers that a process trains on at once; all of its share where it is null. checkpointing: activations
-    are computed again instead of kept. vllm: who samples: this process itself (`off`), vLLM beside the training
-    (`colocate`), which takes `vllm_memory` of each GPU, or a server of `trl vllm-serve` at `vllm_url`. report_to: also
-    report there; a stage's train.jsonl is always written.
-    """
+    """What a machine is to be used for."""
 
     micro_batch: Count | None = None
+    """Answers that a process trains on at once; without it its whole share."""
     bf16: bool = False
+    """Whether to compute in bfloat16."""
     checkpointing: bool = False
+    """Whether activations are computed again instead of kept, which saves memory."""
     lora: LoraSettings | None = None
+    """Train an adapter of low rank instead of all weights."""
     vllm: Literal["off", "colocate", "server"] = "off"
+    """Who samples: the training process itself, vLLM beside it, or a server of `trl vllm-serve`."""
     vllm_url: str | None = None
+    """The server's address, for vllm=server."""
     vllm_memory: Share = 0.3
+    """Share of each GPU's memory that vLLM takes, for vllm=colocate."""
     report_to: Literal["none", "tensorboard", "wandb", "trackio"] = "none"
+    """Where figures are also reported; a stage's train.jsonl is always written."""
 
     def __post_init__(self) -> None:
         if (self.vllm == "server") != (self.vllm_url is not None):
@@ -44,12 +50,12 @@ class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def rank_and_processes() -> tuple[int, int]:
-    """Which process this is, from 0, and of how many, as launchers tell it."""
+    """The number of this process, from 0, and how many there are: launchers set both in the environment."""
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def check_host(settings: HostSettings) -> None:
-    """Raises InputError where something is asked for that is not installed here."""
+    """Raises InputError where a setting needs a package that is not installed."""
     if settings.vllm != "off" and not _installed("vllm"):
         raise InputError(
             f"grpo.host.vllm is {settings.vllm}, but vLLM is not installed; pip install 'lakewright[vllm]' where there "
@@ -67,7 +73,7 @@ def check_host(settings: HostSettings) -> None:
 def share_of(prompts: int, group: int, settings: HostSettings) -> dict[str, Any]:
     """TRL's batch sizes for `prompts` groups a step, whole groups in each process.
 
-    Raises InputError where they cannot be dealt out evenly.
+    Raises InputError where they cannot be divided evenly.
     """
     _, processes = rank_and_processes()
     if prompts % processes:
@@ -85,8 +91,8 @@ def share_of(prompts: int, group: int, settings: HostSettings) -> dict[str, Any]
     }
 
 
-def arguments(settings: HostSettings, length: int) -> dict[str, Any]:
-    """TRL's other arguments. length: of the longest answer, in tokens."""
+def host_arguments(settings: HostSettings, length: int) -> dict[str, Any]:
+    """TRL's arguments for a host. length: of the longest answer, in tokens."""
     given: dict[str, Any] = {
         "bf16": settings.bf16,
         "activation_checkpointing": settings.checkpointing,
@@ -122,8 +128,22 @@ def is_sharded(trainer: Any) -> bool:
     return bool(trainer.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3))
 
 
+def whole_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrainedModel:
+    """The trained model with all its weights, an adapter merged into it.
+
+    Sharded weights are put together in the folder `scratch`, and the first process only returns the whole model.
+    """
+    if is_sharded(trainer):
+        trainer.save_model(str(scratch))
+        if not trainer.accelerator.is_main_process:
+            return cast(PreTrainedModel, trainer.model)
+        return AutoModelForCausalLM.from_pretrained(scratch, use_safetensors=True, local_files_only=True)
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    return model.merge_and_unload() if settings.lora else model
+
+
 def sampled_by_vllm(trainer: Any, prompts: list[list[int]], copies: int) -> Samples:
-    """As `policy.inference.sample`, by the trainer's vLLM; every process must call it as often as the others."""
+    """As `policy.inference.sample`, by the trainer's vLLM; every process must call it equally often."""
     repeated = [prompt for prompt in prompts for _ in range(copies)]
     made = trainer.vllm_generation.generate(prompts=repeated, images=None, num_generations=copies)
     _, answers, scores, _ = made

@@ -26,13 +26,18 @@ class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     parsed: Weight = 0.1
+    """Reward of an answer that can be parsed."""
     legal: Weight = 0.2
+    """Reward of legal moves: the share of the steps before the first broken rule."""
     home: Weight = 0.2
+    """Reward of arrivals: the share of agents that end on their goals."""
     valid: Weight = 0.7
+    """Reward of a valid plan."""
     cost: Weight = 0.3
+    """Reward of low cost: divided by 1 + the sum of costs beyond the optimum."""
 
 
-def judge(
+def judge_answers(
     tasks: list[Task], answers: list[list[int]], horizon: int, codec: Codec | None = None
 ) -> tuple[Verdict, np.ndarray]:
     """The verdict on each answer (token ids) to its task, numpy arrays [B], and the plans int8 [B, K, horizon].
@@ -55,7 +60,7 @@ def judge(
 
 
 def play(tasks: list[Task], moves: np.ndarray) -> Verdict:
-    """The verdict on plans int8 [B, K, T] for boards of any sizes and teams, as of `judge`: numpy arrays [B].
+    """The verdict on plans int8 [B, K, T] for boards of any sizes and teams, as of `judge_answers`: numpy arrays [B].
 
     Teams of one number of agents are played together. Boards are set into the largest size, the rest holes: a codec has
     already turned what leaves the board into JUMP.

@@ -14,15 +14,13 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.results import Group
+from core_jax.results import Group, informative
 from core_jax.types import FAILURE_NAMES, Failure
 from policy.codecs import Codec, TokensCodec
 from policy.inference import sample
 from policy.tasks import Task
 from policy.training.hardware import rank_and_processes, sampled_by_vllm
-from policy.training.reward import RewardSettings, judge, rewards
-
-EQUAL = 1e-6  # rewards of a group that differ by no more are all equal
+from policy.training.reward import RewardSettings, judge_answers, rewards
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +35,8 @@ class Answered:
 
     @property
     def informative(self) -> bool:
-        """Whether the rewards differ."""
-        return bool(np.ptp(self.rewards) > EQUAL)
+        """Whether GRPO learns from the group."""
+        return informative(self.rewards)
 
     @property
     def tokens(self) -> int:
@@ -123,7 +121,7 @@ def answer_groups(
             on_progress=on_progress,
         )
     asked = [task for task in tasks for _ in range(group)]
-    verdicts, moves = judge(asked, made.answers, horizon, codec)
+    verdicts, moves = judge_answers(asked, made.answers, horizon, codec)
     failures, earned = np.asarray(verdicts.failure), rewards(asked, verdicts, moves, reward)
     parts = [slice(begin, begin + group) for begin in range(0, len(made.answers), group)]
     return [
@@ -204,7 +202,7 @@ class Rollouts:
     def _guide(self, made: list[Answered], tasks: list[Task]) -> Iterator[Answered]:
         """Adds the certified plans, judged as any answer: one that is longer than answers may be earns nothing."""
         plans = [self._codec.encode_answer(task.board, task.moves) for task in tasks]
-        verdicts, moves = judge(tasks, plans, self._horizon, self._codec)
+        verdicts, moves = judge_answers(tasks, plans, self._horizon, self._codec)
         earned = rewards(tasks, verdicts, moves, self._reward)
         told = zip(made, plans, verdicts.failure, earned, strict=True)
         return (answered.with_plan(plan, int(failure), float(reward)) for answered, plan, failure, reward in told)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.generator import Stratum
-from core_jax.results import Group
 from engineer.rollback import compared
-from engineer.trial import FEWEST, Signal, TrialSettings, best, boards_to_try, signal_of, strata_of, tried
+from engineer.trial import FEWEST, Signal, StratumTrial, TrialSettings, boards_to_try, strata_of, tried
 from tests.support.tiny_policy import ENV
 
 shares = st.floats(0, 1, allow_nan=False)
@@ -24,8 +23,8 @@ def configs(draw) -> EnvConfig:
     return EnvConfig({3: cells[0], 5: cells[1]})
 
 
-def group(valid: int, plans: int) -> Group:
-    return Group.of(0, [True] * valid + [False] * (plans - valid), [0.0] * plans)
+def signal_of(plans: int, *valid: int) -> Signal:
+    return StratumTrial(Stratum(3, 2, 1, False), plans, list(valid)).signal()
 
 
 @given(configs())
@@ -49,12 +48,12 @@ def test_each_config_gets_the_boards_it_asks_for_and_shared_strata_are_rolled_ou
 def test_the_variance_has_no_bias_however_few_plans_are_sampled():
     for p, plans in itertools.product((0.1, 0.5, 0.9), (2, 3, 8)):
         chance = [math.comb(plans, valid) * p**valid * (1 - p) ** (plans - valid) for valid in range(plans + 1)]
-        expected = sum(c * signal_of([group(valid, plans)]).variance for valid, c in enumerate(chance))
+        expected = sum(c * signal_of(plans, valid).variance for valid, c in enumerate(chance))
         assert expected == pytest.approx(p * (1 - p)), f"p {p}, {plans} plans"
 
 
 def test_a_group_is_informative_where_some_plans_are_valid_and_some_are_not():
-    assert signal_of([group(0, 4), group(4, 4), group(1, 4), group(3, 4)]) == Signal(0.5, 0.5, 0.125)
+    assert signal_of(4, 0, 4, 1, 3) == Signal(0.5, 0.5, 0.125)
 
 
 def test_a_config_has_the_mean_signal_of_its_strata_by_their_shares():
@@ -68,12 +67,6 @@ def test_a_config_has_the_mean_signal_of_its_strata_by_their_shares():
 def test_boards_with_equal_holes_are_one_stratum_whatever_their_ratio():
     one, other = (EnvConfig.single(3, 2, ratio, 0.5) for ratio in (0.2, 0.21))
     assert strata_of(one).keys() == strata_of(other).keys() == {Stratum(3, 2, 1, wait) for wait in (True, False)}
-
-
-def test_the_current_config_stays_unless_another_scores_higher():
-    candidates = [tried(ENV, dict.fromkeys(strata_of(ENV), Signal(0, 0, score))) for score in (0.1, 0.1, 0.2, 0.2)]
-    assert best(candidates[:2]) == 0
-    assert best(candidates) == 2
 
 
 def test_one_plan_a_board_shows_no_variance():

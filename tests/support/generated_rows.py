@@ -1,17 +1,14 @@
 """Generated boards that several tests share, and the command that draws them in a process of its own."""
 
 import atexit
-import contextlib
 import functools
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import jax
 import msgspec
 
 from core_jax.config import EnvConfig, SizeConfig
@@ -49,26 +46,15 @@ def shown(row: Row) -> str:
 
 @functools.cache
 def elsewhere() -> Path:
-    """A folder until the tests end; what other processes compile is kept in it."""
+    """A folder until the tests end."""
     folder = Path(tempfile.mkdtemp(prefix="lakewright-tests-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
-@contextlib.contextmanager
-def compiled_once() -> Iterator[None]:
-    """Processes that are spawned meanwhile share what they compile, also with commands."""
-    before = jax.config.jax_compilation_cache_dir
-    jax.config.update("jax_compilation_cache_dir", str(elsewhere() / "compiled"))
-    yield
-    jax.config.update("jax_compilation_cache_dir", before)
-
-
 def surroundings() -> dict[str, str]:
-    """The environment of another process: one core, no network, compiled programs kept, the tests' helpers in reach."""
-    cache = {"JAX_COMPILATION_CACHE_DIR": str(elsewhere() / "compiled"), "OMP_NUM_THREADS": "1"}
-    house = {"PYTHONPATH": str(HOUSE)}
-    return {**os.environ, **cache, **house, "JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    """The environment of another process: one thread, and the tests' helpers in reach."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HOUSE)}
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -101,11 +87,8 @@ from tests.support.generated_rows import small_rows
 print(*on_all_cores(lambda _: jnp.zeros(1).device.id, range(4)))
 write_rows({str(out)!r}, small_rows(count={count}))
 """
-    env = {
-        **surroundings(),
-        "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
-    }
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
+    env = {**surroundings(), "XLA_FLAGS": flags}
     given = [sys.executable, "-c", program]
     ended = subprocess.run(given, capture_output=True, text=True, env=env, check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr

@@ -5,19 +5,18 @@ import sys
 
 import pytest
 
-from core_jax.rows import formats
-from experiments.cli import commands, main
-from experiments.resumable import parts as chunks
+from core_jax.rows import chunks
+from experiments.cli import main
+from experiments.resumable import parts
 from tests.support.power_cuts import serve
 
 
 def few_rows_a_part(patch: pytest.MonkeyPatch, rows: int = 8) -> None:
     """Makes parts as small as their writing allows."""
     for name in ("FEWEST_ROWS", "SOME_ROWS", "ROWS_A_KIND", "MOST_ROWS"):
-        patch.setattr(chunks, name, rows)
-    patch.setattr(commands, "BOARDS_A_PART", rows)
-    patch.setattr(formats, "CHUNK_ROWS", rows)
-    patch.setattr(formats, "CHUNK_BYTES", 1)  # a line at a time
+        patch.setattr(parts, name, rows)
+    patch.setattr(chunks, "CHUNK_ROWS", rows)
+    patch.setattr(chunks, "CHUNK_BYTES", 1)  # a line at a time
 
 
 def run(line: str) -> None:

@@ -47,6 +47,15 @@ def cut_power(patch: pytest.MonkeyPatch, renamings: int, before: bool) -> None:
         patch.setattr(owner, name, unless_dead(getattr(owner, name)))
 
 
+def alive(process: int) -> bool:
+    """Whether a process works, or sleeps, still."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def begin(server: subprocess.Popen, line: object) -> int:
     """Has a child of `serve` do the work of a line: its process id."""
     server.stdin.write(f"{line}\n")

@@ -10,14 +10,14 @@ import pytest
 from experiments.loop import closed_loop as loop
 from experiments.loop.records import Decision, RunFolder, read
 from experiments.loop.settings import RunSettings
-from experiments.loop.training import steps
+from experiments.loop.training import warmup
 from tests.support.generated_rows import elsewhere
 from tests.support.tiny_policy import tiny_run
 
 CHECKPOINT = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 TRAINED = {"train.jsonl", "validation.json", "done.json", *(f"checkpoint/{name}" for name in CHECKPOINT)}
 STAGE = TRAINED | {"env.json", "sampled.json", "groups.jsonl", "boards.parquet", "rollback.json"}
-STAGE |= {"evidence.json", "proposal.json"}
+STAGE |= {"evidence.json", "proposal.json", "next.json", "difficulty.json"}
 FILES = {"config.json", "validation.parquet"}
 FILES |= {f"warmup/{name}" for name in TRAINED} | {f"stage_{i:02d}/{name}" for i in (0, 1) for name in STAGE}
 TRIED = {"stage_00/trial.json"}  # where a config was proposed that is not the current one
@@ -30,7 +30,7 @@ State = dict[str, tuple[bytes, int]]
 def quick() -> Iterator[None]:
     """Few made-up examples for the engineer, and one thread."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "SYNTHETIC", SYNTHETIC)
+        patch.setattr(warmup, "SYNTHETIC", SYNTHETIC)
         patch.setenv("OMP_NUM_THREADS", "1")
         yield
 

@@ -8,12 +8,15 @@ from .history import met_in_training as met_in_training
 from .run_folder import Decision as Decision
 from .run_folder import Done as Done
 from .run_folder import Example as Example
+from .run_folder import Next as Next
 from .run_folder import Rollback as Rollback
 from .run_folder import RunFolder as RunFolder
 from .run_folder import Sampled as Sampled
+from .run_folder import Source as Source
 from .run_folder import Stage as Stage
 from .run_folder import Trial as Trial
 from .run_folder import Validation as Validation
+from .run_folder import chosen as chosen
 from .run_folder import read as read
 from .run_folder import write as write
 from .token_budget import Spent as Spent

@@ -11,15 +11,16 @@ from core_jax.results import Group, statistics_of
 from core_jax.rows import Row, read_all
 from core_jax.support import convert
 from engineer.delta import ConfigDelta, difference
+from engineer.difficulty import Forecast
 from engineer.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
-from experiments.loop.records.run_folder import Decision, Example, Rollback, Sampled, Stage, Trial, Validation, read
+from experiments.loop.records.run_folder import Decision, Example, Rollback, Sampled, Stage, Validation, read
 from experiments.loop.settings import RunSettings
 
 PREFERRED = "another proposal of yours, which the trial preferred"
 LAST_STEPS = 8  # steps of the log whose means are the figures of a training
 
 
-def gather(settings: RunSettings, stages: Sequence[Stage]) -> Evidence:
+def gather(settings: RunSettings, stages: Sequence[Stage], forecast: Forecast | None = None) -> Evidence:
     """All that is known after the last of `stages`, which are those from the first on; it has no decision yet."""
     *past, now = stages
     validation = read(now.validation, Validation)
@@ -30,13 +31,14 @@ def gather(settings: RunSettings, stages: Sequence[Stage]) -> Evidence:
         outcomes=validation.sizes,
         forced=validation.forced,
         history=[_round(stage) for stage in past],
-        summary=read(past[-1].proposal, Decision).proposal.summary if past else "",
+        summary=_summary(past[-1]) if past else "",
         round=len(past),
         rounds=settings.stages,
         boards=len(rows),
         groups=cell_groups(rows, groups),
         training={**_hyperparameters(settings), **_figures(now)},
         statistics=read(now.sampled, Sampled).sizes,
+        forecast=forecast,
         cases=[_case(example) for example in validation.examples if example.failure != "none"],
     )
 
@@ -69,28 +71,24 @@ def read_groups(stage: Stage) -> list[Group]:
 
 
 def _round(stage: Stage) -> Round:
-    decision = read(stage.proposal, Decision)
-    verdict = decision.verdict
-    note = verdict.status + (f": {'; '.join(verdict.reasons)}" if verdict.reasons else "")
+    note = "; ".join(stage.following().reasons)
     undone = stage.rollback.exists() and read(stage.rollback, Rollback).back
-    if stage.trial.exists():
-        note += f"; {_tried(read(stage.trial, Trial))}"
-    return Round(stage.config(), read(stage.validation, Validation).sizes, _change(stage, decision), note, undone)
+    return Round(stage.config(), read(stage.validation, Validation).sizes, _change(stage), note, undone)
 
 
-def _change(stage: Stage, decision: Decision) -> ConfigDelta | None:
+def _summary(stage: Stage) -> str:
+    """What the teacher told itself after a stage; nothing where it was not asked, as the stage was taken back."""
+    return read(stage.proposal, Decision).proposal.summary if stage.proposal.exists() else ""
+
+
+def _change(stage: Stage) -> ConfigDelta | None:
     """What the engineer proposed; where the trial preferred another of its proposals, what that one changed."""
-    config, following = stage.config(), stage.next_config()
+    if not stage.proposal.exists():
+        return None
+    decision, config, following = read(stage.proposal, Decision), stage.config(), stage.next_config()
     if decision.proposal.delta is None or following in (config, decision.verdict.config):
         return decision.proposal.delta
     return difference(config, following.sizes, PREFERRED)
-
-
-def _tried(trial: Trial) -> str:
-    current, proposed, chosen = (trial.candidates[place].score for place in (0, 1, trial.chosen))
-    if trial.chosen:
-        return f"tried, and it gives more signal: {chosen:.3f} against {current:.3f}"
-    return f"tried, and not trained on, as it gives less signal: {proposed:.3f} against {current:.3f}"
 
 
 def _statistics(rows: Sequence[Row], parts: Sequence[Acceptance]) -> SizeStatistics:

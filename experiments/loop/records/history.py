@@ -7,7 +7,7 @@ import msgspec
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import Outcomes, pool
-from core_jax.rows import Row, read_all
+from core_jax.rows import fingerprint, read_all
 from experiments.loop.records.run_folder import Decision, Done, RunFolder, Stage, Trial, Validation, read
 from experiments.loop.records.token_budget import Spent, spent_on
 
@@ -51,9 +51,9 @@ def met_in_training(folder: RunFolder) -> dict[int, int]:
     if not folder.validation.exists():
         return {}
     kept = [stage.boards for stage in folder.finished_stages() if stage.boards.exists()]
-    trained = {_board(row) for boards in kept for row in read_all(boards)}
+    trained = {fingerprint(row) for boards in kept for row in read_all(boards)}
     held_out = read_all(folder.validation)
-    met = Counter(row.size for row in held_out if _board(row) in trained)
+    met = Counter(row.size for row in held_out if fingerprint(row) in trained)
     return {size: met[size] for size in sorted({row.size for row in held_out})}
 
 
@@ -73,10 +73,6 @@ def _chapter(name: str, stage: Stage) -> Chapter:
         trial=read(stage.trial, Trial) if stage.trial.exists() else None,
         tokens=spent_on(stage) if stage.env.exists() else Spent(),
     )
-
-
-def _board(row: Row) -> tuple:
-    return tuple(row.grid), tuple(row.starts), tuple(row.goals)
 
 
 def _log(stage: Stage) -> list[dict[str, float | None]]:

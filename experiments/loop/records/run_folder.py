@@ -3,28 +3,29 @@
     config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html
 
 A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, groups.jsonl, validation.json,
-rollback.json, evidence.json, proposal.json, trial.json where there was something to try, and done.json, the marker that
-makes it count.
+rollback.json, difficulty.json, evidence.json, proposal.json unless it was taken back, trial.json where there was
+something to try, next.json, what the next stage is drawn from and why, and done.json, the marker that makes it count.
 """
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from core_jax.config import EnvConfig
-from core_jax.errors import InputError
 from core_jax.results import Outcomes
 from core_jax.rows import Row
-from core_jax.support import convert, locked, read_config, read_raw, write_atomically
+from core_jax.support import locked, read_config, write_atomically
 from engineer.evidence import SizeStatistics
 from engineer.guard import GuardVerdict
 from engineer.negotiation import Attempt
 from engineer.proposal import Proposal
 from engineer.rollback import Comparison
-from engineer.trial import Tried
+from engineer.selection import Lead
+from engineer.trial import StratumTrial, Tried
 from experiments.loop.settings import RunSettings
+from experiments.resumable import Claim
 
 FORMAT = 2
 T = TypeVar("T", bound=msgspec.Struct)
@@ -35,6 +36,9 @@ class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     format: int
     settings: RunSettings
+
+
+CLAIM = Claim("run", "config.json", RunConfig, FORMAT, "lakewright run")
 
 
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,11 +103,44 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """trial.json: the configs that were tried, the current one first; the place of the one chosen; what it cost."""
+    """trial.json: the configs that were tried, the current one first; the place of the one chosen; what it cost.
+
+    strata: the valid plans of each board rolled out. leads: of each config over the current one, and how likely it is
+    better; none in a trial without a current config, or of an older version.
+    """
 
     candidates: list[Tried]
     chosen: int
     tokens: int
+    strata: list[StratumTrial] = []
+    leads: list[Lead] = []
+
+    def summary(self) -> str:
+        """The outcome in a line."""
+        best = self.chosen or max(
+            range(1, len(self.candidates)), key=lambda place: self.leads[place].better if self.leads else 0
+        )
+        scores = f"{self.candidates[best].score:.3f} against {self.candidates[0].score:.3f}"
+        sure = f", better with probability {self.leads[best].better:.2f}" if self.leads else ""
+        if self.chosen:
+            return f"tried, and it gives more signal: {scores}{sure}"
+        return f"tried, and not trained on, as it gives less signal: {scores}{sure}"
+
+
+Source = Literal["proposal", "trial", "rollback", "current"]
+
+
+class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """next.json: what the next stage is drawn from, where that config comes from, and why.
+
+    source: `proposal`, as the guard left it, where no trial was held; `trial`, the proposal that it chose; `rollback`,
+    the config before a stage that was taken back; `current`, which stays as nothing better was proposed. reasons: a
+    line each of guard, trial or rollback.
+    """
+
+    config: EnvConfig
+    source: Source
+    reasons: list[str]
 
 
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -126,9 +163,11 @@ class Stage:
         self.groups = folder / "groups.jsonl"
         self.validation = folder / "validation.json"
         self.rollback = folder / "rollback.json"
+        self.difficulty = folder / "difficulty.json"
         self.evidence = folder / "evidence.json"
         self.proposal = folder / "proposal.json"
         self.trial = folder / "trial.json"
+        self.next = folder / "next.json"
         self.done = folder / "done.json"
         self.scratch = folder / ".scratch"  # what TRL writes; gone once the stage is done
 
@@ -136,12 +175,29 @@ class Stage:
         """The config that the stage's boards are drawn from."""
         return read(self.env, EnvConfig)
 
+    def following(self) -> Next:
+        """What the next stage is drawn from, and why; of folders without next.json as their other files tell it."""
+        if self.next.exists():
+            return read(self.next, Next)
+        if self.rollback.exists() and read(self.rollback, Rollback).back:
+            verdict = read(self.proposal, Decision).verdict
+            return Next(verdict.config, "rollback", verdict.reasons)
+        return chosen(self)
+
     def next_config(self) -> EnvConfig:
-        """The config that was decided on after the stage: by the trial, where there was one."""
-        if self.trial.exists():
-            trial = read(self.trial, Trial)
-            return trial.candidates[trial.chosen].config
-        return read(self.proposal, Decision).verdict.config
+        """The config that was decided on after the stage."""
+        return self.following().config
+
+
+def chosen(stage: Stage) -> Next:
+    """What guard and trial made of the proposal after a stage that stands."""
+    verdict = read(stage.proposal, Decision).verdict
+    reasons = [f"{verdict.status}: {'; '.join(verdict.reasons)}" if verdict.reasons else verdict.status]
+    if stage.trial.exists():
+        trial = read(stage.trial, Trial)
+        config = trial.candidates[trial.chosen].config
+        return Next(config, "trial" if trial.chosen else "current", [*reasons, trial.summary()])
+    return Next(verdict.config, "current" if verdict.config == stage.config() else "proposal", reasons)
 
 
 class RunFolder:
@@ -178,26 +234,11 @@ class RunFolder:
 
     def open(self, settings: RunSettings) -> None:
         """Starts the run, or checks that the folder holds this very run. Raises InputError if it holds another."""
-        if self.config.exists():
-            if difference := _difference(msgspec.to_builtins(self.settings()), msgspec.to_builtins(settings)):
-                raise InputError(f"{self.config}: {difference}; give the same settings to resume, or another folder")
-        elif self.folder.exists() and any(not file.name.startswith(".") for file in self.folder.iterdir()):
-            raise InputError(f"{self.folder}: is not empty and holds no run; choose another folder")
-        else:
-            write(self.config, RunConfig(FORMAT, settings))
+        CLAIM.take(self.folder, RunConfig(FORMAT, settings))
 
     def settings(self) -> RunSettings:
         """The settings of the run. Raises InputError where there is none, or one of another format."""
-        if not self.config.exists():
-            raise InputError(f"{self.folder}: holds no run (no config.json); give a folder made by `lakewright run`")
-        raw = read_raw(self.config)
-        found = raw.get("format") if isinstance(raw, dict) else None
-        if found != FORMAT:
-            raise InputError(
-                f"{self.config}: format is {found!r}, this version reads {FORMAT}; "
-                "use the version that wrote it, or another folder"
-            )
-        return convert(raw, RunConfig, str(self.config)).settings
+        return CLAIM.read(self.folder).settings
 
 
 def write(path: Path, value: msgspec.Struct) -> None:
@@ -208,13 +249,3 @@ def write(path: Path, value: msgspec.Struct) -> None:
 def read(path: Path, kind: type[T]) -> T:
     """Reads a record. Raises InputError naming file, field, value and remedy."""
     return read_config(path, kind)
-
-
-def _difference(there: Any, here: Any, path: str = "") -> str:
-    """The first setting that differs, or nothing."""
-    if isinstance(there, dict) and isinstance(here, dict):
-        for name in [*there, *(name for name in here if name not in there)]:
-            if found := _difference(there.get(name), here.get(name), f"{path}.{name}".lstrip(".")):
-                return found
-        return ""
-    return "" if there == here else f"{path} is {there!r} there and {here!r} now"

@@ -2,6 +2,9 @@ from .decision import decide as decide
 from .decision import gather_evidence as gather_evidence
 from .decision import teacher_of as teacher_of
 from .decision import try_proposals as try_proposals
+from .decision import what_follows as what_follows
+from .difficulty import forecast_after as forecast_after
+from .difficulty import read_forecast as read_forecast
 from .rollback import compare as compare
 from .rollback import taken_back as taken_back
 from .teacher_models import check_askable as check_askable

@@ -4,49 +4,67 @@ from typing import Any
 
 import jax
 
+from core_jax.config import EnvConfig
 from core_jax.generator import can_draw_for
 from core_jax.support import read_raw
-from engineer.delta import ConfigDelta
+from engineer.difficulty import Worth, worth_of
 from engineer.evidence import Evidence, read_evidence
-from engineer.guard import GuardVerdict, judge
+from engineer.guard import GuardSettings, judge, widened
 from engineer.negotiation import negotiate
-from engineer.proposal import Teacher, decided
+from engineer.proposal import Teacher
+from engineer.selection import shortlisted
 from engineer.teachers import make_teacher
-from experiments.loop.records import Decision, RunFolder, Stage, Trial, gather, read
+from experiments.loop.records import Decision, Next, RunFolder, Stage, Trial, chosen, gather, read
+from experiments.loop.redesign.difficulty import read_forecast
 from experiments.loop.redesign.rollback import config_before, taken_back
 from experiments.loop.redesign.teacher_models import tools_of
-from experiments.loop.redesign.trial import try_configs
+from experiments.loop.redesign.trial import try_beside_current
 from experiments.loop.settings import RunSettings, seed_for
 
 
 def gather_evidence(settings: RunSettings, folder: RunFolder, number: int) -> Evidence:
     """All that is known after stage `number`."""
-    return gather(settings, [folder.stage(earlier) for earlier in range(number + 1)])
+    stages = [folder.stage(earlier) for earlier in range(number + 1)]
+    return gather(settings, stages, read_forecast(stages[-1]))
 
 
 def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
     """Asks the teacher, lets the guard judge; what cannot be used keeps the config and is recorded.
 
-    After a stage that was taken back nobody is asked: the next one is drawn from the config that served before.
+    After a stage that was taken back nobody is asked.
     """
     stage = folder.stage(number)
-    before = read(folder.stage(number - 1).proposal, Decision).teacher_state if number else None
-    if rollback := taken_back(stage):
-        found, config = rollback.comparison, config_before(folder, number, rollback)
-        reason = f"taken back to {rollback.against}: {found.lost} boards lost, {found.gained} gained"
-        verdict = GuardVerdict("accepted", [f"{reason}, p {found.p_value:.2g}"], config)
-        return Decision(settings.teacher, decided(ConfigDelta({})), verdict, before or {})
-    teacher = teacher_of(settings, folder, stage, before)
+    teacher = teacher_of(settings, folder, stage, _state_before(folder, number))
     key = jax.random.key(seed_for(settings.seed, f"stage {number} teacher"))
     evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
-    *refused, last = negotiate(teacher, evidence, stage.config(), key, settings.guard, can_draw_for(settings.teams))
+    guard = _guard(settings, stage)
+    reachable, count = can_draw_for(settings.teams), settings.engineer.proposals
+    *refused, last = negotiate(teacher, evidence, stage.config(), key, guard, reachable, count)
     return Decision(settings.teacher, last.proposal, last.verdict, teacher.state_dict(), refused)
 
 
+def what_follows(folder: RunFolder, number: int) -> Next:
+    """What the stage after `number` is drawn from: what was decided, or what served before a stage taken back."""
+    stage = folder.stage(number)
+    if not (rollback := taken_back(stage)):
+        return chosen(stage)
+    found = rollback.comparison
+    reason = f"taken back to {rollback.against}: {found.lost} boards lost, {found.gained} gained, p {found.p_value:.2g}"
+    return Next(config_before(folder, number, rollback), "rollback", [reason])
+
+
+def _state_before(folder: RunFolder, number: int) -> dict[str, Any]:
+    """The state in which the teacher was left when last asked before stage `number`; empty if it never was."""
+    for earlier in reversed(range(number)):
+        if folder.stage(earlier).proposal.exists():
+            return read(folder.stage(earlier).proposal, Decision).teacher_state
+    return {}
+
+
 def teacher_of(settings: RunSettings, folder: RunFolder, stage: Stage, state: dict[str, Any] | None) -> Teacher:
-    """The teacher of a run after `stage`, in the state that it was left in."""
+    """The teacher of a run after `stage`, in the state that it was left in; as new where that is empty."""
     teacher = make_teacher(settings.teacher, tools_of(settings, folder, stage), settings.teacher_options)
-    if state is not None:
+    if state:
         teacher.load_state_dict(state)
     return teacher
 
@@ -54,15 +72,32 @@ def teacher_of(settings: RunSettings, folder: RunFolder, stage: Stage, state: di
 def try_proposals(settings: RunSettings, folder: RunFolder, number: int) -> Trial | None:
     """The trial of what was proposed after a stage against its config; None where nothing differs from it."""
     stage = folder.stage(number)
-    if taken_back(stage):
-        return None
-    decision, current = read(stage.proposal, Decision), stage.config()
+    decision, current, guard = read(stage.proposal, Decision), stage.config(), _guard(settings, stage)
     reachable = can_draw_for(settings.teams)
-    others = (judge(current, delta, settings.guard, reachable).config for delta in decision.proposal.candidates)
-    configs = [current]
+    others = (judge(current, delta, guard, reachable).config for delta in decision.proposal.candidates)
+    rivals: list[EnvConfig] = []
     for config in (decision.verdict.config, *others):
-        if config not in configs:
-            configs.append(config)
-    if len(configs) == 1:
+        if config != current and config not in rivals:
+            rivals.append(config)
+    if not rivals:
         return None
-    return try_configs(settings, folder.standing(number), configs, f"stage {number} trial")
+    rivals, priors = _shortlist(settings, stage, current, rivals)
+    purpose = f"stage {number} trial"
+    return try_beside_current(settings, folder.standing(number), current, rivals, priors, purpose)
+
+
+def _shortlist(
+    settings: RunSettings, stage: Stage, current: EnvConfig, rivals: list[EnvConfig]
+) -> tuple[list[EnvConfig], list[Worth]]:
+    """The rivals that are tried, and what the model expects of them, where it has a say."""
+    known, trial = read_forecast(stage), settings.trial
+    if known is None or not trial.prior:
+        return rivals[: trial.shortlist], []
+    rivals = shortlisted(known.model, current, rivals, trial.shortlist, settings.teams)
+    return rivals, [worth_of(known.model, config, current, settings.teams) for config in rivals]
+
+
+def _guard(settings: RunSettings, stage: Stage) -> GuardSettings:
+    """The trust region: as wide as the difficulty model is certain."""
+    known = read_forecast(stage)
+    return widened(settings.guard, known.certainty) if known else settings.guard

@@ -12,9 +12,9 @@ from experiments.loop.training import dtype_of
 from policy.checkpoints import load_model
 from policy.inference import (
     KEYS,
-    Answer,
     BudgetSpentError,
     Endpoint,
+    EndpointAnswer,
     EndpointError,
     SchemaSettings,
     answer_in_json,
@@ -71,7 +71,7 @@ def _endpoint(settings: RunSettings, paid: float) -> Ask:
     check_askable(settings)
     endpoint, forms = Endpoint(chosen, paid), list(chosen.schemas)
 
-    def answer(messages: list[Message], schema: dict, seed: int) -> Answer:
+    def answer(messages: list[Message], schema: dict, seed: int) -> EndpointAnswer:
         how = {"temperature": settings.engineer.temperature, "seed": seed}
         while forms:
             try:

@@ -1,12 +1,15 @@
 """The trial of a stage's proposals: its policy is rolled out on a few boards of each, and of the current config."""
 
 from collections.abc import Sequence
-from itertools import islice
+
+import msgspec
 
 from core_jax.config import EnvConfig
 from core_jax.generator import Stratum, generate
 from core_jax.rows import rows_of
-from engineer.trial import Signal, best, boards_to_try, signal_of, strata_of, tried
+from engineer.difficulty import Worth
+from engineer.selection import Lead, boards_by_round, lead_of
+from engineer.trial import StratumTrial, boards_to_try, strata_of, tried
 from experiments.loop.records import Stage, Trial
 from experiments.loop.settings import RunSettings, seed_for
 from experiments.loop.training import load_policy
@@ -17,41 +20,111 @@ from policy.training import roll_out
 
 
 def try_configs(settings: RunSettings, policy: Stage, configs: Sequence[EnvConfig], purpose: str) -> Trial:
-    """The signal of each config for a policy, and the place of the best; chance comes from the seed and `purpose`."""
-    wanted = boards_to_try(configs, settings.trial, settings.teams)
-    sources = {stratum: config for config in configs for stratum in strata_of(config, settings.teams)}
-    seed = seed_for(settings.seed, purpose)
-    with progress("trial boards", sum(wanted.values()), "boards") as bar:
-        boards = {stratum: _boards(sources[stratum], stratum, seed, count) for stratum, count in wanted.items()}
-        bar.update(sum(wanted.values()))
-    signals, tokens = _rolled_out(settings, policy, boards, seed)
-    candidates = [tried(config, signals, settings.teams) for config in configs]
-    return Trial(candidates, best(candidates), tokens)
+    """The signal of each config for a policy on all the boards of a trial, and the place of the best.
+
+    Chance comes from the seed and `purpose`.
+    """
+    work = _Work(settings, policy, configs, purpose)
+    work.roll_out_on(configs, settings.trial.boards)
+    candidates = [tried(config, work.signals(), settings.teams) for config in configs]
+    chosen = max(range(len(configs)), key=lambda place: (candidates[place].score, -place))
+    return Trial(candidates, chosen, work.tokens, strata=list(work.strata.values()))
 
 
-def _boards(config: EnvConfig, stratum: Stratum, seed: int, count: int) -> list[Task]:
-    hole_ratio = config.sizes[stratum.size].hole_ratio
-    single = EnvConfig.single(stratum.size, stratum.agents, hole_ratio, float(stratum.wait))
-    return [task_of(row) for row in rows_of(generate(single, seed, count), single)]
+def try_beside_current(
+    settings: RunSettings,
+    policy: Stage,
+    current: EnvConfig,
+    rivals: Sequence[EnvConfig],
+    priors: Sequence[Worth],
+    purpose: str,
+) -> Trial:
+    """The current config and its rivals by successive halving: after each round the worse half of the rivals leaves.
+
+    The rival that is most likely better is chosen, the current config where none is more likely better than not.
+    priors: what the difficulty model expects of each rival beyond the current config; none where it has no say.
+    """
+    work = _Work(settings, policy, [current, *rivals], purpose)
+    places, leads = list(range(len(rivals))), [_no_lead() for _ in rivals]
+    for boards in boards_by_round(settings.trial.boards, len(rivals)):
+        work.roll_out_on([current, *(rivals[place] for place in places)], boards)
+        for place in places:
+            prior = priors[place] if priors else None
+            leads[place] = lead_of(rivals[place], current, work.variances(), prior, settings.teams)
+        order = sorted(places, key=lambda place: -leads[place].mean)
+        places = order[: (len(order) + 1) // 2]
+    best = places[0]
+    candidates = [tried(config, work.signals(), settings.teams) for config in (current, *rivals)]
+    return Trial(
+        candidates,
+        best + 1 if leads[best].better > 0.5 else 0,
+        work.tokens,
+        strata=list(work.strata.values()),
+        leads=[_no_lead(), *leads],
+    )
 
 
-def _rolled_out(
-    settings: RunSettings, policy: Stage, boards: dict[Stratum, list[Task]], seed: int
-) -> tuple[dict[Stratum, Signal], int]:
-    model, tokenizer = load_policy(settings, policy.checkpoint)
-    samples, tasks = settings.trial.samples, [task for part in boards.values() for task in part]
-    with progress("trial", len(tasks) * samples, "plans") as bar:
-        groups, tokens = roll_out(
-            model,
-            tokenizer,
-            tasks,
-            samples,
-            settings.reward,
-            horizon=settings.horizon,
-            codec=codec_for(settings.codec, tokenizer, settings.text),
-            temperature=settings.grpo.temperature,
-            seed=seed,
-            on_progress=bar.update,
-        )
-    remaining = iter(groups)
-    return {stratum: signal_of(islice(remaining, len(part))) for stratum, part in boards.items()}, tokens
+def _no_lead() -> Lead:
+    return Lead(0.0, 0.0, 0.0, 0.0, 0.0, 0.5)
+
+
+class _Work:
+    """The strata rolled out so far, shared by all configs, and what that cost."""
+
+    def __init__(self, settings: RunSettings, policy: Stage, configs: Sequence[EnvConfig], purpose: str) -> None:
+        self.settings, self.policy, self.purpose = settings, policy, purpose
+        self.sources = {stratum: config for config in configs for stratum in strata_of(config, settings.teams)}
+        self.strata: dict[Stratum, StratumTrial] = {}
+        self.tokens = self.rounds = 0
+
+    def signals(self) -> dict:
+        return {stratum: part.signal() for stratum, part in self.strata.items()}
+
+    def variances(self) -> dict:
+        return {stratum: part.variances() for stratum, part in self.strata.items()}
+
+    def roll_out_on(self, configs: Sequence[EnvConfig], boards: int) -> None:
+        """Rolls out on what these configs lack of `boards` boards each."""
+        trial = msgspec.structs.replace(self.settings.trial, boards=boards)
+        wanted = boards_to_try(configs, trial, self.settings.teams)
+        lacking = {s: count - len(self._valid(s)) for s, count in wanted.items() if count > len(self._valid(s))}
+        if not lacking:
+            return
+        with progress("trial boards", sum(lacking.values()), "boards") as bar:
+            drawn = {stratum: self._boards(stratum, count) for stratum, count in lacking.items()}
+            bar.update(sum(lacking.values()))
+        valid = iter(self._rolled_out([task for part in drawn.values() for task in part]))
+        for stratum, part in drawn.items():
+            found = [*self._valid(stratum), *(next(valid) for _ in part)]
+            self.strata[stratum] = StratumTrial(stratum, trial.samples, found)
+
+    def _valid(self, stratum: Stratum) -> list[int]:
+        return self.strata[stratum].valid if stratum in self.strata else []
+
+    def _boards(self, stratum: Stratum, count: int) -> list[Task]:
+        hole_ratio = self.sources[stratum].sizes[stratum.size].hole_ratio
+        single = EnvConfig.single(stratum.size, stratum.agents, hole_ratio, float(stratum.wait))
+        seed = seed_for(self.settings.seed, self.purpose)
+        drawn = generate(single, seed, count, first=len(self._valid(stratum)))
+        return [task_of(row) for row in rows_of(drawn, single)]
+
+    def _rolled_out(self, tasks: list[Task]) -> list[int]:
+        """How many plans are valid on each board."""
+        settings = self.settings
+        model, tokenizer = load_policy(settings, self.policy.checkpoint)
+        with progress("trial", len(tasks) * settings.trial.samples, "plans") as bar:
+            groups, tokens = roll_out(
+                model,
+                tokenizer,
+                tasks,
+                settings.trial.samples,
+                settings.reward,
+                horizon=settings.horizon,
+                codec=codec_for(settings.codec, tokenizer, settings.text),
+                temperature=settings.grpo.temperature,
+                seed=seed_for(settings.seed, f"{self.purpose} round {self.rounds}"),
+                on_progress=bar.update,
+            )
+        self.rounds += 1
+        self.tokens += tokens
+        return [group.valid for group in groups]

@@ -1,11 +1,13 @@
 from .launch import BAD_INPUT as BAD_INPUT
 from .launch import TOLD as TOLD
-from .launch import end_with_launcher as end_with_launcher
 from .launch import launch_stage as launch_stage
+from .preset_files import preset_table as preset_table
+from .preset_files import presets as presets
 from .run_settings import RunSettings as RunSettings
 from .run_settings import key_for as key_for
 from .run_settings import load_settings as load_settings
 from .run_settings import merged as merged
-from .run_settings import preset_table as preset_table
 from .run_settings import seed_for as seed_for
 from .run_settings import with_teacher as with_teacher
+from .setting_list import list_settings as list_settings
+from .setting_list import settings_table as settings_table

@@ -5,11 +5,8 @@ The processes end with the one that launched them, however that ends, so that a 
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -18,25 +15,24 @@ from typing import Literal
 import msgspec
 
 from core_jax.errors import InputError
-from core_jax.support import Count
+from core_jax.support import Count, starter
 
-LAUNCHER = "LAKEWRIGHT_LAUNCHER"  # host and process of the one that launches
 BAD_INPUT = 2
-PATIENCE = 1.0  # seconds between two looks whether the launcher lives
+PATIENCE = 1.0  # seconds between two calls of `on_wait`
 TOLD = "lakewright: "  # begins the line of an error that a person can mend
 
 
 class LaunchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """processes: in all; with 1 and no config, training stays in the loop's own process.
-
-    config: one of the accelerate configs that TRL ships; none is plain data parallel training. more: further words for
-    `accelerate launch`, such as --num_machines=2 and --machine_rank=0. prefix: words before it, such as srun's.
-    """
+    """How many processes train, and how they are launched."""
 
     processes: Count = 1
+    """Training processes in all; with 1 and no config, training stays in the loop's own process."""
     config: Literal["none", "single_gpu", "multi_gpu", "zero1", "zero2", "zero3", "fsdp1", "fsdp2"] = "none"
+    """One of the accelerate configs that TRL ships; none is plain data parallel training."""
     more: tuple[str, ...] = ()
+    """Further arguments of `accelerate launch`, such as --num_machines=2 and --machine_rank=0."""
     prefix: tuple[str, ...] = ()
+    """Words before the launch command, such as those of srun."""
 
     @property
     def elsewhere(self) -> bool:
@@ -59,7 +55,7 @@ def launch_stage(
     refuse their input or fail.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    env = {**os.environ, LAUNCHER: f"{socket.gethostname()} {os.getpid()}"}
+    env = {**os.environ, **starter()}
     with open(log, "wb") as words:
         process = subprocess.Popen(
             launch_command(settings, run, number, previous, tokens), env=env, stdout=words, stderr=subprocess.STDOUT
@@ -87,19 +83,3 @@ def launch_command(settings: LaunchSettings, run: Path, number: int, previous: P
     how += ["--num_processes", str(settings.processes), "--main_process_port", "0", *settings.more]
     what = ["-m", "experiments.loop.training.stage_process", str(run), str(number), str(previous), str(tokens)]
     return [*settings.prefix, sys.executable, "-m", "accelerate.commands.launch", *how, *what]
-
-
-def end_with_launcher() -> None:
-    """Ends this process when the one that launched it is gone; only on its own machine can that be seen."""
-    host, _, process = os.environ.get(LAUNCHER, "").partition(" ")
-    if host == socket.gethostname():
-        threading.Thread(target=_watch, args=(int(process),), daemon=True).start()
-
-
-def _watch(process: int) -> None:
-    while True:
-        try:
-            os.kill(process, 0)
-        except OSError:
-            os._exit(1)
-        time.sleep(PATIENCE)

@@ -2,7 +2,6 @@
 
 import hashlib
 import tomllib
-from importlib import resources
 from typing import Annotated, Any, Literal
 
 import jax
@@ -10,14 +9,16 @@ import msgspec
 
 from core_jax.config import MAX_TOKEN_SIZE, EnvConfig, holds, with_teams
 from core_jax.errors import InputError
-from core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert
+from core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert, one_of
+from engineer.difficulty import DifficultySettings
 from engineer.evidence import EvidenceSettings
 from engineer.guard import GuardSettings
 from engineer.rollback import RollbackSettings
 from engineer.samplers import SamplerSettings
-from engineer.teachers import check_teacher
+from engineer.teachers import TEACHERS, check_teacher
 from engineer.trial import TrialSettings
 from experiments.loop.settings.launch import LaunchSettings
+from experiments.loop.settings.preset_files import preset_table
 from policy.checkpoints import ModelName, ModelSettings
 from policy.codecs import CodecName, TextSettings
 from policy.inference import EndpointSettings
@@ -25,70 +26,94 @@ from policy.training import GrpoSettings, RewardSettings, WarmupSettings
 
 
 class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The held-out set: `boards` for each size x hole ratio x wait ratio; the same for every seed of a run.
+    """The held-out set, the same for every seed of a run.
 
-    With `teams` for each of them too, but for those that cannot be drawn, which are left out.
+    With `teams` it has boards for each of them too, except those that cannot be drawn, which are left out.
     """
 
     hole_ratios: Annotated[tuple[HoleRatio, ...], msgspec.Meta(min_length=1)] = (0.1, 0.2, 0.3, 0.4)
+    """Hole ratios of the held-out boards."""
     wait_ratios: Annotated[tuple[Share, ...], msgspec.Meta(min_length=1)] = (0.25, 0.5, 0.75)
+    """Wait ratios of the held-out boards."""
     boards: Count = 20
+    """Boards for each size, hole ratio and wait ratio."""
     seed: Natural = 20260617
+    """Seed of the held-out boards, apart from that of the run."""
 
 
 class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a language model is asked to be the engineer.
-
-    reasoning, answer: tokens of a checkpoint's free reasoning and of its JSON, at most. proposals: how many answers are
-    asked for, to be tried beside each other. endpoint: the server of the teacher `endpoint`; key: whether it wants one.
-    """
+    """How the engineer is asked, a language model most of all."""
 
     reasoning: Natural = 1024
+    """Most tokens of a checkpoint's free reasoning."""
     answer: Count = 2048
+    """Most tokens of its JSON answer."""
     temperature: Weight = 0.7
+    """Temperature of the answer."""
     proposals: Count = 1
+    """How many changes any teacher is to propose, to be tried beside each other."""
     endpoint: EndpointSettings | None = None
+    """The server of the teacher `endpoint`."""
     key: bool = True
+    """Whether that server wants a key."""
 
 
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything a run depends on.
-
-    env: the boards of the first stage. warmup_env: the boards of the warm-up. teams: numbers of agents that boards have
-    in turn, wherever they are drawn; without any, those of env and warmup_env. horizon: the longest plan, in steps,
-    that the policy may answer with. codec, text: what the policy speaks, and how it is asked if in words. start: the
-    model to begin with, a folder or a name on the hub, instead of random weights. device: `cuda` refuses to run without
-    one. launch: the processes that train. teacher_options: what its class may be set to. evidence: what an engineer is
-    shown. sampler: how the boards of a stage are chosen.
-    budget: the tokens that may be generated in training, in trials and by the engineer; the run ends at the step that
-    spends the last of them, or after its stages.
-    """
+    """Everything a run depends on."""
 
     env: EnvConfig
+    """The boards of the first stage."""
     warmup_env: EnvConfig
+    """The boards of the warm-up."""
     teams: tuple[Team, ...] = ()
+    """Numbers of agents that boards have in turn, wherever they are drawn; without any, those of env and warmup_env."""
     seed: Natural = 0
+    """Seed of everything random in the run."""
     stages: Count = 3
-    teacher: str = "self"
+    """Stages of training, each followed by a redesign of the boards."""
+    teacher: Annotated[str, one_of(TEACHERS)] = "self"
+    """Who redesigns the boards."""
     teacher_options: dict[str, Any] = {}
+    """Options of the teacher: keyword arguments of its class."""
     horizon: Count = 16
+    """Longest plan, in steps, that the policy may answer with."""
     codec: CodecName = "tokens"
+    """What the policy speaks: a token for each cell, or text."""
     text: TextSettings = TextSettings()
+    """How the policy is asked if it speaks text."""
     start: str = ""
+    """The model to begin with, a folder or a name on the hub, instead of random weights."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the policy runs; cuda refuses to run without a GPU."""
     launch: LaunchSettings = LaunchSettings()
+    """The processes that train."""
     model: ModelSettings | ModelName = ModelSettings()
+    """The shape of a model that begins with random weights, or the name of one."""
     warmup: WarmupSettings = WarmupSettings()
+    """Supervised learning before the first stage."""
     grpo: GrpoSettings = GrpoSettings()
+    """Reinforcement learning in each stage."""
     reward: RewardSettings = RewardSettings()
+    """The parts of the reward of an answer."""
     validation: ValidationSettings = ValidationSettings()
+    """The held-out boards."""
     evidence: EvidenceSettings = EvidenceSettings()
+    """What an engineer is shown."""
+    difficulty: DifficultySettings = DifficultySettings()
+    """How the model of P(valid) is fitted."""
     guard: GuardSettings = GuardSettings()
+    """The limits of a redesign."""
     sampler: SamplerSettings = SamplerSettings()
+    """How the boards of a stage are chosen."""
     trial: TrialSettings = TrialSettings()
+    """How proposals are tried before training."""
     rollback: RollbackSettings = RollbackSettings()
+    """When a stage is taken back."""
     budget: Count | None = None
+    """Tokens that may be generated in training, in trials and by the engineer; the run ends at the step that spends the
+    last of them, or after its stages."""
     engineer: EngineerSettings = EngineerSettings()
+    """How a language model is asked to be the engineer."""
 
     def __post_init__(self) -> None:
         check_teacher(self.teacher, self.teacher_options)
@@ -138,12 +163,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
 
-def presets() -> list[str]:
-    """The names of the presets that come with the package."""
-    folder = resources.files("experiments") / "presets"
-    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
-
-
 def load_settings(preset: str, overrides: list[str]) -> RunSettings:
     """A preset with overrides such as `grpo.steps=10`.
 
@@ -166,13 +185,6 @@ def with_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> R
     for override in overrides:
         _override(raw, override)
     return convert(raw, RunSettings, "settings")
-
-
-def preset_table(preset: str) -> dict[str, Any]:
-    """The settings that a preset names. Raises InputError on an unknown one."""
-    if preset not in presets():
-        raise InputError(f"preset {preset!r} is unknown; choose from {', '.join(presets())}")
-    return tomllib.loads((resources.files("experiments") / "presets" / f"{preset}.toml").read_text())
 
 
 def merged(raw: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

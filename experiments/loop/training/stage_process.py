@@ -9,19 +9,20 @@ import sys
 from pathlib import Path
 
 from core_jax.errors import InputError
-from experiments.loop.settings import BAD_INPUT, TOLD, end_with_launcher
+from core_jax.support import end_with_starter
+from experiments.loop.settings import BAD_INPUT, TOLD
 from experiments.runtime import prepare_training
 
 
 def main() -> int:
     """Trains; the first process keeps what came of it. 2 on bad input, told by the first process."""
     run, number, previous, tokens = sys.argv[1:]
-    end_with_launcher()
+    end_with_starter()
     prepare_training()
     import torch
 
     from experiments.loop.records import RunFolder
-    from experiments.loop.training.steps import train_here
+    from experiments.loop.training.stage_training import train_here
     from policy.training import rank_and_processes
 
     if torch.cuda.is_available():

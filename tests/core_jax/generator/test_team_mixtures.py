@@ -13,7 +13,7 @@ from core_jax.generator import can_draw, can_draw_all, can_draw_for, generate, g
 from core_jax.rows import Row, rows_in_turn, rows_of
 from policy.training import BoardStream, tasks_of
 from tests.support.boards import as_lists, picture
-from tests.support.generated_rows import CONFIG, SEED, SMALL, compiled_once
+from tests.support.generated_rows import CONFIG, SEED, SMALL
 
 TEAMS = (3, 2)
 COUNT = 14
@@ -83,7 +83,7 @@ def test_one_config_has_every_turn():
 
 
 def test_a_stream_of_boards_has_teams_in_turn_within_its_chunks():
-    with compiled_once(), BoardStream([SMALL], SEED, first=3, chunk=8, teams=TEAMS) as stream:
+    with BoardStream([SMALL], SEED, first=3, chunk=8, teams=TEAMS) as stream:
         taken = stream.take(9)
     expected = tasks_of(*generate_in_turn(with_teams(SMALL, TEAMS), SEED, 12))[3:]
     assert stream.agents == 3

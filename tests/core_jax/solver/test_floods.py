@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from core_jax.lake import cell_count, pack_cells, verdict
+from core_jax.lake import cell_count, pack_cells, verify
 from core_jax.solver import flood, solve, solve_by_flood
 from core_jax.solver.shortest_paths import FAR, Certified, certify, distances
 from core_jax.solver.two_agents import pair_flood
@@ -26,7 +26,7 @@ from tests.support.boards import (
     picture,
 )
 
-play = jax.jit(jax.vmap(verdict))
+flooded = jax.jit(pair_flood, static_argnums=0)
 
 
 @functools.cache
@@ -36,7 +36,7 @@ def certified(agents: int, size: int = 5, count: int = 300) -> tuple[Board, Cert
     return boards, certify(32, boards, distance), np.asarray(distance)
 
 
-@pytest.mark.parametrize("agents", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("agents", [1, 3, 5])
 def test_a_certified_plan_replays_without_a_wait_at_the_lower_bounds(agents):
     boards, found, distance = certified(agents)
     labels = found.labels
@@ -45,7 +45,7 @@ def test_a_certified_plan_replays_without_a_wait_at_the_lower_bounds(agents):
         np.asarray(boards.starts[..., :1] * boards.holes.shape[-1] + boards.starts[..., 1:]),
         axis=2,
     )[..., 0]
-    played = play(boards, labels.moves)
+    played = verify(boards, labels.moves)
     proven = np.asarray(found.proven & (labels.status == Status.SOLVABLE))
     at_bounds = (played.makespan == away.max(axis=1)) & (played.sum_of_costs == away.sum(axis=1))
     assert proven.any(), "some boards should be certified"
@@ -69,7 +69,7 @@ def test_a_board_is_proven_unsolvable_where_an_agent_has_no_way(agents):
 
 
 def test_the_distances_of_many_agents_are_those_of_the_oracle():
-    boards, _, distance = certified(4)
+    boards, _, distance = certified(3)
     for board, found in list(zip(each(boards), distance, strict=True))[:20]:
         rows, _, goals = as_lists(board)
         for goal, of_agent in zip(goals, found, strict=True):
@@ -83,7 +83,7 @@ def test_a_makespan_plan_replays_at_exactly_the_makespan(label):
     for size in (3, 5):
         boards = mixed_boards(size, 400, size)
         labels = label(boards, makespan_plans=True)
-        played = play(boards, labels.makespan_moves)
+        played = verify(boards, labels.makespan_moves)
         valid = (played.failure == Failure.NONE) & (played.makespan == labels.makespan)
         assert_every(valid | ~labels.solvable, boards, moves=labels.makespan_moves, makespan=labels.makespan)
         assert_every((labels.makespan_moves == -1).all(axis=(1, 2)) | labels.solvable, boards)
@@ -105,7 +105,7 @@ def test_a_full_table_holds_the_optima_of_all_joint_states(rows):
     free = jnp.array([[letter == "." for letter in row] for row in rows])
     padded = [row * (size + 1) + column for row, column in goals]
     word = pack_cells(jnp.broadcast_to(free, (32, size, size)))
-    table = pair_flood(size, word, jnp.broadcast_to(jnp.array(padded)[:, None], (2, 32)))
+    table = flooded(size, word, jnp.broadcast_to(jnp.array(padded)[:, None], (2, 32)))
     cost, arrival, reached, wait = map(np.asarray, (table.cost, table.arrival, table.reached, table.wait))
     assert bool(table.complete)
     for a in cells:
@@ -122,24 +122,26 @@ def test_a_full_table_holds_the_optima_of_all_joint_states(rows):
 def test_a_full_table_needs_no_goal_to_be_free_of_the_other():
     count = cell_count(3)
     free = pack_cells(jnp.ones((32, 3, 3), bool))
-    table = sum_of_costs_flood(3, free, jnp.tile(jnp.array([[0], [5]]), (1, 32)))
+    table = jax.jit(sum_of_costs_flood, static_argnums=0)(3, free, jnp.tile(jnp.array([[0], [5]]), (1, 32)))
     assert table.reached.shape == (count, count)
     assert table.reached[0, 5] == jnp.uint32(0xFFFFFFFF)
     assert (table.cost[:, 0, 5] == 0).all()
 
 
-def test_boards_of_sixteen_cells_a_side_are_solved():
-    siding = ["@" * 7 + "." + "@" * 8, "." * 16]
-    boards = batch([drawing(siding, [(1, 0), (1, 15)], [(1, 15), (1, 0)], size=16)])
+@pytest.mark.parametrize("size", [5, pytest.param(16, marks=pytest.mark.deep)])
+def test_two_who_meet_in_a_corridor_pass_at_its_siding(size):
+    middle = (size - 1) // 2
+    siding = ["@" * middle + "." + "@" * (size - middle - 1), "." * size]
+    boards = batch([drawing(siding, [(1, 0), (1, size - 1)], [(1, size - 1), (1, 0)], size)])
     labels = solve(boards, makespan_plans=True)
     assert int(labels.status[0]) == Status.SOLVABLE
     assert_same_optima(boards, optima(labels), np.array([oracle.optima(*as_lists(board)) for board in each(boards)]))
-    played = play(boards, labels.makespan_moves)
+    played = verify(boards, labels.makespan_moves)
     assert int(played.makespan[0]) == int(labels.makespan[0])
 
 
 def test_one_program_serves_all_boards_of_a_size():
-    solve(mixed_boards(2, 40, 4), makespan_plans=True)
+    solve(mixed_boards(2, 40, 3), makespan_plans=True)
     programs = flood._cache_size(), distances._cache_size(), certify._cache_size()
-    solve(mixed_boards(3, 700, 4), makespan_plans=True)
+    solve(mixed_boards(3, 700, 3), makespan_plans=True)
     assert (flood._cache_size(), distances._cache_size(), certify._cache_size()) == programs

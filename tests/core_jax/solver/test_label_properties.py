@@ -20,8 +20,8 @@ from tests.support.boards import (
 )
 
 seeds = st.integers(0, 2**32 - 1)
-kinds = st.sampled_from([(2, 3), (2, 4), (2, 5), (3, 4)])  # agents, size; from three agents on a search decides
-sizes = st.sampled_from([3, 4, 5])
+kinds = st.sampled_from([(2, 3), (2, 5), (3, 4)])  # agents, size; from three agents on a search decides
+sizes = st.sampled_from([3, 5])
 few = settings(max_examples=10)
 
 

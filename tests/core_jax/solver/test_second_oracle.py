@@ -14,13 +14,13 @@ from tests.support.boards import assert_every, each, mixed_boards
 
 pytest.importorskip("w9_pathfinding", reason="the second oracle comes with `pip install lakewright[bench]`")
 
-TEAMS = ((2, 4), (2, 8), (3, 5), (4, 4), (5, 6))  # agents, size
-BOARDS = 400
+SMALL = ((2, 4, 400), (2, 8, 400), (3, 5, 200), (4, 4, 100), (5, 6, 50))  # agents, size, boards
+LARGE = [pytest.param(agents, size, 1000, marks=pytest.mark.deep) for agents, size, _ in SMALL]
 
 
-@pytest.mark.parametrize(("agents", "size"), TEAMS)
-def test_solvability_and_sum_of_costs_are_those_of_another_solver(agents, size):
-    boards = mixed_boards(7, BOARDS, size, agents)
+@pytest.mark.parametrize(("agents", "size", "count"), [*SMALL, *LARGE])
+def test_solvability_and_sum_of_costs_are_those_of_another_solver(agents, size, count):
+    boards = mixed_boards(7, count, size, agents)
     labels = solve(boards)
     expected = [w9_joint_astar(plain) for plain in map(plain_board, each(boards))]
     found = [int(cost) for cost in labels.sum_of_costs]
@@ -30,7 +30,7 @@ def test_solvability_and_sum_of_costs_are_those_of_another_solver(agents, size):
     ]
     assert_every(np.array(holds), boards, found=np.array(found), expected=np.array(expected, float))
     in_time = sum(theirs is not None for theirs in expected)
-    assert in_time > BOARDS * 0.9, f"the oracle had time for {in_time} of {BOARDS} boards only"
+    assert in_time > count * 0.9, f"the oracle had time for {in_time} of {count} boards only"
 
 
 def plain_board(board) -> PlainBoard:

@@ -12,7 +12,7 @@ import pytest
 from core_jax.errors import InputError
 from core_jax.rows import SCHEMA, ending, read_all, row_writer, write_rows
 from core_jax.support import replacing, replacing_folder, write_atomically
-from tests.core_jax.rows.test_formats import GOOD, each_ending, read_with_errors
+from tests.support.any_rows import GOOD, each_ending, read_with_errors
 from tests.support.generated_rows import rows
 
 

@@ -187,6 +187,13 @@ def test_matched_random_passes_on_what_the_other_could_not_answer():
     assert proposal.tokens == 2
 
 
+def test_matched_random_keeps_what_the_other_told_itself_and_could_not_be_shown():
+    teacher = make_teacher("matched_random", Tools(decode=decode_first), {"match": "self"})
+    asked, proposal = propose(made("self")), propose(teacher)
+    assert asked.summary
+    assert (proposal.summary, proposal.cut) == (asked.summary, asked.cut)
+
+
 @pytest.mark.parametrize(
     ("progress", "expected"), [(0.0, [3 / 6, 2 / 6, 1 / 6]), (0.5, [1 / 3, 1 / 3, 1 / 3]), (1.0, [1 / 6, 2 / 6, 3 / 6])]
 )
@@ -291,13 +298,13 @@ def test_the_saboteur_asks_for_the_boards_that_teach_least():
     ("name", "options", "problem"),
     [
         ("sec", {"temperature": 1.0}, "'temperature' is unknown to sec; choose from rate, tau"),
-        ("sec", {"tau": "hot"}, "tau is 'hot'; give a float"),
-        ("sec", {"tau": 0.0}, "tau is 0; choose 0.01 or more"),
+        ("sec", {"tau": "hot"}, "tau: 'hot' does not fit: expected `float`"),
+        ("sec", {"tau": 0.0}, "tau: 0.0 does not fit: expected `float` >= 0.01"),
         ("fixed", {"tau": 1.0}, "choose from none"),
         ("matched_random", {"match": "oracle"}, "'oracle' is unknown; choose from fixed"),
         ("matched_random", {"match": "matched_random"}, "name another teacher"),
         ("e2h_cosine", {"schedule": "gaussian"}, "unknown to e2h_cosine; choose from exponent, sigma"),
-        ("thompson", {"draws": True}, "draws is True; give a int"),
+        ("thompson", {"draws": True}, "draws: True does not fit: expected `int`"),
     ],
 )
 def test_an_option_that_a_teacher_does_not_have_is_refused(name: str, options: dict[str, Any], problem: str):

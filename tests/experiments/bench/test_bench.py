@@ -125,8 +125,8 @@ def test_steps_of_grpo_are_measured_with_prompts_read_once_and_for_every_answer(
 def test_a_table_without_floods_and_phases_ends_with_the_measurements(found):
     lines = table(msgspec.structs.replace(found, flood_limits=[], profiles=[])).splitlines()
     assert lines[-1].startswith("| ")
-    assert sum(line.startswith("| -") for line in lines) == 1, "an empty table is shown"
-    assert sum(line.startswith("| -") for line in table(found).splitlines()) == 3
+    assert sum(line.startswith("|-") for line in lines) == 1, "an empty table is shown"
+    assert sum(line.startswith("|-") for line in table(found).splitlines()) == 3
 
 
 def test_the_same_random_boards_come_each_time_with_the_holes_asked_for():

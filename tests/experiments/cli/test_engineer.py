@@ -115,7 +115,7 @@ def test_changes_are_told_by_size_and_field():
     ("arguments", "told"),
     [
         (["show", "--stage", "7"], "stage 7 is not finished; choose 0 to 1"),
-        (["propose", "--teacher", "oracle"], "'oracle' is unknown; choose from fixed, "),
+        (["propose", "--teacher", "oracle"], "--teacher is 'oracle'; choose from fixed, "),
         (["propose", "--teacher", "endpoint"], "teacher endpoint has no server; give engineer.endpoint.url"),
         (["propose", "--teacher", "rules", "evidence.preset=v9"], "evidence: preset is 'v9'; choose from v1, "),
         (["replay", "--teachers", "rules,oracle"], "'oracle' is unknown; choose from fixed, "),

@@ -77,7 +77,7 @@ WRONG_OPTIONS = {
     "a count of nothing": ({"count": "0"}, ["count is 0", "at least one"]),
     "a seed below zero": ({"seed": "-1"}, ["seed", "-1"]),
     "a seed beyond all": ({"seed": str(2**70)}, ["seed", str(2**70)]),
-    "a config besides": ({"config": "env.json"}, ["--config and --size exclude each other", "leave one out"]),
+    "a config besides": ({"config": "env.json"}, ["--config and --size exclude each other", "remove one"]),
 }
 
 
@@ -114,8 +114,14 @@ def test_a_file_that_cannot_be_read_is_told_and_an_old_result_is_kept(tmp_path, 
 
 
 WRONG_RUNS = {
-    "an unknown preset": (["--preset", "huge"], ["preset 'huge' is unknown", "choose from cpu"]),
-    "an unknown teacher": (["--teacher", "oracle"], ["teacher: 'oracle' is unknown", "choose from fixed, static, "]),
+    "an unknown preset": (
+        ["--preset", "huge"],
+        ["--preset is 'huge'", "choose from cpu, ", "run --help"],
+    ),
+    "an unknown teacher": (
+        ["--teacher", "oracle"],
+        ["--teacher is 'oracle'", "choose from fixed, static, ", "--help"],
+    ),
     "an unknown setting": (["nosuch=3"], ["unknown field 'nosuch' = 3", "choose from env,"]),
     "an unknown setting of a part": (["grpo.nosuch=3"], ["grpo", "unknown field 'nosuch' = 3", "choose from steps,"]),
     "a setting of the wrong kind": (["grpo.steps=many"], ["grpo.steps", "'many' does not fit", "expected `int`"]),
@@ -154,7 +160,7 @@ def test_a_wrong_setting_of_a_run_is_told_before_anything_is_made(tmp_path, caps
 
 def test_settings_are_only_of_runs(tmp_path, capsys):
     given = ("generate", *ONE, "--out", tmp_path / "out.jsonl", "grpo.steps=3")
-    assert_told(capsys, given, "'grpo.steps=3'", "only `lakewright run` takes settings", "leave it out")
+    assert_told(capsys, given, "'grpo.steps=3'", "takes no settings", "remove it")
 
 
 @pytest.mark.parametrize("command", ["run", "report"])

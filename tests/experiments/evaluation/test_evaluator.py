@@ -1,6 +1,5 @@
 """Evaluation: every answer is judged once, nothing that was answered is lost, and rates say what they are of."""
 
-import itertools
 import math
 import signal
 import subprocess
@@ -8,17 +7,15 @@ import sys
 import threading
 
 import msgspec
-import numpy as np
 import pytest
 
 from core_jax.errors import InputError
 from core_jax.rows import Row, write_rows
 from core_jax.types import MOVES
-from experiments.evaluation import EvaluationSettings, as_table, evaluate, evaluation_set
+from experiments.evaluation import EvaluationSettings, as_table, evaluate, labels
 from experiments.evaluation.answerers import AnswerRow
 from experiments.evaluation.evaluation_set import read_set, spread
-from experiments.evaluation.evaluator import JudgedRow, judge
-from experiments.evaluation.rates import pass_at_k, wilson
+from experiments.evaluation.judging import JudgedRow, judged_rows
 from experiments.evaluation.scores import Summary
 from experiments.resumable import Journal
 from policy.checkpoints import save_checkpoint
@@ -133,21 +130,70 @@ def test_samples_without_a_greedy_answer_are_rated_by_the_first(benchmark, tmp_p
 
 def test_a_folder_of_another_evaluation_is_refused(benchmark, tmp_path):
     run(benchmark, tmp_path / "out", Teller())
-    with pytest.raises(InputError, match=r"job.json: temperature is 1.0 there and 0.5 now; choose another --out"):
+    with pytest.raises(InputError, match=r"job.json: .* temperature is 1.0 there and 0.5 now; .*choose another folder"):
         run(benchmark, tmp_path / "out", Teller(), temperature=0.5)
     other = Teller()
     other.identity = {"solver": "greedy"}
-    with pytest.raises(InputError, match=r"job.json: model is 'teller' there and None now"):
+    with pytest.raises(InputError, match=r"job.json: .* who.model is 'teller' there and None now"):
         run(benchmark, tmp_path / "out", other)
     write_rows(benchmark, ROWS[:5])
-    with pytest.raises(InputError, match=r"job.json: benchmark is"):
+    with pytest.raises(InputError, match=r"job.json: holds another evaluation: benchmark is"):
         run(benchmark, tmp_path / "out", Teller())
+
+
+class Down(Teller):
+    """A server that answers nothing."""
+
+    def answers(self, asked):
+        raise InputError("endpoint: cannot be reached")
+
+
+@pytest.fixture
+def two_sets(tmp_path):
+    """Two benchmarks without labels whose ids coincide and whose boards do not."""
+    names = [row.id for row in ROWS]
+    boards = [msgspec.structs.replace(unsolved(row), id=name) for row, name in zip(ROWS[::-1], names, strict=True)]
+    write_rows(tmp_path / "a.jsonl", list(map(unsolved, ROWS)))
+    write_rows(tmp_path / "b.jsonl", boards)
+    return tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+
+
+@pytest.mark.parametrize("cut", ["labelled", "labelling"])
+def test_a_benchmark_is_never_scored_on_the_boards_of_another(two_sets, tmp_path, monkeypatch, cut):
+    one, other = two_sets
+    if cut == "labelling":
+        monkeypatch.setattr(labels, "solve_rows", lambda rows, on_progress: 1 / 0)
+    with pytest.raises((InputError, ZeroDivisionError)):
+        run(one, tmp_path / "out", Down())
+    monkeypatch.undo()
+    with pytest.raises(InputError, match=r"another board than in .*choose another --out|holds another set of labels"):
+        run(other, tmp_path / "out", Teller())
+    assert run(one, tmp_path / "out", Teller()).pooled.outcomes.boards == len(ROWS), "the first set continues"
+
+
+def test_labels_from_before_they_were_claimed_are_read_for_their_own_boards_only(two_sets, tmp_path):
+    one, other = two_sets
+    with pytest.raises(InputError, match="cannot be reached"):
+        run(one, tmp_path / "out", Down())
+    (tmp_path / "out" / "labels.json").unlink()
+    with pytest.raises(InputError, match=rf"boards.*jsonl: '{ROWS[0].id}' is another board than in .*b.jsonl; choose"):
+        run(other, tmp_path / "out", Teller())
+    assert run(one, tmp_path / "out", Teller()).pooled.outcomes.boards == len(ROWS)
+
+
+def test_labels_of_the_same_boards_belong_to_one_benchmark_still(two_sets, tmp_path):
+    one, _ = two_sets
+    with pytest.raises(InputError, match="cannot be reached"):
+        run(one, tmp_path / "out", Down())
+    write_rows(tmp_path / "fewer.jsonl", [unsolved(row) for row in ROWS[:4]])
+    with pytest.raises(InputError, match=r"labels.json: holds another set of labels: benchmark is '.*choose another"):
+        run(tmp_path / "fewer.jsonl", tmp_path / "out", Teller())
 
 
 def test_a_published_copy_is_labelled_and_asked_in_our_words_or_its_own(tmp_path, monkeypatch):
     labelled = {row.id: row for row in ROWS}
     monkeypatch.setattr(
-        evaluation_set, "solve_rows", lambda bare, on_progress: [labelled[row.id] for row in bare if row.status is None]
+        labels, "solve_rows", lambda bare, on_progress: [labelled[row.id] for row in bare if row.status is None]
     )
     published = [PublishedRow(row.id, row.agents, encode_prompt(board_of(row)) + "Go!") for row in ROWS]
     path = tmp_path / "published.jsonl"
@@ -181,9 +227,9 @@ def test_two_rows_of_one_id_are_refused(tmp_path):
 
 
 def test_a_jump_of_the_tokens_codec_is_an_illegal_move():
-    (judged,) = judge(ROWS[:1], [AnswerRow(ROWS[0].id, 0, plan=["?", "W"])])
+    (judged,) = judged_rows(ROWS[:1], [AnswerRow(ROWS[0].id, 0, plan=["?", "W"])])
     assert (judged.verdict.failure, judged.verdict.agent, judged.verdict.step) == ("illegal_move", 0, 0)
-    (unread,) = judge(ROWS[:1], [AnswerRow(ROWS[0].id, 0)])
+    (unread,) = judged_rows(ROWS[:1], [AnswerRow(ROWS[0].id, 0)])
     assert (unread.verdict.failure, unread.refusal) == ("parse_error", Refusal.NO_PLAN)
 
 
@@ -197,22 +243,6 @@ def test_a_journal_names_a_line_that_it_cannot_read(tmp_path):
     told = r"answers.jsonl:2: .*; remove the line to have it made again"
     with Journal(tmp_path / "answers.jsonl", AnswerRow) as journal, pytest.raises(InputError, match=told):
         list(journal)
-
-
-@pytest.mark.parametrize(("count", "total", "low", "high"), [(5, 10, 0.2366, 0.7634), (0, 20, 0, 0.1611), (0, 0, 0, 1)])
-def test_wilson_intervals_are_those_of_the_textbook(count, total, low, high):
-    assert wilson(count, total) == pytest.approx((low, high), abs=1e-4)
-
-
-def test_pass_at_k_is_the_mean_over_all_choices_of_k_answers():
-    right = [0, 1, 3, 5]
-    for k in range(1, 6):
-        drawn = [
-            any(answer < count for answer in some) for count in right for some in itertools.combinations(range(5), k)
-        ]
-        rate, half = pass_at_k(right, 5, k)
-        assert rate == pytest.approx(np.mean(drawn)), k
-        assert half > 0
 
 
 def answering(request, body):

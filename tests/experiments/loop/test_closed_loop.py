@@ -126,7 +126,7 @@ def test_running_again_changes_no_file(teacher):
 )
 def test_other_settings_on_the_same_folder_are_refused_and_nothing_is_lost(changes, difference):
     before = state(finished("self").folder)
-    with pytest.raises(InputError, match=f"config.json: {difference}; give the same settings to resume, or another"):
+    with pytest.raises(InputError, match=f"config.json: holds another run: settings.{difference}; give"):
         run_loop(msgspec.structs.replace(tiny_run(teacher="self"), **changes), finished("self"))
     assert state(finished("self").folder) == before
 

@@ -1,8 +1,6 @@
 """A language model in training: GRPO in words, adapters, and two processes under accelerate launch."""
 
 import math
-import socket
-import subprocess
 import sys
 from copy import deepcopy
 from pathlib import Path
@@ -17,8 +15,9 @@ from core_jax.rows import write_rows
 from experiments.loop.records import RunFolder
 from experiments.loop.settings import launch as launching
 from experiments.loop.settings import load_settings
-from experiments.loop.settings.launch import LAUNCHER, LaunchSettings, launch_command
-from experiments.loop.training import steps
+from experiments.loop.settings.launch import LaunchSettings, launch_command
+from experiments.loop.training import train
+from experiments.loop.training import warm_up as warm_up_run
 from policy.checkpoints import load_model
 from policy.codecs import TextCodec, TextSettings
 from policy.evaluation import evaluate
@@ -140,7 +139,7 @@ def text_run(**changes):
 
 def test_a_run_begins_with_the_model_that_it_is_told(tmp_path):
     run = RunFolder(tmp_path / "run")
-    steps.warm_up(text_run(), run.warmup, list(rows()[:4]))
+    warm_up_run(text_run(), run.warmup, list(rows()[:4]))
     assert weights(load_model(run.warmup.checkpoint)[0]).keys() == weights(language_model()).keys()
     for name, weight in weights(load_model(run.warmup.checkpoint)[0]).items():
         assert torch.equal(weight, weights(language_model())[name]), name
@@ -154,7 +153,7 @@ def test_two_processes_train_a_stage_under_accelerate_launch(tmp_path, monkeypat
     run.open(settings)
     stage = run.stage(0)
     write_rows(stage.boards, small_rows()[:2])
-    steps.train(settings, stage, SimpleNamespace(checkpoint=language_checkpoint()), 0)
+    train(settings, stage, SimpleNamespace(checkpoint=language_checkpoint()), 0)
     logs = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
     assert [log["step"] for log in logs] == [1]
     assert logs[0]["failure/parse_error"] == 1
@@ -166,19 +165,10 @@ def test_what_the_processes_refuse_is_told_in_a_line(tmp_path, monkeypatch):
     monkeypatch.setattr(launching, "launch_command", lambda *_: [sys.executable, "-c", REFUSING])
     run = RunFolder(tmp_path / "run")
     with pytest.raises(InputError, match=r"^grpo: 3 boards do not fill one step of 4; lower grpo.prompts$"):
-        steps.train(text_run(launch=LaunchSettings(processes=2)), run.stage(0), run.warmup, 0)
+        train(text_run(launch=LaunchSettings(processes=2)), run.stage(0), run.warmup, 0)
     monkeypatch.setattr(launching, "launch_command", lambda *_: [sys.executable, "-c", "raise SystemExit(7)"])
     with pytest.raises(InputError, match=r"stage 0: `accelerate launch` ended with 7; its words are in .*launch\.log"):
-        steps.train(text_run(launch=LaunchSettings(processes=2)), run.stage(0), run.warmup, 0)
-
-
-def test_processes_end_with_the_one_that_launched_them():
-    door = "from experiments.loop.settings import end_with_launcher"
-    program = f"import time; {door}; end_with_launcher(); time.sleep(60)"
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    env = {**surroundings(), LAUNCHER: f"{socket.gethostname()} {gone.pid}"}
-    assert subprocess.run([sys.executable, "-c", program], env=env, check=False, timeout=50).returncode == 1
+        train(text_run(launch=LaunchSettings(processes=2)), run.stage(0), run.warmup, 0)
 
 
 def test_the_command_names_the_configs_that_trl_ships(tmp_path):

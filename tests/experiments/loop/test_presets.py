@@ -3,8 +3,7 @@
 import pytest
 
 from core_jax.config import holds, holes_of
-from experiments.loop.settings import load_settings
-from experiments.loop.settings.run_settings import presets
+from experiments.loop.settings import load_settings, presets
 from policy.checkpoints import FAMILY
 from policy.codecs.tokens import answer_length
 from policy.training.hardware import share_of

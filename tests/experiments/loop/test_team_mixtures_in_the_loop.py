@@ -14,8 +14,8 @@ from engineer.samplers import SamplerSettings
 from engineer.trial import strata_of
 from experiments.loop.records import RunFolder, Trial, Validation, read
 from experiments.loop.settings import RunSettings, load_settings
-from experiments.loop.training import steps
-from experiments.loop.training.steps import held_out_set
+from experiments.loop.training import held_out
+from experiments.loop.training.held_out import held_out_set
 from experiments.view import write_report
 from policy.training import GrpoSettings
 from tests.support.generated_rows import SMALL
@@ -95,13 +95,13 @@ def test_samplers_choose_among_boards_of_every_team(tmp_path):
 
 
 def test_held_out_cells_that_cannot_be_drawn_are_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(steps, "can_draw_all", lambda cell: (*cell.sizes, cell.agents) != (3, 3))
+    monkeypatch.setattr(held_out, "can_draw_all", lambda cell: (*cell.sizes, cell.agents) != (3, 3))
     rows = held_out_set(tiny_run(teams=TEAMS), tmp_path / "validation.parquet")
     assert {(row.size, row.agents) for row in rows} == {(3, 2), (5, 2), (5, 3)}
 
 
 def test_a_team_without_a_held_out_board_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(steps, "can_draw_all", lambda cell: cell.agents != 3)
+    monkeypatch.setattr(held_out, "can_draw_all", lambda cell: cell.agents != 3)
     with pytest.raises(InputError, match="validation: no boards for 3 agents can be drawn at its ratios; give it"):
         held_out_set(tiny_run(teams=TEAMS), tmp_path / "validation.parquet")
 

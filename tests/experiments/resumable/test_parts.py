@@ -11,17 +11,15 @@ import tracemalloc
 from pathlib import Path
 
 import msgspec
-import pyarrow.parquet as pq
 import pytest
 
 from core_jax.generator import content_hash, versions
-from core_jax.generator.manifest import Manifest
-from core_jax.rows import Chunk, labelling, read_all, write_rows
-from core_jax.rows.row import SCHEMA, Row
+from core_jax.generator.manifest import FileManifest
+from core_jax.rows import SCHEMA, Chunk, Row, read_all, solving, write_rows
 from experiments.resumable import job_of, parts_of, work_in_parts
 from experiments.resumable import parts as chunks
 from experiments.resumable.parts import MOST_ROWS, ROWS_A_KIND, SOME_ROWS, Pace
-from tests.experiments.cli.test_commands import APART, tell, verdicts
+from tests.support.command_lines import APART, tell, verdicts
 from tests.support.generated_rows import SMALL, SMALL_COUNT, SMALL_SEED, small_rows, surroundings, unsolved
 from tests.support.killed_commands import few_rows_a_part
 from tests.support.power_cuts import PowerCutError, begin, cut_power, wait_for
@@ -51,13 +49,8 @@ def parts(out: Path) -> dict[str, tuple[int, bytes]]:
     """Time and bytes of all that is kept of an unfinished file."""
     folder = out.with_name(f".{out.name}.parts")
     records = sorted(file.stem for file in folder.glob("[0-9]*.json"))
-    files = [folder / f"{name}{ending}" for name in records for ending in (".json", out.suffix)]
+    files = [folder / f"{name}{ending}" for name in records for ending in (".json", ".arrow")]
     return {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
-
-
-def content(out: Path) -> object:
-    """What a file holds: of JSONL the bytes, of Parquet the rows, as row groups may be cut differently."""
-    return out.read_bytes() if out.suffix == ".jsonl" else msgspec.json.encode(pq.read_table(out).to_pylist())
 
 
 def litter(folder: Path) -> list[str]:
@@ -84,7 +77,7 @@ def test_a_command_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(
         assert cuts < 40, "the command does not get on"
     assert code == 0
     assert cuts > 5
-    assert content(out) == content(tmp_path / f"whole{form}")
+    assert out.read_bytes() == (tmp_path / f"whole{form}").read_bytes()
     assert msgspec.json.decode(said)[{"verify": "plans"}.get(command, "boards")] == SMALL_COUNT
     assert not litter(tmp_path)
 
@@ -114,7 +107,7 @@ def test_commands_that_are_killed_go_on(tmp_path, capsys):
 
 def interrupted_at(monkeypatch, call: int) -> None:
     """Control and C are pressed at a call of the solver."""
-    calls, real = 0, labelling.solve
+    calls, real = 0, solving.solve
 
     def solve(boards, makespan_plans):
         nonlocal calls
@@ -123,7 +116,7 @@ def interrupted_at(monkeypatch, call: int) -> None:
             signal.raise_signal(signal.SIGINT)
         return real(boards, makespan_plans)
 
-    monkeypatch.setattr(labelling, "solve", solve)
+    monkeypatch.setattr(solving, "solve", solve)
     # Where the tests run in the background, their process was told to ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -214,7 +207,7 @@ def test_a_disk_without_space_is_told_and_nothing_is_lost(tmp_path, capsys, few,
     assert tell(capsys, *arguments("solve", tmp_path, form, "whole"))[0] == 0
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     size = (tmp_path / f"whole{form}").stat().st_size
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size * 9 // 10, before[1]))  # enough for a part, not for the whole
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size * 99 // 100, before[1]))  # enough for a part, not for the whole
     try:
         code, _, told = tell(capsys, *given)
     finally:
@@ -224,7 +217,7 @@ def test_a_disk_without_space_is_told_and_nothing_is_lost(tmp_path, capsys, few,
     assert told[0].endswith("; check the path and the disk")
     assert len(parts(tmp_path / f"out{form}")) == 10, "all parts are kept"
     assert tell(capsys, *given)[0] == 0
-    assert content(tmp_path / f"out{form}") == content(tmp_path / f"whole{form}")
+    assert (tmp_path / f"out{form}").read_bytes() == (tmp_path / f"whole{form}").read_bytes()
 
 
 def test_plans_are_found_by_id_and_a_second_of_one_id_is_told(tmp_path, capsys, few):
@@ -260,7 +253,7 @@ def test_plans_that_reach_the_makespan_are_judged_where_asked(tmp_path, capsys):
 def test_a_generated_file_has_a_manifest_of_what_it_was_made_from(tmp_path, capsys, few):
     assert tell(capsys, *arguments("generate", tmp_path, ".jsonl"))[0] == 0
     written = (tmp_path / "out.jsonl.manifest.json").read_bytes()
-    manifest = msgspec.json.decode(written, type=Manifest, strict=True)
+    manifest = msgspec.json.decode(written, type=FileManifest, strict=True)
     assert (manifest.config, manifest.seed, manifest.count) == (SMALL, SMALL_SEED, SMALL_COUNT)
     assert (manifest.versions, manifest.config_hash) == (versions(), content_hash(SMALL))
     assert set(manifest.versions) == {"lakewright", "jax", "jaxlib", "numpy", "python", "python-sat"}
@@ -289,7 +282,7 @@ def most_memory(path: Path, count: int) -> int:
     out = path.with_stem("out")
     tracemalloc.start()
     with parts_of(out, job_of("copy", {"input": path}, {}), SCHEMA) as parts:
-        work_in_parts(path, parts, lambda row: None, lambda rows: (rows, {"rows": len(rows)}), print)
+        work_in_parts(path, parts, lambda rows: {}, lambda rows: (rows, {"rows": len(rows)}), print)
         parts.assemble()
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

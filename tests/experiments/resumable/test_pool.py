@@ -1,26 +1,16 @@
 """Work in processes side by side: results come home, and nobody outlives the one that began it."""
 
-import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from experiments.resumable import work_on
-from tests.support.power_cuts import wait_for
+from tests.support.power_cuts import alive, wait_for
 
 PROGRAM = [sys.executable, "-m", "tests.support.pool_work"]
 PATIENCE = 60  # seconds
-
-
-def alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_workers_end_with_the_process_that_began_them_however_it_ends(tmp_path):

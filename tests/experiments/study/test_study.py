@@ -149,7 +149,9 @@ def test_a_wrong_spec_is_told_in_a_line_before_anything_is_done(tmp_path, capsys
 
 def test_another_spec_on_the_same_folder_is_refused(tmp_path, study):
     path = changed(tmp_path, "budget = 300", "budget = 301")
-    with pytest.raises(InputError, match="holds another study; give the same spec to go on, or another folder"):
+    with pytest.raises(
+        InputError, match=r"holds another study: spec.budget is 300 there and 301 now; give the same input"
+    ):
         run_study(path, study[0].folder, workers=1)
 
 

@@ -6,8 +6,7 @@ import pytest
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import pool
-from experiments.study.trainee import ARMS, KINDS, StudySettings, as_table, study
-from tests.support.generated_rows import compiled_once
+from experiments.study.trainee import ARMS, KINDS, StudySettings, study_trainee, trainee_table
 from tests.support.tiny_policy import SHORT, tiny_run
 
 ENV = EnvConfig.single(3, agents=2, hole_ratio=0.2, wait_ratio=0.5)
@@ -22,9 +21,9 @@ SETTINGS = StudySettings(RUN, seeds=1, boards=6, sft_rate=0.5)
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
-    with compiled_once(), pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
-        return folder, study(SETTINGS, folder)
+        return folder, study_trainee(SETTINGS, folder)
 
 
 def test_every_arm_is_trained_and_measured_on_fresh_boards_of_both_kinds(finished):
@@ -38,13 +37,13 @@ def test_every_arm_is_trained_and_measured_on_fresh_boards_of_both_kinds(finishe
             assert found.wait_boards == 6 or kind == "natural"
         assert (folder / "seed0" / arm / "checkpoint" / "model.safetensors").exists()
     assert (folder / "result.svg").read_text().startswith("<?xml")
-    assert "natural valid" in as_table(result)
+    assert "natural valid" in trainee_table(result)
 
 
 def test_a_finished_study_is_read_and_not_made_again(finished):
     folder, result = finished
     before = {file: file.stat().st_mtime_ns for file in folder.rglob("seed0/**/*")}
-    assert study(SETTINGS, folder) == result
+    assert study_trainee(SETTINGS, folder) == result
     assert {file: file.stat().st_mtime_ns for file in folder.rglob("seed0/**/*")} == before
 
 
@@ -52,9 +51,11 @@ def test_a_part_that_was_killed_is_made_again(finished):
     folder, result = finished
     lost = folder / "seed0" / "sft"
     (lost / "part.json").unlink()
-    assert study(SETTINGS, folder) == result, "its checkpoint is measured again, not trained again"
+    assert study_trainee(SETTINGS, folder) == result, "its checkpoint is measured again, not trained again"
 
 
 def test_other_settings_are_refused(finished):
-    with pytest.raises(InputError, match=r"config\.json: has other settings"):
-        study(msgspec.structs.replace(SETTINGS, boards=7), finished[0])
+    with pytest.raises(
+        InputError, match=r"config\.json: holds another study of the trainee: boards is 6 there and 7 now"
+    ):
+        study_trainee(msgspec.structs.replace(SETTINGS, boards=7), finished[0])

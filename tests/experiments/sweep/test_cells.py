@@ -15,7 +15,7 @@ from matplotlib.image import imread
 
 from experiments.sweep import SweepFolder, SweepSpec
 from experiments.sweep.cells import LEVELS, QUANTITIES, CellSummary, quantiles, rate, summarize
-from experiments.sweep.plots import area
+from experiments.sweep.distributions import area
 from tests.experiments.cli.test_commands import tell
 from tests.experiments.cli.test_errors import assert_told
 from tests.support.generated_rows import elsewhere
@@ -88,17 +88,6 @@ def test_cells_are_the_same_as_parquet_and_the_values_add_up():
     sums = values.group_by(["cell", "statistic"]).aggregate([("boards", "sum")]).to_pylist()
     expected = {(c.cell, name): spread.of for c in cells_of(folder) for name, spread in c.quantities.items()}
     assert {(row["cell"], row["statistic"]): row["boards_sum"] for row in sums} == expected
-
-
-@given(st.integers(0, 500), st.integers(1, 500))
-def test_an_interval_holds_the_shares_that_a_count_is_not_surprising_for(count, of):
-    count = min(count, of)
-    found = rate(count, of)
-    for share, inside in ((found.low, 0.0), (found.high, 1.0)):
-        assert 0 <= share <= 1
-        # The ends are where the count is 1.96 standard deviations off (or the end of all shares).
-        off = (count / of - share) ** 2 * of
-        assert off == pytest.approx(1.959964**2 * share * (1 - share)) or share == pytest.approx(inside, abs=1e-9)
 
 
 def test_without_boards_nothing_is_known_of_a_share():

@@ -264,7 +264,7 @@ def test_a_folder_of_something_else_is_told_and_nothing_is_lost(tmp_path, capsys
     out = tmp_path / "sweep"
     make(msgspec.structs.replace(SPEC, seed=4), out)
     there = data_of(out)
-    assert_told(capsys, ("sweep", spec_file, "--out", out), "another sweep", "spec.seed is 4 there and 3 here")
+    assert_told(capsys, ("sweep", spec_file, "--out", out), "another sweep", "spec.seed is 4 there and 3 now")
     assert data_of(out) == there
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "thesis.txt").write_text("ten years of work")
@@ -275,7 +275,9 @@ def test_a_folder_of_something_else_is_told_and_nothing_is_lost(tmp_path, capsys
 def test_two_processes_make_one_sweep_only_as_shares(tmp_path, capsys, here, spec_file):
     out = tmp_path / "sweep"
     with SweepFolder(out).working(SPEC, shared=True):
-        assert_told(capsys, ("sweep", spec_file, "--out", out), "another process makes this sweep", "--out")
+        assert_told(
+            capsys, ("sweep", spec_file, "--out", out), "another process works on this sweep", "choose another folder"
+        )
         assert tell(capsys, "sweep", spec_file, "--out", out, "--shard", "0/2")[0] == 0
 
 

@@ -8,7 +8,7 @@ from core_jax.rows import plan_of, verify_rows
 from core_jax.types import FAILURE_NAMES, JUMP
 from policy.codecs import TextCodec, TextSettings, TokensCodec, codec_for, encode_prompt
 from policy.codecs.tokens import ID
-from policy.training import judge
+from policy.training import judge_answers
 from tests.support.boards import as_moves, as_strings, picture
 from tests.support.generated_rows import rows
 from tests.support.small_language_model import language
@@ -39,9 +39,9 @@ def test_an_answer_comes_back_as_the_plan_that_it_was_made_of(name):
 def test_answers_are_judged_by_their_codec(name):
     codec = CODECS[name]()
     answers = [codec.encode_answer(task.board, task.moves) for task in SOME]
-    verdicts, _ = judge(SOME, answers, HORIZON, codec)
+    verdicts, _ = judge_answers(SOME, answers, HORIZON, codec)
     assert verdicts.sum_of_costs.tolist() == [task.sum_of_costs for task in SOME]
-    unread = judge(SOME[:1], [answers[0][:1]], HORIZON, codec)[0]
+    unread = judge_answers(SOME[:1], [answers[0][:1]], HORIZON, codec)[0]
     assert [FAILURE_NAMES[code] for code in unread.failure] == ["parse_error"]
 
 
@@ -70,7 +70,7 @@ def test_a_plan_in_words_gets_the_verdict_of_the_simulator_also_where_it_leaves_
     plans = [["".join(rng.choice(list("UDLRW"), size=rng.integers(1, 7))) for _ in range(2)] for _ in SOME]
     moves = [as_moves(plan, 6) for plan in plans]
     answers = [codec.encode_answer(task.board, own) for task, own in zip(SOME, moves, strict=True)]
-    found, played = judge(SOME, answers, HORIZON, codec)
+    found, played = judge_answers(SOME, answers, HORIZON, codec)
     expected = verify_rows(list(rows()[:30]), plans)
     for task, plan, code, agent, step, verdict in zip(
         SOME, plans, found.failure, found.agent, found.step, expected, strict=True

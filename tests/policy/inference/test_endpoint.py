@@ -6,7 +6,15 @@ import time
 import pytest
 
 from core_jax.errors import InputError
-from policy.inference import Answer, BudgetSpentError, Endpoint, EndpointError, EndpointSettings, Question, endpoint
+from policy.inference import (
+    BudgetSpentError,
+    Endpoint,
+    EndpointAnswer,
+    EndpointError,
+    EndpointSettings,
+    Question,
+    endpoint,
+)
 from tests.support.chat_server import (
     closed,
     completion,
@@ -43,7 +51,7 @@ def endpoint_of(server, **changes) -> Endpoint:
 
 def test_an_answer_comes_with_its_tokens():
     with serving(echo) as server:
-        assert endpoint_of(server).ask(HELLO) == Answer("hello", 100, 50, "stop")
+        assert endpoint_of(server).ask(HELLO) == EndpointAnswer("hello", 100, 50, "stop")
     assert server.seen == [{"model": "m", "messages": HELLO, "max_completion_tokens": 64}]
     assert server.keys == {"Bearer none"}
 
@@ -171,7 +179,7 @@ def test_what_was_spent_before_counts_for_the_cap_and_unknown_tokens_cost_the_mo
     with serving(saying("hello", usage=None)) as server:
         settings = EndpointSettings(server.url, "m", 100, price_out=1e4, max_cost=2.0)
         asked = Endpoint(settings, spent=1.0)
-        assert asked.ask(HELLO) == Answer("hello", None, None, "stop")
+        assert asked.ask(HELLO) == EndpointAnswer("hello", None, None, "stop")
         assert asked.spent == pytest.approx(2.0)
         with pytest.raises(BudgetSpentError):
             asked.ask(HELLO)

@@ -16,7 +16,7 @@ from policy.tasks import Task
 from policy.training import BoardStream, tasks_of, with_hole_ratios
 from policy.training.reward import play
 from tests.support.boards import as_lists, picture
-from tests.support.generated_rows import SMALL, compiled_once, surroundings
+from tests.support.generated_rows import SMALL, surroundings
 from tests.support.tiny_policy import padded
 
 CONFIGS = with_hole_ratios(SMALL, (0.2, 0.4))
@@ -30,7 +30,7 @@ def same(one: Task, other: Task) -> bool:
 
 @pytest.fixture(scope="module")
 def stream():
-    with compiled_once(), BoardStream(CONFIGS, SEED, chunk=CHUNK) as opened:
+    with BoardStream(CONFIGS, SEED, chunk=CHUNK) as opened:
         yield opened
 
 
@@ -48,7 +48,7 @@ def test_the_boards_are_those_of_config_seed_and_index(taken):
 
 
 def test_a_stream_opened_further_on_gives_the_same_boards(taken):
-    with compiled_once(), BoardStream(CONFIGS, SEED, first=45, chunk=CHUNK) as again:
+    with BoardStream(CONFIGS, SEED, first=45, chunk=CHUNK) as again:
         for task, expected in zip(again.take(30), taken[45:75], strict=True):
             assert same(task, expected), picture(task.board)
 
@@ -73,7 +73,7 @@ def test_boards_that_cannot_be_drawn_are_told(tmp_path):
 
 
 def test_a_generator_that_was_killed_is_told_and_not_waited_for(taken):
-    with compiled_once(), BoardStream(CONFIGS[:1], SEED, chunk=CHUNK) as other:
+    with BoardStream(CONFIGS[:1], SEED, chunk=CHUNK) as other:
         other._process.kill()
         with pytest.raises(InputError, match="the process that draws boards was ended"):
             other.take(100_000)
@@ -84,7 +84,7 @@ def test_the_process_ends_with_a_parent_that_is_killed(tmp_path):
     program.write_text("""
 import time
 from tests.support.generated_rows import SMALL
-from policy.fresh import BoardStream
+from policy.training import BoardStream
 if __name__ == "__main__":
     stream = BoardStream([SMALL], 0, chunk=32)
     print(stream._process.pid, flush=True)

@@ -7,7 +7,7 @@ import pytest
 from core_jax.types import PAD, WAIT, Failure, Verdict
 from policy.codecs.tokens import ID, encode_answer
 from policy.tasks import Task, task_of
-from policy.training import RewardSettings, judge
+from policy.training import RewardSettings, judge_answers
 from policy.training import reward as rewards_module
 from policy.training.reward import play, rewards
 from tests.support import search_oracle as oracle
@@ -43,7 +43,7 @@ LADDER = {
 def reward_of(answers: list[list[int]], settings: RewardSettings = SETTINGS) -> list[float]:
     """The rewards of answers on ROOM."""
     asked = [ROOM] * len(answers)
-    verdicts, moves = judge(asked, answers, HORIZON)
+    verdicts, moves = judge_answers(asked, answers, HORIZON)
     return rewards(asked, verdicts, moves, settings).tolist()
 
 
@@ -94,7 +94,7 @@ def test_the_weights_are_settings():
 
 def test_a_certified_plan_earns_everything_and_its_failure_is_none():
     asked = list(tasks())
-    verdicts, moves = judge(asked, [encode_answer(task.board, task.moves) for task in asked], HORIZON)
+    verdicts, moves = judge_answers(asked, [encode_answer(task.board, task.moves) for task in asked], HORIZON)
     for task, failure, earned in zip(asked, verdicts.failure, rewards(asked, verdicts, moves, SETTINGS), strict=True):
         assert (failure, earned) == (Failure.NONE, pytest.approx(1)), picture(task.board)
     assert (verdicts.makespan >= [task.makespan for task in asked]).all()
@@ -102,7 +102,7 @@ def test_a_certified_plan_earns_everything_and_its_failure_is_none():
 
 def test_no_reward_leaves_its_range():
     asked, answers = scribbles(500)
-    verdicts, moves = judge(asked, answers, HORIZON)
+    verdicts, moves = judge_answers(asked, answers, HORIZON)
     earned = rewards(asked, verdicts, moves, SETTINGS)
     unread = verdicts.failure == Failure.PARSE_ERROR
     valid = verdicts.failure == Failure.NONE
@@ -118,7 +118,7 @@ def test_no_reward_leaves_its_range():
 
 
 def test_what_cannot_be_read_is_a_parse_error_of_no_agent_and_step():
-    verdicts, moves = judge([ROOM] * 2, [LADDER["cannot be read"], LADDER["is optimal"]], HORIZON)
+    verdicts, moves = judge_answers([ROOM] * 2, [LADDER["cannot be read"], LADDER["is optimal"]], HORIZON)
     assert verdicts.failure.tolist() == [Failure.PARSE_ERROR, Failure.NONE]
     for field in (verdicts.agent, verdicts.step, verdicts.makespan, verdicts.sum_of_costs):
         assert field[0] == -1
@@ -129,15 +129,15 @@ def test_what_cannot_be_read_is_a_parse_error_of_no_agent_and_step():
 
 def test_a_batch_of_mixed_sizes_beyond_one_chunk_is_judged_as_its_answers_alone(monkeypatch):
     asked, answers = scribbles(120)
-    whole, moves = judge(asked, answers, HORIZON)
-    alone = [judge([task], [words], HORIZON) for task, words in zip(asked, answers, strict=True)]
+    whole, moves = judge_answers(asked, answers, HORIZON)
+    alone = [judge_answers([task], [words], HORIZON) for task, words in zip(asked, answers, strict=True)]
     assert_same(whole, jax.tree.map(lambda *fields: np.concatenate(fields), *(one for one, _ in alone)), asked)
     assert np.array_equal(moves, np.concatenate([plan for _, plan in alone]))
     monkeypatch.setattr(rewards_module, "CHUNK", 32)
-    assert_same(judge(asked, answers, HORIZON)[0], whole, asked)
+    assert_same(judge_answers(asked, answers, HORIZON)[0], whole, asked)
     monkeypatch.undo()
     five_fold = jax.tree.map(lambda field: np.concatenate([field] * 5), whole)
-    assert_same(judge(asked * 5, answers * 5, HORIZON)[0], five_fold, asked * 5)
+    assert_same(judge_answers(asked * 5, answers * 5, HORIZON)[0], five_fold, asked * 5)
 
 
 def test_teams_of_several_sizes_are_judged_as_each_is_alone(monkeypatch):
@@ -146,12 +146,12 @@ def test_teams_of_several_sizes_are_judged_as_each_is_alone(monkeypatch):
     lone = [cut_to_one(task) if number % 3 == 0 else task for number, task in enumerate(asked)]
     answers = [encode_answer(t.board, t.moves) if len(t.moves) == 1 else a for t, a in zip(lone, answers, strict=True)]
     answers[0] = LADDER["cannot be read"]
-    verdicts, moves = judge(lone, answers, HORIZON)
+    verdicts, moves = judge_answers(lone, answers, HORIZON)
     earned = rewards(lone, verdicts, moves, SETTINGS)
     assert moves.shape == (40, 2, HORIZON)
     assert {len(task.board.starts) for task in lone} == {1, 2}
     for i, (task, words) in enumerate(zip(lone, answers, strict=True)):
-        (agents, _), (alone, plan) = task.board.starts.shape, judge([task], [words], HORIZON)
+        (agents, _), (alone, plan) = task.board.starts.shape, judge_answers([task], [words], HORIZON)
         assert np.array_equal(moves[i, :agents], plan[0]), picture(task.board)
         assert (moves[i, agents:] == PAD).all(), "who is not there does not move"
         assert not verdicts.at_goal[i, agents:].any(), "who is not there is not home"
@@ -168,7 +168,7 @@ def cut_to_one(task: Task) -> Task:
 
 def test_the_verdicts_are_the_oracles():
     asked, answers = scribbles(400)
-    verdicts, moves = judge(asked, answers, HORIZON)
+    verdicts, moves = judge_answers(asked, answers, HORIZON)
     for i, task in enumerate(asked):
         if verdicts.failure[i] != Failure.PARSE_ERROR:
             played = oracle.play(*as_lists(task.board), as_strings(moves[i]))

@@ -18,7 +18,7 @@ from policy.codecs import TokensCodec, token_ids
 from policy.codecs.tokens import ID, encode_answer
 from policy.evaluation import evaluate, outcomes_by_size
 from policy.inference import answer_tasks, answer_under_grammar
-from policy.training import GrpoSettings, RewardSettings, WarmupSettings, judge, train_grpo, warm_up
+from policy.training import GrpoSettings, RewardSettings, WarmupSettings, judge_answers, train_grpo, warm_up
 from policy.training.warmup import _batches
 from tests.support.boards import picture
 from tests.support.generated_rows import rows
@@ -183,7 +183,7 @@ def test_an_evaluation_counts_every_board_once(warmed):
 
 def test_certified_plans_are_counted_as_valid_and_optimal():
     asked = list(tasks())
-    verdicts, _ = judge(asked, [encode_answer(task.board, task.moves) for task in asked], HORIZON)
+    verdicts, _ = judge_answers(asked, [encode_answer(task.board, task.moves) for task in asked], HORIZON)
     found = pool(outcomes_by_size(asked, verdicts).values())
     assert (found.boards, found.valid, found.optimal_sum_of_costs) == (len(asked),) * 3
     assert (found.wait_boards, found.wait_valid) == (sum(row.wait_required for row in rows()),) * 2

@@ -1,0 +1,87 @@
+"""Consecutive rows of a file as they lie there, not decoded yet: cheap to read and to skip."""
+
+import contextlib
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core_jax.errors import InputError
+
+CHUNK_BYTES, CHUNK_ROWS = 1 << 20, 4096  # read at once, and never less than one row
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Some rows of a file.
+
+    first: the number of the first line, or row of Parquet, from 1. Good and bad ones count, blank lines too.
+    """
+
+    path: Path
+    first: int
+    raw: list[bytes] | pa.RecordBatch
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the rows in memory, as they are."""
+        return sum(map(len, self.raw)) if isinstance(self.raw, list) else self.raw.nbytes
+
+    def place(self, row: int) -> str:
+        """File and number of a row, counted from 0 in this chunk, for a message."""
+        return f"{self.path}{':' if isinstance(self.raw, list) else ': row '}{self.first + row}"
+
+
+def read_chunks(path: str | Path, skip: int = 0) -> Iterator[Chunk]:
+    """Yields what follows the first `skip` rows of a file. Raises InputError where it cannot be read."""
+    path = Path(path)
+    return _parquet_chunks(path, skip) if ending(path) == ".parquet" else _jsonl_chunks(path, skip)
+
+
+def ending(path: str | Path) -> str:
+    """`.jsonl` or `.parquet`; raises InputError on any other ending."""
+    form = Path(path).suffix
+    if form not in (".jsonl", ".parquet"):
+        raise InputError(f"{path}: the ending {form or '(none)'} is no known format; use .jsonl or .parquet")
+    return form
+
+
+def _jsonl_chunks(path: Path, skip: int) -> Iterator[Chunk]:
+    try:
+        with open(path, "rb") as lines:
+            first = 1 + sum(1 for _ in itertools.islice(lines, skip))
+            while raw := lines.readlines(CHUNK_BYTES):
+                yield Chunk(path, first, raw)
+                first += len(raw)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+
+
+def _parquet_chunks(path: Path, skip: int) -> Iterator[Chunk]:
+    with parquet_errors(path), pq.ParquetFile(path) as parquet:
+        begin = 0  # of a row group
+        for group in range(parquet.num_row_groups):
+            first, rows = begin, parquet.metadata.row_group(group).num_rows
+            begin += rows
+            if begin <= skip:
+                continue
+            for batch in parquet.iter_batches(CHUNK_ROWS, [group]):
+                wanted = batch.slice(max(skip - first, 0))
+                if len(wanted):
+                    yield Chunk(path, first + len(batch) - len(wanted) + 1, wanted)
+                first += len(batch)
+
+
+@contextlib.contextmanager
+def parquet_errors(path: Path) -> Iterator[None]:
+    """What Arrow cannot read becomes an InputError of one line."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]}); check it") from error

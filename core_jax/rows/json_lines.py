@@ -1,0 +1,81 @@
+"""Columns as lines of JSON, byte for byte as msgspec writes the rows, and back."""
+
+from collections.abc import Sequence
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from core_jax.rows.columns import lengths, letters, list_array
+
+ESCAPED = r'["\\\x00-\x1f\x7f]'  # what is not written as it is in a string
+
+
+def to_lines(batch: pa.RecordBatch) -> pa.Buffer:
+    """A line of JSON for each row, its fields in the order of the schema."""
+    if not len(batch):
+        return pa.py_buffer(b"")
+    pieces: list[object] = []
+    for number, name in enumerate(batch.schema.names):
+        pieces += [f'{"," if number else "{"}"{name}":', _values(batch[name])]
+    return pa.py_buffer(letters(pc.binary_join_element_wise(*pieces, "}\n", "")))
+
+
+def _values(array: pa.Array) -> pa.StringArray:
+    """Each value as JSON."""
+    if pa.types.is_list(array.type):
+        inner = pc.binary_join(_like(array, _values(array.flatten())), ",")
+        values = pc.binary_join_element_wise("[", inner, "]", "")
+    elif pa.types.is_string(array.type):
+        values = _quoted(array)
+    elif pa.types.is_floating(array.type):
+        coded = array.dictionary_encode()
+        words = [msgspec.json.encode(value).decode() for value in coded.dictionary.to_pylist()]
+        values = pa.array(words, pa.string()).take(coded.indices)
+    else:
+        values = array.cast(pa.string())
+    return values.fill_null("null") if values.null_count else values
+
+
+def _like(lists: pa.ListArray, inner: pa.Array) -> pa.ListArray:
+    """Lists of `inner`, cut as `lists` are and null where they are."""
+    return list_array(lengths(lists), inner, lists.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _quoted(strings: pa.StringArray) -> pa.StringArray:
+    quoted = pc.binary_join_element_wise('"', strings, '"', "")
+    if not pc.any(pc.match_substring_regex(strings, ESCAPED)).as_py():
+        return quoted
+    return pa.array([None if text is None else msgspec.json.encode(text).decode() for text in strings.to_pylist()])
+
+
+def of_lines(lines: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch | None:
+    """The rows of lines of JSON as columns of `schema`, null where a field is missing.
+
+    None where any line is more, less or other than one object of such fields, or cannot be read here with certainty.
+    """
+    data = b"".join(lines)
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+    if not _an_object_a_line(data, len(lines)):
+        return None
+    fields = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+    whole = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    try:
+        table = pj.read_json(pa.BufferReader(data), read_options=whole, parse_options=fields)
+    except (pa.ArrowException, OSError):
+        return None
+    return pa.concat_batches(table.select(schema.names).to_batches()) if len(table) == len(lines) else None
+
+
+def _an_object_a_line(data: bytes, lines: int) -> bool:
+    """Whether each line begins and ends as an object does, in UTF-8 and without escapes that may be half a letter."""
+    if not data.startswith(b"{") or not data.rstrip(b"\n").endswith(b"}") or data.count(b"}\n{") != lines - 1:
+        return False
+    if b"\\u" in data:
+        return False
+    try:
+        return data.isascii() or bool(data.decode())
+    except UnicodeDecodeError:
+        return False

@@ -1,0 +1,191 @@
+"""Files of rows, read as columns or row by row; what is no row is reported with its line, field, value and remedy."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from core_jax.errors import InputError
+from core_jax.rows.chunks import Chunk, parquet_errors, read_chunks
+from core_jax.rows.column_checks import good_rows
+from core_jax.rows.columns import columns_of, records_of
+from core_jax.rows.json_lines import of_lines
+from core_jax.rows.row import BENCHMARK_COLUMNS, BENCHMARK_FIELDS, SCHEMA, Row
+from core_jax.support import convert
+
+FEW = 32  # rows among which the bad ones are looked for one by one
+R = TypeVar("R", bound=msgspec.Struct)
+_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_READ = pa.schema([*SCHEMA, *BENCHMARK_FIELDS])
+
+
+def read_columns(
+    chunk: Chunk,
+    on_error: Callable[[InputError], None],
+    check: Callable[[pa.RecordBatch], dict[int, str]] = lambda batch: {},
+) -> pa.RecordBatch:
+    """The good rows of a chunk as columns of SCHEMA.
+
+    A bad row, or one of which `check` has something to say, is left out and reported to `on_error` with its line or
+    number. `check` gets columns and returns what is wrong by the place of the row in them.
+    """
+    errors: dict[int, InputError] = {}
+    pieces = list(_pieces(chunk, 0, len(chunk), errors))
+    columns = pa.concat_batches([rows for _, rows in pieces]) if pieces else columns_of([], SCHEMA)
+    refused = check(columns) if pieces else {}
+    for row, problem in refused.items():
+        place = int(np.concatenate([places for places, _ in pieces])[row])
+        errors[place] = InputError(f"{chunk.place(place)}: {problem}")
+    for place in sorted(errors):
+        on_error(errors[place])
+    return columns.filter(pa.array(~np.isin(np.arange(len(columns)), list(refused)))) if refused else columns
+
+
+def _pieces(
+    chunk: Chunk, begin: int, end: int, errors: dict[int, InputError]
+) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """The good rows of a part of a chunk, in order: their places in it, and their columns.
+
+    Where a line keeps others from being read at once, ever smaller parts are tried.
+    """
+    batch = _at_once(chunk, begin, end)
+    if batch is None and end - begin > FEW:
+        middle = (begin + end) // 2
+        yield from _pieces(chunk, begin, middle, errors)
+        yield from _pieces(chunk, middle, end, errors)
+        return
+    good = np.zeros(end - begin, bool) if batch is None else good_rows(batch)
+    if batch is not None and good.all():
+        yield np.arange(begin, end), batch
+        return
+    runs = np.flatnonzero(np.diff(good)) + 1  # where good rows end or begin
+    for first, last in zip([0, *runs], [*runs, end - begin], strict=True):
+        if batch is not None and good[first]:
+            yield np.arange(begin + first, begin + last), batch.slice(first, last - first)
+        else:
+            yield from _one_by_one(chunk, range(begin + first, begin + last), errors)
+
+
+def _at_once(chunk: Chunk, begin: int, end: int) -> pa.RecordBatch | None:
+    """A part of a chunk as columns, not checked yet; None where a row of it has to be read alone."""
+    if isinstance(chunk.raw, list):
+        found = of_lines(chunk.raw[begin:end], _READ)
+        return None if found is None else found.select(SCHEMA.names)
+    some = chunk.raw.slice(begin, end - begin)
+    if not BENCHMARK_COLUMNS.issuperset(set(some.schema.names).difference(SCHEMA.names)):
+        return None
+    if not all(_alike(some[field.name].type, field.type) for field in SCHEMA if field.name in some.schema.names):
+        return None
+    try:
+        columns = [
+            some[field.name].cast(field.type) if field.name in some.schema.names else pa.nulls(len(some), field.type)
+            for field in SCHEMA
+        ]
+        batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+        batch.validate(full=True)
+    except pa.ArrowException:
+        return None
+    return batch
+
+
+def _alike(there: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether all values of one type that fit into another mean the same in it."""
+    if pa.types.is_list(wanted):
+        lists = pa.types.is_list(there) or pa.types.is_large_list(there) or pa.types.is_fixed_size_list(there)
+        return lists and _alike(there.value_type, wanted.value_type)
+    if pa.types.is_string(wanted):
+        return pa.types.is_string(there) or pa.types.is_large_string(there)
+    if pa.types.is_integer(wanted):
+        return pa.types.is_integer(there)
+    return there == wanted
+
+
+def _one_by_one(
+    chunk: Chunk, places: range, errors: dict[int, InputError]
+) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    part = Chunk(chunk.path, chunk.first + places.start, chunk.raw[places.start : places.stop])
+    for place, row in enumerate(_decoded(part, Row), places.start):
+        if isinstance(row, InputError):
+            errors[place] = row
+        elif row is not None:
+            yield np.array([place]), columns_of([row], SCHEMA)
+
+
+def read_rows(
+    path: str | Path,
+    kind: type[R],
+    on_error: Callable[[InputError], None],
+    check: Callable[[R], object] = lambda row: None,
+) -> Iterator[list[R]]:
+    """Yields the rows of a `.jsonl` or `.parquet` file in chunks.
+
+    A bad row, or one on which `check` raises ValueError, is left out and reported to `on_error` with its line (from 1).
+    Raises InputError where the file itself cannot be read.
+    """
+    for chunk in read_chunks(path):
+        yield list(decode(chunk, kind, on_error, check))
+
+
+def decode(
+    chunk: Chunk,
+    kind: type[R],
+    on_error: Callable[[InputError], None],
+    check: Callable[[R], object] = lambda row: None,
+) -> Iterator[R]:
+    """Yields the good rows of a chunk; the others are reported to `on_error`, as in `read_rows`."""
+    for place, row in enumerate(_decoded(chunk, kind)):
+        if isinstance(row, InputError):
+            on_error(row)
+        elif row is not None:
+            try:
+                check(row)
+            except ValueError as error:
+                on_error(InputError(f"{chunk.place(place)}: {error}"))
+            else:
+                yield row
+
+
+def _decoded(chunk: Chunk, kind: type[R]) -> Iterator[R | InputError | None]:
+    """Each row of a chunk, or what is wrong with it; None for a blank line."""
+    quickly: Callable[[Any], R] = functools.partial(msgspec.convert, type=kind)
+    records: Iterable[Any] = chunk.raw
+    if isinstance(chunk.raw, list):
+        quickly = msgspec.json.Decoder(kind).decode
+    else:
+        with parquet_errors(chunk.path):
+            records = records_of(chunk.raw)
+    for place, raw in enumerate(records):
+        try:
+            yield quickly(raw)
+        except _REFUSED:
+            blank = isinstance(raw, bytes) and not raw.strip()
+            yield None if blank else _carefully(raw, kind, chunk.place(place))
+
+
+def _carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
+    """What a record holds, read field by field for an error that names place, field, value and remedy."""
+    if isinstance(raw, bytes):
+        try:
+            raw = msgspec.json.decode(raw)
+        except _REFUSED as error:
+            return InputError(f"{place}: not JSON ({error}); one object a line")
+    if isinstance(raw, dict) and issubclass(kind, Row):
+        ignored = BENCHMARK_COLUMNS.difference(kind.__struct_fields__)
+        raw = {name: value for name, value in raw.items() if name not in ignored}
+    try:
+        return convert(raw, kind, place)
+    except InputError as error:
+        return error
+
+
+def read_all(path: str | Path) -> list[Row]:
+    """All rows of a file. Raises InputError at the first bad one."""
+
+    def stop(error: InputError) -> None:
+        raise error
+
+    return [row for chunk in read_rows(path, Row, stop) for row in chunk]

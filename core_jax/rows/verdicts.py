@@ -1,0 +1,88 @@
+"""Verdicts on plans for rows of mixed kinds, judged kind by kind."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core_jax.lake import horizon_of, verify
+from core_jax.rows.arrays import PLAN, boards_in, kinds_of, moves_in, plan_lengths
+from core_jax.rows.columns import at, by_kind, columns_of, records_of, to_arrow
+from core_jax.rows.row import SCHEMA, Row
+from core_jax.types import FAILURE_NAMES, Failure, Verdict
+
+
+class VerdictRow(msgspec.Struct, frozen=True):
+    """What became of a plan: its first failure with agent and step (from 0), or its costs.
+
+    optimal_makespan and optimal_sum_of_costs compare with the row's labels, null where it has none.
+    """
+
+    id: str
+    valid: bool
+    failure: str
+    agent: int | None
+    step: int | None
+    makespan: int | None
+    sum_of_costs: int | None
+    optimal_makespan: bool | None
+    optimal_sum_of_costs: bool | None
+
+
+VERDICT_SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("valid", pa.bool_()),
+        ("failure", pa.string()),
+        ("agent", pa.int32()),
+        ("step", pa.int32()),
+        ("makespan", pa.int32()),
+        ("sum_of_costs", pa.int32()),
+        ("optimal_makespan", pa.bool_()),
+        ("optimal_sum_of_costs", pa.bool_()),
+    ]
+)
+
+
+def verify_columns(batch: pa.RecordBatch, plans: pa.ListArray) -> pa.RecordBatch:
+    """The verdict on a plan for each row, in order, as columns of VERDICT_SCHEMA; no plan is null."""
+    if not len(batch):
+        return columns_of([], VERDICT_SCHEMA)
+    longest = plan_lengths(plans)
+    known, place = np.unique(longest, return_inverse=True)
+    horizons = np.array([horizon_of(steps) for steps in known.tolist()])[place]
+
+    def judged(places: np.ndarray) -> pa.RecordBatch:
+        some, given = at(batch, places), plans if len(places) == len(batch) else plans.take(pa.array(places))
+        return _verdict_columns(some, verify(boards_in(some), moves_in(given, int(horizons[places[0]]))))
+
+    return by_kind(np.column_stack([kinds_of(batch), horizons]), judged)
+
+
+def verify_rows(rows: Sequence[Row], plans: Sequence[list[str]]) -> list[VerdictRow]:
+    """As `verify_columns`, of rows."""
+    verdicts = verify_columns(columns_of(rows, SCHEMA), to_arrow(plans, PLAN))
+    return [VerdictRow(**record) for record in records_of(verdicts)]
+
+
+def _verdict_columns(batch: pa.RecordBatch, found: Verdict) -> pa.RecordBatch:
+    failure = np.asarray(found.failure)
+    valid = failure == Failure.NONE
+
+    def optimal(cost: np.ndarray, label: pa.Array) -> pa.Array:
+        return pc.and_(pa.array(valid), pc.equal(pa.array(cost), label))
+
+    columns = {
+        "id": batch["id"],
+        "valid": pa.array(valid),
+        "failure": pa.array(FAILURE_NAMES).take(pa.array(failure)),
+        "agent": pa.array(np.asarray(found.agent), mask=valid),
+        "step": pa.array(np.asarray(found.step), mask=valid),
+        "makespan": pa.array(np.asarray(found.makespan), mask=~valid),
+        "sum_of_costs": pa.array(np.asarray(found.sum_of_costs), mask=~valid),
+        "optimal_makespan": optimal(np.asarray(found.makespan), batch["makespan"]),
+        "optimal_sum_of_costs": optimal(np.asarray(found.sum_of_costs), batch["sum_of_costs"]),
+    }
+    return pa.RecordBatch.from_pydict(columns, VERDICT_SCHEMA)

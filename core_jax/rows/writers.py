@@ -1,0 +1,80 @@
+"""Files of rows: whole or not at all, and laid out the same however the rows came."""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core_jax.rows.chunks import ending
+from core_jax.rows.columns import columns_of
+from core_jax.rows.json_lines import to_lines
+from core_jax.rows.row import SCHEMA, Row
+from core_jax.support import replacing
+
+ROW_GROUP = 1 << 14  # rows of a row group of Parquet, but for the last
+AT_ONCE = 512  # structs turned into columns
+
+
+@contextlib.contextmanager
+def column_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Callable[[pa.RecordBatch], None]]:
+    """Yields a function that appends columns; the file is there, whole, once the block has ended well."""
+    form = ending(path)
+    with replacing(path) as beside:
+        if form == ".jsonl":
+            with open(beside, "wb") as lines:
+                yield lambda batch: lines.write(to_lines(batch))  # type: ignore[arg-type]
+        else:
+            with pq.ParquetWriter(beside, schema) as parquet:
+                groups = RowGroups(parquet, schema)
+                yield groups.add
+                groups.write_rest()
+
+
+class RowGroups:
+    """Cuts what comes into row groups of ROW_GROUP rows."""
+
+    def __init__(self, parquet: pq.ParquetWriter, schema: pa.Schema) -> None:
+        self._parquet, self._schema = parquet, schema
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Writes a row group as soon as it is full."""
+        while self._rows + len(batch) >= ROW_GROUP:
+            missing = ROW_GROUP - self._rows
+            self._waiting.append(batch.slice(0, missing))
+            self.write_rest()
+            batch = batch.slice(missing)
+        self._waiting.append(batch)
+        self._rows += len(batch)
+
+    def write_rest(self) -> None:
+        """Writes what waits as the last row group."""
+        # In one piece, as the pages of a column end where its pieces do.
+        table = pa.Table.from_batches(self._waiting, self._schema).combine_chunks()
+        if len(table):
+            self._parquet.write_table(table, row_group_size=ROW_GROUP)
+        self._waiting, self._rows = [], 0
+
+
+@contextlib.contextmanager
+def row_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Callable[[Iterable[msgspec.Struct]], None]]:
+    """Yields a function that appends rows, as `column_writer` does columns."""
+    with column_writer(path, schema) as write:
+
+        def write_rows(rows: Iterable[msgspec.Struct]) -> None:
+            iterator = iter(rows)
+            while some := list(itertools.islice(iterator, AT_ONCE)):
+                write(columns_of(some, schema))
+
+        yield write_rows
+
+
+def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
+    """Writes rows to a `.jsonl` or `.parquet` file, whole or not at all."""
+    with row_writer(path) as write:
+        write(rows)

@@ -1,0 +1,80 @@
+"""The pages of the site that are made rather than written: the front page from README.md, the reference from the doors.
+
+MkDocs calls `on_config` and `on_files`. A door is a room's `__init__.pyi`, which lists what the room offers.
+"""
+
+import ast
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[2]
+WINGS = ("core_jax", "policy", "engineer", "experiments")
+ROOM = """# {room}
+
+::: {room}
+    options:
+      members: {offered}
+"""
+WING = """# {wing}
+
+::: {wing}
+    options:
+      members: false
+{modules}
+"""
+MODULE = """
+## {module}
+
+::: {module}
+    options:
+      heading_level: 3
+"""
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Adds the pages that the navigation does not name to the guide, and the reference to its end."""
+    named = {page for entry in config.nav for section in entry.values() for page in _pages(section)}
+    guide = next(entry["Guide"] for entry in config.nav if "Guide" in entry)
+    guide += sorted(page.name for page in Path(config.docs_dir).glob("*.md") if page.name not in named)
+    config.nav.append({"Reference": [{wing: [_address(name) for name in (wing, *_rooms(wing))]} for wing in WINGS]})
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the front page, and a page for each wing and room."""
+    front = (ROOT / "README.md").read_text().replace("](docs/", "](")
+    files.append(File.generated(config, "index.md", content=front))
+    for wing in WINGS:
+        files.append(File.generated(config, _address(wing), content=_of_wing(wing)))
+        for room in _rooms(wing):
+            files.append(File.generated(config, _address(room), content=_of_room(room)))
+    return files
+
+
+def _pages(section: str | list[str]) -> list[str]:
+    return [section] if isinstance(section, str) else section
+
+
+def _rooms(wing: str) -> list[str]:
+    doors = sorted((ROOT / wing).rglob("__init__.pyi"))
+    return [".".join(door.parent.relative_to(ROOT).parts) for door in doors]
+
+
+def _address(name: str) -> str:
+    return f"reference/{name}.md"
+
+
+def _of_room(room: str) -> str:
+    """What a room offers."""
+    door = ROOT / room.replace(".", "/") / "__init__.pyi"
+    imports = [node for node in ast.parse(door.read_text()).body if isinstance(node, ast.ImportFrom)]
+    offered = [alias.name for node in imports for alias in node.names]
+    return ROOM.format(room=room, offered=sorted(offered, key=str.lower))
+
+
+def _of_wing(wing: str) -> str:
+    """The files at the top of a wing, which belong to no room."""
+    files = sorted(file.stem for file in (ROOT / wing).glob("*.py") if file.stem != "__init__")
+    return WING.format(wing=wing, modules="".join(MODULE.format(module=f"{wing}.{file}") for file in files))

@@ -1,0 +1,17 @@
+from .calibration import Bin as Bin
+from .calibration import Calibration as Calibration
+from .calibration import calibration_of as calibration_of
+from .features import features as features
+from .fitting import DifficultySettings as DifficultySettings
+from .fitting import fit as fit
+from .forecast import CellForecast as CellForecast
+from .forecast import Forecast as Forecast
+from .forecast import HeldOutCell as HeldOutCell
+from .forecast import forecast as forecast
+from .forecast import grid_of as grid_of
+from .item_response import DifficultyModel as DifficultyModel
+from .item_response import Prediction as Prediction
+from .observations import Observation as Observation
+from .observations import observations_of as observations_of
+from .worth import Worth as Worth
+from .worth import worth_of as worth_of

@@ -1,0 +1,54 @@
+"""How well a model predicted the groups of the stage that came after it."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from engineer.difficulty.item_response import DifficultyModel
+from engineer.difficulty.observations import Observation
+
+BINS = 10
+
+
+class Bin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A point of the reliability curve: mean prediction and observed success of cells predicted alike."""
+
+    predicted: float
+    observed: float
+    groups: int
+
+
+class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """brier: the mean over groups of (predicted P(valid) - observed success of the cell)^2.
+
+    baseline: the same for one prediction for all, the mean success that the model was fitted to. groups: how many.
+    reliability: the groups by what was predicted for them, in tenths.
+    """
+
+    brier: float
+    baseline: float
+    groups: int
+    reliability: list[Bin]
+
+
+def calibration_of(model: DifficultyModel, constant: float, drawn: Sequence[Observation]) -> Calibration | None:
+    """The calibration of `model` on cells drawn after it was fitted; None where none were.
+
+    constant: the prediction of the baseline.
+    """
+    if not drawn:
+        return None
+    predicted = model.predict([seen.cell for seen in drawn], [seen.agents for seen in drawn]).mean
+    groups = np.array([seen.groups for seen in drawn])
+    observed = np.array([seen.success for seen in drawn]) / groups
+    places = np.minimum((predicted * BINS).astype(int), BINS - 1)
+    bins = []
+    for place in np.unique(places):
+        mine = places == place
+        means = [float(np.average(values[mine], weights=groups[mine])) for values in (predicted, observed)]
+        bins.append(Bin(*means, int(groups[mine].sum())))
+    brier, baseline = (
+        float(np.average((values - observed) ** 2, weights=groups)) for values in (predicted, np.array(constant))
+    )
+    return Calibration(brier, baseline, int(groups.sum()), bins)

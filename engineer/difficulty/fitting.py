@@ -1,0 +1,62 @@
+"""Fitting the difficulty model: regularised logistic regression, and Laplace's approximation around it."""
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from core_jax.support import Share
+from engineer.difficulty.features import features
+from engineer.difficulty.item_response import DifficultyModel
+from engineer.difficulty.observations import Observation
+
+
+class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the model of P(valid) is fitted."""
+
+    decay: Share = 0.6
+    """The factor by which the weight of a group falls with every stage since it was rolled out, 0 to 1."""
+
+
+def fit(observations: Sequence[Observation], settings: DifficultySettings) -> DifficultyModel:
+    """The model of all groups rolled out so far; of none, the prior.
+
+    A group counts as one observation, however many plans it has: plans on one board are alike. With weights w, groups g
+    of age t, their features x and shares of valid plans y, it maximises
+
+        sum_g decay^t_g (y_g log p_g + (1 - y_g) log(1 - p_g)) - |w|^2 / 2,    p_g = logistic(x_g w),
+
+    by scikit-learn; the covariance is the inverse of the Hessian there (Laplace).
+    """
+    ages = np.array([seen.age for seen in observations], int)
+    groups = settings.decay**ages * np.array([seen.groups for seen in observations], float)
+    if not groups.sum():
+        size = features([], []).shape[1]
+        return DifficultyModel([0.0] * size, np.eye(size).tolist(), 0.0, 1.0)
+    points = features([seen.cell for seen in observations], [seen.agents for seen in observations])
+    success = np.array([seen.success / seen.groups for seen in observations])
+    weights = _weights(points, success, groups)
+    p = 1 / (1 + np.exp(-points @ weights))
+    hessian = (points * (groups * p * (1 - p))[:, None]).T @ points + np.eye(len(weights))
+    evenness = _evenness(observations, p, settings.decay**ages)
+    return DifficultyModel(weights.tolist(), np.linalg.inv(hessian).tolist(), float(groups.sum()), evenness)
+
+
+def _weights(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """The mode: a cell is given twice, as so many valid groups and so many that are not."""
+    from sklearn.linear_model import LogisticRegression  # a second to load: only who fits waits
+
+    known = np.concatenate([groups * success, groups * (1 - success)])
+    valid = np.repeat([1, 0], len(points))
+    if min(known[valid == 1].sum(), known[valid == 0].sum()) < 1e-3:  # of one kind alone there is no regression
+        known = np.maximum(known, 1e-3)
+    model = LogisticRegression(C=1.0, fit_intercept=False, max_iter=1000, tol=1e-8)
+    return model.fit(np.concatenate([points, points]), valid, sample_weight=known).coef_[0]
+
+
+def _evenness(observations: Sequence[Observation], p: np.ndarray, decay: np.ndarray) -> float:
+    """The observed p (1 - p) of boards over that of the model's means."""
+    seen = math.fsum(d * found.variance for d, found in zip(decay, observations, strict=True))
+    meant = math.fsum(d * found.groups * q * (1 - q) for d, found, q in zip(decay, observations, p, strict=True))
+    return min(1.0, seen / meant) if meant else 1.0

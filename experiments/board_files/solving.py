@@ -1,0 +1,32 @@
+"""A file of labelled boards, solved part by part."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core_jax.rows import SCHEMA, ending, solve_columns, unsolvable_here
+from experiments.board_files.watch import UNWATCHED, Watch
+from experiments.resumable import job_of, parts_of, work_in_parts
+
+
+def solve_file(source: Path, out: Path, makespan_plans: bool = False, watch: Watch = UNWATCHED) -> Counter[str]:
+    """Labels the boards of `source` into `out`, or goes on with it; bad rows are reported and left out.
+
+    makespan_plans: also write a plan that reaches the makespan. Returns: how many `boards` there are, of them
+    `undecided`, and `bad_rows`. Raises InputError where a file cannot be read or written.
+    """
+    ending(source)
+    job = job_of("solve", {"input": source}, {"makespan_plans": makespan_plans})
+
+    def label(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
+        solved = solve_columns(rows, makespan_plans, watch.on_progress)
+        undecided = pc.sum(pc.equal(solved["status"], "undecided")).as_py() or 0
+        return solved, {"boards": len(solved), "undecided": undecided}
+
+    with parts_of(out, job, SCHEMA) as parts:
+        watch.on_resume(parts.consumed)
+        work_in_parts(source, parts, unsolvable_here, label, watch.on_bad_row)
+        parts.assemble()
+    return parts.tally

@@ -1,0 +1,130 @@
+"""Who answers in `lakewright benchmark eval`: the options of a model, a server and a solver, and what they make."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from core_jax.errors import InputError
+from core_jax.support import convert
+from experiments.cli.conventions import DEVICES, SOLVERS, Flag
+from experiments.runtime import prepare_training
+
+if TYPE_CHECKING:
+    from cyclopts.argument import ArgumentCollection
+
+    from experiments.evaluation import EndpointAnswerer, ModelAnswerer
+
+Price = Callable[[int, int], float]
+"""Dollars for so many tokens of prompts and of answers."""
+
+
+def _exactly_one(arguments: "ArgumentCollection") -> None:
+    if sum(bool(argument.tokens) for argument in arguments) != 1:
+        raise ValueError("give exactly one of --model, --endpoint and --solver")
+
+
+WHO = Group(show=False, validator=_exactly_one)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Answering:
+    """Who answers, and how long and by which chance."""
+
+    model: Annotated[str | None, Parameter(group=WHO, metavar="PATH")] = None
+    """A checkpoint folder, or a model's name on the hub."""
+    endpoint: Annotated[str | None, Parameter(group=WHO, metavar="URL")] = None
+    """An OpenAI-compatible server; the environment holds its key as LAKEWRIGHT_API_KEY or OPENAI_API_KEY."""
+    solver: Annotated[str | None, Parameter(group=WHO, choices=SOLVERS)] = None
+    """A planner instead of a model."""
+    model_name: Annotated[str | None, Parameter(metavar="NAME")] = None
+    """The model that the endpoint is asked for."""
+    max_tokens: int = 16384
+    """The most tokens of an answer in text."""
+    seed: int = 0
+    """The seed of samples and of --solver random."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """How a model of --model answers."""
+
+    device: Annotated[str, Parameter(choices=DEVICES)] = "auto"
+    """Where it runs; auto is a GPU if there is one."""
+    batch: int | None = None
+    """Answers decoded together; without it 512, or 16 in text."""
+    no_thinking: Flag = False
+    """Ask models whose chat template has the choice not to think first."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EndpointOptions:
+    """How the server of --endpoint is asked."""
+
+    concurrency: int = 8
+    """Requests at a time."""
+    timeout: float = 600
+    """Seconds of silence after which a request has failed."""
+    retries: int = 8
+    """Attempts after the first."""
+    price_in: float = 0
+    """Dollars for a million tokens of prompts."""
+    price_out: float = 0
+    """Dollars for a million tokens of answers."""
+    max_cost: float | None = None
+    """Dollars never to exceed, earlier answers included."""
+
+
+def answerer_of(
+    who: Answering, model: ModelOptions, endpoint: EndpointOptions
+) -> tuple[Callable[[Sequence[Any]], Any], Price]:
+    """What makes the answerer once the answers kept from earlier are known, and the price of tokens.
+
+    Raises InputError on options that do not go together.
+    """
+    if (who.model_name is None) != (who.endpoint is None):
+        raise InputError("--endpoint URL and --model-name NAME belong together; give both, or neither")
+    if who.solver:
+        return _solver(who.solver, who.seed), _free
+    return (_model(who, model), _free) if who.model else _endpoint(who, endpoint)
+
+
+def _free(tokens_in: int, tokens_out: int) -> float:
+    return 0.0
+
+
+def _solver(solver: str, seed: int) -> Callable[[Sequence[Any]], Any]:
+    from experiments.evaluation import PlannerAnswerer
+
+    return lambda kept: PlannerAnswerer(solver, seed)
+
+
+def _model(who: Answering, options: ModelOptions) -> Callable[[Sequence[Any]], "ModelAnswerer"]:
+    place = who.model or ""
+    prepare_training(place)
+    from experiments.evaluation import ModelAnswerer
+    from policy.codecs import TextSettings
+
+    given = {"max_tokens": who.max_tokens, "thinking": not options.no_thinking}
+    settings = convert(given, TextSettings, "command line")
+    if options.batch is not None and options.batch < 1:
+        raise InputError(f"--batch is {options.batch}; give at least 1")
+    return lambda kept: ModelAnswerer(place, settings, options.device, options.batch, who.seed)
+
+
+def _endpoint(who: Answering, options: EndpointOptions) -> tuple[Callable[[Sequence[Any]], "EndpointAnswerer"], Price]:
+    from experiments.evaluation import EndpointAnswerer
+    from policy.inference import EndpointSettings, dollars
+
+    given = {"url": who.endpoint, "model": who.model_name, "max_tokens": who.max_tokens, **dataclasses.asdict(options)}
+    settings = convert(given, EndpointSettings, "command line")
+
+    def price(tokens_in: int, tokens_out: int) -> float:
+        return dollars(settings, tokens_in, tokens_out)
+
+    def answerer(kept: Sequence[Any]) -> EndpointAnswerer:
+        spent = sum(price(answer.prompt_tokens or 0, answer.completion_tokens or 0) for answer in kept)
+        return EndpointAnswerer(settings, spent)
+
+    return answerer, price

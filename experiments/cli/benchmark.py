@@ -1,0 +1,93 @@
+"""`lakewright benchmark`: the fixed evaluation set, and models and solvers evaluated on it."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from core_jax.errors import InputError
+from core_jax.support import convert
+from experiments.benchmark import TIERS
+from experiments.cli.answerers import Answering, EndpointOptions, ModelOptions, answerer_of
+from experiments.cli.conventions import Flag, Json, print_error, print_found, print_summary
+from experiments.runtime import progress
+
+EXAMPLE = "example: lakewright benchmark build --out benchmark --tier paper"
+
+app = App(name="benchmark", help="Build the fixed evaluation set, or evaluate on it.", help_epilogue=EXAMPLE)
+
+
+@app.command(help_epilogue=EXAMPLE)
+def build(
+    *,
+    out: Annotated[Path, Parameter(metavar="DIR")],
+    tier: Annotated[str, Parameter(choices=tuple(TIERS))] = "paper",
+    seed: int = 0,
+    json: Json = False,
+) -> None:
+    """Build the evaluation set, or resume.
+
+    Args:
+        out: The folder of the benchmark.
+        tier: The paper's cells, or harder ones.
+        seed: The same seed gives the same boards.
+    """
+    from experiments.benchmark import build as build_in
+
+    with progress("benchmark", TIERS[tier].count, "boards") as bar:
+        manifest = build_in(out, tier, seed, bar.update)
+    print_summary({"boards": manifest.boards, "moved": len(manifest.moved), "out": str(out)}, json)
+
+
+@app.command(
+    name="eval",
+    help_epilogue="example: lakewright benchmark eval benchmark --solver prioritized --out runs/prioritized",
+)
+def evaluate(
+    benchmark: Annotated[Path, Parameter(name="BENCHMARK")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(metavar="DIR")],
+    who: Annotated[Answering, Parameter(name="*")] = Answering(),  # noqa: B008
+    samples: Annotated[int, Parameter(metavar="K")] = 0,
+    temperature: float = 1.0,
+    no_greedy: Flag = False,
+    per_cell: int | None = None,
+    prompt: Literal["own", "row"] = "own",
+    model: Annotated[ModelOptions, Parameter(name="*", group="Model")] = ModelOptions(),  # noqa: B008
+    endpoint: Annotated[EndpointOptions, Parameter(name="*", group="Endpoint")] = EndpointOptions(),  # noqa: B008
+    json: Json = False,
+) -> int:
+    """Evaluate a model or a solver on a benchmark, or resume.
+
+    Args:
+        benchmark: A folder of `benchmark build`, or a file of rows.
+        out: The folder of this evaluation.
+        samples: Sampled answers for pass@k, besides the greedy one.
+        temperature: The temperature of the samples.
+        no_greedy: Only sample; rates are then those of the first sample.
+        per_cell: At most this many boards for each number of agents and size.
+        prompt: Our own prompt, or the text in the row.
+    """
+    if who.solver not in (None, "random") and samples:
+        raise InputError(f"--samples is {samples}, but --solver {who.solver} never varies; remove it")
+    from experiments.evaluation import EvaluationSettings, as_table, write_plots
+    from experiments.evaluation import evaluate as evaluate_in
+
+    answerer, price = answerer_of(who, model, endpoint)
+    given = {"samples": samples, "temperature": temperature, "per_cell": per_cell, "prompt": prompt}
+    settings = convert({"greedy": not no_greedy, **given}, EvaluationSettings, "command line")
+    with progress("evaluation", None, "answers") as bar:
+
+        def on_progress(what: str, done: int, total: int) -> None:
+            bar.set_description(what, refresh=False)
+            bar.total = total
+            bar.update(done)
+
+        summary = evaluate_in(benchmark, out, answerer, settings, price, on_progress)
+    write_plots(summary, out)
+    print_found(summary, json, as_table)
+    if not summary.complete:
+        spent = f"{summary.tokens.dollars:.4f} dollars are spent, and another answer may exceed --max-cost"
+        print_error(f"{spent}; raise it and run the same command again to resume")
+    return 0 if summary.complete else 1

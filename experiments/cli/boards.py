@@ -1,0 +1,146 @@
+"""`lakewright generate`, `solve` and `verify`: files of boards in, files of boards and verdicts out."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from core_jax.errors import InputError
+from experiments.cli.conventions import Flag, Json, at_most_one, print_error, print_summary
+
+if TYPE_CHECKING:
+    from core_jax.config import EnvConfig
+    from experiments.board_files import Watch
+
+PLANS = at_most_one()
+
+app = App()
+
+
+@app.command(
+    help_epilogue="example: lakewright generate --size 8 --agents 2 --hole-ratio 0.3 --wait-ratio 0.5 --count 1000 "
+    "--out boards.jsonl"
+)
+def generate(
+    *,
+    out: Path,
+    count: int,
+    config: Path | None = None,
+    size: int | None = None,
+    agents: int | None = None,
+    hole_ratio: float | None = None,
+    wait_ratio: float | None = None,
+    seed: int = 0,
+    json: Json = False,
+) -> None:
+    """Draw certified boards.
+
+    Args:
+        out: The file to write, .jsonl or .parquet.
+        count: How many boards.
+        config: An EnvConfig, .json or .toml, instead of the four options below.
+        size: Cells on a side.
+        agents: Agents on a board.
+        hole_ratio: Holes / (cells that are neither start nor goal).
+        wait_ratio: Share of boards on which every optimal plan waits.
+        seed: The same seed gives the same boards.
+    """
+    single = {"size": size, "agents": agents, "hole_ratio": hole_ratio, "wait_ratio": wait_ratio}
+    env = _env_config(config, single)
+    from experiments.board_files import draw_file
+
+    begun = time.monotonic()
+    with _watched("boards", count, "boards") as watch:
+        draw_file(env, seed, count, out, watch)
+    seconds = round(time.monotonic() - begun, 3)
+    print_summary({"boards": count, "seconds": seconds, "out": str(out)}, json)
+
+
+@app.command(help_epilogue="example: lakewright solve in.jsonl --out out.jsonl")
+def solve(
+    rows: Annotated[Path, Parameter(name="IN")],
+    /,
+    *,
+    out: Path,
+    makespan_plans: Flag = False,
+    json: Json = False,
+) -> int:
+    """Label boards with optima and a plan; bad rows are reported and left out.
+
+    Args:
+        rows: The rows to label, .jsonl or .parquet.
+        out: The file to write, .jsonl or .parquet.
+        makespan_plans: Also write a plan that reaches the optimal makespan.
+    """
+    from experiments.board_files import solve_file
+
+    with _watched("solve", None, "rows") as watch:
+        tally = solve_file(rows, out, makespan_plans, watch)
+    return _finish(tally, ("boards", "undecided", "bad_rows"), out, json)
+
+
+@app.command(help_epilogue="example: lakewright verify in.jsonl --out verdicts.jsonl")
+def verify(
+    rows: Annotated[Path, Parameter(name="IN")],
+    /,
+    *,
+    out: Path,
+    plans: Annotated[Path | None, Parameter(group=PLANS)] = None,
+    makespan_plans: Annotated[Flag, Parameter(group=PLANS)] = False,
+    json: Json = False,
+) -> int:
+    """Replay plans and judge them; bad rows are reported and left out.
+
+    Args:
+        rows: The rows whose plans are judged, .jsonl or .parquet.
+        out: The file of verdicts to write, .jsonl or .parquet.
+        plans: Rows of id and plan to judge instead of the plans in IN.
+        makespan_plans: Judge makespan_plan of IN instead of plan.
+    """
+    from experiments.board_files import verify_file
+
+    with _watched("verify", None, "rows") as watch:
+        tally = verify_file(rows, out, plans, makespan_plans, watch)
+    return _finish(tally, ("plans", "valid", "without_plan", "bad_rows"), out, json)
+
+
+@contextmanager
+def _watched(what: str, total: int | None, unit: str) -> Iterator["Watch"]:
+    """Shows on a terminal how the work on a file goes on."""
+    from experiments.board_files import Watch
+    from experiments.runtime import print_on_terminal, progress
+
+    with progress(what, total, unit) as bar:
+
+        def resume(rows: int) -> None:
+            bar.initial = bar.n = rows
+            if rows:
+                print_on_terminal(f"resuming after {rows} that are done")
+
+        yield Watch(resume, bar.update, print_error)
+
+
+def _finish(tally: Mapping[str, int], counts: Sequence[str], out: Path, json: bool) -> int:
+    """Prints what was made; the exit code is 1 where rows were left out."""
+    print_summary({**{name: tally[name] for name in counts}, "out": str(out)}, json)
+    return 1 if tally["bad_rows"] else 0
+
+
+def _env_config(config: Path | None, single: Mapping[str, float | None]) -> "EnvConfig":
+    from core_jax.config import EnvConfig
+    from core_jax.support import read_config
+
+    given = [name for name, value in single.items() if value is not None]
+    if config and given:
+        raise InputError(f"--config and --{given[0].replace('_', '-')} exclude each other; remove one")
+    if config:
+        return read_config(config, EnvConfig)
+    if missing := [name for name in single if name not in given]:
+        raise InputError(f"--{missing[0].replace('_', '-')} is missing; give it, or a --config")
+    try:
+        return EnvConfig.single(**single)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise InputError(f"command line: {error}") from error

@@ -1,0 +1,17 @@
+from .help_layout import help_style as help_style
+from .options import BACKENDS as BACKENDS
+from .options import BOARD_FORMATS as BOARD_FORMATS
+from .options import DEVICES as DEVICES
+from .options import PLAIN as PLAIN
+from .options import SOLVERS as SOLVERS
+from .options import TEACHERS as TEACHERS
+from .options import Flag as Flag
+from .options import Json as Json
+from .options import at_most_one as at_most_one
+from .output import encoded as encoded
+from .output import print_error as print_error
+from .output import print_found as print_found
+from .output import print_summary as print_summary
+from .overrides import Overrides as Overrides
+from .overrides import take_overrides as take_overrides
+from .usage_errors import usage_error as usage_error

@@ -1,0 +1,35 @@
+"""Options that several commands share, and the choices of options."""
+
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+from cyclopts import Group, Parameter
+
+if TYPE_CHECKING:
+    from cyclopts.argument import ArgumentCollection
+
+# No --no-json beside --json, and no JSON read from words that begin with [ or {.
+PLAIN = Parameter(negative=(), json_list=False, json_dict=False)
+
+Flag: TypeAlias = Annotated[bool, Parameter(show_default=False)]
+Json: TypeAlias = Annotated[bool, Parameter(show_default=False, help="Print the result as JSON.")]
+
+# Named here because help must appear quickly, and their registries import JAX; a test compares them with those.
+TEACHERS = (
+    *("fixed", "static", "domain_randomisation", "random", "rules", "e2h_cosine", "e2h_gaussian", "adarft", "sec"),
+    *("thompson", "alp_gmm", "sfl", "difficulty", "saboteur", "matched_random", "self", "base", "endpoint"),
+)
+SOLVERS = ("optimal", "prioritized", "greedy", "random")
+BACKENDS = ("local", "ray")
+BOARD_FORMATS = ("rows", "movingai", "lacam", "pogema", "published")
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def at_most_one() -> Group:
+    """A group of options of which at most one may be given; help does not show it."""
+    return Group(show=False, validator=_exclude_each_other)
+
+
+def _exclude_each_other(arguments: "ArgumentCollection") -> None:
+    given = [argument.name for argument in arguments if argument.tokens]
+    if len(given) > 1:
+        raise ValueError(f"{given[0]} and {given[1]} exclude each other; remove one")

@@ -1,0 +1,32 @@
+"""What commands print: results on standard output, errors in one line on standard error."""
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def print_found(found: T, json: bool, as_text: Callable[[T], str]) -> None:
+    """Prints what a command found, as JSON or as text."""
+    print(encoded(found) if json else as_text(found))
+
+
+def encoded(value: Any) -> str:
+    """A value as a line of JSON."""
+    import msgspec
+
+    return msgspec.json.encode(value).decode()
+
+
+def print_summary(summary: dict[str, Any], json: bool) -> None:
+    """Prints what a command made: as JSON where requested, otherwise on a terminal only."""
+    if json:
+        print(encoded(summary))
+    elif sys.stderr.isatty():
+        print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in summary.items()), file=sys.stderr)
+
+
+def print_error(error: str) -> None:
+    """Prints the line of an error."""
+    print(f"lakewright: {error}", file=sys.stderr)

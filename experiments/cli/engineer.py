@@ -1,0 +1,96 @@
+"""`lakewright engineer`: what the environment engineer saw and answered, and what other teachers would."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from experiments.cli.conventions import TEACHERS, Json, Overrides, print_found
+from experiments.runtime import prepare_training
+
+if TYPE_CHECKING:
+    from core_jax.config import EnvConfig
+
+EXAMPLE = "example: lakewright engineer show runs/demo --stage 0"
+
+app = App(name="engineer", help="Show the work of the engineer, or ask other teachers.", help_epilogue=EXAMPLE)
+
+
+@app.command(help_epilogue=EXAMPLE)
+def show(folder: Annotated[Path, Parameter(name="DIR")], /, *, stage: int, json: Json = False) -> None:
+    """Print the evidence, prompt, answer, verdict and trial of a stage.
+
+    Args:
+        folder: The run folder.
+        stage: A finished stage, counted from 0.
+    """
+    from experiments.loop.records import RunFolder
+    from experiments.view import shown_stage, stage_text
+
+    print_found(shown_stage(RunFolder(folder), stage), json, stage_text)
+
+
+@app.command(
+    usage="Usage: lakewright engineer propose DIR --teacher NAME [OPTIONS] [SETTING=VALUE ...]",
+    help_epilogue="example: lakewright engineer propose runs/demo --teacher rules",
+)
+def propose(
+    folder: Annotated[Path, Parameter(name="DIR")],
+    /,
+    *,
+    teacher: Annotated[str, Parameter(choices=TEACHERS)],
+    stage: int | None = None,
+    json: Json = False,
+    overrides: Overrides,
+) -> None:
+    """Ask a teacher for a proposal after a finished stage, and write nothing.
+
+    Args:
+        folder: The run folder.
+        teacher: Who is asked.
+        stage: A finished stage, counted from 0; without it the last one.
+    """
+    prepare_training()
+    from experiments.loop.records import RunFolder
+    from experiments.loop.settings import with_teacher
+    from experiments.view import proposal_text, proposed
+
+    run = RunFolder(folder)
+    number = len(run.finished_stages()) - 1 if stage is None else stage
+    settings = with_teacher(run.settings(), teacher, list(overrides))
+    print_found(proposed(settings, run, number), json, proposal_text)
+
+
+@app.command(
+    usage="Usage: lakewright engineer replay DIR... [OPTIONS] [SETTING=VALUE ...]",
+    help_epilogue="example: lakewright engineer replay runs/a runs/b --teachers rules,sec,self",
+)
+def replay(
+    first: Annotated[Path, Parameter(name="DIR")],
+    /,
+    *others: Annotated[Path, Parameter(name="DIR")],
+    teachers: Annotated[str | None, Parameter(metavar="NAME,...")] = None,
+    json: Json = False,
+    overrides: Overrides,
+) -> None:
+    """Ask teachers about recorded evidence, and print their proposals side by side.
+
+    Args:
+        first: A run folder.
+        others: More run folders.
+        teachers: Names, separated by commas; without it all that ask no model.
+    """
+    prepare_training()
+    from engineer.teachers import MODELS
+    from experiments.loop.records import RunFolder
+    from experiments.loop.settings import with_teacher
+    from experiments.view import Replayed, replayed, side_by_side
+
+    names = teachers.split(",") if teachers else [name for name in TEACHERS if name not in MODELS]
+    found: list[Replayed] = []
+    configs: dict[tuple[str, int], EnvConfig] = {}
+    for path in (first, *others):
+        run = RunFolder(path)
+        found += replayed([with_teacher(run.settings(), name, list(overrides)) for name in names], run)
+        configs |= {(str(path), number): stage.config() for number, stage in enumerate(run.finished_stages())}
+    print_found(found, json, lambda found: side_by_side(found, configs))

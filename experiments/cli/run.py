@@ -1,0 +1,72 @@
+"""`lakewright run` and `lakewright report`: the closed loop in a folder, and what it came to."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from experiments.cli.conventions import TEACHERS, Json, Overrides, encoded
+from experiments.loop.settings import presets
+from experiments.runtime import prepare_training
+
+if TYPE_CHECKING:
+    from experiments.loop.records import RunFolder
+
+app = App()
+
+
+@app.command(
+    usage="Usage: lakewright run --out DIR [OPTIONS] [SETTING=VALUE ...]",
+    help_epilogue="`lakewright settings` lists the settings.\n\nexample: lakewright run --out runs/a grpo.steps=20",
+)
+def run(
+    *,
+    out: Annotated[Path, Parameter(metavar="DIR")],
+    preset: Annotated[str, Parameter(choices=presets())] = "cpu",
+    teacher: Annotated[str | None, Parameter(choices=TEACHERS)] = None,
+    seed: int | None = None,
+    json: Json = False,
+    overrides: Overrides,
+) -> None:
+    """Run the closed loop, or resume it.
+
+    Args:
+        out: The run folder.
+        preset: The settings to start from.
+        teacher: Who redesigns the boards.
+        seed: The seed of everything random in the run.
+    """
+    from experiments.loop.settings import load_settings
+
+    named = {"teacher": teacher, "seed": seed}
+    given = [f"{name}={value}" for name, value in named.items() if value is not None]
+    settings = load_settings(preset, [*given, *overrides])
+    prepare_training(settings.start)
+    from experiments.loop import check_machine
+    from experiments.loop import run as run_loop
+    from experiments.loop.records import RunFolder
+
+    check_machine(settings)
+    folder = RunFolder(out)
+    with folder.locked():
+        run_loop(settings, folder)
+        _report(folder, json)
+
+
+@app.command(help_epilogue="example: lakewright report runs/demo")
+def report(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = False) -> None:
+    """Print a run's table and write its report.html.
+
+    Args:
+        folder: The run folder.
+    """
+    from experiments.loop.records import RunFolder
+
+    _report(RunFolder(folder), json)
+
+
+def _report(folder: "RunFolder", json: bool) -> None:
+    from experiments.view import as_json, as_table, write_report
+
+    write_report(folder)
+    print(encoded(as_json(folder)) if json else f"{as_table(folder)}\nreport: {folder.report}")

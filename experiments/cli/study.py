@@ -1,0 +1,77 @@
+"""`lakewright study`: many runs from one warm-up, and what training makes of the tiny model."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from core_jax.errors import InputError
+from experiments.cli.conventions import Json, Overrides, print_error, print_found
+from experiments.loop.settings import presets
+from experiments.runtime import prepare_training
+
+EXAMPLE = "example: lakewright study cpu --out studies/cpu --workers 2"
+
+app = App(name="study", help="Compare teachers, or ways to train, over many runs.", help_epilogue=EXAMPLE)
+
+
+@app.default
+def study(
+    spec: Annotated[Path, Parameter(name="SPEC")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(metavar="DIR")],
+    workers: int = 1,
+    json: Json = False,
+) -> int:
+    """Compare teachers from one warm-up under one budget, or resume.
+
+    Args:
+        spec: A spec, .toml or .json, or the name of one of ours.
+        out: The folder of the study.
+        workers: Runs at a time, each in its own process.
+    """
+    if workers < 1:
+        raise InputError(f"--workers is {workers}; give at least 1")
+    prepare_training()
+    from experiments.study import run_study, table
+
+    results, failures = run_study(spec, out, workers)
+    print_found(results, json, table)
+    for name, error in failures.items():
+        print_error(f"{name}: {error}")
+    return 1 if failures else 0
+
+
+@app.command(
+    usage="Usage: lakewright study trainee --out DIR [OPTIONS] [SETTING=VALUE ...]",
+    help_epilogue="example: lakewright study trainee --out studies/trainee --seeds 3 warmup.minutes=20",
+)
+def trainee(
+    *,
+    out: Annotated[Path, Parameter(metavar="DIR")],
+    preset: Annotated[str, Parameter(choices=presets())] = "cpu-30",
+    seeds: int = 3,
+    boards: int = 100,
+    sft_rate: float = 0.5,
+    json: Json = False,
+    overrides: Overrides,
+) -> None:
+    """Compare GRPO with more supervised learning on the tiny model, or resume.
+
+    Args:
+        out: The folder of the study.
+        preset: The settings to start from.
+        seeds: How many seeds.
+        boards: Boards of each kind for each size and hole ratio.
+        sft_rate: Learning rate of continued supervised learning, as a share of the warm-up's.
+    """
+    prepare_training()
+    from experiments.study import study_trainee, trainee_settings, trainee_table
+
+    settings = trainee_settings(preset, list(overrides), seeds, boards, sft_rate)
+    result = study_trainee(settings, out)
+    if json:
+        print_found(result.summary, json, str)
+    else:
+        print(trainee_table(result))

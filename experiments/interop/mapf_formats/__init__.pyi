@@ -1,0 +1,10 @@
+from .conversion import FORMATS as FORMATS
+from .conversion import convert as convert
+from .lacam import read_result as read_result
+from .lacam import result_text as result_text
+from .movingai import map_text as map_text
+from .movingai import read_map as read_map
+from .movingai import read_scenario as read_scenario
+from .movingai import scenario_text as scenario_text
+from .pogema import map_string as map_string
+from .pogema import read_map_string as read_map_string

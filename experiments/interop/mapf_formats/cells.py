@@ -1,0 +1,47 @@
+"""What every format must agree on: where agents may stand, and what moves lead from cell to cell."""
+
+import itertools
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from core_jax.errors import InputError
+from core_jax.types import DELTAS, MOVES
+
+Cell: TypeAlias = tuple[int, int]  # (row, column)
+_MOVE_OF = dict(zip(DELTAS, MOVES, strict=True))
+
+
+def check_agents(grid: Sequence[str], starts: Sequence[Cell], goals: Sequence[Cell], place: str) -> None:
+    """Raises InputError where an agent starts or ends off the board, in a hole, or in another's cell."""
+    for name, cells in (("start", starts), ("goal", goals)):
+        taken: dict[Cell, int] = {}
+        for agent, (row, column) in enumerate(cells):
+            shown = f"{place}: the {name} of agent {agent} is x={column}, y={row}"
+            if not (0 <= row < len(grid) and 0 <= column < len(grid)):
+                raise InputError(f"{shown}, off the {len(grid)}x{len(grid)} map; x is the column, from 0")
+            if grid[row][column] != ".":
+                raise InputError(f"{shown}, a blocked cell; choose a free one")
+            if (row, column) in taken:
+                raise InputError(f"{shown}, that of agent {taken[row, column]} too; give each its own cell")
+            taken[row, column] = agent
+
+
+def path_of(start: Cell, moves: str) -> list[Cell]:
+    """The cells of an agent from its start on, one more than its moves."""
+    path = [start]
+    for move in moves:
+        row, column = DELTAS[MOVES.index(move)]
+        path.append((path[-1][0] + row, path[-1][1] + column))
+    return path
+
+
+def moves_of(path: Sequence[Cell], place: str) -> str:
+    """The moves of a path, without the waits at its end. Raises InputError where a step is longer than one cell."""
+    moves = []
+    for time, (here, there) in enumerate(itertools.pairwise(path)):
+        move = _MOVE_OF.get((there[0] - here[0], there[1] - here[1]))
+        if move is None:
+            step = f"from ({here[1]},{here[0]}) to ({there[1]},{there[0]})"
+            raise InputError(f"{place}: a step {step} at time {time}; a step goes to a neighbouring cell or none")
+        moves.append(move)
+    return "".join(moves).rstrip("W")

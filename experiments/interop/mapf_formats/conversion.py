@@ -1,0 +1,227 @@
+"""Files of boards from one format to another: `lakewright convert`."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+import jax
+import msgspec
+import yaml
+
+from core_jax.errors import InputError
+from core_jax.rows import Row, boards_of, decode, read_all, read_chunks, write_rows
+from core_jax.support import replacing_folder, write_atomically
+from experiments.interop.mapf_formats import lacam, movingai, pogema
+from policy.codecs import PublishedRow, encode_prompt, row_of
+
+LARGEST = 64 << 20  # bytes of one text file: a map of 8000 x 8000
+Report = Callable[[int], object]
+
+
+class Format(NamedTuple):
+    """read: the rows of a path. write: rows to a path, telling how many are written. ending: of its single files."""
+
+    read: Callable[[Path], Iterable[Row]]
+    write: Callable[[Sequence[Row], Path, Report], None]
+    endings: tuple[str, ...]
+
+
+def convert(
+    source: Path,
+    out: Path,
+    given: str | None = None,
+    wanted: str | None = None,
+    on_progress: Report = lambda rows: None,
+) -> int:
+    """Writes the boards of `source` to `out` and returns how many there are.
+
+    given, wanted: names of FORMATS; without one it follows from the ending, of a folder from what lies in it. Raises
+    InputError where a file, a board or a combination is not what the format takes; then nothing is written.
+    """
+    if not source.exists():
+        raise InputError(f"{source}: no such file or folder; check the path")
+    reader = FORMATS[_named(given, "--from") if given else _format_of(source)]
+    writer = FORMATS[_named(wanted, "--to") if wanted else _format_for(out)]
+    rows = list(reader.read(source))
+    if not rows:
+        raise InputError(f"{source}: no board in it; name a file or folder that has some")
+    if twice := _first_twice([row.id for row in rows]):
+        raise InputError(f"{source}: the id {twice!r:.60} comes twice; a file is named by it, so make them distinct")
+    writer.write(rows, out, on_progress)
+    return len(rows)
+
+
+def _named(name: str, option: str) -> str:
+    if name not in FORMATS:
+        raise InputError(f"{option} is {name!r:.40}; choose from {', '.join(FORMATS)}")
+    return name
+
+
+def _format_of(source: Path) -> str:
+    """The format of what is there, by its ending or by the endings of the files in a folder."""
+    if not source.is_dir():
+        return _by_ending(source.suffix, source, "--from")
+    inside = {file.suffix for file in source.iterdir()}
+    for ending in (".txt", ".scen"):
+        if ending in inside:
+            return _by_ending(ending, source, "--from")
+    raise InputError(f"{source}: no .scen and no .txt in the folder; name its format by --from")
+
+
+def _format_for(out: Path) -> str:
+    return _by_ending(out.suffix, out, "--to") if out.suffix else "movingai"
+
+
+def _by_ending(ending: str, path: Path, option: str) -> str:
+    for name, form in FORMATS.items():
+        if ending in form.endings:
+            return name
+    raise InputError(f"{path}: no format ends with {ending!r:.20}; name it by {option}: {', '.join(FORMATS)}")
+
+
+def _first_twice(names: Sequence[str]) -> str | None:
+    seen: set[str] = set()
+    return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+
+
+def _text(path: Path) -> str:
+    """The text of a file of any line ends. Raises InputError where it is none, or too large to be one."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise InputError(
+                f"{path}: {path.stat().st_size} bytes, more than the {LARGEST} of the largest map; split it"
+            )
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file; put the map beside the file that names it") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is no UTF-8; this is no text file") from error
+
+
+def _beside(path: Path, name: str) -> Path:
+    """The file of that name beside `path`, whatever folder the file names: other people's folders are not ours."""
+    return path.with_name(name.replace("\\", "/").rpartition("/")[2] or "map")
+
+
+def _each(path: Path, ending: str) -> list[Path]:
+    return sorted(path.glob(f"*{ending}")) if path.is_dir() else [path.with_suffix(ending)]
+
+
+def _read_movingai(path: Path) -> Iterator[Row]:
+    for file in _each(path, ".scen"):
+        name, starts, goals, sides = movingai.read_scenario(_text(file), str(file))
+        map_file = _beside(file, name)
+        grid = movingai.read_map(_text(map_file), str(map_file))
+        if sides != (len(grid), len(grid)):
+            raise InputError(
+                f"{file}: its map is {sides[0]} by {sides[1]}, but {map_file.name} is {len(grid)} by {len(grid)}"
+            )
+        yield movingai.board(grid, (starts, goals), unquote(file.stem), str(file))
+
+
+def _read_lacam(path: Path) -> Iterator[Row]:
+    for file in _each(path, ".txt"):
+        text = _text(file)
+        map_file = _beside(file, lacam.map_of(text, str(file)))
+        grid = movingai.read_map(_text(map_file), str(map_file))
+        yield lacam.read_result(text, grid, unquote(file.stem), str(file))
+
+
+def _read_pogema(path: Path) -> Iterator[Row]:
+    try:
+        maps = yaml.safe_load(_text(path))
+    except yaml.YAMLError as error:
+        raise InputError(
+            f"{path}: not YAML ({str(error).splitlines()[0]}); give `name: |-` and a map string"
+        ) from error
+    if not isinstance(maps, dict) or not all(isinstance(text, str) for text in maps.values()):
+        raise InputError(f"{path}: no map strings by name; give `name: |-` and the lines of a map")
+    for name, text in maps.items():
+        yield pogema.read_map_string(text, str(name), f"{path}: {str(name)!r:.60}")
+
+
+def _read_published(path: Path) -> Iterator[Row]:
+    def stop(error: InputError) -> None:
+        raise error
+
+    for chunk in read_chunks(path):
+        for published in decode(chunk, PublishedRow, stop, row_of):
+            yield row_of(published)
+
+
+def _write_rows(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+    write_rows(out, rows)
+    on_progress(len(rows))
+
+
+def _write_movingai(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+    _write_files(rows, out, ".scen", movingai.scenario_text, on_progress)
+
+
+def _write_lacam(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+    _write_files(rows, out, ".txt", lacam.result_text, on_progress)
+
+
+def _write_files(
+    rows: Sequence[Row], out: Path, ending: str, text: Callable[[Row, str], str], on_progress: Report
+) -> None:
+    """A map and a file of that ending for each board: in a new folder, or, for a single board, at `out`."""
+    if out.suffix:
+        if len(rows) > 1:
+            raise InputError(f"{out}: {len(rows)} boards need a file each; name a folder, without an ending")
+        map_file = out.with_suffix(".map")
+        body = text(rows[0], map_file.name)
+        write_atomically(map_file, movingai.map_text(rows[0]).encode())
+        write_atomically(out.with_suffix(ending), body.encode())
+        on_progress(1)
+        return
+    if out.exists():
+        raise InputError(f"{out} is there already; name a folder that is not")
+    with replacing_folder(out) as folder:
+        for row in rows:
+            name = quote(row.id, safe=" ")
+            (folder / f"{name}.map").write_text(movingai.map_text(row))
+            (folder / f"{name}{ending}").write_text(text(row, f"{name}.map"))
+            on_progress(1)
+
+
+def _write_pogema(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+    maps = {row.id: _Block(pogema.map_string(row)) for row in rows}
+    write_atomically(out, yaml.dump(maps, Dumper=_Dumper, sort_keys=False, allow_unicode=True).encode())
+    on_progress(len(rows))
+
+
+def _write_published(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+    lines = []
+    for row in rows:
+        try:
+            text = encode_prompt(jax.tree.map(lambda field: field[0], boards_of([row])))
+        except ValueError as error:
+            raise InputError(f"{row.id!r:.60}: {error}") from error
+        lines.append(msgspec.json.encode(PublishedRow(row.id, row.agents, text)))
+        on_progress(1)
+    write_atomically(out, b"\n".join(lines) + b"\n")
+
+
+class _Block(str):
+    """A text that YAML writes as a block of lines."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML's own, which knows blocks."""
+
+
+def _as_block(dumper: yaml.SafeDumper, text: _Block) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|")
+
+
+_Dumper.add_representer(_Block, _as_block)
+
+FORMATS: dict[str, Format] = {
+    "rows": Format(read_all, _write_rows, (".jsonl", ".parquet")),
+    "movingai": Format(_read_movingai, _write_movingai, (".scen", ".map")),
+    "lacam": Format(_read_lacam, _write_lacam, (".txt",)),
+    "pogema": Format(_read_pogema, _write_pogema, (".yaml", ".yml")),
+    "published": Format(_read_published, _write_published, ()),
+}

@@ -1,0 +1,118 @@
+"""MovingAI's `.map` and `.scen`: https://movingai.com/benchmarks/formats.html.
+
+A map is four header lines and one line of letters for each row. A scenario has `version 1` and a line for each agent,
+with tabs between: bucket, map, width, height, start x, start y, goal x, goal y, length. x is the column. The length
+is the agent's shortest path on its own, never an optimum of the team.
+"""
+
+from collections import deque
+
+from core_jax.errors import InputError
+from core_jax.rows import Row
+from experiments.interop.mapf_formats.cells import Cell, check_agents
+
+FREE, BLOCKED = ".G", "@OT"  # of the published letters; swamp and water are neither for a team on ice
+COLUMNS = ("bucket", "map", "width", "height", "start x", "start y", "goal x", "goal y", "length")
+
+
+def map_text(row: Row) -> str:
+    """The holes of a board as a map."""
+    lines = [line.replace("H", "@") for line in row.grid]
+    return "\n".join(["type octile", f"height {row.size}", f"width {row.size}", "map", *lines]) + "\n"
+
+
+def scenario_text(row: Row, map_name: str) -> str:
+    """The starts and goals of a board as a scenario on the map of that name."""
+    lines = ["version 1"]
+    for start, goal in zip(row.starts, row.goals, strict=True):
+        length = f"{_shortest(row, start, goal):.8f}"
+        numbers = (row.size, row.size, start[1], start[0], goal[1], goal[0])
+        lines.append("\t".join(["0", map_name, *map(str, numbers), length]))
+    return "\n".join(lines) + "\n"
+
+
+def read_map(text: str, place: str) -> list[str]:
+    """The grid of a map, in our letters. Raises InputError with the line, the value and the remedy."""
+    lines = [line.rstrip() for line in text.splitlines()]
+    head = next((number for number, line in enumerate(lines) if line == "map"), None)
+    if head is None:
+        raise InputError(f"{place}: no line `map` in {len(lines)} lines; this is no MovingAI map")
+    sides = {}
+    for number, line in enumerate(lines[:head], 1):
+        name, _, value = line.partition(" ")
+        if name in ("height", "width"):
+            if not value.strip().isdecimal():
+                raise InputError(f"{place}:{number}: {name} is {value.strip()!r:.40}; give a whole number")
+            sides[name] = int(value)
+    rows = [(number, line) for number, line in enumerate(lines[head + 1 :], head + 2) if line]
+    height, width = sides.get("height", len(rows)), sides.get("width", len(rows[0][1]) if rows else 0)
+    if height != width:
+        raise InputError(f"{place}: the map is {height} rows by {width} columns; boards of the lake are square")
+    if len(rows) != height:
+        raise InputError(f"{place}: {len(rows)} rows follow `map`, but height is {height}; correct one of them")
+    return [_grid_line(line, width, f"{place}:{number}") for number, line in rows]
+
+
+def read_scenario(text: str, place: str) -> tuple[str, list[Cell], list[Cell], tuple[int, int]]:
+    """Name of the map, starts, goals, and (width, height) of a scenario.
+
+    Raises InputError with the line, the value and the remedy.
+    """
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if not lines or not lines[0][1].lower().startswith("version"):
+        raise InputError(
+            f"{place}:1: {lines[0][1] if lines else ''!r:.40} where `version 1` should be; this is no scenario"
+        )
+    entries = [_entry(line, f"{place}:{number}") for number, line in lines[1:]]
+    if not entries:
+        raise InputError(f"{place}: no agent; a scenario has a line for each")
+    maps, sides = {entry[0] for entry in entries}, {entry[1] for entry in entries}
+    if len(maps) > 1 or len(sides) > 1:
+        raise InputError(
+            f"{place}: its agents are on {len(maps)} maps, such as {sorted(maps)[0]!r:.40}; split the file"
+        )
+    return maps.pop(), [entry[2] for entry in entries], [entry[3] for entry in entries], sides.pop()
+
+
+def board(grid: list[str], scenario: tuple[list[Cell], list[Cell]], name: str, place: str) -> Row:
+    """The row of a map and of the starts and goals on it. Raises InputError where they do not fit."""
+    starts, goals = scenario
+    check_agents(grid, starts, goals, place)
+    return Row(name, len(grid), len(starts), grid, starts, goals)
+
+
+def _grid_line(line: str, width: int, place: str) -> str:
+    if len(line) != width:
+        raise InputError(f"{place}: {len(line)} cells where the map is {width} wide; correct the line")
+    if unknown := [letter for letter in line if letter not in FREE + BLOCKED]:
+        remedy = f"write {FREE[0]!r} for free and {BLOCKED[0]!r} for blocked"
+        raise InputError(f"{place}: the letter {unknown[0]!r}; {remedy}")
+    return "".join("." if letter in FREE else "H" for letter in line)
+
+
+def _entry(line: str, place: str) -> tuple[str, tuple[int, int], Cell, Cell]:
+    parts = line.rstrip().split("\t")
+    if len(parts) != len(COLUMNS):
+        raise InputError(f"{place}: {len(parts)} columns between tabs; give {len(COLUMNS)}: {', '.join(COLUMNS)}")
+    numbers = []
+    for name, part in zip(COLUMNS[2:8], parts[2:8], strict=True):
+        if not part.strip().isdecimal():
+            raise InputError(f"{place}: {name} is {part!r:.40}; give a whole number from 0")
+        numbers.append(int(part))
+    width, height, start_x, start_y, goal_x, goal_y = numbers
+    return parts[1], (width, height), (start_y, start_x), (goal_y, goal_x)
+
+
+def _shortest(row: Row, start: Cell, goal: Cell) -> int:
+    """The length of the agent's shortest path on its own, -1 where there is none."""
+    lengths, queue = {start: 0}, deque([start])
+    while queue:
+        here = queue.popleft()
+        if here == goal:
+            return lengths[here]
+        for there in ((here[0] + 1, here[1]), (here[0] - 1, here[1]), (here[0], here[1] + 1), (here[0], here[1] - 1)):
+            on_board = 0 <= there[0] < row.size and 0 <= there[1] < row.size
+            if on_board and row.grid[there[0]][there[1]] == "." and there not in lengths:
+                lengths[there] = lengths[here] + 1
+                queue.append(there)
+    return -1

@@ -1,0 +1,51 @@
+"""The difficulty model of a run: fitted after each stage to all groups that its policies rolled out."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from core_jax.config import EnvConfig
+from core_jax.rows import Row, read_all
+from engineer.curriculum_cells import Cell
+from engineer.difficulty import Forecast, HeldOutCell, Observation, forecast, observations_of
+from engineer.trial import StratumTrial
+from experiments.loop.records import RunFolder, Stage, Trial, read, read_groups
+from experiments.loop.settings import RunSettings
+
+
+def forecast_after(settings: RunSettings, folder: RunFolder, number: int) -> Forecast:
+    """The forecast after stage `number`, from the groups of its training and of all before, trials included."""
+    found = [seen for past in range(number + 1) for seen in _observations(folder.stage(past), number - past)]
+    found += [seen for past in range(number) for seen in _tried(folder.stage(past), number - past)]
+    before = read_forecast(folder.stage(number - 1)) if number else None
+    config = folder.stage(number).config()
+    return forecast(config, found, held_out_cells(read_all(folder.validation), config), settings.difficulty, before)
+
+
+def _tried(stage: Stage, age: int) -> list[Observation]:
+    """The groups of the trial after a stage, if one was held; its policy is that of the stage to come, untrained."""
+    trial = read(stage.trial, Trial) if stage.trial.exists() else None
+    return [_of_stratum(part, age) for part in trial.strata] if trial else []
+
+
+def _of_stratum(part: StratumTrial, age: int) -> Observation:
+    free = part.stratum.size**2 - 2 * part.stratum.agents
+    cell = Cell(part.stratum.size, part.stratum.holes / max(free, 1), part.stratum.wait)
+    variance = sum(part.variances())
+    return Observation(cell, part.stratum.agents, len(part.valid), sum(part.valid) / part.plans, variance, age)
+
+
+def read_forecast(stage: Stage) -> Forecast | None:
+    """The forecast after a stage; None in folders of older versions."""
+    return read(stage.difficulty, Forecast) if stage.difficulty.exists() else None
+
+
+def held_out_cells(rows: list[Row], config: EnvConfig) -> list[HeldOutCell]:
+    """The cells of the held-out boards, of the sizes that the config draws, with their shares."""
+    cells = (Cell(row.size, float(row.hole_ratio or 0), bool(row.wait_required)) for row in rows)
+    counts = Counter(cell for cell in cells if cell.size in config.sizes)
+    return [HeldOutCell(cell, count / counts.total()) for cell, count in sorted(counts.items())]
+
+
+def _observations(stage: Stage, age: int) -> Iterator[Observation]:
+    rows = read_all(stage.boards)
+    yield from observations_of(((rows[group.board], group) for group in read_groups(stage)), age)

@@ -1,0 +1,141 @@
+"""The training of a stage's policy: GRPO in this process, or in processes that are launched for it."""
+
+import gc
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from tqdm import tqdm
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from core_jax.results import Group
+from core_jax.rows import read_all
+from experiments.loop.records import Stage
+from experiments.loop.settings import RunSettings, launch_stage, seed_for
+from experiments.loop.training.policies import load_policy
+from experiments.loop.training.stage_boards import keep_boards
+from experiments.resumable import line_log, lines_so_far
+from experiments.runtime import FreeCores, progress
+from policy.checkpoints import save_checkpoint
+from policy.codecs import codec_for
+from policy.tasks import Task, task_of
+from policy.training import BoardStream, rank_and_processes, train_grpo
+
+
+def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
+    """GRPO from the previous checkpoint until `tokens` are generated; interrupted, it starts over from there."""
+    if settings.launch.elsewhere:
+        _launch(settings, stage, previous.checkpoint, number, tokens)
+    else:
+        train_here(settings, stage, previous.checkpoint, number, tokens)
+
+
+def _launch(settings: RunSettings, stage: Stage, previous: Path, number: int, tokens: float) -> None:
+    """Trains in processes that are launched for it, which call `train_here`."""
+    _free_accelerator()
+    log = stage.scratch / "launch.log"
+    with progress("GRPO", settings.grpo.steps, "steps") as bar:
+        launch_stage(
+            settings.launch,
+            stage.folder.parent,
+            number,
+            previous,
+            tokens,
+            log,
+            lambda: bar.update(lines_so_far(stage.train_log) - bar.n),
+        )
+
+
+def _free_accelerator() -> None:
+    """Gives back what models of this process hold on the GPU: the launched processes need it."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def train_here(settings: RunSettings, stage: Stage, previous: Path, number: int, tokens: float) -> None:
+    """Trains in this process, which may be one of several; the first one keeps the results.
+
+    Of several processes, groups.jsonl holds the boards of the first.
+    """
+    rank, processes = rank_and_processes()
+    device = "cpu" if processes > 1 else settings.device  # a trainer of several processes places the weights itself
+    model, tokenizer = load_policy(settings, previous, device)
+    # Where the reporters that write files put them.
+    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(stage.folder / "tensorboard"))
+    with _boards(settings, stage, number) as tasks:
+        model = _trained(settings, stage, number, tokens, model, tokenizer, tasks)
+    if not rank:
+        if isinstance(tasks, BoardStream):
+            keep_boards(settings, stage, tasks.taken)
+        save_checkpoint(stage.checkpoint, model, tokenizer)
+
+
+@contextmanager
+def _boards(settings: RunSettings, stage: Stage, number: int) -> Iterator[list[Task] | BoardStream]:
+    """Those of the stage's file, or boards drawn while training."""
+    if settings.grpo.fresh:
+        rank, _ = rank_and_processes()
+        purpose = f"stage {number} boards" + f" of process {rank}" * (rank > 0)
+        seed = seed_for(settings.seed, purpose)
+        with BoardStream((stage.config(),), seed, kept=True, teams=settings.teams) as stream:
+            yield stream
+    else:
+        yield [task_of(row) for row in read_all(stage.boards)]
+
+
+def _trained(
+    settings: RunSettings,
+    stage: Stage,
+    number: int,
+    tokens: float,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    tasks: list[Task] | BoardStream,
+) -> PreTrainedModel:
+    rank, processes = rank_and_processes()
+    cores, spent = FreeCores(), 0
+    with _bar(settings, rank) as bar, _log(stage.train_log, rank) as log, _log(stage.groups, rank) as log_group:
+
+        def on_step(figures: dict[str, Any]) -> bool:
+            nonlocal spent
+            figures["sampled/tokens"] *= processes  # TRL logs the mean of the processes
+            spent += round(figures["sampled/tokens"])
+            bar.update()
+            bar.set_postfix(reward=f"{figures['reward']:.2f}", valid=f"{figures['valid']:.2f}")
+            log(figures)
+            cores.adapt()
+            return spent >= tokens
+
+        def on_groups(groups: list[Group]) -> None:
+            for group in groups:
+                log_group(msgspec.structs.asdict(group))
+
+        return train_grpo(
+            model,
+            tokenizer,
+            tasks,
+            settings.grpo,
+            settings.reward,
+            horizon=settings.horizon,
+            seed=seed_for(settings.seed, f"stage {number} GRPO"),
+            scratch=stage.scratch,
+            on_step=on_step,
+            on_groups=on_groups,
+            codec=codec_for(settings.codec, tokenizer, settings.text),
+        )
+
+
+def _bar(settings: RunSettings, rank: int) -> AbstractContextManager[tqdm]:
+    """The progress bar of the first process."""
+    return nullcontext(tqdm(disable=True)) if rank else progress("GRPO", settings.grpo.steps, "steps")
+
+
+def _log(path: Path, rank: int) -> AbstractContextManager[Callable[[dict[str, Any]], None]]:
+    """The log of the first process."""
+    return nullcontext(lambda figures: None) if rank else line_log(path)

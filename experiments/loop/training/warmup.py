@@ -1,0 +1,92 @@
+"""The warm-up of a run: supervised learning of certified plans, before the first stage."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from core_jax.config import with_teams
+from core_jax.generator import generate_in_turn
+from core_jax.rows import Row
+from engineer.evidence import ENGINEER_TOKENS
+from engineer.synthetic_evidence import synthetic_examples
+from experiments.loop.records import Stage
+from experiments.loop.settings import RunSettings, seed_for
+from experiments.loop.training.policies import load_policy
+from experiments.loop.training.validation import validate
+from experiments.resumable import line_log
+from experiments.runtime import FreeCores, progress
+from policy.checkpoints import build_model, save_checkpoint
+from policy.codecs import build_tokenizer, codec_for, token_ids
+from policy.tasks import Task
+from policy.training import BoardStream, tasks_of, with_hole_ratios
+from policy.training import warm_up as learn_plans
+
+SYNTHETIC = 4000  # synthetic evidence with answers, which teaches the form of a delta
+
+
+def warm_up(settings: RunSettings, warmup: Stage, held_out: list[Row]) -> None:
+    """Trains the first policy and validates it.
+
+    It learns certified plans and, in the codec of tokens, the form of an engineer's answer.
+    """
+    if not warmup.checkpoint.exists():
+        model, tokenizer = _first_model(settings)
+        if settings.warmup.steps:
+            model = _learned(settings, warmup, model, tokenizer)
+        else:
+            with line_log(warmup.train_log):
+                pass
+        save_checkpoint(warmup.checkpoint, model, tokenizer)
+    if not warmup.validation.exists():
+        validate(settings, warmup, held_out)
+
+
+def _first_model(settings: RunSettings) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """The model that the run starts from, or one of random weights."""
+    if settings.start:
+        return load_policy(settings, settings.start)
+    tokenizer = build_tokenizer(ENGINEER_TOKENS)
+    return build_model(settings.model, tokenizer, seed_for(settings.seed, "model"), settings.device), tokenizer
+
+
+def _learned(
+    settings: RunSettings, warmup: Stage, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+) -> PreTrainedModel:
+    codec = codec_for(settings.codec, tokenizer, settings.text)
+    extra = _engineer_examples(settings, tokenizer) if settings.codec == "tokens" else []
+    cores = FreeCores()
+    with (
+        _boards(settings) as tasks,
+        progress("warm-up", settings.warmup.steps, "steps") as bar,
+        line_log(warmup.train_log) as log,
+    ):
+
+        def on_step(step: int, loss: float) -> None:
+            bar.update()
+            log({"step": step, "loss": loss})
+            cores.adapt()
+
+        seed = seed_for(settings.seed, "warm-up")
+        return learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step, codec)
+
+
+@contextmanager
+def _boards(settings: RunSettings) -> Iterator[list[Task] | BoardStream]:
+    """A fixed set, or boards drawn while training."""
+    seed, boards = seed_for(settings.seed, "warm-up boards"), settings.warmup.boards
+    if settings.warmup.fresh:
+        configs = with_hole_ratios(settings.warmup_env, settings.warmup.hole_ratios)
+        with BoardStream(configs, seed, teams=settings.teams) as stream:
+            yield stream
+    else:
+        with progress("warm-up boards", boards, "boards") as bar:
+            made = generate_in_turn(with_teams(settings.warmup_env, settings.teams), seed, boards, bar.update)
+        yield tasks_of(*made)
+
+
+def _engineer_examples(settings: RunSettings, tokenizer: PreTrainedTokenizerFast) -> list[tuple[list[int], list[int]]]:
+    rng = np.random.default_rng(seed_for(settings.seed, "synthetic evidence"))
+    pairs = synthetic_examples(SYNTHETIC, settings.env, settings.stages, rng)
+    return [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in pairs]

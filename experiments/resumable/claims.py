@@ -1,0 +1,115 @@
+"""Claims: a folder belongs to one piece of work, and a file in it records which.
+
+A command that works in a folder claims it first. The same work continues there; other work is refused in one line that
+names the first difference, and a second process is refused while the first one works.
+"""
+
+import contextlib
+import dataclasses
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from core_jax.errors import InputError
+from core_jax.support import convert, locked, read_raw, write_atomically
+
+W = TypeVar("W", bound=msgspec.Struct)
+FIRST_FORMAT = 1  # of files that were written before they had a `format`
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim(Generic[W]):
+    """How one kind of work claims its folders.
+
+    kind: what such a folder holds, for messages. file: the name of its record. work: the type of the record, a Struct
+    with a field `format`: all that identifies the work. format: the one that this version reads and writes. command:
+    what makes such folders. exclusive: whether a folder that holds other files is refused.
+    """
+
+    kind: str
+    file: str
+    work: type[W]
+    format: int
+    command: str
+    exclusive: bool = True
+
+    def take(self, folder: Path, work: W, *, replace: bool = False, writer: str = "") -> None:
+        """Makes `folder` that of `work`, or confirms that it is.
+
+        replace: the folder may change hands, as nothing in it depends on the earlier work. writer: as for
+        `core_jax.support.replacing`. Raises InputError where the folder holds other work.
+        """
+        if self.exclusive:
+            self._check_alone(folder)
+        if self.is_in(folder) and not replace:
+            self.refuse_other(folder / self.file, self.read(folder), work)
+        else:
+            data = msgspec.json.format(msgspec.json.encode(work), indent=2) + b"\n"
+            write_atomically(folder / self.file, data, writer)
+
+    @contextlib.contextmanager
+    def held(self, folder: Path, work: W, *, shared: bool = False) -> Iterator[None]:
+        """Takes `folder` and keeps other processes out; where `shared`, only those that do not share the work.
+
+        Raises InputError where another process works there, or the folder holds other work.
+        """
+        self._check_alone(folder)  # before the lock, which makes the folder
+        busy = f"{folder}: another process works on this {self.kind}; wait for it, or choose another folder"
+        with locked(folder, busy, shared):
+            self.take(folder, work, writer=writer_name() if shared else "")
+            yield
+
+    def is_in(self, folder: Path) -> bool:
+        """Whether `folder` holds a record of this kind."""
+        return (folder / self.file).exists()
+
+    def read(self, folder: Path) -> W:
+        """The work that `folder` holds. Raises InputError where there is none, or one of another format."""
+        if not self.is_in(folder):
+            raise InputError(f"{folder}: holds no {self.kind} (no {self.file}); give a folder made by `{self.command}`")
+        path = folder / self.file
+        raw = read_raw(path)
+        found = raw.get("format", FIRST_FORMAT) if isinstance(raw, dict) else None
+        if found != self.format:
+            raise InputError(
+                f"{path}: format is {found!r:.60}, this version reads {self.format}; "
+                "use the version that wrote it, or another folder"
+            )
+        return convert(raw, self.work, str(path))
+
+    def refuse_other(self, path: Path, there: W, here: W) -> None:
+        """Raises InputError where the work recorded in the file `path` is not the work at hand."""
+        if found := difference(there, here):
+            raise InputError(f"{path}: holds another {self.kind}: {found}; {REMEDY}")
+
+    def _check_alone(self, folder: Path) -> None:
+        files = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+        if any(not name.startswith(".") for name in files) and not self.is_in(folder):
+            raise InputError(f"{folder}: is not empty and holds no {self.kind}; choose another folder")
+
+
+REMEDY = "give the same input and options to continue, or choose another folder"
+
+
+def difference(there: msgspec.Struct, here: msgspec.Struct) -> str:
+    """The first field in which two structs differ, with both values, for a message; empty where they are equal."""
+    old, new = (_leaves(msgspec.json.decode(msgspec.json.encode(struct)), "") for struct in (there, here))
+    name = next((name for name in old | new if old.get(name) != new.get(name)), None)
+    return f"{name[1:]} is {old.get(name)!r:.60} there and {new.get(name)!r:.60} now" if name else ""
+
+
+def _leaves(value: Any, name: str) -> dict[str, Any]:
+    """The values of nested plain data that hold no others, by their dotted names."""
+    if not isinstance(value, dict | list):
+        return {name: value}
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    return {deep: leaf for key, inner in items for deep, leaf in _leaves(inner, f"{name}.{key}").items()}
+
+
+def writer_name() -> str:
+    """What tells this process from all others that may write the same file, on any machine."""
+    return f"{socket.gethostname()}-{os.getpid()}."

@@ -1,0 +1,27 @@
+"""A log of lines of JSON that takes its place once it is complete, so that repeated work leaves one log."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from core_jax.support import replacing
+
+
+@contextmanager
+def line_log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Yields a function that adds a line; the log is at `path` once the block ends without an error."""
+    with replacing(path) as beside, open(beside, "wb", buffering=0) as lines:
+
+        def add(figures: dict[str, Any]) -> None:
+            lines.write(msgspec.json.encode(figures) + b"\n")
+
+        yield add
+
+
+def lines_so_far(path: Path) -> int:
+    """How many lines the log has for which a block is open, in this process or another."""
+    beside = path.with_name(f".{path.name}.part")
+    return beside.read_bytes().count(b"\n") if beside.exists() else 0

@@ -1,0 +1,152 @@
+"""The difficulty model: fits what was rolled out, predicts what was not, and knows how sure it is."""
+
+import msgspec
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.results import Group
+from engineer.curriculum_cells import Cell
+from engineer.difficulty import (
+    DifficultySettings,
+    Forecast,
+    HeldOutCell,
+    Observation,
+    calibration_of,
+    features,
+    fit,
+    forecast,
+    observations_of,
+    worth_of,
+)
+from tests.support.generated_rows import small_rows
+
+SETTINGS = DifficultySettings()
+CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 6: SizeConfig(0.25, 0.2, 0.5), 9: SizeConfig(0.25, 0.2, 0.5)})
+CELLS = [Cell(size, hole, forced) for size in range(3, 11) for hole in (0.1, 0.3) for forced in (False, True)]
+
+
+def truth(cell: Cell) -> float:
+    """Large boards with holes and waits are hard."""
+    return float(1 / (1 + np.exp(0.9 * (cell.size - 6) + 6 * (cell.hole_ratio - 0.2) + 0.8 * cell.forced)))
+
+
+def seen(cell: Cell, groups: int = 40, age: int = 0, p: float | None = None, agents: int = 2) -> Observation:
+    success = truth(cell) if p is None else p
+    return Observation(cell, agents, groups, groups * success, groups * success * (1 - success) * 0.5, age)
+
+
+def test_the_mode_is_that_of_the_regularised_likelihood():
+    found = [seen(cell, 10, age % 3) for age, cell in enumerate(CELLS)]
+    points = features([one.cell for one in found], [2] * len(found))
+    groups = np.array([SETTINGS.decay**one.age * one.groups for one in found])
+    y = np.array([truth(one.cell) for one in found])
+
+    def loss(w: np.ndarray) -> float:
+        logit = points @ w
+        return float(groups @ (np.logaddexp(0, logit) - y * logit) + w @ w / 2)
+
+    best = minimize(loss, np.zeros(points.shape[1]), tol=1e-10)
+    model = fit(found, SETTINGS)
+    assert model.weights == pytest.approx(best.x, abs=2e-3)
+    step = 1e-3 * np.eye(len(best.x))
+    hessian = [
+        [sum(a * b * loss(best.x + a * one + b * two) for a in (1, -1) for b in (1, -1)) / 4e-6 for two in step]
+        for one in step
+    ]
+    assert np.array(model.covariance) == pytest.approx(np.linalg.inv(hessian), rel=0.02, abs=0.02)
+    assert model.evenness == pytest.approx(0.5, abs=0.02)
+
+
+def test_cells_that_were_never_drawn_are_predicted():
+    drawn = [cell for cell in CELLS if cell.size not in (5, 8)]
+    model = fit([seen(cell) for cell in drawn], SETTINGS)
+    unseen = [Cell(size, hole, forced) for size in (5, 8) for hole in (0.1, 0.2, 0.3) for forced in (False, True)]
+    told = model.predict(unseen, [2] * len(unseen))
+    assert np.abs(told.mean - [truth(cell) for cell in unseen]).max() < 0.06
+
+
+def test_what_was_rolled_out_more_is_known_better_and_what_is_older_less():
+    few, many = (fit([seen(cell, groups) for cell in CELLS], SETTINGS) for groups in (2, 50))
+    old = fit([seen(cell, 50, age=4) for cell in CELLS], SETTINGS)
+    spreads = [model.predict(CELLS, [2] * len(CELLS)).deviation.mean() for model in (many, old, few)]
+    assert spreads[0] < spreads[1]
+    assert spreads[0] < spreads[2]
+    assert many.groups == 50 * len(CELLS)
+
+
+def test_far_from_all_rollouts_the_model_is_unsure():
+    model = fit([seen(Cell(3, 0.1, forced)) for forced in (False, True)], SETTINGS)
+    near, far = model.predict([Cell(3, 0.1, False), Cell(10, 0.5, True)], [2, 2]).deviation
+    assert far > 3 * near
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_groups_that_all_fail_or_all_succeed_are_learned_from(p):
+    model = fit([seen(cell, p=p) for cell in CELLS], SETTINGS)
+    assert np.abs(model.predict(CELLS, [2] * len(CELLS)).mean - p).max() < 0.1
+    assert np.isfinite(np.array(model.covariance)).all()
+
+
+def test_without_rollouts_all_is_open():
+    model = fit([], SETTINGS)
+    assert model.groups == 0
+    assert model.predict(CELLS, [2] * len(CELLS)).mean == pytest.approx(0.5)
+
+
+def test_a_policy_that_learned_makes_the_older_groups_count_less():
+    found = [seen(cell, p=0.1, age=1) for cell in CELLS] + [seen(cell, p=0.9) for cell in CELLS]
+    kept, forgotten = (fit(found, DifficultySettings(decay)).predict(CELLS, [2] * len(CELLS)) for decay in (1.0, 0.0))
+    assert kept.mean == pytest.approx(0.5, abs=0.01)
+    assert forgotten.mean.min() > 0.8
+
+
+def test_observations_are_the_groups_of_a_cell_and_single_plans_tell_nothing():
+    rows = small_rows()[:3]
+    groups = [Group.of(i, [True, False, False, True], [0.0] * 4) for i in range(2)] + [Group.of(2, [True], [1.0])]
+    found = observations_of(zip(rows, groups, strict=True), age=2)
+    assert sum(one.groups for one in found) == 2
+    assert sum(one.success for one in found) == 1.0
+    assert sum(one.variance for one in found) == pytest.approx(2 * (2 * 2) / (4 * 3))
+    assert {one.age for one in found} == {2}
+
+
+def test_calibration_compares_what_was_predicted_with_what_came():
+    model = fit([seen(cell) for cell in CELLS], SETTINGS)
+    good = calibration_of(model, 0.5, [seen(cell) for cell in CELLS])
+    wrong = calibration_of(model, 0.5, [seen(cell, p=1 - truth(cell)) for cell in CELLS])
+    assert good is not None
+    assert wrong is not None
+    assert good.brier < 0.002 < good.baseline < wrong.brier
+    assert sum(part.groups for part in good.reliability) == good.groups == 40 * len(CELLS)
+    assert all(abs(part.predicted - part.observed) < 0.05 for part in good.reliability)
+    assert calibration_of(model, 0.5, []) is None
+
+
+def test_a_config_at_the_frontier_is_worth_more_and_the_difference_is_surer_than_either():
+    model = fit([seen(cell) for cell in CELLS], SETTINGS)
+    hard, frontier = EnvConfig.single(10, 2, 0.3, 1.0), EnvConfig.single(6, 2, 0.1, 0.5)
+    assert worth_of(model, frontier).mean > 5 * worth_of(model, hard).mean
+    same = worth_of(model, frontier, frontier)
+    assert (same.mean, same.deviation) == pytest.approx((0.0, 0.0), abs=1e-9)
+    assert worth_of(model, frontier, hard).mean == pytest.approx(
+        worth_of(model, frontier).mean - worth_of(model, hard).mean, abs=5e-3
+    )
+
+
+def test_a_forecast_survives_its_file_and_tells_how_the_one_before_did():
+    held_out = [HeldOutCell(Cell(size, 0.2, False), 1 / 3) for size in CONFIG.sizes]
+    first = forecast(CONFIG, [seen(cell) for cell in CELLS], held_out, SETTINGS)
+    later = [seen(cell, age=1) for cell in CELLS] + [seen(Cell(6, 0.2, True))]
+    second = forecast(CONFIG, later, held_out, SETTINGS, first)
+    assert msgspec.json.decode(msgspec.json.encode(second), type=Forecast) == second
+    assert first.calibration is None
+    assert second.calibration is not None
+    assert second.calibration.groups == 40
+    assert second.calibration.brier < 0.01
+    assert 0.5 < first.certainty <= 1
+    assert forecast(CONFIG, [], held_out, SETTINGS).certainty == 0
+    assert len(first.grid) == 3 * 6 * 2
+    counted = [one.groups for one in later if one.cell.size in CONFIG.sizes]
+    assert sum(found.groups for found in second.grid) == sum(counted)

@@ -1,0 +1,71 @@
+"""Options of teachers and samplers: whatever is outside a range is refused before anything runs."""
+
+import inspect
+import math
+
+import pytest
+
+from core_jax.errors import InputError
+from engineer.samplers import SamplerSettings, make_sampler
+from engineer.samplers.registry import SAMPLERS
+from engineer.teachers import TEACHERS, check_teacher, make_teacher
+from engineer.teachers.registry import _ALONE, _WITH_TOOLS
+
+MAKERS = {("teacher", name): {**_ALONE, **_WITH_TOOLS}[name] for name in TEACHERS}
+MAKERS |= {("sampler", name): SAMPLERS[name] for name in SAMPLERS}
+NUMBERS = [
+    (kind, name, option)
+    for (kind, name), make in MAKERS.items()
+    for option, given in inspect.signature(make).parameters.items()
+    if isinstance(given.default, int | float) and not isinstance(given.default, bool)
+]
+
+
+def check(kind: str, name: str, options: dict) -> None:
+    if kind == "teacher":
+        check_teacher(name, options)
+    else:
+        SamplerSettings(name, options)
+
+
+@pytest.mark.parametrize(("kind", "name", "option"), NUMBERS)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1000, "some", True, None])
+def test_every_number_has_a_range_and_nothing_else_passes(kind, name, option, value):
+    with pytest.raises(InputError, match=option):
+        check(kind, name, {option: value})
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "option", "value"),
+    [
+        ("sampler", "domain_randomisation", "alike", 0),
+        ("sampler", "plr", "staleness", 2.0),
+        ("sampler", "plr", "replay", 1.1),
+        ("sampler", "plr", "beta", 0.0),
+        ("sampler", "plr", "capacity", 0),
+        ("sampler", "dapo", "rounds", 0),
+        ("sampler", "sfl", "mix", 1.5),
+        ("sampler", "sfl", "pool", 0.0),
+        ("teacher", "thompson", "draws", 10**9),
+        ("teacher", "thompson", "decay", 1.2),
+        ("teacher", "alp_gmm", "components", 1),
+        ("teacher", "static", "hole_ratio", 0.6),
+        ("teacher", "rules", "easier_below", 0.8),
+        ("teacher", "rules", "harder_above", 7),
+    ],
+)
+def test_an_option_outside_its_range_is_refused_in_one_line_that_names_it(kind, name, option, value):
+    with pytest.raises(InputError, match=option) as caught:
+        check(kind, name, {option: value})
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(("kind", "name"), MAKERS)
+def test_the_defaults_are_inside_their_ranges(kind, name):
+    arguments = inspect.signature(MAKERS[kind, name]).parameters.values()
+    check(kind, name, {given.name: given.default for given in arguments if given.default is not given.empty})
+
+
+def test_whole_numbers_pass_for_fractions():
+    assert make_teacher("sec", options={"rate": 1}).rate == 1.0
+    assert make_sampler("plr", {"replay": 0}).replay == 0.0

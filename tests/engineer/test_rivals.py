@@ -1,0 +1,63 @@
+"""Any teacher may give several proposals: those who draw are asked again, those who do not go further or less far."""
+
+import jax
+import pytest
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.results import Outcomes
+from engineer.delta import FIELDS
+from engineer.guard import GuardSettings, widened
+from engineer.negotiation import negotiate
+from engineer.rivals import stretched
+from engineer.teachers import make_teacher
+from tests.support.evidence_samples import everything, rollouts
+
+CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.2, 0.5)})
+EVIDENCE = everything(
+    CONFIG,
+    {3: Outcomes(100, 90, 0, 0, {}, 0, 0), 5: Outcomes(100, 10, 0, 0, {}, 0, 0)},
+    groups=[rollouts(3, informative=4, advantage=0.3), rollouts(5, informative=8, advantage=0.1)],
+)
+
+
+def asked(teacher, proposals: int):
+    key = jax.random.key(0)
+    return negotiate(teacher, EVIDENCE, CONFIG, key, GuardSettings(), lambda *_: True, proposals)[-1].proposal
+
+
+@pytest.mark.parametrize("name", ["rules", "random", "sec", "thompson", "adarft", "static"])
+def test_a_teacher_gives_as_many_different_proposals_as_wanted(name):
+    one, many = asked(make_teacher(name), 1), asked(make_teacher(name), 4)
+    assert one.candidates == ()
+    assert one.delta == many.delta
+    deltas = [many.delta, *many.candidates]
+    assert len(deltas) == 4
+    assert all(deltas.count(delta) == 1 for delta in deltas)
+
+
+@pytest.mark.parametrize("name", ["sec", "thompson", "adarft"])
+def test_asking_again_leaves_no_trace_in_the_state(name):
+    once, again = make_teacher(name), make_teacher(name)
+    asked(once, 1)
+    asked(again, 4)
+    assert once.state_dict() == again.state_dict()
+
+
+def test_who_proposes_nothing_has_no_rivals():
+    assert asked(make_teacher("fixed"), 4).candidates == ()
+
+
+def test_a_stretched_change_stays_a_change_that_can_be_written():
+    delta = asked(make_teacher("static"), 1).delta
+    assert delta is not None
+    for edit in stretched(delta, 100.0).edits.values():
+        assert all(-1 <= getattr(edit, field) <= 1 for field in FIELDS)
+
+
+def test_the_trust_region_is_as_wide_as_the_model_is_certain():
+    settings = GuardSettings(max_data_change=0.15, max_hole_change=0.1, max_wait_change=0.25, widen=4.0)
+    assert widened(settings, 0.0) == settings
+    half = widened(settings, 0.5)
+    assert (half.max_data_change, half.max_hole_change, half.max_wait_change) == pytest.approx((0.45, 0.3, 0.75))
+    assert widened(settings, 1.0).max_wait_change == 1.0
+    assert widened(GuardSettings(), 1.0) == GuardSettings()

@@ -1,0 +1,179 @@
+"""The docs: every file, name, setting, command and option that a page mentions is there."""
+
+import ast
+import contextlib
+import functools
+import io
+import re
+import runpy
+import shlex
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from engineer.samplers import SAMPLERS
+from engineer.teachers import TEACHERS
+from experiments.cli import main
+from experiments.loop.settings import RunSettings
+
+HOUSE = Path(__file__).parents[1]
+PAGES = [HOUSE / "README.md", *sorted((HOUSE / "docs").glob("*.md"))]
+WINGS = ("core_jax", "policy", "engineer", "experiments")
+FILE = re.compile(r"(?<![\w/.<>~-])((?:[\w-]+/)+[\w-]+\.(?:pyi?|toml|md|svg|png|yml))\b")
+MADE_BY_COMMANDS = ("runs", "studies", "sweeps", "benchmark")  # folders of examples
+NAME = re.compile(rf"(?<![\w/.-])((?:{'|'.join(WINGS)})(?:\.(?!md\b)\w+)+)")
+SETTING = re.compile(r"(?<![\w/.-])([a-z_]\w*(?:\.\w+)*)=")
+MODULE = re.compile(r"(?<!\w)-m ((?:core_jax|policy|engineer|experiments)[\w.]+)")
+GROUPS = ("benchmark", "engineer", "sweep")  # commands with commands of their own
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def text_of(page: Path) -> str:
+    """A page without its comments."""
+    return re.sub(r"<!--.*?-->", "", page.read_text(), flags=re.S)
+
+
+def code_blocks(text: str) -> Iterator[str]:
+    """Fenced and indented code; lines that end in a backslash are joined with the next."""
+    fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S)
+    indented = re.findall(r"(?:^ {4}\S.*\n?)+", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+    for block in [*fenced, *indented]:
+        yield re.sub(r"\\\n\s*", "", block)
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words of every `lakewright ...` in code."""
+    inline = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
+    lines = [line for block in code_blocks(text) for line in block.splitlines()]
+    for line in [*lines, *inline]:
+        for found in re.findall(r"(?:^|\s|; do )lakewright ([a-z][^#;|)]*)", line):
+            yield shlex.split(found.replace("'", " ").replace('"', " "))
+
+
+def command_of(words: list[str]) -> tuple[str, ...]:
+    """The command, with its group where it has one; `sweep SPEC` is `sweep run SPEC`."""
+    if words[0] == "sweep" and "." in words[1]:
+        return "sweep", "run"
+    return tuple(words[:2] if words[0] in GROUPS else words[:1])
+
+
+def settings_named(text: str) -> set[str]:
+    """Settings given as `name=value` to `lakewright run` or in a line of code on their own."""
+    given = {word for words in commands(text) if words[:1] == ["run"] for word in words if "=" in word}
+    inline = {code for code in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text) if re.match(r"[a-z_]+\.[\w.]+=", code)}
+    return {name for code in given | inline for name in SETTING.findall(code)}
+
+
+def has_setting(path: str) -> bool:
+    """Whether a run has the setting, such as `grpo.steps`."""
+    kinds: list[Any] = [RunSettings]
+    for part in path.split("."):
+        if any(typing.get_origin(kind) is dict or kind is Any for kind in kinds):
+            return True  # names that a teacher, a sampler or a config chooses
+        structs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+        hints = [typing.get_type_hints(struct).get(part) for struct in structs]
+        kinds = [inner for hint in hints if hint is not None for inner in alternatives(hint)]
+    return bool(kinds)
+
+
+def alternatives(hint: Any) -> list[Any]:
+    """The members of a union; any other type as it is."""
+    return list(typing.get_args(hint)) if "Union" in str(typing.get_origin(hint) or type(hint)) else [hint]
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is a module of the house, or something that one defines or offers."""
+    place = HOUSE.joinpath(*name.split("."))
+    if place.is_dir() or place.with_suffix(".py").exists():
+        return True
+    module, _, last = name.rpartition(".")
+    return bool(module) and last in names_in(HOUSE.joinpath(*module.split(".")))
+
+
+@functools.cache
+def names_in(module: Path) -> set[str]:
+    """What a module, given without its ending, or the door of a room defines or offers."""
+    files = [module.with_suffix(".py"), module / "__init__.py", module / "__init__.pyi"]
+    found: set[str] = set()
+    for node in [node for file in files if file.exists() for node in ast.parse(file.read_text()).body]:
+        if isinstance(node, ast.ImportFrom):
+            found |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {target.id for target in targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+    return found
+
+
+@functools.cache
+def help_of(*command: str) -> str:
+    """What a command prints with --help; empty where there is no such command."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            code = main([*command, "--help"])
+        except SystemExit as ended:
+            code = ended.code
+    return printed.getvalue() if not code else ""
+
+
+@each_page
+def test_every_file_that_a_page_names_is_there(page):
+    for name in FILE.findall(text_of(page)):
+        if name.split("/")[0] not in MADE_BY_COMMANDS:
+            places = [HOUSE / name, page.parent / name]
+            assert any(place.exists() for place in places), f"{page.name} names {name}, which does not exist"
+
+
+@each_page
+def test_every_dotted_name_is_in_the_house(page):
+    text = text_of(page)
+    for name in {*NAME.findall(text), *MODULE.findall(text)}:
+        assert resolves(name) or has_setting(name), f"{page.name} names {name}, which does not exist"
+
+
+@each_page
+def test_every_import_in_an_example_is_offered(page):
+    for block in re.findall(r"^```python\n(.*?)^```", text_of(page), re.M | re.S):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in WINGS:
+                for alias in node.names:
+                    name = f"{node.module}.{alias.name}"
+                    assert resolves(name), f"{page.name} imports {name}, which does not exist"
+
+
+@each_page
+def test_every_setting_is_one_of_a_run(page):
+    for name in settings_named(text_of(page)):
+        assert has_setting(name), f"{page.name} names the setting {name}, which no run has"
+
+
+@each_page
+def test_every_command_and_option_is_one_of_the_command_line(page, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    for words in commands(text_of(page)):
+        command = command_of(words)
+        told = help_of(*command)
+        assert told, f"{page.name} names the command lakewright {' '.join(command)}, which does not exist"
+        for option in [word.partition("=")[0] for word in words if word.startswith("--")]:
+            known = re.search(rf"{re.escape(option)}(?![\w-])", told)
+            assert known, f"{page.name}: lakewright {' '.join(command)} has no option {option}"
+
+
+def test_the_picture_of_the_house_shows_it_as_it_is():
+    script = HOUSE / "docs" / "site" / "rooms.py"
+    rooms = runpy.run_path(str(script))
+    drawn = rooms["PICTURE"].read_text()
+    assert drawn == rooms["picture"](), f"the rooms have changed: run `python {script.relative_to(HOUSE)}`"
+
+
+@pytest.mark.parametrize("name", [*TEACHERS, *SAMPLERS])
+def test_every_teacher_and_sampler_is_described(name):
+    described = (HOUSE / "docs" / "engineer.md").read_text()
+    assert re.search(rf"^\| `{name}` \| \S", described, re.M), f"docs/engineer.md has no row for {name}"
