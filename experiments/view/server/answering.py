@@ -6,7 +6,8 @@ from collections import OrderedDict
 from typing import Any
 
 from core_jax.errors import InputError
-from core_jax.rows import Row, check_solvable_here, solve_rows, verify_rows
+from core_jax.rows import Row, solve_rows, verify_rows
+from core_jax.solver import check_memory
 from experiments.loop.records import Example, RunFolder, Stage
 from experiments.view.catalogue import Catalogue, Kind, MissingError
 from experiments.view.pages import drawn_row
@@ -34,7 +35,7 @@ class Answering:
         """Status, optima, forced wait and plan of a board. Raises InputError where it is none, or too large."""
         row = drawn_row(board)
         try:
-            check_solvable_here(row)
+            check_memory(row.size, row.agents)
         except ValueError as error:
             raise InputError(str(error)) from error
         begun = time.perf_counter()
