@@ -22,6 +22,8 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # the first process of the ru
 import hypothesis
 import jax
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
 jax.config.update("jax_debug_key_reuse", True)
 
 hypothesis.settings.register_profile("lakewright", deadline=None)
@@ -31,3 +33,21 @@ hypothesis.settings.load_profile("lakewright")
 def pytest_configure(config):
     for package in ("core_jax", "policy", "engineer", "experiments"):
         config.addinivalue_line("filterwarnings", f"error:::{package}")
+    config.addinivalue_line("markers", "browser: a journey through the viewer in a real Chromium")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Without a browser the journeys cannot be made; `pytest_terminal_summary` says so."""
+    journeys = [item for item in items if item.get_closest_marker("browser")]
+    if journeys and not _browser():
+        config.hook.pytest_deselected(items=journeys)
+        items[:] = [item for item in items if item not in journeys]
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not _browser():
+        terminalreporter.write_line("Left out: the viewer's journeys, which need a browser (apt-get install chromium)")
+
+
+def _browser() -> str | None:
+    return next((found for name in BROWSERS if (found := shutil.which(name))), None)

@@ -11,7 +11,7 @@ from experiments.view.catalogue import Catalogue, Kind
 from experiments.view.pages.board_pages import checkpoints_of
 from experiments.view.templating import LONGEST, Crumb, Page
 
-FIRST = '{"grid":[".....",".HH..",".....","..HH.","....."],"starts":[[0,0],[4,4]],"goals":[[4,4],[0,0]]}'
+FIRST = '{"grid":["..H..",".HH..",".....","..HH.","....."],"starts":[[0,0],[2,4]],"goals":[[4,4],[2,0]]}'
 
 
 class Drawn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -60,6 +60,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
     evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence)) if stage.evidence.exists() else None
     trial = read(stage.trial, Trial) if stage.trial.exists() else None
     config = stage.config() if stage.env.exists() else None
+    following_config = stage.following() if stage.done.exists() and (decision or stage.next.exists()) else None
     return {
         "name": name,
         "number": number,
@@ -74,7 +75,9 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "attempts": _attempts(decision, config) if decision and config else [],
         "trial": _trial(trial) if trial else None,
         "trial_tokens": trial.tokens if trial else 0,
-        "next_config": _next(config, stage) if decision and config else None,
+        "next_config": size_changes(config, following_config.config) if config and following_config else None,
+        "next_source": following_config.source if following_config else "",
+        "next_reasons": following_config.reasons if following_config else [],
         "next_drawn": following.boards.exists(),
         "next_sampled": _sampled(following),
         "own_change": _change(before, stage),
@@ -129,10 +132,6 @@ def _trial(trial: Trial) -> Table:
         signal = tried.signal
         rows.append((name, f"{signal.variance:.3f}", percent(signal.informative), percent(signal.valid)))
     return Table(header, rows)
-
-
-def _next(config: EnvConfig, stage: Stage) -> list[SizeChange]:
-    return size_changes(config, stage.next_config())
 
 
 def _config_table(config: EnvConfig) -> Table:

@@ -49,7 +49,11 @@ def played(example: Example) -> Played:
 
 def still_svg(row: Row) -> str:
     """A board with its agents at their starts."""
-    agents = (_placed(cell, f'<g class="agent">{_body(agent)}</g>') for agent, cell in enumerate(row.starts))
+    owners = {cell: [agent] for agent, cell in enumerate(row.goals)}
+    agents = (
+        _placed(cell, art.body(agent) + art.plates([agent], owners.get(cell, [])))
+        for agent, cell in enumerate(row.starts)
+    )
     return _svg(row, "".join([*_ground(row), *_goals(row), *agents]), f"board {row.id}")
 
 

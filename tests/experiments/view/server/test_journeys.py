@@ -1,0 +1,211 @@
+"""What people do in the viewer, done in a real browser. A message on the console of the page fails the journey."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from core_jax.rows import write_rows
+from experiments.view import write_site
+from tests.support.browser import PATIENCE, chromium, served
+from tests.support.finished_run import begin, board, finish, redesign, validate
+
+pytestmark = pytest.mark.browser
+BOARDS = "/boards/boards/file/shown/boards.jsonl"
+WALLED = {"grid": [".H.", "...", "..."], "starts": [[0, 0], [2, 2]], "goals": [[2, 0], [0, 2]]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with a failing plan, two arms of two seeds, and a file of boards."""
+    shown = tmp_path_factory.mktemp("journeys") / "shown"
+    for name in ("demo", "one-s0", "one-s1", "two-s0", "two-s1"):
+        finish(shown / name, reason(name), horizon=21 if name.startswith("two") else 20)
+    write_rows(shown / "boards.jsonl", [board(f"board-{n}", wait_required=n % 2 == 1) for n in range(60)])
+    return shown
+
+
+def reason(name: str) -> str:
+    return f"reason of {name}"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    with served([folder]) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser, address):
+    """A page at the server's first address, that must say nothing on the console."""
+    context = browser.new_context(viewport={"width": 1100, "height": 900}, base_url=address)
+    context.set_default_timeout(PATIENCE)
+    found = context.new_page()
+    said: list[str] = []
+    found.on("console", lambda message: said.append(message.text))
+    found.on("pageerror", lambda error: said.append(str(error)))
+    yield found
+    context.close()
+    assert not said, f"the page said on its console: {said}"
+
+
+def at(page, address: str):
+    page.goto(address)
+    page.wait_for_selector("html[data-ready]")
+    return page
+
+
+def test_a_failing_plan_is_stepped_to_its_conflict(page):
+    at(page, "/").get_by_role("link", name="shown/demo").click()
+    page.get_by_role("link", name="stage 1").click()
+    player = page.locator(".player", has_text="Fails at t = 2").first
+    player.focus()
+    assert player.locator(".failing").evaluate("one => getComputedStyle(one).opacity") == "0"
+    page.keyboard.press("ArrowRight")
+    assert player.locator("output").inner_text() == "t = 1 of 2"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert player.locator("output").inner_text() == "t = 2 of 2"
+    page.wait_for_function(
+        "one => getComputedStyle(one).opacity === '1'", arg=player.locator(".failing").element_handle()
+    )
+    moved = player.locator(".agent").first.evaluate("one => one.style.transform")
+    assert moved == "translate(60px, 60px)", "A0 stands in the hole at (1, 1)"
+    page.keyboard.press("Home")
+    assert player.locator("output").inner_text() == "t = 0 of 2"
+
+
+def test_boards_are_filtered_and_the_address_holds_the_filter(page, address):
+    at(page, BOARDS).get_by_label("Wait").select_option("true")
+    page.wait_for_url("**/shown/boards.jsonl?wait=true")
+    assert "30 boards" in page.locator("#count").inner_text()
+    page.get_by_role("link", name="later →").click()
+    page.wait_for_url("**wait=true**")
+    assert "25 to 30" in page.locator("#count").inner_text()
+    page.locator(".tile a").first.click()
+    page.get_by_text("The certified plan").wait_for()
+
+
+def test_a_board_is_edited_into_an_unsolvable_one(page):
+    at(page, f"/editor?board={json.dumps(WALLED)}")
+    page.locator("[data-status=solvable]").wait_for()
+    page.get_by_role("gridcell", name="row 1, column 1: ice").click()
+    page.get_by_role("gridcell", name="row 1, column 0: ice").press("Enter")
+    page.locator("[data-status=unsolvable]").wait_for()
+    assert "no plan brings every agent" in page.locator("[data-answer]").inner_text()
+    page.get_by_role("radio", name="A0").click()
+    page.get_by_role("gridcell", name="row 2, column 1").click()
+    page.locator("[data-status=solvable]").wait_for()
+    assert '"starts":[[2,1]' in page.evaluate("decodeURIComponent(location.search)").replace("+", "")
+
+
+@pytest.mark.deep
+def test_a_redesign_is_followed_step_by_step(page):
+    at(page, "/stage/0/shown/demo")
+    for step in ("prompt", "raw answer", "delta", "guard's verdict", "trial", "boards drawn", "held-out change"):
+        page.locator(".next a", has_text=step).first.click()
+        assert page.locator(".step:target").is_visible()
+    assert "+30.0" in page.locator(".step:target").inner_text()
+
+
+@pytest.mark.deep
+def test_two_arms_are_compared_and_the_address_holds_the_comparison(page):
+    at(page, "/compare")
+    for name in ("one-s0", "one-s1", "two-s0", "two-s1"):
+        page.get_by_label(f"shown/{name}").check()
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_url("**run=shown%2Fone-s0**")
+    assert page.locator("figure polyline").count() == 4
+    page.get_by_label("seeds of an arm").check()
+    page.wait_for_url("**arms=true**")
+    assert page.locator("figure polyline").count() == 2
+    assert "horizon" in page.locator("[data-table='settings that differ']").inner_text()
+
+
+@pytest.mark.deep
+def test_a_run_is_watched_while_it_is_written(page, folder):
+    run = begin(folder / "growing")
+    at(page, "/run/shown/growing").get_by_text("Nothing is finished yet").wait_for()
+    validate(run.warmup, 8)
+    page.get_by_text("After the warm-up 15.0% of plans are valid").wait_for()
+    redesign(run.stage(0))
+    validate(run.stage(0), 16)
+    page.get_by_text("valid plans go from 15.0% to 30.0%").wait_for()
+    shutil.rmtree(run.folder)
+    page.get_by_text("not here, or no longer").wait_for()
+
+
+@pytest.mark.deep
+def test_a_plan_plays_by_itself_and_pauses(page):
+    player = at(page, "/stage/1/shown/demo").locator(".player").first
+    player.get_by_label("Speed").select_option("150")
+    player.get_by_role("button", name="Play", exact=True).click()
+    page.wait_for_function(
+        "one => one.querySelector('output').textContent.startsWith('t = 2')", arg=player.element_handle()
+    )
+    player.get_by_role("button", name="Play", exact=True).wait_for()
+
+
+@pytest.mark.deep
+def test_pictures_and_tables_are_saved(page):
+    at(page, "/run/shown/demo")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save chart 1 as SVG").click(force=True)
+    assert "<svg" in Path(saved.value.path()).read_text()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save results as CSV").click()
+    assert Path(saved.value.path()).read_text().splitlines()[1].startswith("warm-up,15.0")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "where", ["/", "/run/shown/demo", "/stage/0/shown/demo", "/boards/boards/file/shown/boards.jsonl"]
+)
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_pages_fit_a_phone_in_dark_and_light(browser, address, where, scheme):
+    context = browser.new_context(viewport={"width": 360, "height": 740}, base_url=address, color_scheme=scheme)
+    page = at(context.new_page(), where)
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    ink, paper = (page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("color", "backgroundColor"))
+    context.close()
+    assert wide <= 0, f"{where} is {wide} pixels wider than a phone"
+    assert ink != paper
+
+
+@pytest.mark.deep
+def test_everything_on_a_page_that_can_be_used_has_a_name(page):
+    for where in ("/", "/stage/0/shown/demo", "/compare", BOARDS):
+        at(page, where)
+        nameless = page.evaluate(
+            "[...document.querySelectorAll('a, button, input, select, [tabindex=\"0\"]')].filter(one => "
+            "!(one.innerText || one.getAttribute('aria-label') || one.labels?.length)).map(one => one.outerHTML)"
+        )
+        assert not nameless, f"{where}: {nameless[:3]}"
+
+
+@pytest.mark.deep
+def test_the_static_site_plays_plans_too(browser, folder, tmp_path):
+    import http.server
+    import threading
+    from functools import partial
+
+    write_site([folder / "demo"], tmp_path / "site")
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "site"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{server.server_port}/")
+        page.get_by_role("link", name="demo", exact=True).click()
+        page.get_by_role("link", name="stage 0").click()
+        page.locator(".player[data-ready]").first.focus()
+        page.keyboard.press("End")
+        assert page.locator("output").first.inner_text() == "t = 2 of 2"
+        page.close()
+        server.shutdown()
