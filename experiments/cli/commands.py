@@ -290,7 +290,7 @@ def _show(folder: "RunFolder", json: bool) -> int:
     from experiments.view import as_json, as_table, write_report
 
     write_report(folder)
-    print(msgspec.json.encode(as_json(folder)).decode() if json else f"{as_table(folder)}\nreport: {folder.report}")
+    print(msgspec.json.encode(as_json(folder)).decode() if json else f"report: {folder.report}\n{as_table(folder)}")
     return 0
 
 

@@ -8,12 +8,12 @@ from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.generator import can_draw_for
 from core_jax.support import read_raw
-from engineer.delta import FIELDS, summary
+from engineer.delta import summary
 from engineer.evidence import Evidence, evidence_text, read_evidence
 from engineer.negotiation import Attempt, negotiate
 from engineer.proposal import Stateless
 from experiments.loop.records import Decision, Next, RunFolder, Source, Stage, Trial, read
-from experiments.loop.redesign import teacher_of
+from experiments.loop.redesign import changes, teacher_of
 from experiments.loop.settings import RunSettings, key_for
 from experiments.view.run_table import describe
 
@@ -121,16 +121,6 @@ def side_by_side(found: Sequence[Replayed], configs: dict[tuple[str, int], EnvCo
         change = changes(config, verdict.config) if verdict.status != "refused" else printable(verdict.reasons[0])
         lines.append(f"  {replay.teacher:{width}}  {verdict.status:9}  {change}")
     return "\n".join(lines[1:])
-
-
-def changes(old: EnvConfig, new: EnvConfig) -> str:
-    """What differs between two configs, such as `5x5 data +0.05 hole -0.1`."""
-    parts = []
-    for size, cell in new.sizes.items():
-        steps = {field: getattr(cell, field) - getattr(old.sizes[size], field) for field in FIELDS}
-        told = [f"{field.removesuffix('_ratio')} {step:+.2g}" for field, step in steps.items() if abs(step) > 1e-6]
-        parts += [f"{size}x{size} {' '.join(told)}"] if told else []
-    return ", ".join(parts) or "no change"
 
 
 def printable(text: str) -> str:

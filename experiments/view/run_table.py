@@ -1,10 +1,11 @@
 """A run as numbers: the table in the terminal, and the same as JSON."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from core_jax.config import EnvConfig
-from core_jax.results import Outcomes
-from experiments.loop.records import Chapter, RunFolder, chapters, forced_rate, met_in_training
+from core_jax.results import Outcomes, pool
+from experiments.loop.records import Chapter, RunFolder, Validation, chapters, forced_rate, met_in_training, read
 
 HEADER = ("", "valid %", "opt. makespan %", "opt. cost %", "forced wait %", "boards drawn from (size: share hole wait)")
 
@@ -23,10 +24,19 @@ def as_table(folder: RunFolder) -> str:
     lines: list[tuple[str, ...]] = [HEADER]
     for chapter in chapters(folder):
         config = describe(chapter.config) if chapter.config else "certified plans"
-        lines.append((chapter.name, *_rates(chapter.pooled), config))
+        name = chapter.name + " (taken back)" * chapter.taken_back
+        lines.append((name, *_rates(chapter.pooled), config))
         lines.append(("", "", "", "", "", f"failures: {_failure_line(chapter.pooled)}"))
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADER) - 1)]
-    return "\n".join(_aligned(line, widths) for line in lines)
+    return "\n".join([*(_aligned(line, widths) for line in lines), *_that_counts(folder)])
+
+
+def _that_counts(folder: RunFolder) -> Iterator[str]:
+    """The policy that a run goes on with, or ended with."""
+    if folder.warmup.done.exists():
+        stage = folder.standing(len(folder.finished_stages()) - 1)
+        found = pool(read(stage.validation, Validation).sizes.values())
+        yield f"the policy that counts: {stage.checkpoint}, {100 * found.rate(found.valid):.1f} % valid"
 
 
 def _aligned(line: tuple[str, ...], widths: list[int]) -> str:
@@ -37,10 +47,11 @@ def _aligned(line: tuple[str, ...], widths: list[int]) -> str:
 
 def _plain(chapter: Chapter) -> dict[str, Any]:
     found: dict[str, Any] = {"name": chapter.name, "pooled": chapter.pooled, "sizes": chapter.validation.sizes}
-    if chapter.decision:
-        decision = chapter.decision
-        found |= {"config": chapter.config, "delta": decision.proposal.delta, "verdict": decision.verdict}
+    if decision := chapter.decision:
+        found |= {"delta": decision.proposal.delta, "verdict": decision.verdict}
+    if chapter.config:
         found |= {"trial": chapter.trial, "tokens": chapter.tokens}
+        found |= {"config": chapter.config, "taken_back": chapter.taken_back}
     return found | {"seconds": chapter.seconds}
 
 

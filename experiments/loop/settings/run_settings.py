@@ -14,6 +14,7 @@ from core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, con
 from engineer.difficulty import DifficultySettings
 from engineer.evidence import EvidenceSettings
 from engineer.guard import GuardSettings
+from engineer.proposal_reward import ProposalReward
 from engineer.rollback import RollbackSettings
 from engineer.samplers import SamplerSettings
 from engineer.teachers import check_teacher
@@ -22,7 +23,7 @@ from experiments.loop.settings.launch import LaunchSettings
 from policy.checkpoints import ModelName, ModelSettings
 from policy.codecs import CodecName, TextSettings
 from policy.inference import EndpointSettings
-from policy.training import GrpoSettings, RewardSettings, WarmupSettings
+from policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
 
 class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,7 +42,8 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the engineer is asked, and a language model most of all.
 
     reasoning, answer: tokens of a checkpoint's free reasoning and of its JSON, at most. proposals: how many changes any
-    teacher is to propose, to be tried beside each other. endpoint: the server of the teacher `endpoint`; key: whether
+    teacher is to propose, to be tried beside each other. group, reward, training: how many answers `self_trained`
+    samples, what they earn, and how it is trained on them. endpoint: the server of the teacher `endpoint`; key: whether
     it wants one.
     """
 
@@ -49,6 +51,9 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answer: Count = 2048
     temperature: Weight = 0.7
     proposals: Count = 1
+    group: Annotated[int, msgspec.Meta(ge=2)] = 8
+    reward: ProposalReward = ProposalReward()
+    training: AnswerTraining = AnswerTraining()
     endpoint: EndpointSettings | None = None
     key: bool = True
 
@@ -110,6 +115,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"warmup.steps is {self.warmup.steps}, but the warm-up trains all weights in one process; give "
                 "warmup.steps=0, or neither launch nor grpo.host.lora"
             )
+        if self.codec == "text" and self.teacher == "self_trained":
+            raise ValueError("teacher self_trained answers in tokens, but codec is text; choose self, or codec=tokens")
         if self.codec == "text" and not self.start:
             raise ValueError("codec is text, but start names no model; give a folder or a name on the hub")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:

@@ -140,13 +140,13 @@ def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tok
                 settings.launch,
                 stage.folder.parent,
                 number,
-                previous.checkpoint,
+                previous.onward,
                 tokens,
                 log,
                 lambda: bar.update(steps_done() - bar.n),
             )
     else:
-        train_here(settings, stage, previous.checkpoint, number, tokens)
+        train_here(settings, stage, previous.onward, number, tokens)
 
 
 def _free_accelerator() -> None:
