@@ -12,8 +12,10 @@ from engineer.samplers.base import Sampler
 from engineer.samplers.dapo import DapoSampler
 from engineer.samplers.domain_randomisation import DomainRandomisationSampler
 from engineer.samplers.fresh import FreshSampler
+from engineer.samplers.pcl import PclSampler
 from engineer.samplers.plr import PlrSampler
 from engineer.samplers.sfl import SflSampler
+from engineer.samplers.vcrl import VcrlSampler
 
 SAMPLERS: dict[str, Callable[..., Sampler]] = {
     "fresh": FreshSampler,
@@ -21,6 +23,8 @@ SAMPLERS: dict[str, Callable[..., Sampler]] = {
     "sfl": SflSampler,
     "plr": PlrSampler,
     "dapo": DapoSampler,
+    "vcrl": VcrlSampler,
+    "pcl": PclSampler,
 }
 
 

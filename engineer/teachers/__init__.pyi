@@ -8,3 +8,6 @@ from .registry import Tools as Tools
 from .registry import check_teacher as check_teacher
 from .registry import make_teacher as make_teacher
 from .rules import RulesTeacher as RulesTeacher
+from .self import Allowed as Allowed
+from .self_trained import Sample as Sample
+from .self_trained import deltas_of as deltas_of

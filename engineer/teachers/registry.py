@@ -13,15 +13,18 @@ from engineer.teachers.adarft import AdaRFTTeacher
 from engineer.teachers.alp_gmm import AlpGmmTeacher
 from engineer.teachers.difficulty import DifficultyTeacher
 from engineer.teachers.domain_randomisation import DomainRandomisationTeacher
+from engineer.teachers.dump import DumpTeacher
 from engineer.teachers.e2h import EasyToHardTeacher
 from engineer.teachers.fixed import FixedTeacher
 from engineer.teachers.llm import Ask, LlmTeacher
 from engineer.teachers.matched_random import MatchedRandomTeacher
 from engineer.teachers.random import RandomTeacher
+from engineer.teachers.rlve import RlveTeacher
 from engineer.teachers.rules import RulesTeacher
 from engineer.teachers.saboteur import SaboteurTeacher
 from engineer.teachers.sec import SecTeacher
 from engineer.teachers.self import Decode, SelfTeacher
+from engineer.teachers.self_trained import Sample, SelfTrainedTeacher
 from engineer.teachers.sfl import SflTeacher
 from engineer.teachers.static import StaticTeacher
 from engineer.teachers.thompson import ThompsonTeacher
@@ -31,12 +34,13 @@ from engineer.teachers.thompson import ThompsonTeacher
 class Tools:
     """What teachers may need of the run: its evidence settings, and the way in which their model is asked.
 
-    That is `decode` for a model that speaks tokens, `ask` for one that speaks language. proposals, inline: as in
-    `LlmTeacher`.
+    That is `decode` for a model that speaks tokens, `sample` for one that is trained on its answers too, `ask` for one
+    that speaks language. proposals, inline: as in `LlmTeacher`.
     """
 
     evidence: EvidenceSettings = dataclasses.field(default_factory=EvidenceSettings)
     decode: Decode | None = None
+    sample: Sample | None = None
     ask: Ask | None = None
     proposals: int = 1
     inline: bool = False
@@ -48,6 +52,12 @@ def _model(tools: Tools) -> Teacher:
     if tools.decode:
         return SelfTeacher(tools.decode, tools.evidence)
     raise InputError("teacher: there is no model to ask; give a decode or an ask function")
+
+
+def _self_trained(tools: Tools) -> Teacher:
+    if tools.sample:
+        return SelfTrainedTeacher(tools.sample, tools.evidence)
+    raise InputError("teacher: there is no model to sample from; give a sample function")
 
 
 def _matched_random(tools: Tools, match: str = "rules") -> Teacher:
@@ -67,11 +77,15 @@ _ALONE: dict[str, Callable[..., Teacher]] = {
     "thompson": ThompsonTeacher,
     "alp_gmm": AlpGmmTeacher,
     "sfl": SflTeacher,
+    "rlve": RlveTeacher,
+    "dump": DumpTeacher,
     "difficulty": DifficultyTeacher,
     "saboteur": SaboteurTeacher,
 }
-MODELS = ("self", "base", "endpoint")  # the current checkpoint, that of the warm-up, and one behind a server
+# The current checkpoint, the same trained on its proposals, the one of the warm-up, and one behind a server.
+MODELS = ("self", "self_trained", "base", "endpoint")
 _WITH_TOOLS: dict[str, Callable[..., Teacher]] = {"matched_random": _matched_random, **dict.fromkeys(MODELS, _model)}
+_WITH_TOOLS["self_trained"] = _self_trained
 TEACHERS = (*_ALONE, *_WITH_TOOLS)
 
 

@@ -69,4 +69,4 @@ def _report(folder: "RunFolder", json: bool) -> None:
     from experiments.view import as_json, as_table, write_report
 
     write_report(folder)
-    print(encoded(as_json(folder)) if json else f"{as_table(folder)}\nreport: {folder.report}")
+    print(encoded(as_json(folder)) if json else f"report: {folder.report}\n{as_table(folder)}")

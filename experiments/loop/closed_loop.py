@@ -9,14 +9,17 @@ import shutil
 import time
 
 from core_jax.rows import Row
-from experiments.loop.records import Done, RunFolder, Stage, left, spent, spent_on, write
+from experiments.loop.records import Decision, Done, RunFolder, Stage, left, read, spent, spent_on, write
 from experiments.loop.redesign import (
+    TRAINED,
     check_askable,
     compare,
     decide,
     forecast_after,
     gather_evidence,
+    story_of,
     taken_back,
+    train_engineer,
     try_proposals,
     what_follows,
 )
@@ -42,6 +45,8 @@ def run(settings: RunSettings, folder: RunFolder) -> None:
             begun = time.monotonic()
             _run_stage(settings, folder, number, held_out)
             _mark_done(stage, begun)
+            for line in story_of(folder, number):
+                say(f"  {line}")
 
 
 def prepare(settings: RunSettings, folder: RunFolder) -> list[Row]:
@@ -84,6 +89,9 @@ def _redesign(settings: RunSettings, folder: RunFolder, number: int) -> None:
     stage = folder.stage(number)
     if not stage.proposal.exists():
         write(stage.proposal, decide(settings, folder, number))
+    to_train = settings.teacher == TRAINED and not stage.engineer_checkpoint.exists()
+    if to_train and _goes_on(settings, folder, number) and read(stage.proposal, Decision).proposal.tokens:
+        train_engineer(settings, folder, number)
     to_try = settings.trial.enabled and not stage.trial.exists() and _goes_on(settings, folder, number)
     if to_try and (trial := try_proposals(settings, folder, number)):
         write(stage.trial, trial)

@@ -11,12 +11,12 @@ from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.generator import can_draw_for
 from core_jax.support import read_raw
-from engineer.delta import FIELDS, summary
+from engineer.delta import summary
 from engineer.evidence import Evidence, evidence_text, read_evidence
 from engineer.negotiation import Attempt, negotiate
 from engineer.proposal import Stateless
 from experiments.loop.records import Decision, Next, RunFolder, Source, Stage, Trial, read
-from experiments.loop.redesign import teacher_of
+from experiments.loop.redesign import changes, teacher_of
 from experiments.loop.settings import RunSettings, key_for
 from experiments.view.run_table import describe
 
@@ -128,16 +128,6 @@ def _outcome(replay: Replayed, config: EnvConfig) -> tuple[str, str]:
     verdict = replay.last.verdict
     refused = verdict.status == "refused"
     return verdict.status, printable(verdict.reasons[0]) if refused else changes(config, verdict.config)
-
-
-def changes(old: EnvConfig, new: EnvConfig) -> str:
-    """What differs between two configs, such as `5x5 data +0.05 hole -0.1`."""
-    parts = []
-    for size, cell in new.sizes.items():
-        steps = {field: getattr(cell, field) - getattr(old.sizes[size], field) for field in FIELDS}
-        moved = [f"{field.removesuffix('_ratio')} {step:+.2g}" for field, step in steps.items() if abs(step) > 1e-6]
-        parts += [f"{size}x{size} {' '.join(moved)}"] if moved else []
-    return ", ".join(parts) or "no change"
 
 
 def printable(text: str) -> str:

@@ -1,12 +1,13 @@
 """A run as numbers: the table in the terminal, and the same as JSON."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from tabulate import tabulate
 
 from core_jax.config import EnvConfig
-from core_jax.results import Outcomes
-from experiments.loop.records import Chapter, RunFolder, chapters, forced_rate, met_in_training
+from core_jax.results import Outcomes, pool
+from experiments.loop.records import Chapter, RunFolder, Validation, chapters, forced_rate, met_in_training, read
 
 HEADER = ("", "valid %", "opt. makespan %", "opt. cost %", "forced wait %", "boards drawn from (size: share hole wait)")
 
@@ -27,17 +28,28 @@ def as_table(folder: RunFolder) -> str:
     lines: list[tuple[str, ...]] = []
     for chapter in chapters(folder):
         config = describe(chapter.config) if chapter.config else "certified plans"
-        lines.append((chapter.name, *_rates(chapter.pooled), config))
+        name = chapter.name + " (taken back)" * chapter.taken_back
+        lines.append((name, *_rates(chapter.pooled), config))
         lines.append(("", "", "", "", "", f"failures: {_failure_line(chapter.pooled)}"))
-    return tabulate(lines, HEADER, tablefmt="plain", colalign=ALIGNMENT, disable_numparse=True)
+    table = tabulate(lines, HEADER, tablefmt="plain", colalign=ALIGNMENT, disable_numparse=True)
+    return "\n".join([table, *_that_counts(folder)])
+
+
+def _that_counts(folder: RunFolder) -> Iterator[str]:
+    """The policy that a run goes on with, or ended with."""
+    if folder.warmup.done.exists():
+        stage = folder.standing(len(folder.finished_stages()) - 1)
+        found = pool(read(stage.validation, Validation).sizes.values())
+        yield f"the policy that counts: {stage.checkpoint}, {100 * found.rate(found.valid):.1f} % valid"
 
 
 def _plain(chapter: Chapter) -> dict[str, Any]:
     found: dict[str, Any] = {"name": chapter.name, "pooled": chapter.pooled, "sizes": chapter.validation.sizes}
-    if chapter.decision:
-        decision = chapter.decision
-        found |= {"config": chapter.config, "delta": decision.proposal.delta, "verdict": decision.verdict}
+    if decision := chapter.decision:
+        found |= {"delta": decision.proposal.delta, "verdict": decision.verdict}
+    if chapter.config:
         found |= {"trial": chapter.trial, "tokens": chapter.tokens}
+        found |= {"config": chapter.config, "taken_back": chapter.taken_back}
     return found | {"seconds": chapter.seconds}
 
 

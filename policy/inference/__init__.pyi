@@ -7,6 +7,9 @@ from .endpoint import EndpointSettings as EndpointSettings
 from .endpoint import Question as Question
 from .endpoint import dollars as dollars
 from .grammar import answer_under_grammar as answer_under_grammar
+from .grammar_sampling import Allowed as Allowed
+from .grammar_sampling import log_probs_under_grammar as log_probs_under_grammar
+from .grammar_sampling import sample_under_grammar as sample_under_grammar
 from .json_schema import SchemaSettings as SchemaSettings
 from .json_schema import answer_in_json as answer_in_json
 from .sampling import Samples as Samples

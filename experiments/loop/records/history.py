@@ -8,7 +8,7 @@ from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import Outcomes, pool
 from core_jax.rows import fingerprint, read_all
-from experiments.loop.records.run_folder import Decision, Done, RunFolder, Stage, Trial, Validation, read
+from experiments.loop.records.run_folder import Decision, Done, Rollback, RunFolder, Stage, Trial, Validation, read
 from experiments.loop.records.token_budget import Spent, spent_on
 
 
@@ -23,6 +23,7 @@ class Chapter(msgspec.Struct, frozen=True):
     decision: Decision | None
     trial: Trial | None = None
     tokens: Spent = Spent()
+    taken_back: bool = False
 
     @property
     def pooled(self) -> Outcomes:
@@ -71,6 +72,7 @@ def _chapter(name: str, stage: Stage) -> Chapter:
         decision=read(stage.proposal, Decision) if stage.proposal.exists() else None,
         trial=read(stage.trial, Trial) if stage.trial.exists() else None,
         tokens=spent_on(stage) if stage.env.exists() else Spent(),
+        taken_back=stage.rollback.exists() and read(stage.rollback, Rollback).back,
     )
 
 

@@ -21,6 +21,7 @@ from engineer.evidence import SizeStatistics
 from engineer.guard import GuardVerdict
 from engineer.negotiation import Attempt
 from engineer.proposal import Proposal
+from engineer.proposal_reward import Earned
 from engineer.rollback import Comparison
 from engineer.selection import Lead
 from engineer.trial import StratumTrial, Tried
@@ -143,6 +144,19 @@ class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reasons: list[str]
 
 
+class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """engineer.json: the answers that the checkpoint gave, what each earned, and the figures of its training on them.
+
+    figures: means over the group of `reward`, `score` and `siblings`; the shares `refused`, `projected` and `distinct`;
+    and `loss` and `kl` of the training, where the answers did not all earn the same.
+    """
+
+    prompt: list[str]
+    answers: list[list[str]]
+    earned: list[Earned]
+    figures: dict[str, float]
+
+
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """done.json: how long the work of this attempt took, and the versions of the libraries."""
 
@@ -166,10 +180,17 @@ class Stage:
         self.difficulty = folder / "difficulty.json"
         self.evidence = folder / "evidence.json"
         self.proposal = folder / "proposal.json"
+        self.engineer = folder / "engineer.json"
+        self.engineer_checkpoint = folder / "engineer"
         self.trial = folder / "trial.json"
         self.next = folder / "next.json"
         self.done = folder / "done.json"
         self.scratch = folder / ".scratch"  # what TRL writes; gone once the stage is done
+
+    @property
+    def onward(self) -> Path:
+        """The weights that the next stage goes on from: those trained as an engineer too, where there are any."""
+        return self.engineer_checkpoint if self.engineer_checkpoint.exists() else self.checkpoint
 
     def config(self) -> EnvConfig:
         """The config that the stage's boards are drawn from."""

@@ -5,7 +5,11 @@ from .decision import try_proposals as try_proposals
 from .decision import what_follows as what_follows
 from .difficulty import forecast_after as forecast_after
 from .difficulty import read_forecast as read_forecast
+from .engineer_training import TRAINED as TRAINED
+from .engineer_training import train_engineer as train_engineer
 from .rollback import compare as compare
 from .rollback import taken_back as taken_back
+from .story import changes as changes
+from .story import story_of as story_of
 from .teacher_models import check_askable as check_askable
 from .trial import try_configs as try_configs

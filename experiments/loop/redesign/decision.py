@@ -9,13 +9,13 @@ from core_jax.generator import can_draw_for
 from core_jax.support import read_raw
 from engineer.difficulty import Worth, worth_of
 from engineer.evidence import Evidence, read_evidence
-from engineer.guard import GuardSettings, judge, widened
+from engineer.guard import judge
 from engineer.negotiation import negotiate
 from engineer.proposal import Teacher
 from engineer.selection import shortlisted
 from engineer.teachers import make_teacher
 from experiments.loop.records import Decision, Next, RunFolder, Stage, Trial, chosen, gather, read
-from experiments.loop.redesign.difficulty import read_forecast
+from experiments.loop.redesign.difficulty import read_forecast, trust_region
 from experiments.loop.redesign.rollback import config_before, taken_back
 from experiments.loop.redesign.teacher_models import tools_of
 from experiments.loop.redesign.trial import try_beside_current
@@ -37,7 +37,7 @@ def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
     teacher = teacher_of(settings, folder, stage, _state_before(folder, number))
     key = jax.random.key(seed_for(settings.seed, f"stage {number} teacher"))
     evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
-    guard = _guard(settings, stage)
+    guard = trust_region(settings, stage)
     reachable, count = can_draw_for(settings.teams), settings.engineer.proposals
     *refused, last = negotiate(teacher, evidence, stage.config(), key, guard, reachable, count)
     return Decision(settings.teacher, last.proposal, last.verdict, teacher.state_dict(), refused)
@@ -72,7 +72,7 @@ def teacher_of(settings: RunSettings, folder: RunFolder, stage: Stage, state: di
 def try_proposals(settings: RunSettings, folder: RunFolder, number: int) -> Trial | None:
     """The trial of what was proposed after a stage against its config; None where nothing differs from it."""
     stage = folder.stage(number)
-    decision, current, guard = read(stage.proposal, Decision), stage.config(), _guard(settings, stage)
+    decision, current, guard = read(stage.proposal, Decision), stage.config(), trust_region(settings, stage)
     reachable = can_draw_for(settings.teams)
     others = (judge(current, delta, guard, reachable).config for delta in decision.proposal.candidates)
     rivals: list[EnvConfig] = []
@@ -95,9 +95,3 @@ def _shortlist(
         return rivals[: trial.shortlist], []
     rivals = shortlisted(known.model, current, rivals, trial.shortlist, settings.teams)
     return rivals, [worth_of(known.model, config, current, settings.teams) for config in rivals]
-
-
-def _guard(settings: RunSettings, stage: Stage) -> GuardSettings:
-    """The trust region: as wide as the difficulty model is certain."""
-    known = read_forecast(stage)
-    return widened(settings.guard, known.certainty) if known else settings.guard

@@ -7,6 +7,7 @@ from core_jax.config import EnvConfig
 from core_jax.rows import Row, read_all
 from engineer.curriculum_cells import Cell
 from engineer.difficulty import Forecast, HeldOutCell, Observation, forecast, observations_of
+from engineer.guard import GuardSettings, widened
 from engineer.trial import StratumTrial
 from experiments.loop.records import RunFolder, Stage, Trial, read, read_groups
 from experiments.loop.settings import RunSettings
@@ -37,6 +38,12 @@ def _of_stratum(part: StratumTrial, age: int) -> Observation:
 def read_forecast(stage: Stage) -> Forecast | None:
     """The forecast after a stage; None in folders of older versions."""
     return read(stage.difficulty, Forecast) if stage.difficulty.exists() else None
+
+
+def trust_region(settings: RunSettings, stage: Stage) -> GuardSettings:
+    """The guard's settings after a stage, as wide as the difficulty model is certain."""
+    known = read_forecast(stage)
+    return widened(settings.guard, known.certainty) if known else settings.guard
 
 
 def held_out_cells(rows: list[Row], config: EnvConfig) -> list[HeldOutCell]:

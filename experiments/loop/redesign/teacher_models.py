@@ -2,10 +2,11 @@
 
 import functools
 import os
+from collections.abc import Callable
 
 from core_jax.errors import InputError
 from engineer.evidence import DELTA, token_estimate
-from engineer.teachers import MODELS, Ask, Message, Reply, Tools, UnansweredError
+from engineer.teachers import MODELS, Allowed, Ask, Message, Reply, Sample, Tools, UnansweredError
 from experiments.loop.records import RunFolder, Stage, dollars_for
 from experiments.loop.settings import RunSettings
 from experiments.loop.training import dtype_of
@@ -19,6 +20,7 @@ from policy.inference import (
     SchemaSettings,
     answer_in_json,
     answer_under_grammar,
+    sample_under_grammar,
 )
 
 REFUSING = (400, 404, 415, 422, 501)  # how servers say that they know no structured output
@@ -51,6 +53,8 @@ def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     load = functools.cache(lambda: load_model(policy.checkpoint, dtype_of(settings), settings.device))
     _, tokenizer = load()
     if DELTA in tokenizer.get_vocab():
+        if settings.teacher_options.get("match", settings.teacher) == "self_trained":
+            return Tools(settings.evidence, sample=_sampled(settings, load))
         return Tools(settings.evidence, decode=lambda prompt, allowed: answer_under_grammar(*load(), prompt, allowed))
     chosen = settings.engineer
     how = SchemaSettings(chosen.reasoning, chosen.answer, chosen.temperature)
@@ -59,6 +63,16 @@ def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
         return Reply(*answer_in_json(*load(), messages, schema, how, seed))
 
     return Tools(settings.evidence, ask=ask, proposals=chosen.proposals)
+
+
+def _sampled(settings: RunSettings, load: Callable) -> Sample:
+    """A group of answers at the temperature of the training on them, 1: else they would not be the model's own."""
+
+    def sample(prompt: list[str], allowed: Allowed, seed: int) -> list[list[str]]:
+        group = settings.engineer.group
+        return sample_under_grammar(*load(), prompt, allowed, copies=group, temperature=1.0, seed=seed)
+
+    return sample
 
 
 def _endpoint(settings: RunSettings, paid: float) -> Ask:

@@ -111,7 +111,7 @@ class _Work:
     def _rolled_out(self, tasks: list[Task]) -> list[int]:
         """How many plans are valid on each board."""
         settings = self.settings
-        model, tokenizer = load_policy(settings, self.policy.checkpoint)
+        model, tokenizer = load_policy(settings, self.policy.onward)
         with progress("trial", len(tasks) * settings.trial.samples, "plans") as bar:
             groups, tokens = roll_out(
                 model,

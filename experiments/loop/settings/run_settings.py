@@ -13,6 +13,7 @@ from core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, con
 from engineer.difficulty import DifficultySettings
 from engineer.evidence import EvidenceSettings
 from engineer.guard import GuardSettings
+from engineer.proposal_reward import ProposalReward
 from engineer.rollback import RollbackSettings
 from engineer.samplers import SamplerSettings
 from engineer.teachers import TEACHERS, check_teacher
@@ -22,7 +23,7 @@ from experiments.loop.settings.preset_files import preset_table
 from policy.checkpoints import ModelName, ModelSettings
 from policy.codecs import CodecName, TextSettings
 from policy.inference import EndpointSettings
-from policy.training import GrpoSettings, RewardSettings, WarmupSettings
+from policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
 
 class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,6 +53,12 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Temperature of the answer."""
     proposals: Count = 1
     """How many changes any teacher is to propose, to be tried beside each other."""
+    group: Annotated[int, msgspec.Meta(ge=2)] = 8
+    """How many answers `self_trained` samples."""
+    reward: ProposalReward = ProposalReward()
+    """What the answers of `self_trained` earn."""
+    training: AnswerTraining = AnswerTraining()
+    """How `self_trained` is trained on its answers."""
     endpoint: EndpointSettings | None = None
     """The server of the teacher `endpoint`."""
     key: bool = True
@@ -132,6 +139,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"warmup.steps is {self.warmup.steps}, but the warm-up trains all weights in one process; give "
                 "warmup.steps=0, or neither launch nor grpo.host.lora"
             )
+        if self.codec == "text" and self.teacher == "self_trained":
+            raise ValueError("teacher self_trained answers in tokens, but codec is text; choose self, or codec=tokens")
         if self.codec == "text" and not self.start:
             raise ValueError("codec is text, but start names no model; give a folder or a name on the hub")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:

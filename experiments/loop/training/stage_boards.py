@@ -79,7 +79,7 @@ class _Source:
 
     def score(self, rows: list[Row]) -> list[Group]:
         """A group of plans of the current policy for each board, until the allowance of tokens is spent."""
-        model, tokenizer = load_policy(self.settings, self.policy.checkpoint)
+        model, tokenizer = load_policy(self.settings, self.policy.onward)
         groups: list[Group] = []
         with progress("scores", len(rows) * self.settings.sampler.plans, "plans") as bar:
             for begin in range(0, len(rows), SCORED):

@@ -30,9 +30,9 @@ from policy.training import BoardStream, rank_and_processes, train_grpo
 def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
     """GRPO from the previous checkpoint until `tokens` are generated; interrupted, it starts over from there."""
     if settings.launch.elsewhere:
-        _launch(settings, stage, previous.checkpoint, number, tokens)
+        _launch(settings, stage, previous.onward, number, tokens)
     else:
-        train_here(settings, stage, previous.checkpoint, number, tokens)
+        train_here(settings, stage, previous.onward, number, tokens)
 
 
 def _launch(settings: RunSettings, stage: Stage, previous: Path, number: int, tokens: float) -> None:

@@ -10,8 +10,10 @@ from core_jax.errors import InputError
 from core_jax.results import Group, statistics_of
 from core_jax.rows import Row
 from engineer.samplers import SamplerSettings, make_sampler
+from engineer.samplers.pcl import PclSampler
 from engineer.samplers.plr import PlrSampler
 from engineer.samplers.registry import SAMPLERS
+from engineer.samplers.vcrl import VcrlSampler, spread_of
 from tests.support.generated_rows import small_rows
 
 ROWS = small_rows()
@@ -156,6 +158,41 @@ def test_replay_keeps_the_best_levels_and_its_state_survives_json():
     other = PlrSampler()
     other.load_state_dict(msgspec.json.decode(msgspec.json.encode(sampler.state_dict())))
     assert (other.levels, other.stage) == (sampler.levels, 3)
+
+
+def test_the_variance_filter_keeps_what_is_above_its_threshold_and_fills_up_from_its_memory():
+    sampler, lake = VcrlSampler(first=0.3, later=0.9), Lake()
+    drawn = sampler.draw(11, lake, lake.score, jax.random.key(0))
+    assert sorted(places(drawn.rows)) == list(range(11)), "the memory is empty, so all are taken"
+    assert [spread_of(group(0, valid)) for valid in (0, 1, 5, 9)] == pytest.approx([0, 0.36, 1.0, 0.36])
+    sampler.learn(ROWS[30:33], [group(0, 5), group(1, 1), group(2, 4)], 0)
+    assert places([kept.row for kept in sampler.memory]) == [30, 32]
+    drawn = sampler.draw(11, lake, lake.score, jax.random.key(0))
+    assert {15, 16, 17, 30, 32} <= set(places(drawn.rows)), "p = .4, .5, .6 of the next eleven, and the memory"
+    assert drawn.replayed == 2
+    sampler.learn(ROWS[30:31], [group(0, 0)], 1)
+    assert places([kept.row for kept in sampler.memory]) == [32, 30], "a board that is solved falls back"
+
+
+def test_prompt_curriculum_learns_which_boards_are_of_middling_difficulty_and_rolls_out_nothing():
+    sampler, lake = PclSampler(pool=4.0), Lake()
+    assert places(sampler.draw(4, lake, lake.score, jax.random.key(0)).rows) == [0, 1, 2, 3]
+    sampler.learn(ROWS, [group(i, 10 if row.makespan <= 2 else 0) for i, row in enumerate(ROWS)], 0)
+    told = sampler.predicted(ROWS)
+    short = np.array([row.makespan <= 2 for row in ROWS])
+    assert told[short].mean() > told[~short].mean() + 0.3
+    drawn = sampler.draw(4, lake, lake.score, jax.random.key(0))
+    assert (drawn.fresh, drawn.scored, len(drawn.rows)) == (16, 0, 4)
+    pool = sampler.predicted(ROWS[4:20])
+    assert set(places(drawn.rows)) == {4 + i for i in np.argsort(abs(pool - 0.5), kind="stable")[:4]}
+
+
+@pytest.mark.parametrize("sampler", [VcrlSampler, PclSampler])
+def test_what_a_sampler_learned_survives_json(sampler):
+    once, again = sampler(), sampler()
+    once.learn(ROWS[:4], [group(i, valid) for i, valid in enumerate((5, 0, 4, 10))], 0)
+    again.load_state_dict(msgspec.json.decode(msgspec.json.encode(once.state_dict())))
+    assert again.state_dict() == once.state_dict()
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,19 @@ from core_jax.errors import InputError
 from core_jax.results import Outcomes
 from engineer.curriculum_cells import Cell, binned, config_of, difficulty, grid, weights_of
 from engineer.delta import FIELDS, edited
+from engineer.difficulty import DifficultySettings, Forecast, HeldOutCell, Observation, forecast
 from engineer.evidence import CellGroups
 from engineer.guard import GuardSettings, judge
 from engineer.proposal import Proposal, Teacher
 from engineer.teachers import TEACHERS, Tools, make_teacher
 from engineer.teachers.adarft import AdaRFTTeacher
 from engineer.teachers.alp_gmm import AlpGmmTeacher
+from engineer.teachers.difficulty import DifficultyTeacher
+from engineer.teachers.dump import DumpTeacher
 from engineer.teachers.e2h import EasyToHardTeacher
 from engineer.teachers.matched_random import MatchedRandomTeacher
 from engineer.teachers.random import RandomTeacher
+from engineer.teachers.rlve import RlveTeacher
 from engineer.teachers.sec import SecTeacher
 from engineer.teachers.sfl import SflTeacher
 from engineer.teachers.static import designs
@@ -32,7 +36,7 @@ from tests.support.evidence_samples import everything, rollouts
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.25, 0.25, 0.5), 6: SizeConfig(0.25, 0.25, 0.5)})
 ALONE = EnvConfig({5: SizeConfig(1.0, 0.2, 0.0)}, agents=1)
-AUTOMATIC = [name for name in TEACHERS if name != "self"]
+AUTOMATIC = [name for name in TEACHERS if name not in ("self", "self_trained")]
 FREE = GuardSettings(floor=0, max_data_change=1, max_hole_change=1, max_wait_change=1)
 
 
@@ -43,8 +47,12 @@ def decode_first(prompt, allowed) -> list[str]:
     return tokens
 
 
+def sample_first(prompt, allowed, seed) -> list[list[str]]:
+    return [decode_first(prompt, allowed)] * 2
+
+
 def made(name: str) -> Teacher:
-    return make_teacher(name, Tools(decode=decode_first))
+    return make_teacher(name, Tools(decode=decode_first, sample=sample_first))
 
 
 def propose(
@@ -117,7 +125,7 @@ def test_what_a_teacher_asks_for_is_a_config_and_the_guard_refuses_none(name, co
         assert config.agents > 1 or verdict.config.sizes[5].wait_ratio == 0
 
 
-@pytest.mark.parametrize("name", ["adarft", "sec", "thompson", "alp_gmm", "sfl"])
+@pytest.mark.parametrize("name", ["adarft", "sec", "thompson", "alp_gmm", "sfl", "rlve", "dump"])
 def test_a_teacher_that_needs_rollouts_edits_nothing_without_them(name):
     assert asked_for(propose(made(name))) == CONFIG.sizes
 
@@ -284,6 +292,56 @@ def test_sfl_mixes_the_most_learnable_cells_with_the_first_config():
     assert shares(sizes) == pytest.approx([0.25, 0.125 + 0.25, 0.125 + 0.25])
     assert sizes[4].wait_ratio == pytest.approx(0.0625 / 0.375, abs=1e-6)
     assert sizes[6].wait_ratio == pytest.approx(0.3125 / 0.375, abs=1e-6)
+
+
+def test_rlve_rises_a_level_where_the_hardest_is_solved_and_draws_from_its_window():
+    teacher = RlveTeacher(threshold=0.9, window=2, levels=4)
+    easy, hard = rollouts(3, hole_ratio=0.05, valid=80), rollouts(3, hole_ratio=0.05, valid=70)
+    propose(teacher, [hard])
+    assert teacher.hardest == 0
+    sizes = asked_for(propose(teacher, [easy]))
+    assert teacher.hardest == 1
+    assert {teacher.level(cell, CONFIG) for cell in teacher.cells(CONFIG)} == {0, 1}
+    assert sizes[3].data_ratio > sizes[6].data_ratio
+    propose(teacher, [easy])
+    assert teacher.hardest == 1, "nothing of level 1 was rolled out"
+
+
+def test_dump_prefers_what_has_large_advantages_and_what_was_seldom_drawn():
+    teacher = DumpTeacher(tau=0.1, window=15)
+    propose(teacher, [rollouts(3, advantage=0.8), rollouts(4, advantage=0.2)])
+    assert teacher.bound(Cell(3, 0.25, False)) == pytest.approx(0.8 + math.sqrt(2 * math.log(21) / 11))
+    assert teacher.bound(Cell(6, 0.25, True)) == pytest.approx(math.sqrt(2 * math.log(21)))
+    propose(teacher, [rollouts(3, advantage=0.2)])
+    mean = (10 * 0.2 + 5 * 0.8) / 15
+    assert teacher.bound(Cell(3, 0.25, False)) == pytest.approx(mean + math.sqrt(2 * math.log(31) / 21))
+
+
+def known(p: dict[int, float]) -> Forecast:
+    """A forecast from many groups of each size with these rates of valid plans, no wait being forced."""
+    cells = [(Cell(size, 0.2, False), rate) for size, rate in p.items()]
+    seen = [Observation(cell, 2, 2000, 2000 * rate, 2000 * rate * (1 - rate)) for cell, rate in cells]
+    held_out = [HeldOutCell(cell, 1 / len(cells)) for cell, _ in cells]
+    return forecast(CONFIG, seen, held_out, DifficultySettings())
+
+
+def test_the_difficulty_teacher_gives_data_by_expected_learnability():
+    evidence = everything(CONFIG, {}, forecast=known({3: 0.9, 4: 0.5, 6: 0.1}))
+    sizes = asked_for(DifficultyTeacher(mix=0.0).propose(evidence, CONFIG, jax.random.key(0)))
+    assert shares(sizes) == pytest.approx([0.09 / 0.43, 0.25 / 0.43, 0.09 / 0.43], abs=0.03)
+    assert all(cell.wait_ratio == 0 and cell.hole_ratio == pytest.approx(0.2) for cell in sizes.values())
+    even = asked_for(DifficultyTeacher(mix=1.0).propose(evidence, CONFIG, jax.random.key(0)))
+    assert shares(even) == pytest.approx([1 / 3] * 3, abs=1e-6)
+
+
+def test_the_difficulty_teacher_draws_what_it_does_not_know():
+    held_out = known({3: 0.5, 6: 0.5}).held_out
+    one = [Observation(Cell(4, 0.2, False), 2, 1, 0.5, 0.25)]
+    evidence = everything(CONFIG, {}, forecast=forecast(CONFIG, one, held_out, DifficultySettings()))
+    drawn = [asked_for(DifficultyTeacher().propose(evidence, CONFIG, jax.random.key(seed))) for seed in range(8)]
+    assert np.std([sizes[3].data_ratio for sizes in drawn]) > 0.1
+    nothing = DifficultyTeacher().propose(everything(CONFIG, {}), CONFIG, jax.random.key(0))
+    assert asked_for(nothing) == CONFIG.sizes
 
 
 def test_the_saboteur_asks_for_the_boards_that_teach_least():

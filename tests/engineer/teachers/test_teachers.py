@@ -50,6 +50,10 @@ def decode_first(prompt, allowed):
     return tokens
 
 
+def sample_first(prompt, allowed, seed) -> list[list[str]]:
+    return [decode_first(prompt, allowed)] * 2
+
+
 def test_the_fixed_teacher_edits_nothing():
     assert propose(make_teacher("fixed"), {5: outcomes(0)}).delta == ConfigDelta({})
 
@@ -150,7 +154,7 @@ def test_an_answer_that_is_no_delta_is_kept_with_its_error():
 
 @pytest.mark.parametrize("name", TEACHERS)
 def test_every_teacher_is_made_by_name_and_carries_its_state(name):
-    teacher = make_teacher(name, Tools(decode=decode_first))
+    teacher = make_teacher(name, Tools(decode=decode_first, sample=sample_first))
     teacher.load_state_dict(teacher.state_dict())
     proposal = propose(teacher, {5: outcomes(50)})
     assert msgspec.json.decode(msgspec.json.encode(proposal), type=Proposal) == proposal

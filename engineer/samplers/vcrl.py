@@ -1,0 +1,84 @@
+"""VCRL, variance-based curriculum: Jiang et al. 2025, arXiv 2509.19803."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import msgspec
+
+from core_jax.results import Group
+from core_jax.rows import Row
+from core_jax.support import Count, Share, convert
+from engineer.random_generators import numpy_rng
+from engineer.samplers.base import Drawn, Fresh, Score
+
+
+class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A board of the memory, and its priority."""
+
+    row: Row
+    priority: float
+
+
+class VcrlSampler:
+    """Fresh boards are rolled out, and those with p >= threshold trained on, where p is the variance of a group's
+    verdicts k (G - k) / (G (G - 1)) over the most that it can be. The places of the others are filled from a memory of
+    boards that once had as much, the largest priority first, and then with the best of the others.
+
+    The priority of a board in the memory is p <- momentum p + (1 - momentum) p' when it is trained on again with p',
+    and the `capacity` boards of the largest are kept. The threshold is `first` in the first stage and `later` after
+    it: in the paper 0.3 for 20 steps, then 0.8.
+    """
+
+    def __init__(self, first: Share = 0.3, later: Share = 0.8, momentum: Share = 0.9, capacity: Count = 1024) -> None:
+        self.first = first
+        self.later = later
+        self.momentum = momentum
+        self.capacity = capacity
+        self.memory: list[Kept] = []
+        self.stage = 0
+
+    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+        """The boards above the threshold, then the memory's, then the best of the rest."""
+        rows = fresh(count)
+        groups = score(rows)
+        threshold = self.later if self.stage else self.first
+        order = sorted(groups, key=lambda group: -spread_of(group))
+        above = [rows[group.board] for group in order if spread_of(group) >= threshold]
+        old = [kept.row for kept in self.memory][: count - len(above)]
+        rest = [rows[group.board] for group in order[len(above) :]] + rows[len(groups) :]
+        chosen = [*above, *old, *rest][:count]
+        permutation = numpy_rng(key).permutation(count)
+        return Drawn([chosen[i] for i in permutation], count, scored=len(groups), replayed=len(old))
+
+    def learn(self, rows: Sequence[Row], groups: Sequence[Group], stage: int) -> None:
+        """Notes what the boards of a stage were worth in training."""
+        memory = {_board(kept.row): kept for kept in self.memory}
+        for group in groups:
+            row, now = rows[group.board], spread_of(group)
+            before = memory.get(_board(row))
+            priority = self.momentum * before.priority + (1 - self.momentum) * now if before else now
+            memory[_board(row)] = Kept(row, priority)
+        useful = (kept for kept in memory.values() if kept.priority >= self.later)
+        self.memory = sorted(useful, key=lambda kept: -kept.priority)[: self.capacity]
+        self.stage = stage + 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """The memory and the stage to come."""
+        return {"stage": self.stage, "memory": msgspec.to_builtins(self.memory)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The memory and the stage to come."""
+        self.stage = state["stage"]
+        self.memory = [convert(kept, Kept, "sampler state") for kept in state["memory"]]
+
+
+def spread_of(group: Group) -> float:
+    """p: the variance of a group's verdicts over the most that it can be, 0 .. 1; 0 of one plan alone."""
+    half = group.completions // 2
+    most = half * (group.completions - half)
+    return group.valid * (group.completions - group.valid) / most if most else 0.0
+
+
+def _board(row: Row) -> tuple:
+    return tuple(row.grid), tuple(row.starts), tuple(row.goals)

@@ -1,0 +1,75 @@
+"""DUMP: UCB on the magnitude of the advantage. Wang et al. 2025, arXiv 2504.09710."""
+
+import math
+from typing import Annotated, Any
+
+import jax
+import msgspec
+
+from core_jax.config import EnvConfig
+from core_jax.support import Count
+from engineer.curriculum_cells import Cell, binned, config_of, grid
+from engineer.delta import ConfigDelta
+from engineer.evidence import Evidence
+from engineer.proposal import Proposal, decided, moved_to
+
+REASON = "the cells of the largest upper confidence bound of the advantage"
+Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(UCB / tau) is no number
+
+
+class DumpTeacher:
+    """p_c ~ exp(UCB_c / tau) over the grid of cells, with
+
+        UCB_c = L_c + sqrt(2 ln(n + 1) / (n_c + 1)),
+
+    L_c the mean absolute GRPO advantage of the cell's last `window` groups, n_c the groups of the cell so far and n
+    those of all cells; L_c = 0 for a cell that was never drawn. p becomes a config by
+    `engineer.curriculum_cells.config_of`.
+    """
+
+    def __init__(self, tau: Temperature = 0.1, window: Count = 300) -> None:
+        self.tau = tau
+        self.window = window
+        self.counts: dict[Cell, int] = {}
+        self.recent: dict[Cell, list[tuple[int, float]]] = {}  # groups and their mean advantage, a stage each
+
+    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+        """The config of p; no chance in it. Without rollouts, no edits."""
+        if not evidence.groups:
+            return decided(ConfigDelta({}))
+        for seen in evidence.groups:
+            cell = binned(Cell(seen.size, seen.hole_ratio, seen.forced))
+            self._observe(cell, seen.groups.groups, seen.groups.advantage)
+        bounds = {cell: self.bound(cell) for cell in grid(config)}
+        top = max(bounds.values())
+        weights = {cell: math.exp((bound - top) / self.tau) for cell, bound in bounds.items()}
+        return moved_to(config, config_of(config, weights), REASON)
+
+    def bound(self, cell: Cell) -> float:
+        """UCB of a cell."""
+        parts = self.recent.get(cell, [])
+        groups = sum(count for count, _ in parts)
+        mean = sum(count * value for count, value in parts) / groups if groups else 0.0
+        total = sum(self.counts.values())
+        return mean + math.sqrt(2 * math.log(total + 1) / (self.counts.get(cell, 0) + 1))
+
+    def state_dict(self) -> dict[str, Any]:
+        """n and the window of each cell."""
+        recent = {str(cell): [list(part) for part in parts] for cell, parts in self.recent.items()}
+        return {"counts": {str(cell): count for cell, count in self.counts.items()}, "recent": recent}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """n and the window of each cell."""
+        self.counts = {Cell.named(name): count for name, count in state["counts"].items()}
+        self.recent = {
+            Cell.named(name): [(count, value) for count, value in parts] for name, parts in state["recent"].items()
+        }
+
+    def _observe(self, cell: Cell, groups: int, advantage: float) -> None:
+        self.counts[cell] = self.counts.get(cell, 0) + groups
+        kept, room = [], self.window
+        for count, value in [(groups, advantage), *reversed(self.recent.get(cell, []))]:
+            if room > 0 and count:
+                kept.append((min(count, room), value))
+                room -= count
+        self.recent[cell] = kept[::-1]

@@ -1,0 +1,61 @@
+"""The policy itself as the teacher, trained on what its proposals are worth: a group of answers instead of one."""
+
+from collections.abc import Callable, Sequence
+
+import jax
+
+from core_jax.config import EnvConfig
+from core_jax.errors import InputError
+from engineer.delta import ConfigDelta
+from engineer.evidence import DeltaGrammar, Evidence, EvidenceSettings, evidence_tokens, fitted, shown, tokens_delta
+from engineer.proposal import Proposal, Stateless
+from engineer.random_generators import numpy_rng
+from engineer.teachers.self import Allowed
+
+Sample = Callable[[list[str], Allowed, int], list[list[str]]]
+"""Samples a group of answers: prompt tokens, the function prefix -> allowed next tokens, and a seed."""
+
+
+class SelfTrainedTeacher(Stateless):
+    """Asks `sample` for a group of answers: the first that makes a delta is proposed, the others are its candidates.
+
+    The training that follows from what they earn is the loop's.
+    """
+
+    def __init__(self, sample: Sample, settings: EvidenceSettings) -> None:
+        self.sample = sample
+        self.settings = settings
+
+    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+        """The checkpoint's deltas, an answer a line; with an error where no answer makes one."""
+        showing, asking = jax.random.split(key)
+        view = shown(evidence, self.settings.chosen(), showing)
+        view, cut = fitted(view, self.settings.budget, lambda view: len(evidence_tokens(view)))
+        prompt = evidence_tokens(view)
+        seed = int(numpy_rng(asking).integers(2**31))
+        answers = self.sample(prompt, DeltaGrammar(config.sizes).allowed, seed)
+        told = "\n".join(" ".join(answer) for answer in answers)
+        found = deltas_of(answers)
+        usable = [delta for delta in found if isinstance(delta, ConfigDelta)]
+        different = [delta for place, delta in enumerate(usable) if delta not in usable[:place]]
+        return Proposal(
+            prompt=" ".join(prompt),
+            answer=told,
+            delta=different[0] if different else None,
+            error="" if different else str(found[0]),
+            candidates=tuple(different[1:]),
+            summary=" ".join(answers[0]),
+            cut=cut,
+            tokens=sum(map(len, answers)),
+        )
+
+
+def deltas_of(answers: Sequence[Sequence[str]]) -> list[ConfigDelta | InputError]:
+    """What each answer means, or why it means nothing."""
+    found: list[ConfigDelta | InputError] = []
+    for answer in answers:
+        try:
+            found.append(tokens_delta(answer))
+        except InputError as error:
+            found.append(error)
+    return found

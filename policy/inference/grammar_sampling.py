@@ -1,0 +1,67 @@
+"""Answers under a grammar: several sampled at once, and how likely a model makes given ones."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from policy.codecs import token_ids
+
+Allowed = Callable[[Sequence[str]], tuple[str, ...]]
+
+
+@torch.inference_mode()
+def sample_under_grammar(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    prompt: Sequence[str],
+    allowed: Allowed,
+    *,
+    copies: int,
+    temperature: float,
+    seed: int,
+    max_new_tokens: int = 256,
+) -> list[list[str]]:
+    """`copies` answers, each token drawn among `allowed(answer so far)`, until that is empty."""
+    model.eval()
+    chance = torch.Generator().manual_seed(seed)
+    answers: list[list[str]] = [[] for _ in range(copies)]
+    ids = torch.tensor([token_ids(tokenizer, prompt)] * copies, device=model.device)
+    cache = None
+    for _ in range(max_new_tokens):
+        choices = [allowed(answer) for answer in answers]
+        if not any(choices):
+            break
+        output = model(input_ids=ids, past_key_values=cache, use_cache=True)
+        cache = output.past_key_values
+        logits = output.logits[:, -1].float().cpu() / temperature
+        for answer, scores, open_to in zip(answers, logits, choices, strict=True):
+            if open_to:
+                chances = scores[token_ids(tokenizer, open_to)].softmax(0)
+                answer.append(open_to[int(torch.multinomial(chances, 1, generator=chance))])
+        last = [token_ids(tokenizer, answer[-1:]) for answer in answers]
+        ids = torch.tensor(last, device=model.device)
+    return answers
+
+
+def log_probs_under_grammar(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    prompt: Sequence[str],
+    answers: Sequence[Sequence[str]],
+    allowed: Allowed,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probabilities [G, T] of the tokens of answers, each among those allowed there; and where there are tokens."""
+    longest = max(map(len, answers))
+    head, pad = token_ids(tokenizer, prompt), tokenizer.pad_token_id
+    ids = torch.tensor([head + token_ids(tokenizer, answer) + [pad] * (longest - len(answer)) for answer in answers])
+    logits = model(input_ids=ids.to(model.device)).logits[:, len(head) - 1 : -1].float()
+    open_to = torch.zeros(logits.shape, dtype=torch.bool)
+    for row, answer in enumerate(answers):
+        for place in range(longest):
+            choices = allowed(answer[:place]) if place < len(answer) else ()
+            open_to[row, place, token_ids(tokenizer, choices) if choices else [pad]] = True
+    masked = logits.masked_fill(~open_to.to(logits.device), -torch.inf).log_softmax(-1)
+    taken = masked.gather(-1, ids[:, len(head) :, None].to(logits.device)).squeeze(-1)
+    lengths = torch.tensor([len(answer) for answer in answers], device=logits.device)
+    return taken, torch.arange(longest, device=logits.device) < lengths[:, None]

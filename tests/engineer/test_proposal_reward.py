@@ -1,0 +1,39 @@
+"""What proposals earn: their lead, less what was held back and what their siblings said too; refused ones -1."""
+
+import pytest
+
+from core_jax.config import EnvConfig, SizeConfig
+from engineer.guard import GuardVerdict
+from engineer.proposal_reward import ProposalReward, earned_by
+
+CURRENT = EnvConfig.single(3, 2, 0.2, 0.5)
+SETTINGS = ProposalReward(scale=10.0, projected=0.1, identical=0.5)
+
+
+def verdict(hole_ratio: float, status: str = "accepted") -> GuardVerdict:
+    return GuardVerdict(status, [], EnvConfig({3: SizeConfig(1.0, hole_ratio, 0.5)}))
+
+
+def earned(*verdicts: GuardVerdict):
+    return earned_by(CURRENT, list(verdicts), lambda config: config.sizes[3].hole_ratio - 0.2, SETTINGS)
+
+
+def test_a_proposal_earns_its_lead_and_a_projected_one_less():
+    one, held_back, refused = earned(verdict(0.3), verdict(0.4, "projected"), verdict(0.2, "refused"))
+    assert one.reward == pytest.approx(1.0)
+    assert held_back.reward == pytest.approx(2.0 - 0.1)
+    assert refused.reward == -1.0
+    assert one.siblings == 0
+    assert sum(part.advantage for part in (one, held_back, refused)) == pytest.approx(0, abs=1e-9)
+    assert held_back.advantage > one.advantage > refused.advantage
+
+
+def test_who_repeats_the_siblings_earns_less():
+    repeated, again, other = earned(verdict(0.3), verdict(0.31), verdict(0.4))
+    assert repeated.siblings == again.siblings == 0.5
+    assert repeated.reward == pytest.approx(1.0 - 0.25)
+    assert other.reward == pytest.approx(2.0)
+
+
+def test_a_group_that_earns_alike_teaches_nothing():
+    assert {part.advantage for part in earned(verdict(0.3), verdict(0.3))} == {0.0}

@@ -1,0 +1,67 @@
+"""The engineer that is trained on its own proposals, in the closed loop."""
+
+import shutil
+
+import msgspec
+import pytest
+from safetensors.torch import load_file
+
+from core_jax.errors import InputError
+from engineer.evidence import tokens_delta
+from experiments.loop.records import EngineerTraining, RunFolder, read, spent_on
+from experiments.loop.redesign import train_engineer
+from experiments.loop.settings import load_settings
+from tests.support.tiny_policy import tiny_run
+from tests.support.tiny_runs import decision, finished, state
+
+
+def test_a_group_of_proposals_is_rewarded_and_trained_on():
+    run = finished("self_trained")
+    told, asked = read(run.stage(0).engineer, EngineerTraining), decision(run, 0).proposal
+    assert len(told.answers) == len(told.earned) == tiny_run().engineer.group
+    assert " ".join(told.prompt) == asked.prompt
+    assert asked.delta in [tokens_delta(answer) for answer in told.answers]
+    assert {"reward", "refused", "distinct", "siblings"} <= told.figures.keys()
+    assert 0 < told.figures["distinct"] <= 1
+    assert spent_on(run.stage(0)).engineer == sum(map(len, told.answers))
+
+
+def test_the_next_stage_goes_on_from_the_trained_engineer():
+    stage = finished("self_trained").stage(0)
+    assert stage.onward == stage.engineer_checkpoint
+    told = read(stage.engineer, EngineerTraining)
+    before, after = (load_file(folder / "model.safetensors") for folder in (stage.checkpoint, stage.onward))
+    moved = any(not before[name].equal(after[name]) for name in before)
+    assert moved == ("loss" in told.figures)
+
+
+def test_the_last_stage_trains_no_engineer_for_nobody_asks_it():
+    stage = finished("self_trained").stage(1)
+    assert not stage.engineer.exists()
+    assert stage.onward == stage.checkpoint
+
+
+def test_a_training_that_was_cut_off_ends_the_same(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished("self_trained").folder, run.folder)
+    before = {name: told for name, (told, _) in state(run.stage(0).engineer_checkpoint).items()}
+    record = run.stage(0).engineer.read_bytes()
+    shutil.rmtree(run.stage(0).engineer_checkpoint)
+    train_engineer(tiny_run(teacher="self_trained"), run, 0)
+    assert {name: told for name, (told, _) in state(run.stage(0).engineer_checkpoint).items()} == before
+    assert run.stage(0).engineer.read_bytes() == record
+
+
+def test_a_measured_gain_counts_where_it_is_asked_for(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished("self_trained").folder, run.folder)
+    settings = tiny_run(teacher="self_trained")
+    reward = msgspec.structs.replace(settings.engineer.reward, gain=1.0)
+    settings = msgspec.structs.replace(settings, engineer=msgspec.structs.replace(settings.engineer, reward=reward))
+    train_engineer(settings, run, 1)
+    assert run.stage(1).engineer.exists()
+
+
+def test_an_engineer_in_words_cannot_be_trained_yet_and_is_refused():
+    with pytest.raises(InputError, match="teacher self_trained answers in tokens, but codec is text"):
+        load_settings("qwen3-4b", ["teacher=self_trained"])

@@ -1,0 +1,39 @@
+"""What a stage is told as: what the engineer saw, said and changed, and what became of it."""
+
+import shutil
+
+from engineer.rollback import Comparison
+from experiments.loop.records import Rollback, RunFolder, write
+from experiments.loop.redesign import story_of, what_follows
+from experiments.view import as_json, as_table
+from tests.support.tiny_policy import ENV
+from tests.support.tiny_runs import finished
+
+
+def test_a_stage_is_told_in_a_few_lines():
+    saw, said, trial, changed = [line for line in story_of(finished("random"), 0) if not line.startswith("guard")]
+    assert saw.startswith("saw")
+    assert "% of held-out plans valid" in saw
+    assert "data" in said or "hole" in said or "wait" in said
+    assert "tried" in trial
+    assert changed.endswith(("(trial)", "(current)"))
+
+
+def test_a_stage_that_was_taken_back_is_told_as_such_and_the_policy_that_counts_is_the_one_before(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished("random").folder, run.folder)
+    write(run.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))
+    run.stage(1).proposal.unlink()
+    write(run.stage(1).next, what_follows(run, 1))
+    assert run.stage(1).following().config == ENV
+    assert "taken back to stage_00: 9 boards lost" in story_of(run, 1)[1]
+    *_, last = as_table(run).splitlines()
+    assert str(run.stage(0).checkpoint) in last
+    assert "stage 1 (taken back)" in as_table(run)
+    assert [stage.get("taken_back") for stage in as_json(run)["stages"]] == [None, False, True]
+
+
+def test_the_last_line_names_the_policy_that_counts():
+    run = finished("random")
+    stage = run.standing(1)
+    assert as_table(run).splitlines()[-1].startswith(f"the policy that counts: {stage.checkpoint}")
