@@ -16,7 +16,7 @@ from core_jax.generator.placements import below, draw_board, lots, pick, scatter
 from core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, pack, side
 from core_jax.solver import BLOCK, concatenate, flood, prepare, read_labels, solve
 from core_jax.solver.two_agents import CostTable
-from core_jax.support import on_all_cores
+from core_jax.support import on_all_cores, program
 from core_jax.types import Board, Labels, Status
 
 # Compiled in three quarters of the time, and as fast: drawing is what a command compiles first.
@@ -112,7 +112,7 @@ def _key(streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Arra
     return jax.random.fold_in(jax.random.fold_in(streams[wait.astype(int)], index), number)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@program(static_argnums=0)
 def _draw_maps(
     size: int, holes: jax.Array, streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -125,7 +125,7 @@ def _draw_maps(
     return jax.vmap(one)(wait, index, number)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1), compiler_options=QUICKLY)
+@program(static_argnums=(0, 1), compiler_options=QUICKLY)
 def _draw_boards(
     size: int,
     agents: int,
@@ -140,7 +140,7 @@ def _draw_boards(
     return jax.vmap(lambda key: draw_board(size, agents, key, holes))(keys)
 
 
-@jax.jit
+@program
 def _pick_starts(
     tables: CostTable, free: jax.Array, goals: jax.Array, wait: jax.Array, tickets: jax.Array
 ) -> tuple[Board, jax.Array]:

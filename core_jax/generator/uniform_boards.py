@@ -3,13 +3,11 @@
 Seed, size, agents, holes and index determine a board, so a set can be drawn in pieces, in any order, on any machine.
 """
 
-import functools
-
 import jax
 import numpy as np
 
 from core_jax.generator.placements import lots, scatter
-from core_jax.support import in_blocks, streams
+from core_jax.support import in_blocks, program, streams
 from core_jax.types import Board
 
 FREE = 2  # beside the streams of the generator: 0 and 1, its strata
@@ -32,12 +30,12 @@ def draw_free(size: int, agents: int, holes: int, seed: int, first: int, count: 
     return jax.tree.map(lambda *fields: np.concatenate(fields), *parts)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@program(static_argnums=0)
 def _lots(size: int, key: jax.Array, index: jax.Array) -> jax.Array:
     return jax.vmap(lambda place: lots(jax.random.bits(jax.random.fold_in(key, place), (size * size,))))(index)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@program(static_argnums=0)
 def _placed(agents: int, drawn: jax.Array, order: jax.Array, holes: jax.Array) -> Board:
     free, cells = jax.vmap(scatter, (0, 0, None, None))(drawn, order, 2 * agents, holes)
     return Board(~free, cells[:, :agents], cells[:, agents:])

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from core_jax.lake.dynamics import verdict
-from core_jax.support import cores, on_all_cores
+from core_jax.support import cores, on_all_cores, program
 from core_jax.types import PAD, Board, Verdict
 
 # The most plans judged at a time; fewer where they are very long.
@@ -52,7 +52,9 @@ def verify(boards: Board, moves: np.ndarray) -> Verdict:
     return found
 
 
-_verdicts = jax.jit(jax.vmap(verdict))
+@program
+def _verdicts(boards: Board, moves: jax.Array) -> Verdict:
+    return jax.vmap(verdict)(boards, moves)
 
 
 def _unfilled(count: int, agents: int) -> Verdict:

@@ -100,8 +100,9 @@ def places_by_kind(kinds: np.ndarray) -> list[np.ndarray]:
     """The places of each kind, int [B, ...], rising."""
     if (kinds == kinds[:1]).all():  # as nearly always
         return [np.arange(len(kinds))] if len(kinds) else []
-    _, kind, count = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
-    return np.split(np.argsort(kind.reshape(-1), kind="stable"), np.cumsum(count)[:-1])
+    order = np.lexsort(kinds.reshape(len(kinds), -1).T[::-1])
+    changes = np.diff(kinds[order], axis=0).reshape(len(kinds) - 1, -1).any(axis=1)
+    return np.split(order, np.flatnonzero(changes) + 1)
 
 
 def at(batch: pa.RecordBatch, places: np.ndarray) -> pa.RecordBatch:

@@ -23,5 +23,6 @@ from .parallel import workers as workers
 from .profiling import REST as REST
 from .profiling import in_phase as in_phase
 from .profiling import seconds_by_phase as seconds_by_phase
+from .programs import program as program
 from .random_keys import IMPLEMENTATION as IMPLEMENTATION
 from .random_keys import streams as streams

@@ -28,7 +28,7 @@ from core_jax.support import locked, read_config, rename, replacing, write_atomi
 # boards SOME_ROWS are enough; where there are many it has more, as a solver fills up its blocks, but no more than lie
 # in memory with ease.
 SECONDS = 10.0
-FEWEST_ROWS, SOME_ROWS, ROWS_A_KIND, MOST_ROWS, MOST_BYTES = 512, 1 << 13, 1 << 11, 1 << 16, 1 << 25
+FEWEST_ROWS, SOME_ROWS, ROWS_A_KIND, MOST_ROWS, MOST_BYTES = 512, 1 << 15, 1 << 11, 1 << 16, 1 << 25
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -200,7 +200,8 @@ class Pace:
     def adapt(self, seconds: float, kinds: int) -> None:
         """Learns how long a part took, and how many kinds of boards were in it."""
         if seconds < SECONDS / 2:
-            self.rows = min(2 * self.rows, max(SOME_ROWS, ROWS_A_KIND * kinds), MOST_ROWS)
+            faster = 2 if seconds > SECONDS / 8 else 8
+            self.rows = min(faster * self.rows, max(SOME_ROWS, ROWS_A_KIND * kinds), MOST_ROWS)
         elif seconds > SECONDS:
             self.rows = max(self.rows // 2, FEWEST_ROWS)
 

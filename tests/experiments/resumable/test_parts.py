@@ -11,13 +11,14 @@ import tracemalloc
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 from core_jax.generator import content_hash, versions
 from core_jax.generator.manifest import FileManifest
 from core_jax.rows import SCHEMA, Chunk, Row, read_all, solving, write_rows
 from experiments.resumable import job_of, parts_of, work_in_parts
-from experiments.resumable import parts as chunks
+from experiments.resumable import parts as resumable
 from experiments.resumable.parts import MOST_ROWS, ROWS_A_KIND, SOME_ROWS, Pace
 from tests.support.command_lines import APART, tell, verdicts
 from tests.support.generated_rows import SMALL, SMALL_COUNT, SMALL_SEED, small_rows, surroundings, unsolved
@@ -271,20 +272,28 @@ def test_the_hash_of_a_config_is_that_of_its_content():
 @pytest.mark.parametrize("form", [".jsonl", ".parquet"])
 def test_a_file_five_times_as_long_takes_no_more_memory(tmp_path, form, monkeypatch):
     for name in ("SOME_ROWS", "ROWS_A_KIND"):  # parts do not grow either
-        monkeypatch.setattr(chunks, name, 512)
+        monkeypatch.setattr(resumable, name, 512)
+    for name, value in (("CHUNK_BYTES", 1 << 16), ("CHUNK_ROWS", 512)):
+        monkeypatch.setattr(f"core_jax.rows.chunks.{name}", value)
+    monkeypatch.setattr("core_jax.rows.writers.ROW_GROUP", 1024)
     few, many = (most_memory(tmp_path / f"{count}{form}", count) for count in (2048, 10240))
     assert many < 1.2 * few, f"{few} bytes, then {many}"
 
 
 def most_memory(path: Path, count: int) -> int:
-    """Bytes that Python has at most while every row of a file goes into another one."""
+    """Bytes that Python and Arrow have at most while every row of a file goes into another one."""
     write_rows(path, (APART for _ in range(count)))
-    out = path.with_stem("out")
+    out, arrow = path.with_stem("out"), [pa.total_allocated_bytes()]
+
+    def copy(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
+        arrow.append(pa.total_allocated_bytes())
+        return rows, {"rows": len(rows)}
+
     tracemalloc.start()
     with parts_of(out, job_of("copy", {"input": path}, {}), SCHEMA) as parts:
-        work_in_parts(path, parts, lambda rows: {}, lambda rows: (rows, {"rows": len(rows)}), print)
+        work_in_parts(path, parts, lambda rows: {}, copy, print)
         parts.assemble()
-    most = tracemalloc.get_traced_memory()[1]
+    most = tracemalloc.get_traced_memory()[1] + max(arrow) - arrow[0]
     tracemalloc.stop()
     assert parts.tally["rows"] == count
     return most

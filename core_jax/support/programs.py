@@ -1,0 +1,154 @@
+"""Programs of JAX that are traced once and then kept, exported, beside what XLA compiled of them.
+
+Tracing and lowering a program of the lake takes several times as long as reading it back. What is kept counts only for
+the same versions, platform, settings and source; a file that is missing, damaged or cannot be written costs time only.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import jax
+import jaxlib
+import msgspec
+from jax import export
+
+from core_jax.support.atomic_files import write_atomically
+
+SOURCE = Path(__file__).parents[1]
+SETTINGS = ("jax_enable_x64", "jax_threefry_partitionable", "jax_numpy_dtype_promotion", "jax_debug_key_reuse")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A file of the cache. digest: SHA-256 of `exported`. outputs: what the program returns, see `_described`."""
+
+    digest: str
+    outputs: Any
+    exported: bytes
+
+
+class Program(Generic[P, R]):
+    """A function that is jitted, and kept where JAX keeps compiled programs (`jax_compilation_cache_dir`)."""
+
+    def __init__(self, function: Callable[P, R], static_argnums: Sequence[int], compiler_options: Any) -> None:
+        functools.update_wrapper(self, function)
+        self.jitted = jax.jit(function, static_argnums=static_argnums, compiler_options=compiler_options)
+        self._static = static_argnums
+        self._options = compiler_options
+        self._ready: dict[Any, Callable[..., Any]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        static = tuple(args[number] for number in self._static)
+        leaves, tree = jax.tree.flatten(self._dynamic(args))
+        if kwargs or _folder() is None or any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+            return self.jitted(*args, **kwargs)
+        types = tuple(map(jax.typeof, leaves))
+        kind = (static, tree, types, tuple(jax.config.values[name] for name in SETTINGS))
+        ready = self._ready.get(kind)
+        if ready is None:
+            with self._lock:  # of several threads one makes it
+                ready = self._ready.get(kind) or self._made(kind, args)
+                self._ready[kind] = ready
+        return ready(*leaves)
+
+    def _made(self, kind: Any, args: Sequence[Any]) -> Callable[..., Any]:
+        """The program for leaves of a kind: read where it is kept, else exported and kept."""
+        name = f"{self.__module__}.{self.__qualname__}"  # type: ignore[attr-defined]
+        path = _folder() / "exported" / f"{self.__name__}-{_key(name, kind)}"  # type: ignore[operator,attr-defined]
+        kept = _read(path)
+        if kept is None:
+            kept = self._exported(args)
+            with contextlib.suppress(OSError):  # the cache may be read-only, or full
+                write_atomically(path, msgspec.msgpack.encode(kept), f"{os.getpid()}.")
+        run = jax.jit(export.deserialize(bytearray(kept.exported)).call, compiler_options=self._options)
+        return lambda *leaves: _rebuilt(kept.outputs, iter(run(*leaves)))
+
+    def _exported(self, args: Sequence[Any]) -> Kept:
+        outputs: list[Any] = []
+        leaves, tree = jax.tree.flatten(self._dynamic(args))
+
+        def flat(*leaves: Any) -> list[Any]:
+            given = iter(jax.tree.unflatten(tree, leaves))
+            found = self.jitted(*(args[n] if n in self._static else next(given) for n in range(len(args))))
+            outputs[:] = [_described(found)]
+            return jax.tree.leaves(found)
+
+        exported = bytes(export.export(jax.jit(flat))(*leaves).serialize())
+        return Kept(hashlib.sha256(exported).hexdigest(), outputs[0], exported)
+
+    def _dynamic(self, args: Sequence[Any]) -> list[Any]:
+        return [value for number, value in enumerate(args) if number not in self._static]
+
+
+def program(
+    function: Callable[P, R] | None = None, *, static_argnums: int | Sequence[int] = (), compiler_options: Any = None
+) -> Any:
+    """As `jax.jit`, for a function of arrays, and of dataclasses and tuples of them, that is worth keeping.
+
+    Without a folder for compiled programs, or within another program, it is `jax.jit`.
+    """
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    if function is None:
+        return lambda function: Program(function, numbers, compiler_options)
+    return Program(function, numbers, compiler_options)
+
+
+def _folder() -> Path | None:
+    folder = jax.config.values["jax_compilation_cache_dir"]
+    return Path(folder) if folder else None
+
+
+def _key(name: str, kind: Any) -> str:
+    """What decides a program, as a name: `kind` by its words, as they name every class, shape and type in it."""
+    device = jax.local_devices()[0]
+    versions = (jax.__version__, jaxlib.__version__, device.platform, device.device_kind)
+    return hashlib.sha256(repr((name, kind, versions, _source())).encode()).hexdigest()
+
+
+@functools.cache
+def _source() -> str:
+    """What the programs are made of: all of the core."""
+    files = sorted(SOURCE.rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _read(path: Path) -> Kept | None:
+    """What is kept, if it is there and whole."""
+    try:
+        kept = msgspec.msgpack.decode(path.read_bytes(), type=Kept)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return kept if hashlib.sha256(kept.exported).hexdigest() == kept.digest else None
+
+
+def _described(value: Any) -> Any:
+    """How a result is put together: items of a tuple, class and fields of a dataclass, 0 for an array."""
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        return [_described(item) for item in value]
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: _described(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"module": type(value).__module__, "name": type(value).__name__, "fields": fields}
+    return 0
+
+
+def _rebuilt(outputs: Any, leaves: Any) -> Any:
+    if outputs is None:
+        return None
+    if isinstance(outputs, list):
+        return tuple(_rebuilt(item, leaves) for item in outputs)
+    if isinstance(outputs, dict):
+        kind = getattr(sys.modules[outputs["module"]], outputs["name"])  # there, as the program's own module needs it
+        return kind(**{name: _rebuilt(field, leaves) for name, field in outputs["fields"].items()})
+    return next(leaves)

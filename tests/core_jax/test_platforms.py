@@ -1,0 +1,100 @@
+"""Every program of the core is lowered for GPUs and TPUs too: nothing in them is fit for a CPU only."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+from core_jax import solver
+from core_jax.generator import attempts, uniform_boards
+from core_jax.lake import EnvParams, environment, verification
+from core_jax.solver import shortest_paths, two_agents
+from core_jax.statistics import board_features
+from core_jax.support import streams
+from core_jax.types import Board
+from tests.support.boards import mixed_boards
+
+SIZE, COUNT, HORIZON = 4, 128, 16
+
+
+@functools.cache
+def boards() -> Board:
+    return mixed_boards(0, COUNT, SIZE)
+
+
+@functools.cache
+def tables() -> two_agents.CostTable:
+    """The shapes of cost tables of the boards."""
+    return jax.eval_shape(jitted(solver.flood), ~boards().holes, boards().goals)
+
+
+def jitted(function):
+    """What `jax.export` takes."""
+    return getattr(function, "jitted", function)
+
+
+def lanes() -> tuple:
+    wait, index = np.zeros(COUNT, bool), np.arange(COUNT, dtype=np.uint32)
+    return np.int32(2), streams([(0, 0), (0, 1)]), wait, index, index
+
+
+def distance() -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct((COUNT, 2, SIZE, SIZE), jnp.int16)
+
+
+def plans() -> np.ndarray:
+    return np.zeros((COUNT, 2, HORIZON), np.int8)
+
+
+def params() -> EnvParams:
+    return EnvParams(jax.tree.map(jnp.asarray, boards()), 8)
+
+
+def played(key, params):
+    first, second = jax.random.split(key)
+    _, state = environment.reset(first, params)
+    return environment.step(second, state, jnp.zeros(2, jnp.int8), params)
+
+
+PROGRAMS = {
+    "distances": lambda: (shortest_paths.distances, boards()),
+    "certificates": lambda: (shortest_paths.certify, HORIZON, boards(), distance()),
+    "furthest": lambda: (solver.solver._furthest, distance()),
+    "floods": lambda: (solver.flood, ~boards().holes, boards().goals),
+    "floods that end early": lambda: (solver.flood, ~boards().holes, boards().goals, boards().starts),
+    "optima": lambda: (solver.solver._optima, tables(), boards()),
+    "plans of optimal cost": lambda: (two_agents.optimal_plans, HORIZON, tables(), boards().starts),
+    "plans of optimal makespan": lambda: (
+        two_agents.shortest_plans,
+        HORIZON,
+        jax.eval_shape(jitted(solver.solver._optima), tables(), boards())[1],
+        ~boards().holes,
+        boards().starts,
+        boards().starts[:, 0, 0],
+    ),
+    "maps": lambda: (attempts._draw_maps, SIZE, *lanes()),
+    "starts": lambda: (
+        attempts._pick_starts,
+        tables(),
+        ~boards().holes,
+        boards().goals,
+        np.zeros(COUNT, bool),
+        np.zeros(COUNT, np.uint32),
+    ),
+    "whole boards": lambda: (attempts._draw_boards, SIZE, 3, *lanes()),
+    "lots of free draws": lambda: (uniform_boards._lots, SIZE, streams([(0, 0)])[0], np.arange(COUNT)),
+    "free draws": lambda: (uniform_boards._placed, 2, *[np.zeros((COUNT, SIZE**2), np.uint32)] * 2, np.int32(2)),
+    "verdicts": lambda: (verification._verdicts, boards(), plans()),
+    "statistics": lambda: (board_features._measured, boards()),
+    "environment": lambda: (jax.jit(played), jax.random.key(0), params()),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_is_lowered_for_every_platform(name):
+    function, *given = PROGRAMS[name]()
+    exported = export.export(jitted(function), platforms=["cpu", "cuda", "tpu"])(*given)
+    assert exported.platforms == ("cpu", "cuda", "tpu"), name
