@@ -16,9 +16,9 @@ from experiments.study.study import Plan, Planned, StudyFolder, begin_run, plan_
 
 
 def run_study(spec: Path, out: Path, workers: int) -> tuple[Results, dict[str, str]]:
-    """Runs, or goes on with, a study: what came of it, and of each run that failed, by name, why.
+    """Runs a study, or resumes it: its results, and the reason for each run that failed, by name.
 
-    A run that fails keeps none of the others from being made.
+    A run that fails does not stop the others.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
     for planned in plan.runs:
