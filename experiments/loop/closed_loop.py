@@ -46,7 +46,7 @@ def run(settings: RunSettings, folder: RunFolder) -> None:
             _run_stage(settings, folder, number, held_out)
             _mark_done(stage, begun)
             for line in story_of(folder, number):
-                say(f"  {line}")
+                print_on_terminal(f"  {line}")
 
 
 def prepare(settings: RunSettings, folder: RunFolder) -> list[Row]:

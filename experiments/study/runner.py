@@ -16,7 +16,7 @@ from experiments.study.study import Plan, Planned, StudyFolder, begin_run, plan_
 
 
 def run_study(spec: Path, out: Path, workers: int) -> tuple[Results, dict[str, str]]:
-    """Runs or resumes a study: its results, and for each run that failed, by name, the reason.
+    """Runs a study, or resumes it: its results, and the reason for each run that failed, by name.
 
     A run that fails does not stop the others.
     """
