@@ -10,9 +10,11 @@ import tempfile
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.generator import generate
+from core_jax.generator.attempts import Attempts
 from core_jax.rows import Row, read_all, rows_of
 
 # Chosen so that shares and forced waits leave remainders: see test_generator.
@@ -32,6 +34,11 @@ def rows() -> tuple[Row, ...]:
 def small_rows(seed: int = SMALL_SEED, count: int = SMALL_COUNT) -> list[Row]:
     """Rows of SMALL, drawn in this process."""
     return rows_of(generate(SMALL, seed, count), SMALL)
+
+
+def none_met(size, agents, holes, streams, lanes) -> Attempts:
+    """Attempts of which none met its stratum; to stand in for `attempt`."""
+    return Attempts(np.zeros(len(lanes.wait), bool), None, None)
 
 
 def unsolved(row: Row) -> Row:

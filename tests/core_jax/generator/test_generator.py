@@ -28,6 +28,7 @@ from tests.support.generated_rows import (
     SMALL,
     drawn_elsewhere,
     drawn_on_two_devices,
+    none_met,
     rows,
     shown,
     small_rows,
@@ -131,9 +132,8 @@ def test_the_same_seed_draws_the_same_boards_and_another_seed_others():
 
 def test_other_processes_draw_the_same_boards():
     here = small_rows()
-    for ending in (".jsonl", ".parquet"):
-        out, _ = drawn_elsewhere(ending)
-        assert read_all(out) == here, f"{out} differs from what this process draws"
+    out, _ = drawn_elsewhere(".jsonl")
+    assert read_all(out) == here, f"{out} differs from what this process draws"
 
 
 @pytest.mark.parametrize("config", [CONFIG, RARE])
@@ -147,7 +147,7 @@ def test_a_board_is_the_same_whatever_is_drawn_with_it(config):
     assert totals(*parts) == totals(whole), "the counts of a set are the sums of those of its pieces"
 
 
-@pytest.mark.parametrize("block", [64, 1024])
+@pytest.mark.parametrize("block", [64, pytest.param(1024, marks=pytest.mark.deep)])
 def test_a_board_is_the_same_whatever_the_size_of_the_blocks(monkeypatch, block):
     before = generate(RARE, 8, 90)
     monkeypatch.setattr(attempts, "BLOCK", block)
@@ -156,6 +156,7 @@ def test_a_board_is_the_same_whatever_the_size_of_the_blocks(monkeypatch, block)
     assert totals(after) == totals(before)
 
 
+@pytest.mark.deep
 def test_a_board_is_the_same_on_several_devices():
     count = 1300
     there, devices = drawn_on_two_devices(count)
@@ -199,10 +200,6 @@ def test_progress_tells_every_board():
     told = []
     generate(SMALL, 0, 50, told.append)
     assert sum(told) == 50
-
-
-def none_met(size, agents, holes, streams, lanes):
-    return attempts.Attempts(np.zeros(len(lanes.wait), bool), None, None)
 
 
 @pytest.mark.parametrize("wait", [True, False])
@@ -290,6 +287,7 @@ def test_boards_for_other_numbers_of_agents_have_their_stratum_and_undecided_one
     monkeypatch, agents, wait_ratio
 ):
     monkeypatch.setattr(attempts, "BLOCK", 32)
+    monkeypatch.setattr(attempts, "prepare", lambda size, agents: None)
     monkeypatch.setattr(attempts, "solve", solved_slowly)
     config = EnvConfig.single(3, agents, 0.5, wait_ratio)
     made = generate(config, 2, 24)[3]

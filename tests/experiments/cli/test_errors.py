@@ -5,27 +5,18 @@ import pytest
 
 from experiments.loop.records import RunFolder
 from experiments.loop.records.run_folder import FORMAT, RunConfig
-from tests.experiments.cli.test_commands import ONE, tell
+from tests.support.command_lines import tell
+from tests.support.error_lines import assert_told
 from tests.support.generated_rows import SMALL, small_rows
 from tests.support.tiny_policy import tiny_run
 
+ONE = ("--size", "3", "--agents", "2", "--hole-ratio", "0.2", "--wait-ratio", "0.5", "--count", "3")
 CONFIG = msgspec.to_builtins(SMALL, str_keys=True)
 
 
 def cell(**changes: object) -> dict:
     """SMALL as plain data with one field of its size changed."""
     return {"sizes": {"3": {**CONFIG["sizes"]["3"], **changes}}}
-
-
-def assert_told(capsys, arguments: tuple, *parts: str) -> None:
-    """The command ends with 2, prints nothing, and its only line on standard error holds `parts` in order."""
-    code, out, told = tell(capsys, *arguments)
-    assert (code, out, len(told)) == (2, "", 1), told
-    assert told[0].startswith("lakewright")
-    place = 0
-    for part in parts:
-        assert part in told[0][place:], f"{part!r} is missing in {told[0]!r}"
-        place = told[0].index(part, place) + len(part)
 
 
 WRONG_CONFIGS = {

@@ -22,10 +22,10 @@ from policy.checkpoints import save_checkpoint
 from policy.codecs import PublishedRow, Refusal, encode_prompt
 from policy.codecs.text_board import read_lake
 from policy.codecs.text_prompt import MOVE_WORDS
-from tests.experiments.cli.test_commands import tell
-from tests.experiments.cli.test_errors import assert_told
 from tests.support.boards import drawing
 from tests.support.chat_server import completion, failing, send, serving
+from tests.support.command_lines import tell
+from tests.support.error_lines import assert_told
 from tests.support.generated_rows import small_rows, surroundings, unsolved
 from tests.support.power_cuts import PATIENCE
 from tests.support.small_language_model import language_checkpoint
@@ -257,7 +257,7 @@ def shows_board(row: Row) -> tuple:
 
 
 def asking(benchmark, tmp_path, server, *more: object) -> tuple:
-    who = ("--endpoint", server.url, "--model-name", "m", "--retries", 1, "--timeout", 0.5, "--max-tokens", 100)
+    who = ("--endpoint", server.url, "--model-name", "m", "--retries", 1, "--timeout", 60, "--max-tokens", 100)
     return ("benchmark", "eval", benchmark, "--out", tmp_path / "out", *who, *more)
 
 

@@ -16,7 +16,7 @@ from policy.checkpoints import load_checkpoint
 from tests.support.tiny_policy import ENV, tiny_run
 from tests.support.tiny_runs import FILES, TRIED, decision, files, finished, run_loop, state
 
-LOOPED = ("fixed", "random", "rules", "self")
+LOOPED = ("fixed", "random", "self")
 
 
 def grids(rows: list[Row]) -> list[tuple]:
@@ -83,20 +83,6 @@ def test_training_is_logged_step_by_step():
         assert all(set(line) >= figures for line in lines)
 
 
-def test_each_stage_trains_on_from_the_checkpoint_before_it(tmp_path, monkeypatch):
-    loaded = []
-
-    def watched(folder, *how):
-        loaded.append(folder.parent.name)
-        return load_checkpoint(folder, *how)
-
-    monkeypatch.setattr(loading, "load_checkpoint", watched)
-    run_loop(tiny_run(teacher="fixed"), RunFolder(tmp_path / "run"))
-    validated, trained = loaded[::2], loaded[1::2]
-    assert trained == ["warmup", "stage_00"]
-    assert validated == ["warmup", "stage_00", "stage_01"]
-
-
 def test_the_checkpoint_itself_answers_the_evidence_in_words_of_the_delta():
     for number in (0, 1):
         asked = decision(finished("self"), number).proposal
@@ -131,10 +117,30 @@ def test_other_settings_on_the_same_folder_are_refused_and_nothing_is_lost(chang
     assert state(finished("self").folder) == before
 
 
-def test_a_fresh_run_of_the_same_seed_draws_the_same_boards_and_another_seed_others(tmp_path):
-    one, same, other = finished("fixed"), RunFolder(tmp_path / "same"), RunFolder(tmp_path / "other")
+@pytest.fixture(scope="module")
+def again(tmp_path_factory) -> tuple[RunFolder, list[str]]:
+    """The run of the fixed teacher with another learning rate, and the checkpoints that were loaded in it."""
+    run, loaded = RunFolder(tmp_path_factory.mktemp("again") / "run"), []
+
+    def watched(folder, *how):
+        loaded.append(folder.parent.name)
+        return load_checkpoint(folder, *how)
+
     faster = msgspec.structs.replace(tiny_run().grpo, learning_rate=1e-3)
-    run_loop(tiny_run(teacher="fixed", grpo=faster), same)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loading, "load_checkpoint", watched)
+        run_loop(tiny_run(teacher="fixed", grpo=faster), run)
+    return run, loaded
+
+
+def test_each_stage_trains_on_from_the_checkpoint_before_it(again):
+    validated, trained = again[1][::2], again[1][1::2]
+    assert trained == ["warmup", "stage_00"]
+    assert validated == ["warmup", "stage_00", "stage_01"]
+
+
+def test_a_fresh_run_of_the_same_seed_draws_the_same_boards_and_another_seed_others(tmp_path, again):
+    one, same, other = finished("fixed"), again[0], RunFolder(tmp_path / "other")
     run_loop(tiny_run(teacher="fixed", seed=1, stages=1), other)
     for number in (0, 1):
         assert read_all(same.stage(number).boards) == read_all(one.stage(number).boards)

@@ -15,15 +15,20 @@ from core_jax.rows import write_rows
 from experiments.loop.records import RunFolder
 from experiments.loop.settings import launch as launching
 from experiments.loop.settings import load_settings
+<<<<<<< HEAD
 from experiments.loop.settings.launch import LaunchSettings, launch_command
 from experiments.loop.training import train
 from experiments.loop.training import warm_up as warm_up_run
+=======
+from experiments.loop.settings.launch import LAUNCHER, LaunchSettings, launch_command
+from experiments.loop.training import stage_process, steps
+>>>>>>> tests
 from policy.checkpoints import load_model
 from policy.codecs import TextCodec, TextSettings
 from policy.evaluation import evaluate
 from policy.training import GrpoSettings, RewardSettings, WarmupSettings, train_grpo, warm_up
 from policy.training.hardware import HostSettings, LoraSettings, share_of
-from tests.experiments.cli.test_errors import assert_told
+from tests.support.error_lines import assert_told
 from tests.support.generated_rows import SMALL, rows, small_rows, surroundings
 from tests.support.small_language_model import language, language_checkpoint, language_model
 from tests.support.tiny_policy import SHORT, tasks, tiny_run
@@ -146,6 +151,21 @@ def test_a_run_begins_with_the_model_that_it_is_told(tmp_path):
     assert run.warmup.validation.exists()
 
 
+def test_a_process_that_is_launched_trains_the_stage(tmp_path, monkeypatch, capsys):
+    run = RunFolder(tmp_path / "run")
+    run.open(text_run(launch=LaunchSettings(processes=2)))
+    stage = run.stage(0)
+    write_rows(stage.boards, small_rows()[:2])
+    monkeypatch.delenv(LAUNCHER, raising=False)
+    monkeypatch.setattr(sys, "argv", ["stage_process", str(run.folder), "0", str(language_checkpoint()), "inf"])
+    assert stage_process.main() == 0
+    assert "stage 0: 1 processes" in capsys.readouterr().out
+    logs = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
+    assert [log["step"] for log in logs] == [1]
+    assert weights(load_model(stage.checkpoint)[0]).keys() == weights(language_model()).keys()
+
+
+@pytest.mark.deep
 def test_two_processes_train_a_stage_under_accelerate_launch(tmp_path, monkeypatch):
     monkeypatch.setattr("os.environ", surroundings())
     settings = text_run(launch=LaunchSettings(processes=2))

@@ -15,13 +15,19 @@ from matplotlib.image import imread
 
 from experiments.sweep import SweepFolder, SweepSpec
 from experiments.sweep.cells import LEVELS, QUANTITIES, CellSummary, quantiles, rate, summarize
+<<<<<<< HEAD
 from experiments.sweep.distributions import area
 from tests.experiments.cli.test_commands import tell
 from tests.experiments.cli.test_errors import assert_told
+=======
+from experiments.sweep.plots import area
+from tests.support.command_lines import tell
+from tests.support.error_lines import assert_told
+>>>>>>> tests
 from tests.support.generated_rows import elsewhere
 from tests.support.tiny_sweep import SPEC, make
 
-FREE = SweepSpec(sizes=(3, 4), agents=(2,), hole_ratios=(0.0, 0.3, 0.6), boards=600, shard=400)
+FREE = SweepSpec(sizes=(3, 5), agents=(2,), hole_ratios=(0.0, 0.3, 0.6), boards=600, shard=400)
 STRATA = SweepSpec(sizes=(3,), agents=(2,), hole_ratios=(0.0, 0.2), wait_ratios=(0.5,), boards=40, shard=20)
 EVENTS_IN_PYTHON = {
     "connected": lambda row: row["cost_bound"] is not None,

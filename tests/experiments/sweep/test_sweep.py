@@ -18,11 +18,18 @@ from core_jax.support import cores
 from core_jax.types import Status
 from experiments.sweep import BACKENDS, Serial, SweepFolder, SweepSpec, shards, sweep
 from experiments.sweep import folder as folders
+<<<<<<< HEAD
 from tests.core_jax.generator.test_generator import none_met
 from tests.experiments.cli.test_commands import tell
 from tests.experiments.cli.test_errors import assert_told
+=======
+from experiments.sweep.executors import Here
+>>>>>>> tests
 from tests.support.boards import assert_every
 from tests.support.chi_square import assert_even
+from tests.support.command_lines import tell
+from tests.support.error_lines import assert_told
+from tests.support.generated_rows import none_met
 from tests.support.power_cuts import wait_for
 from tests.support.tiny_sweep import SPEC, TOML, data_of, expected, make
 

@@ -132,6 +132,9 @@ def test_an_answer_gets_the_verdict_of_its_plan_from_the_simulator_and_the_oracl
     assert_every(np.array(found) == np.array(expected), boards, moves=moves)
 
 
+spoiling = st.tuples(st.integers(0, 1 << 30), st.integers(1, 8), st.text(max_size=200))  # seed, agents, a text
+
+
 def spoilt(text: str, draw: Callable[[], float]) -> str:
     """The text after some edits, as the numbers in [0, 1) of `draw` have it."""
     for _ in range(1 + int(3 * draw())):
@@ -146,9 +149,20 @@ def spoilt(text: str, draw: Callable[[], float]) -> str:
     return text
 
 
-@given(seed=st.integers(0, 1 << 30), agents=st.integers(1, 8), text=st.text(max_size=200))
-@settings(max_examples=200)
-def test_a_hundred_thousand_spoilt_answers_raise_nothing(seed, agents, text):
+@given(spoiling)
+@settings(max_examples=20)
+def test_spoilt_answers_raise_nothing(drawn):
+    spoil_and_parse(*drawn)
+
+
+@pytest.mark.deep
+@given(spoiling)
+@settings(max_examples=1000)
+def test_half_a_million_spoilt_answers_raise_nothing(drawn):
+    spoil_and_parse(*drawn)
+
+
+def spoil_and_parse(seed: int, agents: int, text: str) -> None:
     rng = random.Random(seed)
     base = written(["".join(rng.choices(MOVES, k=rng.randint(1, 6))) for _ in range(agents)], rng)
     for source in [text] * 50 + [base] * 450:

@@ -7,22 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_jax.types import MOVES, Board
+from core_jax.types import MOVES
 from policy.codecs import encode_prompt
 from policy.codecs.text_prompt import FROZEN, GOALS, HOLE, MAX_AGENTS, MOVE_WORDS, STARTS
 from tests.support.boards import drawing, each, mixed_boards, picture
+from tests.support.shown_boards import read_board
 
 PUBLISHED = ("SsABC", "Ggabc")
 THREE = drawing(["..H", "...", "..."], [(0, 0), (0, 1), (2, 2)], [(1, 0), (2, 0), (1, 2)])
-
-
-def read_board(prompt: str) -> Board:
-    """The board that the grid of a prompt shows, found by its letters alone."""
-    lines = [line.split(" ") for line in prompt.splitlines() if re.fullmatch(r"\w( \w)+", line)]
-    place = {letter: (r, c) for r, row in enumerate(lines) for c, letter in enumerate(row)}
-    agents = sum(letter in place for letter in STARTS)
-    starts, goals = ([place[letter] for letter in letters[:agents]] for letters in (STARTS, GOALS))
-    return drawing(["".join("H" if letter == HOLE else "." for letter in row) for row in lines], starts, goals)
 
 
 @given(seed=st.integers(0, 1 << 30), agents=st.integers(1, MAX_AGENTS), size=st.integers(4, 16))

@@ -17,6 +17,7 @@ from policy.training import BoardStream, tasks_of, with_hole_ratios
 from policy.training.reward import play
 from tests.support.boards import as_lists, picture
 from tests.support.generated_rows import SMALL, surroundings
+from tests.support.power_cuts import PATIENCE
 from tests.support.tiny_policy import padded
 
 CONFIGS = with_hole_ratios(SMALL, (0.2, 0.4))
@@ -60,10 +61,13 @@ def test_every_plan_is_valid_at_its_cost(taken):
 
 
 def test_boards_wait_for_the_taker_and_not_the_taker_for_boards(stream, taken):
-    time.sleep(2)
+    deadline = time.monotonic() + PATIENCE
+    while not stream._chunks.full():
+        assert time.monotonic() < deadline, "no boards are drawn ahead"
+        time.sleep(0.01)
     before = stream.waited
     stream.take(4 * CHUNK)
-    assert stream.waited - before < 1
+    assert stream.waited - before < 5, "seconds, where nothing but a queue is read"
 
 
 def test_boards_that_cannot_be_drawn_are_told(tmp_path):
