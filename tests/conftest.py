@@ -34,7 +34,6 @@ hypothesis.settings.load_profile("lakewright")
 def pytest_configure(config):
     for package in ("core_jax", "policy", "engineer", "experiments"):
         config.addinivalue_line("filterwarnings", f"error:::{package}")
-<<<<<<< HEAD
     config.addinivalue_line("markers", "browser: a journey through the viewer in a real Chromium")
 
 
@@ -53,9 +52,7 @@ def pytest_terminal_summary(terminalreporter):
 
 def _browser() -> str | None:
     return next((found for name in BROWSERS if (found := shutil.which(name))), None)
-=======
 
 
 def pytest_collection_finish():
     gc.freeze()  # what is imported stays; the trainer collects garbage again and again, and need not look through that
->>>>>>> tests

@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 
 from core_jax.solver import solve
-<<<<<<< HEAD
 from core_jax.solver.teams import hard_boards
-from core_jax.support import REST, in_phase, on_all_cores, parallel, seconds_by_phase
-=======
-from core_jax.solver.teams import team_solver as teams
 from core_jax.support import REST, in_phase, on_all_cores, parallel, profiling, seconds_by_phase
->>>>>>> tests
 from tests.support.boards import mixed_boards
 
 NAP = 0.1

@@ -16,15 +16,8 @@ from core_jax.rows.row import BENCHMARK_COLUMNS, Row
 from experiments.benchmark import TIERS, build, cells
 from experiments.benchmark import builder as benchmark
 from experiments.benchmark.cells import BenchmarkRow, draw_cell, moved_from
-<<<<<<< HEAD
 from experiments.benchmark.tiers import HARD, PAPER, BenchmarkCell, Tier
 from experiments.cli import main
-from tests.policy.codecs.test_text_prompt import read_board
-=======
-from experiments.benchmark.tiers import HARD, PAPER, Cell, Tier
-from experiments.cli import commands, main
-from experiments.cli.app import build_parser
->>>>>>> tests
 from tests.support.boards import drawing
 from tests.support.generated_rows import shown, surroundings
 from tests.support.killed_build import SMALL
@@ -130,17 +123,10 @@ def test_a_stratum_that_does_not_exist_is_replaced_by_the_nearest_and_told(whole
 
     generate = cells.generate
     monkeypatch.setattr(cells, "generate", draw_without_waits)
-<<<<<<< HEAD
-    tier = Tier(((2, 4),), (0.5,), (0.25,), 3)
-    for row in draw_cell(BenchmarkCell(2, 4, 0.5), tier, 0, set()):
-        assert (row.hole_ratio, row.wait_ratio, row.id[:-4]) == (0.5, 0.25, "2ag_4x4_hr0.5")
-        assert (row.drawn_hole_ratio, row.drawn_wait_ratio) == (round(2 / 12, 4), 0)
-=======
     tier = Tier(((2, 5),), (0.5,), (0.25,), 3)
-    for row in draw_cell(Cell(2, 5, 0.5), tier, 0, set()):
+    for row in draw_cell(BenchmarkCell(2, 5, 0.5), tier, 0, set()):
         assert (row.hole_ratio, row.wait_ratio, row.id[:-4]) == (0.5, 0.25, "2ag_5x5_hr0.5")
         assert (row.drawn_hole_ratio, row.drawn_wait_ratio) == (round(2 / 21, 4), 0)
->>>>>>> tests
         told = moved_from(row)
         assert (told.cell, told.drawn_holes, told.drawn_wait_ratio) == ("2ag_5x5_hr0.5", 2, 0)
 
@@ -150,13 +136,8 @@ def test_a_cell_that_cannot_be_had_at_all_is_an_error_that_names_it(monkeypatch)
         raise TooRareError("too rare to go on")
 
     monkeypatch.setattr(cells, "generate", never)
-<<<<<<< HEAD
-    with pytest.raises(InputError, match=r"^benchmark cell 2ag_4x4_hr0.5, wait ratio 0.25: too rare to go on$"):
-        draw_cell(BenchmarkCell(2, 4, 0.5), SMALL, 0, set())
-=======
     with pytest.raises(InputError, match=r"^benchmark cell 2ag_5x5_hr0.5, wait ratio 0.25: too rare to go on$"):
-        draw_cell(Cell(2, 5, 0.5), SMALL, 0, set())
->>>>>>> tests
+        draw_cell(BenchmarkCell(2, 5, 0.5), SMALL, 0, set())
 
 
 def test_bad_input_is_no_reason_to_draw_other_boards(monkeypatch):
@@ -166,11 +147,7 @@ def test_bad_input_is_no_reason_to_draw_other_boards(monkeypatch):
 
     monkeypatch.setattr(cells, "generate", refuse)
     with pytest.raises(InputError, match=r"^not enough memory$"):
-<<<<<<< HEAD
-        draw_cell(BenchmarkCell(2, 4, 0.5), SMALL, 0, set())
-=======
-        draw_cell(Cell(2, 5, 0.5), SMALL, 0, set())
->>>>>>> tests
+        draw_cell(BenchmarkCell(2, 5, 0.5), SMALL, 0, set())
 
 
 def test_the_manifest_counts_and_signs_what_is_there(whole, rows):

@@ -15,14 +15,9 @@ from core_jax.rows import write_rows
 from experiments.loop.records import RunFolder
 from experiments.loop.settings import launch as launching
 from experiments.loop.settings import load_settings
-<<<<<<< HEAD
-from experiments.loop.settings.launch import LaunchSettings, launch_command
-from experiments.loop.training import train
-from experiments.loop.training import warm_up as warm_up_run
-=======
 from experiments.loop.settings.launch import LAUNCHER, LaunchSettings, launch_command
-from experiments.loop.training import stage_process, steps
->>>>>>> tests
+from experiments.loop.training import stage_process, train
+from experiments.loop.training import warm_up as warm_up_run
 from policy.checkpoints import load_model
 from policy.codecs import TextCodec, TextSettings
 from policy.evaluation import evaluate

@@ -15,15 +15,9 @@ from matplotlib.image import imread
 
 from experiments.sweep import SweepFolder, SweepSpec
 from experiments.sweep.cells import LEVELS, QUANTITIES, CellSummary, quantiles, rate, summarize
-<<<<<<< HEAD
 from experiments.sweep.distributions import area
-from tests.experiments.cli.test_commands import tell
-from tests.experiments.cli.test_errors import assert_told
-=======
-from experiments.sweep.plots import area
 from tests.support.command_lines import tell
 from tests.support.error_lines import assert_told
->>>>>>> tests
 from tests.support.generated_rows import elsewhere
 from tests.support.tiny_sweep import SPEC, make
 

@@ -18,13 +18,6 @@ from core_jax.support import cores
 from core_jax.types import Status
 from experiments.sweep import BACKENDS, Serial, SweepFolder, SweepSpec, shards, sweep
 from experiments.sweep import folder as folders
-<<<<<<< HEAD
-from tests.core_jax.generator.test_generator import none_met
-from tests.experiments.cli.test_commands import tell
-from tests.experiments.cli.test_errors import assert_told
-=======
-from experiments.sweep.executors import Here
->>>>>>> tests
 from tests.support.boards import assert_every
 from tests.support.chi_square import assert_even
 from tests.support.command_lines import tell
