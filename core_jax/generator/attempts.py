@@ -16,12 +16,12 @@ from core_jax.generator.placements import below, draw_board, lots, pick, scatter
 from core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, pack, side
 from core_jax.solver import BLOCK, concatenate, flood, prepare, read_labels, solve
 from core_jax.solver.two_agents import CostTable
-from core_jax.support import on_all_cores, program
+from core_jax.support import in_phase, on_all_cores, program
 from core_jax.types import Board, Labels, Status
 
 # Compiled in three quarters of the time, and as fast: drawing is what a command compiles first.
 QUICKLY = {"xla_backend_optimization_level": "1"}
-FEW = 32  # whole boards drawn at once: each is solved, so few are to be made beyond those that are needed
+FEW = 128  # whole boards drawn at once: each is solved, so few are to be made beyond those that are needed
 
 
 def block_of(agents: int) -> int:
@@ -81,18 +81,24 @@ def join(boards: Sequence[Board]) -> Board:
 
 
 def _boards(agents: int, size: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
-    """Draws whole boards on which each agent is connected to its goal, and solves them."""
+    """Draws whole boards on which each agent is connected to its goal, and solves them.
+
+    Those that are known to miss the stratum are not solved any further: by shortest paths that never meet, which need
+    no wait, or once a search knows whether they do.
+    """
     prepare(size, agents)
     draw = functools.partial(_draw_boards, size, agents, holes, streams)
     in_numpy = functools.partial(jax.tree.map, np.asarray)
-    drawn, fit = zip(*_in_blocks(block_of(agents), lambda *lane: in_numpy(draw(*lane)), lanes), strict=True)
+    drawn, fit = zip(
+        *_in_blocks(block_of(agents), lambda *lane: in_phase("draws", in_numpy, draw(*lane)), lanes), strict=True
+    )
     boards, fits = join(drawn), np.concatenate(fit)
     status = np.full(len(fits), int(Status.UNSOLVABLE))
     waits = np.zeros(len(fits), bool)
     if not fits.any():
         return Attempts(waits, None, None, status, waits)
     boards = _rows(boards, fits)
-    labels = solve(boards)
+    labels = solve(boards, wanted=lanes.wait[fits])
     status[fits], waits[fits] = labels.status, labels.wait_required
     met = (status == Status.SOLVABLE) & (waits == lanes.wait)
     return Attempts(met, _rows(boards, met[fits]), _rows(labels, met[fits]), status, waits)

@@ -34,26 +34,26 @@ CERTIFY_BLOCK = 1024
 OPEN_BLOCK = 128  # boards left open by the certificate: few, so a block is not to be mostly filling
 
 
-def solve(boards: Board, makespan_plans: bool = False, budget: int = BUDGET) -> Labels:
+def solve(
+    boards: Board, makespan_plans: bool = False, budget: int = BUDGET, wanted: np.ndarray | None = None
+) -> Labels:
     """Labels a batch of boards of one size and number of agents, up to MAX_AGENTS.
 
     By shortest paths that never meet; what that leaves open by flood for two agents, by search for more.
 
     Args: boards with leading axis B, any B >= 1; whether to give `makespan_moves`, too; budget, the conflicts of the
-    satisfiability solver for four or more agents, after which a board stays undecided. Returns: `Labels` of numpy
-    arrays with leading axis B. Raises InputError where the agents are too many or the boards take too much memory.
+    satisfiability solver for four or more agents, after which a board stays undecided; wanted, bool [B], or None: a
+    board of three or more agents on which that is not whether a wait is required may be left without makespan and plan,
+    -1 and empty, as nobody wants it. Returns: `Labels` of numpy arrays with leading axis B. Raises InputError where the
+    agents are too many or the boards take too much memory.
     """
-    return solve_with_stages(boards, makespan_plans, budget).labels
+    return solve_with_stages(boards, makespan_plans, budget, wanted).labels
 
 
 def solve_with_stages(
     boards: Board, makespan_plans: bool = False, budget: int = BUDGET, wanted: np.ndarray | None = None
 ) -> Solved:
-    """`solve`, and what decided each board.
-
-    wanted: bool [B], or None. A board of three or more agents on which that is not whether a wait is required may be
-    left without makespan and plan, -1 and empty, as nobody wants it.
-    """
+    """`solve`, and what decided each board."""
     size, agents = boards.holes.shape[-1], boards.starts.shape[1]
     prepare(size, agents)
     certified = in_blocks(_certify_block, boards, CERTIFY_BLOCK)

@@ -266,7 +266,7 @@ def test_what_the_generator_cannot_draw_is_refused(count, seed, first, problem):
         generate(SMALL, seed, count, first=first)
 
 
-def solved_slowly(boards: Board) -> Labels:
+def solved_slowly(boards: Board, wanted: np.ndarray | None = None) -> Labels:
     """The oracle's labels, without plans; a board is undecided here where the first agent starts in the corner."""
     found = [slow_optima(str(as_lists(board))) for board in each(boards)]
     undecided = (np.asarray(boards.starts)[:, 0] == 0).all(axis=1)

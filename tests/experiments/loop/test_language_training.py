@@ -12,10 +12,11 @@ import torch
 
 from core_jax.errors import InputError
 from core_jax.rows import write_rows
+from core_jax.support.child_processes import STARTER
 from experiments.loop.records import RunFolder
 from experiments.loop.settings import launch as launching
 from experiments.loop.settings import load_settings
-from experiments.loop.settings.launch import LAUNCHER, LaunchSettings, launch_command
+from experiments.loop.settings.launch import LaunchSettings, launch_command
 from experiments.loop.training import stage_process, train
 from experiments.loop.training import warm_up as warm_up_run
 from policy.checkpoints import load_model
@@ -151,7 +152,7 @@ def test_a_process_that_is_launched_trains_the_stage(tmp_path, monkeypatch, caps
     run.open(text_run(launch=LaunchSettings(processes=2)))
     stage = run.stage(0)
     write_rows(stage.boards, small_rows()[:2])
-    monkeypatch.delenv(LAUNCHER, raising=False)
+    monkeypatch.delenv(STARTER, raising=False)
     monkeypatch.setattr(sys, "argv", ["stage_process", str(run.folder), "0", str(language_checkpoint()), "inf"])
     assert stage_process.main() == 0
     assert "stage 0: 1 processes" in capsys.readouterr().out

@@ -13,7 +13,8 @@ from core_jax.solver.teams.host_search.workspace import ANSWER, CELLS, STEPS, wo
 from core_jax.support import in_phase, on_all_cores
 from core_jax.types import PAD, Board
 
-NODES = 4000  # joint states of one question, after which it is left open: a formula takes about as long
+# Joint states of one question, after which it is left open: a formula takes about as long.
+NODES, NODES_OF_THREE = 12_000, 60_000
 AT_ONCE = 64  # boards that a core takes at a time
 
 
@@ -37,14 +38,15 @@ def compiling() -> Future[None]:
     return done
 
 
-def search(boards: Board, wanted: np.ndarray | None = None, nodes: int = NODES) -> Searched:
+def search(boards: Board, wanted: np.ndarray | None = None, nodes: int | None = None) -> Searched:
     """Labels B boards of three and more agents as far as `nodes` go; what a thread does depends on its boards alone.
 
-    wanted: bool [B], or None; where it is not whether a wait is required, the makespan is not looked for. A board of
+    nodes: None for as many as pay. wanted: bool [B], or None; where it is not whether a wait is required, the makespan is not looked for. A board of
     more than CELLS free cells is left open.
     """
     compiling().result()
-    count = len(boards.starts)
+    count, agents = boards.starts.shape[:2]
+    nodes = (NODES_OF_THREE if agents == 3 else NODES) if nodes is None else nodes
     prefer = np.full(count, ANY, np.int8) if wanted is None else wanted.astype(np.int8)
     parts = on_all_cores(
         lambda first: in_phase("search", _search, *_part(boards, prefer, first), nodes), range(0, count, AT_ONCE)
