@@ -59,7 +59,8 @@ def command_of(words: list[str]) -> tuple[str, ...]:
     """The command, with its group where it has one; `sweep SPEC` is `sweep run SPEC`."""
     if words[0] == "sweep" and "." in words[1]:
         return "sweep", "run"
-    return tuple(words[:2] if words[0] in GROUPS or words[:2] == ["study", "trainee"] else words[:1])
+    two = words[0] in GROUPS or words[:2] in (["study", "trainee"], ["view", "bundle"])
+    return tuple(words[:2] if two else words[:1])
 
 
 def settings_named(text: str) -> set[str]:

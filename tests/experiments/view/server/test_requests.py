@@ -10,8 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from core_jax.rows import write_rows
+from experiments.evaluation import EvaluationSettings, PlannerAnswerer, evaluate
 from experiments.view.server import application
 from tests.support.finished_run import begin, board, finish, redesign
+from tests.support.tiny_sweep import SPEC, make
 
 HOSTILE = "<script>alert(1)</script>\"'&]]>\x00\x1b[31m"
 BOARD = json.dumps({"grid": ["...", ".H.", "..H"], "starts": [[0, 0], [2, 1]], "goals": [[0, 2], [2, 0]]})
@@ -276,3 +278,28 @@ def test_a_refused_answer_is_on_the_page_too(tmp_path):
     run = finish(tmp_path / "run")
     redesign(run.stage(0), "</pre><img src=x onerror=alert(1)>")
     assert "<img" not in page(client(tmp_path / "run"), "/stage/0/run")
+
+
+def test_a_sweep_answers_any_statistic_over_any_axis(tmp_path):
+    make(SPEC, tmp_path / "sweep")
+    site = client(tmp_path / "sweep")
+    found = page(site, "/sweep/sweep?statistic=solvable&over=hole_ratio&by=size")
+    assert "6 of 6 shards, 160 of 160 boards" in found
+    rows = re.findall(r"<tr><td>3</td><td>([\d.]+)</td><td>([\d.]+)</td><td>[\d.]+</td><td>(\d+)</td>", found)
+    assert [(ratio, boards) for ratio, _, boards in rows] == [("0", "80"), ("0.4", "80")]
+    assert rows[0][1] == "100", "without holes every board is solvable"
+    assert "makespan over agents" in page(site, "/sweep/sweep?statistic=makespan&over=agents&by=hole_ratio")
+    assert site.get("/sweep/sweep?statistic=id").status_code == 422
+    assert site.get("/sweep/sweep?over=size)--").status_code == 422
+
+
+def test_an_evaluation_shows_its_rates_and_every_answer(tmp_path):
+    write_rows(tmp_path / "boards.jsonl", [board("good"), board("bad")])
+    out = tmp_path / "evaluation"
+    evaluate(tmp_path / "boards.jsonl", out, lambda kept: PlannerAnswerer("optimal", 0), EvaluationSettings())
+    site = client(tmp_path)
+    assert "solver optimal" in page(site, f"/evaluation/{tmp_path.name}/evaluation")
+    found = page(site, f"/boards/evaluation/answers/{tmp_path.name}/evaluation?verdict=valid")
+    assert "2 boards" in found
+    shown = page(site, f"/board/evaluation/answers/0/{tmp_path.name}/evaluation")
+    assert shown.index("The plan that was answered") < shown.index("The certified plan")
