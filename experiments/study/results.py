@@ -21,6 +21,7 @@ from experiments.loop.records import (
     spent,
 )
 from experiments.loop.redesign import taken_back
+from experiments.study.inference import Estimate, PairedTest, interquartile_mean, paired_tests
 from experiments.study.study import Plan, Planned, StudyFolder, predicted
 
 RESAMPLING_SEED = 0
@@ -63,7 +64,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class ArmResult(msgspec.Struct, frozen=True):
-    """Means over the seeds of an arm; deviation: between its seeds, of `valid`."""
+    """Means over the seeds of an arm; deviation: between its seeds, of `valid`; middle: its interquartile mean."""
 
     arm: str
     seeds: int
@@ -81,6 +82,7 @@ class ArmResult(msgspec.Struct, frozen=True):
     tried: int
     refused: int
     against: Difference | None
+    middle: Estimate | None = None
 
 
 class Rank(msgspec.Struct, frozen=True):
@@ -113,6 +115,7 @@ class Results(msgspec.Struct, frozen=True):
     runs: list[RunResult]
     missing: list[str]
     prediction: Prediction | None
+    tests: list[PairedTest] = []
 
 
 def results_of(plan: Plan, folder: StudyFolder) -> Results:
@@ -131,7 +134,16 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         runs=runs,
         missing=[planned.name for planned in plan.runs if planned not in done],
         prediction=_prediction(predicted(folder), plan, runs) if plan.spec.configs else None,
+        tests=paired_tests(_by_seed(runs), plan.spec.family),
     )
+
+
+def _by_seed(runs: Sequence[RunResult]) -> dict[str, dict[int, float]]:
+    """The valid % of each arm by seed."""
+    arms: dict[str, dict[int, float]] = {}
+    for run in runs:
+        arms.setdefault(run.arm, {})[run.seed] = run.valid
+    return arms
 
 
 def finished(run: RunFolder, planned: Planned) -> bool:
@@ -168,7 +180,14 @@ def table(results: Results) -> str:
     text.append(
         f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens a run"
     )
+    text += list(map(_tested, results.tests))
     return "\n".join(text + [f"not finished: {', '.join(results.missing)}"] * bool(results.missing))
+
+
+def _tested(found: PairedTest) -> str:
+    told = found.difference
+    interval = f"{told.mean:+.1f} (95 % {told.low:+.1f} to {told.high:+.1f})"
+    return f"{found.arm} - {found.other}: {interval}, p {found.corrected:.2g} by Holm, {found.seeds} seeds"
 
 
 def _line(arm: ArmResult) -> tuple[str, ...]:
@@ -245,6 +264,7 @@ def _arm_result(runs: Sequence[RunResult], baseline: str, digits: dict[str, np.n
         tried=sum(run.tried for run in runs),
         refused=sum(run.refused for run in runs),
         against=_against(runs, baseline, digits),
+        middle=interquartile_mean([run.valid for run in runs]),
     )
 
 

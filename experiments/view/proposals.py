@@ -12,8 +12,8 @@ from engineer.delta import summary
 from engineer.evidence import Evidence, evidence_text, read_evidence
 from engineer.negotiation import Attempt, negotiate
 from engineer.proposal import Stateless
-from experiments.loop.records import Decision, Next, RunFolder, Source, Stage, Trial, read
-from experiments.loop.redesign import changes, teacher_of
+from experiments.loop.records import Decision, EngineerTraining, Next, RunFolder, Source, Stage, Trial, read
+from experiments.loop.redesign import changes, teacher_of, trust_region
 from experiments.loop.settings import RunSettings, key_for
 from experiments.view.run_table import describe
 
@@ -33,6 +33,7 @@ class Shown(msgspec.Struct, frozen=True):
     next_config: EnvConfig
     source: Source
     reasons: list[str]
+    engineer: EngineerTraining | None
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -55,9 +56,12 @@ def shown_stage(folder: RunFolder, number: int) -> Shown:
     decision = read(stage.proposal, Decision) if stage.proposal.exists() else None
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []
     trial = read(stage.trial, Trial) if stage.trial.exists() else None
+    engineer = read(stage.engineer, EngineerTraining) if stage.engineer.exists() else None
     evidence, config = _evidence(stage), stage.config()
     teacher = decision.teacher if decision else folder.settings().teacher
-    return Shown(str(folder.folder), number, teacher, config, evidence, attempts, trial, *_next(stage.following()))
+    return Shown(
+        str(folder.folder), number, teacher, config, evidence, attempts, trial, *_next(stage.following()), engineer
+    )
 
 
 def proposed(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
@@ -92,6 +96,9 @@ def told(shown: Shown) -> str:
     parts += ["", "## evidence", printable(evidence_text(shown.evidence)).rstrip()]
     for attempt in shown.attempts:
         parts += list(_told_attempt(attempt))
+    if shown.engineer:
+        figures = (f"{name} {value:.3g}" for name, value in shown.engineer.figures.items())
+        parts += ["", "## training of the engineer on its own proposals", ", ".join(figures)]
     if shown.trial:
         parts += ["", "## trial", *_told_trial(shown.trial)]
     why = printable("; ".join(shown.reasons))
@@ -146,7 +153,8 @@ def _replayed(settings: RunSettings, folder: RunFolder, numbers: range, only: in
             continue
         key = key_for(settings.seed, f"stage {number} teacher")
         reachable = can_draw_for(settings.teams)
-        attempts = negotiate(teacher, _evidence(stage), stage.config(), key, settings.guard, reachable)
+        guard = trust_region(settings, stage)
+        attempts = negotiate(teacher, _evidence(stage), stage.config(), key, guard, reachable)
         state = teacher.state_dict()
         yield Replayed(str(folder.folder), number, settings.teacher, attempts)
 
@@ -164,10 +172,11 @@ def _told_attempt(attempt: Attempt) -> Iterator[str]:
 
 
 def _told_trial(trial: Trial) -> Iterator[str]:
-    yield f"{'':9} {'p(1-p)':>7} {'informative':>11} {'valid':>6}  per size p(1-p)"
+    yield f"{'':9} {'p(1-p)':>7} {'P(better)':>9} {'informative':>11} {'valid':>6}  per size p(1-p)"
     for place, tried in enumerate(trial.candidates):
         name = ("current" if not place else "proposed") + ("*" if place == trial.chosen else "")
         sizes = " ".join(f"{size}: {signal.variance:.3f}" for size, signal in tried.sizes.items())
         whole = tried.signal
-        yield f"{name:9} {whole.variance:7.4f} {whole.informative:11.3f} {whole.valid:6.3f}  {sizes}"
+        better = f"{trial.leads[place].better:.2f}" if trial.leads and place else ""
+        yield f"{name:9} {whole.variance:7.4f} {better:>9} {whole.informative:11.3f} {whole.valid:6.3f}  {sizes}"
     yield f"* chosen; {trial.tokens} tokens"
