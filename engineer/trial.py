@@ -14,7 +14,7 @@ from core_jax.config import EnvConfig, holes_of, with_teams
 from core_jax.generator import Stratum
 from core_jax.support import Count
 
-FEWEST = 4  # boards of a stratum, however small its share
+FEWEST = 2  # boards of a stratum, however small its share
 
 
 class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,6 +21,7 @@ from experiments.loop.records import (
     spent,
 )
 from experiments.loop.redesign import taken_back
+from experiments.study.inference import Estimate, PairedTest, interquartile_mean, paired_tests
 from experiments.study.prediction import Prediction, Rank, prediction_of
 from experiments.study.study import Plan, Planned, StudyFolder, predicted
 
@@ -67,7 +68,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class ArmResult(msgspec.Struct, frozen=True):
-    """Means over the seeds of an arm; deviation: between its seeds, of `valid`."""
+    """Means over the seeds of an arm; deviation: between its seeds, of `valid`; middle: its interquartile mean."""
 
     arm: str
     seeds: int
@@ -85,6 +86,7 @@ class ArmResult(msgspec.Struct, frozen=True):
     tried: int
     refused: int
     against: Difference | None
+    middle: Estimate | None = None
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -98,6 +100,7 @@ class Results(msgspec.Struct, frozen=True):
     runs: list[RunResult]
     missing: list[str]
     prediction: Prediction | None
+    tests: list[PairedTest] = []
 
 
 def results_of(plan: Plan, folder: StudyFolder) -> Results:
@@ -118,7 +121,16 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         prediction=prediction_of(predicted(folder), plan, {run.arm: run.gain for run in runs})
         if plan.spec.configs
         else None,
+        tests=paired_tests(_by_seed(runs), plan.spec.family),
     )
+
+
+def _by_seed(runs: Sequence[RunResult]) -> dict[str, dict[int, float]]:
+    """The valid % of each arm by seed."""
+    arms: dict[str, dict[int, float]] = {}
+    for run in runs:
+        arms.setdefault(run.arm, {})[run.seed] = run.valid
+    return arms
 
 
 def finished(run: RunFolder, planned: Planned) -> bool:
@@ -144,7 +156,14 @@ def table(results: Results) -> str:
     setting = (
         f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens per run"
     )
-    return "\n".join([arms, setting, *[f"not finished: {', '.join(results.missing)}"] * bool(results.missing)])
+    missing = [f"not finished: {', '.join(results.missing)}"] * bool(results.missing)
+    return "\n".join([arms, setting, *map(_test_line, results.tests), *missing])
+
+
+def _test_line(found: PairedTest) -> str:
+    gain = found.difference
+    interval = f"{gain.mean:+.1f} (95 % {gain.low:+.1f} to {gain.high:+.1f})"
+    return f"{found.arm} - {found.other}: {interval}, p {found.corrected:.2g} by Holm, {found.seeds} seeds"
 
 
 def _line(arm: ArmResult) -> tuple[str, ...]:
@@ -226,6 +245,7 @@ def _arm_result(runs: Sequence[RunResult], baseline: str, digits: dict[str, np.n
         tried=sum(run.tried for run in runs),
         refused=sum(run.refused for run in runs),
         against=_against(runs, baseline, digits),
+        middle=interquartile_mean([run.valid for run in runs]),
     )
 
 

@@ -35,6 +35,7 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     arms: the settings in which each differs, and its `seeds`, if they are not those of the study. baseline: the arm
     that the others are compared with, seed by seed. configs: random configs as arms, instead of `arms`.
+    family: the pairs of arms whose difference is tested, corrected for their number.
     """
 
     budget: Count
@@ -44,12 +45,15 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: dict[str, Any] = {}
     arms: dict[str, dict[str, Any]] = {}
     configs: Configs | None = None
+    family: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.arms) == bool(self.configs):
             raise ValueError("name arms or configs, one of the two")
         if strange := [name for name in self.arms if not NAME.fullmatch(name)]:
             raise ValueError(f"arms: {strange[0]!r:.60} is no name of a folder; use letters, digits, - and _")
+        if strange := [name for pair in self.family for name in pair if name not in self.arms]:
+            raise ValueError(f"family names {strange[0]!r:.60}, which is no arm; choose from {', '.join(self.arms)}")
         if self.baseline and self.baseline not in self.arms:
             raise ValueError(f"baseline is {self.baseline!r:.60}; choose from {', '.join(self.arms)}")
 

@@ -15,14 +15,14 @@ from engineer.delta import summary
 from engineer.evidence import Evidence, evidence_text, read_evidence
 from engineer.negotiation import Attempt, negotiate
 from engineer.proposal import Stateless
-from experiments.loop.records import Decision, Next, RunFolder, Source, Stage, Trial, read
-from experiments.loop.redesign import changes, teacher_of
+from experiments.loop.records import Decision, EngineerTraining, Next, RunFolder, Source, Stage, Trial, read
+from experiments.loop.redesign import changes, teacher_of, trust_region
 from experiments.loop.settings import RunSettings, key_for
 from experiments.view.run_table import describe
 
 RECORDED = "recorded"  # the name under which the decision of the run itself is shown
 
-TRIAL_HEADER = ("", "p(1-p)", "informative", "valid", "per size p(1-p)")
+TRIAL_HEADER = ("", "p(1-p)", "P(better)", "informative", "valid", "per size p(1-p)")
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -38,6 +38,7 @@ class Shown(msgspec.Struct, frozen=True):
     next_config: EnvConfig
     source: Source
     reasons: list[str]
+    engineer: EngineerTraining | None
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -60,9 +61,12 @@ def shown_stage(folder: RunFolder, number: int) -> Shown:
     decision = read(stage.proposal, Decision) if stage.proposal.exists() else None
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []
     trial = read(stage.trial, Trial) if stage.trial.exists() else None
+    engineer = read(stage.engineer, EngineerTraining) if stage.engineer.exists() else None
     evidence, config = _evidence(stage), stage.config()
     teacher = decision.teacher if decision else folder.settings().teacher
-    return Shown(str(folder.folder), number, teacher, config, evidence, attempts, trial, *_next(stage.following()))
+    return Shown(
+        str(folder.folder), number, teacher, config, evidence, attempts, trial, *_next(stage.following()), engineer
+    )
 
 
 def proposed(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
@@ -97,6 +101,9 @@ def stage_text(shown: Shown) -> str:
     parts += ["", "## evidence", printable(evidence_text(shown.evidence)).rstrip()]
     for attempt in shown.attempts:
         parts += list(_attempt_lines(attempt))
+    if shown.engineer:
+        figures = (f"{name} {value:.3g}" for name, value in shown.engineer.figures.items())
+        parts += ["", "## training of the engineer on its own proposals", ", ".join(figures)]
     if shown.trial:
         parts += ["", "## trial", *_trial_lines(shown.trial)]
     why = printable("; ".join(shown.reasons))
@@ -153,7 +160,8 @@ def _replayed(settings: RunSettings, folder: RunFolder, numbers: range, only: in
             continue
         key = key_for(settings.seed, f"stage {number} teacher")
         reachable = can_draw_for(settings.teams)
-        attempts = negotiate(teacher, _evidence(stage), stage.config(), key, settings.guard, reachable)
+        guard = trust_region(settings, stage)
+        attempts = negotiate(teacher, _evidence(stage), stage.config(), key, guard, reachable)
         state = teacher.state_dict()
         yield Replayed(str(folder.folder), number, settings.teacher, attempts)
 
@@ -176,7 +184,8 @@ def _trial_lines(trial: Trial) -> Iterator[str]:
         name = ("current" if not place else "proposed") + ("*" if place == trial.chosen else "")
         sizes = " ".join(f"{size}: {signal.variance:.3f}" for size, signal in tried.sizes.items())
         whole = tried.signal
-        rows.append((name, f"{whole.variance:.4f}", f"{whole.informative:.3f}", f"{whole.valid:.3f}", sizes))
-    alignment = ("left", "right", "right", "right", "left")
+        better = f"{trial.leads[place].better:.2f}" if trial.leads and place else ""
+        rows.append((name, f"{whole.variance:.4f}", better, f"{whole.informative:.3f}", f"{whole.valid:.3f}", sizes))
+    alignment = ("left", "right", "right", "right", "right", "left")
     yield tabulate(rows, TRIAL_HEADER, tablefmt="plain", colalign=alignment, disable_numparse=True)
     yield f"* chosen; {trial.tokens} tokens"

@@ -1,0 +1,76 @@
+"""What a study may conclude: interquartile means with bootstrap intervals, and corrected paired tests."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from scipy.stats import bootstrap, trim_mean, ttest_rel
+
+RESAMPLES = 10_000
+QUARTER = 0.25
+
+
+class Estimate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A mean with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class PairedTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Two arms on equal seeds: the mean difference in points, and the p-value before and after Holm's correction."""
+
+    arm: str
+    other: str
+    difference: Estimate
+    seeds: int
+    p_value: float
+    corrected: float
+
+
+def interquartile_mean(values: Sequence[float]) -> Estimate:
+    """The mean of the middle half of runs (Agarwal et al. 2021, arXiv 2108.13264), resampled by run."""
+    return _estimate(values, lambda sample, axis: trim_mean(sample, QUARTER, axis=axis))
+
+
+def paired_tests(arms: dict[str, dict[int, float]], family: Sequence[tuple[str, str]]) -> list[PairedTest]:
+    """The comparisons of a family for which both arms have two seeds or more in common.
+
+    arms: the outcome of each arm by seed. Two-sided paired t-tests; Holm 1979 over those that can be made.
+    """
+    found = []
+    for arm, other in family:
+        shared = sorted(arms.get(arm, {}).keys() & arms.get(other, {}).keys())
+        if len(shared) > 1:
+            pairs = np.array([(arms[arm][seed], arms[other][seed]) for seed in shared])
+            found.append((arm, other, pairs))
+    values = [_p_value(pairs) for _, _, pairs in found]
+    return [
+        PairedTest(arm, other, _estimate((pairs[:, 0] - pairs[:, 1]).tolist()), len(pairs), value, corrected)
+        for (arm, other, pairs), value, corrected in zip(found, values, holm(values), strict=True)
+    ]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction: p_(i) becomes max over j <= i of min(1, (m - j) p_(j)), j from 0."""
+    corrected, largest = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(np.argsort(p_values, kind="stable").tolist()):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        corrected[place] = largest
+    return corrected
+
+
+def _p_value(pairs: np.ndarray) -> float:
+    """1 where the two never differ, which no test can say anything of."""
+    differences = pairs[:, 0] - pairs[:, 1]
+    return 1.0 if not np.ptp(differences) and not differences[0] else float(ttest_rel(*pairs.T).pvalue)
+
+
+def _estimate(values: Sequence[float], statistic=np.mean) -> Estimate:
+    data = np.asarray(values, float)
+    mean = float(statistic(data, axis=0))
+    if len(data) < 2 or not np.ptp(data):
+        return Estimate(mean, mean, mean)
+    found = bootstrap((data,), statistic, n_resamples=RESAMPLES, method="percentile", rng=0)
+    return Estimate(mean, *map(float, found.confidence_interval))

@@ -1,0 +1,37 @@
+"""What a study may conclude: by hand-made numbers."""
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_1samp
+
+from experiments.study.inference import holm, interquartile_mean, paired_tests
+
+
+def test_the_interquartile_mean_ignores_the_outer_quarters():
+    found = interquartile_mean([0.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 1000.0])
+    assert found.mean == 15.0
+    assert 0 <= found.low < 15 < found.high <= 1000
+    assert interquartile_mean([3.0]).low == 3.0
+
+
+def test_the_correction_is_holms():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_arms_are_compared_on_the_seeds_that_they_share():
+    rng = np.random.default_rng(0)
+    fixed = {seed: float(rng.normal(50, 2)) for seed in range(10)}
+    better = {seed: value + 2 + float(rng.normal(0, 0.5)) for seed, value in fixed.items()}
+    arms = {"fixed": fixed, "better": better, "alike": dict(fixed), "one": {0: 1.0}}
+    family = [("better", "fixed"), ("alike", "fixed"), ("one", "fixed"), ("absent", "fixed")]
+    found = paired_tests(arms, family)
+    assert [test.arm for test in found] == ["better", "alike"]
+    gain, nothing = found
+    differences = [better[seed] - fixed[seed] for seed in fixed]
+    assert gain.difference.mean == pytest.approx(np.mean(differences))
+    assert gain.p_value == pytest.approx(ttest_1samp(differences, 0).pvalue)
+    assert gain.corrected == pytest.approx(2 * gain.p_value)
+    assert gain.difference.low > 1
+    assert (nothing.p_value, nothing.difference.mean, nothing.seeds) == (1.0, 0.0, 10)
