@@ -25,8 +25,8 @@ PAGES = [HOUSE / "README.md", *sorted((HOUSE / "docs").glob("*.md"))]
 WINGS = ("core_jax", "policy", "engineer", "experiments")
 FILE = re.compile(r"(?<![\w/.<>~-])((?:[\w-]+/)+[\w-]+\.(?:pyi?|toml|md|svg|png|yml))\b")
 MADE_BY_COMMANDS = ("runs", "studies", "sweeps", "benchmark")  # folders of examples
-NAME = re.compile(rf"(?<![\w/.-])((?:{'|'.join(WINGS)})(?:\.(?!md\b)\w+)+)")
-SETTING = re.compile(r"(?<![\w/.-])([a-z_]\w*(?:\.\w+)*)=")
+NAME = re.compile(rf"(?<![\w/.-])((?:{'|'.join(WINGS)})(?:\.(?!(?:md|json)\b)\w+)+)")
+SETTING = re.compile(r"(?<![\w/.-])(?:--)?([a-z_]\w*(?:\.\w+)*)=")
 MODULE = re.compile(r"(?<!\w)-m ((?:core_jax|policy|engineer|experiments)[\w.]+)")
 GROUPS = ("benchmark", "engineer", "sweep")  # commands with commands of their own
 
@@ -65,7 +65,8 @@ def command_of(words: list[str]) -> tuple[str, ...]:
 
 def settings_named(text: str) -> set[str]:
     """Settings given as `name=value` to `lakewright run` or in a line of code on their own."""
-    given = {word for words in commands(text) if words[:1] == ["run"] for word in words if "=" in word}
+    words = {word for line in commands(text) if line[:1] == ["run"] for word in line}
+    given = {word for word in words if re.match(r"(--)?[a-z_]+[\w.]*=", word)}
     inline = {code for code in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text) if re.match(r"[a-z_]+\.[\w.]+=", code)}
     return {name for code in given | inline for name in SETTING.findall(code)}
 
@@ -162,7 +163,8 @@ def test_every_command_and_option_is_one_of_the_command_line(page, monkeypatch):
         command = command_of(words)
         told = help_of(*command)
         assert told, f"{page.name} names the command lakewright {' '.join(command)}, which does not exist"
-        for option in [word.partition("=")[0] for word in words if word.startswith("--")]:
+        options = [word.partition("=")[0] for word in words if word.startswith("--")]
+        for option in [option for option in options if "." not in option]:  # with dots it is a setting
             known = re.search(rf"{re.escape(option)}(?![\w-])", told)
             assert known, f"{page.name}: lakewright {' '.join(command)} has no option {option}"
 
