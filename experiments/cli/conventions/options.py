@@ -7,8 +7,8 @@ from cyclopts import Group, Parameter
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
 
-# No --no-json beside --json, and no JSON read from words that begin with [ or {.
-PLAIN = Parameter(negative=(), json_list=False, json_dict=False)
+# No --no-json beside --json, no JSON read from words that begin with [ or {; of an option given twice the last counts.
+PLAIN = Parameter(negative=(), json_list=False, json_dict=False, allow_repeating=True)
 
 Flag: TypeAlias = Annotated[bool, Parameter(show_default=False)]
 Json: TypeAlias = Annotated[bool, Parameter(show_default=False, help="Print the result as JSON.")]

@@ -134,6 +134,12 @@ def test_a_sweep_is_short_for_its_run(words):
     assert (command.__name__, str(bound.arguments["spec"])) == ("run", "spec.toml")
 
 
+def test_of_an_option_given_twice_the_last_counts():
+    words = ["generate", "--count", "1", "--out", "a.jsonl", "--seed", "1", "--seed", "2", "--json", "--json"]
+    _, bound, _ = build_app().parse_args(words, print_error=False, exit_on_error=False)
+    assert (bound.arguments["seed"], bound.arguments["json"]) == (2, True)
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_commands_options_and_choices(shell):
     script = build_app().generate_completion(shell=shell)
