@@ -84,7 +84,7 @@ def test_the_process_ends_with_a_parent_that_is_killed(tmp_path):
     program.write_text("""
 import time
 from tests.support.generated_rows import SMALL
-from policy.fresh import BoardStream
+from policy.training import BoardStream
 if __name__ == "__main__":
     stream = BoardStream([SMALL], 0, chunk=32)
     print(stream._process.pid, flush=True)
