@@ -221,7 +221,8 @@ def assert_same_verdicts(found: Verdict, expected: Verdict, boards: Board, moves
         assert_every(same, boards, **{name: values, "expected": wanted, "moves": moves})
 
 
-CROWDS = [(3, 2), (3, 4), (4, 3), (5, 5), (8, 2), (10, 5), (PACKED_SIZE + 1, 3)]
+FEW = [(3, 2), (4, 3), (5, 5), (PACKED_SIZE + 1, 3)]
+CROWDS = [*FEW, *(pytest.param(*crowd, marks=pytest.mark.deep) for crowd in ((3, 4), (8, 2), (10, 5)))]
 
 
 @pytest.mark.parametrize(("size", "agents"), CROWDS)
