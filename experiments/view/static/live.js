@@ -10,8 +10,8 @@ async function again(bring, known) {
   try {
     const reply = await fetch(location.href, { headers: known ? { "if-none-match": known } : {} });
     tag = reply.headers.get("etag") ?? known;
-    if (reply.status !== 304 && tag !== known) replace(await reply.text(), bring);
-    say("");
+    if (reply.ok && tag !== known) replace(await reply.text(), bring);
+    say(reply.ok || reply.status === 304 ? "" : leadOf(await reply.text()));
   } catch {
     say("The server does not answer; this page is as it was.");
   }
@@ -30,6 +30,11 @@ function replace(text, bring) {
   now.replaceWith(document.adoptNode(fresh));
   scrollTo({ top: place, behavior: "instant" });
   bring(fresh);
+}
+
+// Why a page is not there any more, as the server says it.
+function leadOf(text) {
+  return new DOMParser().parseFromString(text, "text/html").querySelector(".lead")?.textContent ?? "This page cannot be shown now.";
 }
 
 function say(words) {

@@ -1,5 +1,5 @@
 // Plays a plan: the picture comes from the server, this moves its agents.
-const CELL = 40;
+const CELL = 40, ASIDE = 20;
 
 export function startPlayers(root) {
   for (const box of root.querySelectorAll(".player:not([data-ready])")) new Player(box);
@@ -52,11 +52,18 @@ class Player {
     this.button.setAttribute("aria-label", label);
   }
 
+  // Agents that meet in a cell stand side by side.
+  aside(agent) {
+    const here = String(this.cells[agent][this.time]);
+    const met = this.cells.map((path, n) => [String(path[this.time]), n]).filter(([cell]) => cell === here).map(([, n]) => n);
+    return (met.indexOf(agent) - (met.length - 1) / 2) * ASIDE;
+  }
+
   show(time) {
     this.time = Math.min(Math.max(time, 0), this.last);
     this.agents.forEach((agent, n) => {
       const [row, column] = this.cells[n][this.time];
-      agent.style.transform = `translate(${CELL * column + CELL / 2}px, ${CELL * row + CELL / 2}px)`;
+      agent.style.transform = `translate(${CELL * column + CELL / 2 + this.aside(n)}px, ${CELL * row + CELL / 2}px)`;
       agent.querySelector(".waits").setAttribute("visibility", this.waits[this.time].includes(n) ? "visible" : "hidden");
     });
     this.range.value = this.time;

@@ -18,11 +18,14 @@ function saveButton(words, label, kind) {
   return button;
 }
 
-// On its own an SVG has no page whose ink it could take.
+// On its own an SVG has no page whose ink and paper it could take.
 function svgOf(svg) {
   const copy = svg.cloneNode(true);
   copy.setAttribute("color", "#16222d");
-  copy.setAttribute("style", "background:#fff");
+  const [x, y, width, height] = svg.getAttribute("viewBox").split(" ");
+  const paper = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  for (const [name, value] of Object.entries({ x, y, width, height, fill: "#fff" })) paper.setAttribute(name, value);
+  copy.prepend(paper);
   return new XMLSerializer().serializeToString(copy);
 }
 
