@@ -1,3 +1,4 @@
+from . import campaign as campaign
 from . import sampling as sampling
 from . import sweeps as sweeps
 from . import updates as updates

@@ -20,7 +20,7 @@ import numpy as np
 
 from core_jax.config import EnvConfig, holes_of
 from core_jax.generator import draw_free, generate
-from core_jax.solver import solve, solve_by_flood
+from core_jax.solver import Stage, solve, solve_by_flood, solve_with_stages
 from core_jax.support import cores, seconds_by_phase
 from core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
 from experiments.bench import timing
@@ -30,10 +30,11 @@ from experiments.bench.peers import PEERS, Answers, Crew, Peer, PlainBoard, crew
 from experiments.bench.simulator import simulator
 from experiments.bench.timing import timed
 
-CASES = ((5, 2), (8, 2), (10, 2), (8, 3), (10, 3), (10, 5))  # size, agents
+CASES = ((5, 2), (8, 2), (10, 2), (8, 3), (10, 3), (8, 4), (10, 5))  # size, agents
 HOLE_RATIO = 0.3
-BOARDS = {2: 16384, 3: 1024, 5: 128}  # so many that a call takes long enough to be timed
-DRAWN = 8192
+BOARDS = {2: 16384, 3: 8192, 4: 4096, 5: 1024}  # so many that a call takes long enough to be timed
+DRAWN = {2: 8192, 3: 2048, 4: 1024, 5: 512}
+WAIT_RATIOS = {2: (0.0, 0.75), 3: (0.5,), 4: (0.5,), 5: (0.5,)}
 PEER_BOARDS, PEER_SECONDS = 4096, 0.5  # at hand for a peer, and how long it solves at a time
 
 
@@ -63,10 +64,10 @@ def measure(only: int | None = None, on_progress: Callable[[], object] = lambda:
             case, solved = _solve(size, agents)
             profiles.append(_profile(case))
             theirs = [_peer(peer, case, one, all_cores) for peer in PEERS]
-            found += [_compared(solved, theirs), *theirs]
+            found += [_compared(solved, theirs), *theirs, *_generate(size, agents)]
             if agents == 2:
                 flooded = _flood(case)
-                found += [flooded, *_generate(size), *simulator(case.boards, case.labels)]
+                found += [flooded, *simulator(case.boards, case.labels)]
                 limits.append(_flood_limit(case, flooded, copied))
             on_progress()
     return Bench(machine(), found, copied, limits, profiles)
@@ -80,12 +81,15 @@ def random_boards(size: int, agents: int, count: int) -> Board:
 def _solve(size: int, agents: int) -> tuple[Case, Measurement]:
     boards = random_boards(size, agents, BOARDS[agents])
     on_device = jax.tree.map(jnp.asarray, boards)
-    measured, labels = timed("solve", size, agents, BOARDS[agents], lambda seed: solve(on_device))
+    measured, solved = timed("solve", size, agents, BOARDS[agents], lambda seed: solve_with_stages(on_device))
+    labels = solved.labels
     kinds = np.bincount(np.asarray(labels.certificate), minlength=len(CERTIFICATE_NAMES))
+    stages = {stage.name.lower().replace("_", " "): int((solved.stage == stage).sum()) for stage in Stage}
     return Case(size, agents, boards, labels), msgspec.structs.replace(
         measured,
         undecided=float(np.mean(np.asarray(labels.status) == Status.UNDECIDED)),
         certificates={name: int(count) for name, count in zip(CERTIFICATE_NAMES, kinds, strict=True) if count},
+        stages={name: count for name, count in stages.items() if count},
     )
 
 
@@ -102,10 +106,11 @@ def _flood(case: Case) -> Measurement:
     return timed("floods alone", case.size, case.agents, count, lambda seed: solve_by_flood(on_device))[0]
 
 
-def _generate(size: int) -> Iterator[Measurement]:
-    for wait_ratio in (0.0, 0.75):
-        draw = functools.partial(generate, EnvConfig.single(size, 2, HOLE_RATIO, wait_ratio), count=DRAWN)
-        yield timed(f"generate, wait ratio {wait_ratio:g}", size, 2, DRAWN, draw)[0]
+def _generate(size: int, agents: int) -> Iterator[Measurement]:
+    count = DRAWN[agents]
+    for wait_ratio in WAIT_RATIOS[agents]:
+        draw = functools.partial(generate, EnvConfig.single(size, agents, HOLE_RATIO, wait_ratio), count=count)
+        yield timed(f"generate, wait ratio {wait_ratio:g}", size, agents, count, draw)[0]
 
 
 def _peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:

@@ -15,7 +15,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     solver: `lakewright`, or a peer. what: what is counted. boards: how many were at hand for a call. given: `all` or,
     for peers that do not end on the others, `solvable`. one_core: a peer's rate with a single process.
     times_fastest_peer: our rate over that of the fastest peer with all cores. undecided: the share of boards without an
-    answer, for a peer those that took too long. certificates: boards that each kind decided. differing: boards on
+    answer, for a peer those that took too long. certificates: boards that each kind of certificate holds for. stages:
+    boards that each stage of the solver decided. differing: boards on
     which a peer's sum of costs is not ours. compile_seconds: the first call beyond a later one.
     """
 
@@ -32,6 +33,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     times_fastest_peer: float | None = None
     undecided: float | None = None
     certificates: dict[str, int] | None = None
+    stages: dict[str, int] | None = None
     differing: int | None = None
     compile_seconds: float | None = None
     note: str = ""
@@ -129,7 +131,7 @@ def _measured(row: Measurement) -> tuple[str, ...]:
         f"{row.one_core:,.0f}" if row.one_core is not None else "",
         f"{row.times_fastest_peer:.2g}" if row.times_fastest_peer is not None else "",
         f"{row.undecided:.2%}" if row.undecided is not None else "",
-        ", ".join(f"{name} {count}" for name, count in (row.certificates or {}).items()),
+        ", ".join(f"{name} {count}" for name, count in (row.stages or {}).items()),
         str(row.differing) if row.differing is not None else "",
         f"{row.compile_seconds:.1f}" if row.compile_seconds is not None else "",
     )

@@ -2,8 +2,7 @@ from .joint_floods import CostTable as CostTable
 from .joint_floods import cost_bits as cost_bits
 from .joint_floods import cost_floods as cost_floods
 from .joint_floods import makespan_floods as makespan_floods
-from .joint_floods import pair_flood as pair_flood
-from .joint_floods import single_floods as single_floods
+from .lone_floods import single_floods as single_floods
 from .plan_extraction import each_board as each_board
 from .plan_extraction import joint_cost as joint_cost
 from .plan_extraction import optimal_plans as optimal_plans

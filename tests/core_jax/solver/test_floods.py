@@ -10,8 +10,7 @@ import pytest
 from core_jax.lake import cell_count, pack_cells, verify
 from core_jax.solver import flood, solve, solve_by_flood
 from core_jax.solver.shortest_paths import FAR, Certified, certify, distances
-from core_jax.solver.two_agents import pair_flood
-from core_jax.solver.two_agents.joint_floods import sum_of_costs_flood
+from core_jax.solver.two_agents import cost_floods, makespan_floods
 from core_jax.types import WAIT, Board, Certificate, Failure, Status
 from tests.support import search_oracle as oracle
 from tests.support.boards import (
@@ -105,9 +104,10 @@ def test_a_full_table_holds_the_optima_of_all_joint_states(rows):
     free = jnp.array([[letter == "." for letter in row] for row in rows])
     padded = [row * (size + 1) + column for row, column in goals]
     word = pack_cells(jnp.broadcast_to(free, (32, size, size)))
-    table = flooded(size, word, jnp.broadcast_to(jnp.array(padded)[:, None], (2, 32)))
-    cost, arrival, reached, wait = map(np.asarray, (table.cost, table.arrival, table.reached, table.wait))
-    assert bool(table.complete)
+    ends = size, word[None], jnp.broadcast_to(jnp.array(padded)[:, None], (1, 2, 32))
+    table, arrival = cost_floods(*ends), np.asarray(makespan_floods(*ends)[0][0])
+    cost, reached, wait = (np.asarray(field[0]) for field in (table.cost, table.reached, table.wait))
+    assert bool(table.complete[0])
     for a in cells:
         for b in cells:
             x, y = (row * (size + 1) + column for row, column in (a, b))
@@ -122,7 +122,8 @@ def test_a_full_table_holds_the_optima_of_all_joint_states(rows):
 def test_a_full_table_needs_no_goal_to_be_free_of_the_other():
     count = cell_count(3)
     free = pack_cells(jnp.ones((32, 3, 3), bool))
-    table = jax.jit(sum_of_costs_flood, static_argnums=0)(3, free, jnp.tile(jnp.array([[0], [5]]), (1, 32)))
+    floods = cost_floods(3, free[None], jnp.tile(jnp.array([[0], [5]]), (1, 1, 32)))
+    table = jax.tree.map(lambda field: field[0], floods)
     assert table.reached.shape == (count, count)
     assert table.reached[0, 5] == jnp.uint32(0xFFFFFFFF)
     assert (table.cost[:, 0, 5] == 0).all()

@@ -6,7 +6,7 @@ import pytest
 
 from core_jax.config import holes_of
 from core_jax.support import REST
-from experiments.bench import bandwidth, lake, peers, sampling, simulator, table, timing, updates, warmups
+from experiments.bench import bandwidth, campaign, lake, peers, sampling, simulator, table, timing, updates, warmups
 from experiments.bench.measurement import Bench
 from experiments.cli import main
 from experiments.loop.settings import load_settings
@@ -20,7 +20,7 @@ each_peer = pytest.mark.parametrize("peer", peers.PEERS, ids=lambda peer: peer.n
 
 def measured(**settings) -> Bench:
     """The whole benchmark, with hardly any boards."""
-    few = {"CASES": ((3, 2),), "BOARDS": {2: 64}, "DRAWN": 32, "PEER_SECONDS": 0.02, **settings}
+    few = {"CASES": ((3, 2),), "BOARDS": {2: 64}, "DRAWN": {2: 32}, "PEER_SECONDS": 0.02, **settings}
     few_steps = {"PLANS": 128, "ENVIRONMENTS": 16, "STEPS": 4}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bandwidth, "MEMORY_BYTES", 1 << 18)
@@ -60,7 +60,8 @@ def test_a_solved_case_says_where_its_time_goes(found):
 def test_a_solved_case_says_how_its_boards_were_decided(found):
     solved = next(row for row in found.measurements if row.work == "solve")
     assert solved.undecided == 0
-    assert sum(solved.certificates.values()) == 64
+    assert sum(solved.certificates.values()) == sum(solved.stages.values()) == 64
+    assert set(solved.stages) == {"certificate", "flood"}
 
 
 def test_peers_that_are_here_agree_with_our_labels_and_others_say_how_to_get_them(found):
@@ -152,3 +153,15 @@ def test_a_peer_finds_the_known_sum_of_costs(peer):
 def test_joint_astar_proves_a_board_unsolvable():
     pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
     assert peers.w9_joint_astar(APART) == peers.UNSOLVABLE
+
+
+def test_a_campaign_compares_labels_and_replays_plans(monkeypatch):
+    pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
+    monkeypatch.setattr(campaign, "SIZES", (3, 4))
+    found = campaign.measure(40)
+    assert sum(tried.boards for tried in found) == sum(len(tried.seconds) for tried in found) == 40
+    assert sum(tried.wrong for tried in found) == 0, campaign.table(found)
+    assert all(sum(tried.decided.values()) == tried.boards for tried in found)
+    monkeypatch.setattr(campaign, "w9_joint_astar", lambda board: 99)
+    lines = campaign.table(campaign.measure(20)).splitlines()
+    assert any("PlainBoard" in line for line in lines), "boards on which labels differ are shown"

@@ -39,10 +39,10 @@ def compiling() -> Future[None]:
 
 
 def search(boards: Board, wanted: np.ndarray | None = None, nodes: int | None = None) -> Searched:
-    """Labels B boards of three and more agents as far as `nodes` go; what a thread does depends on its boards alone.
+    """Labels B boards of three and more agents as far as `nodes` go, None for as many as pay.
 
-    nodes: None for as many as pay. wanted: bool [B], or None; where it is not whether a wait is required, the makespan
-    is not looked for. A board of more than CELLS free cells is left open.
+    What is found of a board depends on that board alone. wanted: bool [B], or None; where it is not whether a wait is
+    required, the makespan is not looked for. A board of more than CELLS free cells is left open.
     """
     compiling().result()
     count, agents = boards.starts.shape[:2]

@@ -1,0 +1,148 @@
+"""Labels of fresh boards against other people's solvers, and how long each board takes.
+
+lakewright bench --campaign 1000
+
+Boards for three to five agents, of 3x3 to 10x10, crowded and sparse ones, are solved one by one, so that the tail of
+the times is seen. Each label is compared with w9-pathfinding's A* over joint states, which ends on boards without a
+plan too, and every plan is replayed.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import jax
+import msgspec
+import numpy as np
+
+from core_jax.config import holds, holes_of
+from core_jax.lake import verify
+from core_jax.solver import Stage, solve, solve_with_stages
+from core_jax.types import WAIT, Board, Failure, Status
+from experiments.bench.measurement import markdown
+from experiments.bench.peers import UNSOLVABLE, PlainBoard, w9_joint_astar
+
+AGENTS, SIZES, HOLE_RATIOS = (3, 4, 5), tuple(range(3, 11)), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+AT_ONCE = 64  # boards of one kind
+
+HEAD = ("hole ratio", "boards", "boards a second", "p50 ms", "p99 ms", "max ms", "undecided", "not compared", "wrong")
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """What came of the boards of one hole ratio.
+
+    undecided: without labels; uncompared: where the other solver took too long; wrong: labels that differ from its, or
+    plans that do not replay at their optimum, or wait where no wait is required. seconds: of each board alone.
+    decided: boards by the stage that decided them. examples: up to three wrong boards, drawn.
+    """
+
+    hole_ratio: float
+    boards: int
+    undecided: int
+    uncompared: int
+    wrong: int
+    seconds: list[float]
+    decided: dict[str, int]
+    examples: list[str]
+
+
+class Kind(NamedTuple):
+    """Boards of one size and number of agents."""
+
+    agents: int
+    size: int
+    hole_ratio: float
+
+
+def measure(count: int, seed: int = 0, on_progress: Callable[[int], object] = lambda boards: None) -> list[Tried]:
+    """Draws `count` boards and tries them; `on_progress` is given the number of boards done. Raises ImportError where
+    w9-pathfinding is not installed: `pip install lakewright[bench]`."""
+    random = np.random.default_rng(seed)
+    kinds = [
+        Kind(agents, size, ratio) for agents in AGENTS for size in SIZES for ratio in HOLE_RATIOS if holds(size, agents)
+    ]
+    found: dict[float, list[Tried]] = defaultdict(list)
+    done = 0
+    while done < count:
+        kind = kinds[random.integers(len(kinds))]
+        tried = _try(kind, fresh_boards(random, kind, min(AT_ONCE, count - done)))
+        found[kind.hole_ratio].append(tried)
+        done += tried.boards
+        on_progress(tried.boards)
+    return [_together(parts) for _, parts in sorted(found.items())]
+
+
+def table(found: list[Tried]) -> str:
+    """The campaign as Markdown, and the wrong boards."""
+    examples = [drawn for tried in found for drawn in tried.examples]
+    return "\n".join([*markdown(HEAD, [_row(tried) for tried in found]), *examples])
+
+
+def fresh_boards(random: np.random.Generator, kind: Kind, count: int) -> Board:
+    """Boards with starts, goals and holes anywhere, as numpy arrays."""
+    order = random.random((count, kind.size**2)).argsort(axis=1)
+    cells = np.stack(np.divmod(order, kind.size), axis=-1).astype(np.int32)
+    ends = 2 * kind.agents
+    holes = np.zeros((count, kind.size, kind.size), bool)
+    for hole in range(ends, ends + holes_of(kind.size, kind.agents, kind.hole_ratio)):
+        holes[np.arange(count), cells[:, hole, 0], cells[:, hole, 1]] = True
+    return Board(holes, cells[:, : kind.agents], cells[:, kind.agents : ends])  # type: ignore[arg-type]
+
+
+def _try(kind: Kind, boards: Board) -> Tried:
+    found = solve_with_stages(boards, makespan_plans=True)
+    labels, seconds = found.labels, []
+    for row in range(len(boards.starts)):
+        alone = jax.tree.map(lambda field, row=row: field[row : row + 1], boards)
+        begun = time.perf_counter()
+        solve(alone)
+        seconds.append(time.perf_counter() - begun)
+    theirs = [w9_joint_astar(plain) for plain in _plain(boards)]
+    undecided = np.asarray(labels.status) == Status.UNDECIDED
+    missing = np.array([cost is None for cost in theirs])
+    ours = np.where(np.asarray(labels.status) == Status.UNSOLVABLE, UNSOLVABLE, labels.sum_of_costs)
+    differs = ~undecided & ~missing & (ours != np.array([cost if cost is not None else 0 for cost in theirs]))
+    wrong = differs | (np.asarray(labels.solvable) & ~_replays(boards, labels))
+    return Tried(
+        hole_ratio=kind.hole_ratio,
+        boards=len(seconds),
+        undecided=int(undecided.sum()),
+        uncompared=int((missing & ~undecided).sum()),
+        wrong=int(wrong.sum()),
+        seconds=seconds,
+        decided={stage.name.lower(): int((found.stage == stage).sum()) for stage in Stage},
+        examples=[str(plain) for plain, bad in zip(_plain(boards), wrong, strict=True) if bad][:3],
+    )
+
+
+def _replays(boards: Board, labels) -> np.ndarray:
+    """Whether both plans reach their optima, and the cheaper one waits just where it must: bool [B]."""
+    cheap, fast = verify(boards, labels.moves), verify(boards, labels.makespan_moves)
+    valid = (np.asarray(cheap.failure) == Failure.NONE) & (np.asarray(fast.failure) == Failure.NONE)
+    optimal = (cheap.sum_of_costs == labels.sum_of_costs) & (fast.makespan == labels.makespan)
+    return valid & optimal & ((labels.moves == WAIT).any(axis=(1, 2)) == labels.wait_required)
+
+
+def _plain(boards: Board) -> Iterator[PlainBoard]:
+    fields = (np.asarray(field).tolist() for field in (boards.holes, boards.starts, boards.goals))
+    for holes, starts, goals in zip(*fields, strict=True):
+        yield PlainBoard(holes, [tuple(cell) for cell in starts], [tuple(cell) for cell in goals])
+
+
+def _together(parts: list[Tried]) -> Tried:
+    totals = {
+        name: sum(getattr(part, name) for part in parts) for name in ("boards", "undecided", "uncompared", "wrong")
+    }
+    decided = {stage: sum(part.decided[stage] for part in parts) for stage in parts[0].decided}
+    seconds = [second for part in parts for second in part.seconds]
+    examples = [example for part in parts for example in part.examples][:3]
+    return Tried(parts[0].hole_ratio, seconds=seconds, decided=decided, examples=examples, **totals)
+
+
+def _row(tried: Tried) -> tuple[str, ...]:
+    middle, late, longest = (np.quantile(tried.seconds, share) * 1e3 for share in (0.5, 0.99, 1))
+    times = f"{middle:.2f}", f"{late:.1f}", f"{longest:.0f}"
+    counts = (str(number) for number in (tried.undecided, tried.uncompared, tried.wrong))
+    rate = f"{len(tried.seconds) / sum(tried.seconds):,.0f}"
+    return f"{tried.hole_ratio:g}", str(tried.boards), rate, *times, *counts

@@ -1,0 +1,95 @@
+"""The search on the host, alone: against floods of two agents, and where its machine code is kept."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from core_jax.lake import verify
+from core_jax.solver import solve
+from core_jax.solver.teams.host_search import compilation, search
+from core_jax.solver.teams.host_search.workspace import matchings
+from core_jax.types import Failure
+from tests.support.boards import assert_every, drawing, mixed_boards, optima
+from tests.support.boards import batch as batch_of
+
+
+@pytest.mark.parametrize(("size", "count"), [(3, 400), (5, 300)])
+def test_two_agents_get_the_labels_of_their_floods(size, count):
+    boards = mixed_boards(size, count, size)
+    found, known = search(boards), solve(boards)
+    answers = found.answers
+    assert_every(answers["solvable"] == known.solvable, boards)
+    decided = answers["cost_known"] & answers["wait_known"] & answers["makespan_known"]
+    assert_every(decided | ~known.solvable, boards)
+    labels = np.stack([answers["makespan"], answers["alone"] + answers["slack"], answers["wait"]], axis=1)
+    assert_every((labels == optima(known)).all(axis=1) | ~known.solvable, boards, found=labels, known=optima(known))
+    for moves, objective in ((found.moves, "sum_of_costs"), (found.fastest, "makespan")):
+        played = verify(boards, moves)
+        valid = (played.failure == Failure.NONE) & (getattr(played, objective) == getattr(known, objective))
+        assert_every(valid | ~known.solvable, boards, moves=moves)
+
+
+def test_what_is_left_open_has_bounds_that_are_not_too_high():
+    boards = mixed_boards(5, 150, 5, agents=4)
+    known, answers = solve(boards), search(boards, nodes=1).answers
+    left = known.solvable & ~(answers["cost_known"] & answers["wait_known"] & answers["makespan_known"])
+    assert left.any(), "one joint state should be too few for some boards"
+    assert_every((answers["alone"] + answers["slack"] <= known.sum_of_costs) | ~left, boards)
+    assert_every((answers["makespan"] <= known.makespan) | ~left, boards)
+    for agent, (first, second) in itertools.product(range(4), itertools.combinations(range(4), 2)):
+        some = [other for other in range(4) if other != agent]
+        fewer = solve(boards.replace(starts=boards.starts[:, some], goals=boards.goals[:, some]))
+        apart = solve(boards.replace(starts=boards.starts[:, [agent]], goals=boards.goals[:, [agent]])).sum_of_costs
+        needed = fewer.sum_of_costs - (answers["alone"] - apart)
+        assert_every((answers["others"][:, agent] <= needed) | ~left, boards)
+        if agent:
+            continue
+        two = [first, second]
+        both = solve(boards.replace(starts=boards.starts[:, two], goals=boards.goals[:, two])).sum_of_costs
+        rest = [other for other in range(4) if other not in two]
+        alone = [solve(boards.replace(starts=boards.starts[:, [i]], goals=boards.goals[:, [i]])) for i in rest]
+        single = answers["alone"] - sum(labels.sum_of_costs for labels in alone)
+        place = list(itertools.combinations(range(4), 2)).index((first, second))
+        assert_every((answers["excess"][:, place] <= both - single) | ~left, boards)
+
+
+def test_distances_too_long_for_a_byte_leave_a_board_open():
+    size = 23
+    walls = {0: "." * size, 1: "H" * (size - 1) + ".", 2: "." * size, 3: "." + "H" * (size - 1)}
+    rows = [walls[row % 4] if row < 19 else "H" * size for row in range(size)]
+    board = batch_of([drawing(rows, [(0, 0), (0, 2), (0, 4)], [(18, 22), (18, 20), (18, 18)])])
+    answers = search(board).answers
+    assert answers["solvable"][0]
+    for name in ("cost_known", "wait_known", "makespan_known", "slack"):
+        assert not answers[name][0], name
+
+
+def test_a_matching_takes_no_agent_twice():
+    for agents in range(2, 9):
+        pairs = list(itertools.combinations(range(agents), 2))
+        for row in matchings(agents):
+            load = [
+                sum(weight for pair, weight in zip(pairs, row, strict=True) if agent in pair) for agent in range(agents)
+            ]
+            assert max(load) <= 2, f"{agents} agents: {row}"
+
+
+def test_machine_code_goes_to_a_private_folder_where_no_other_can_be_written(monkeypatch):
+    assert compilation.cache_folder.__wrapped__().name.endswith(compilation.digest())
+    monkeypatch.setattr(compilation, "_writable", lambda folder: False)
+    private = compilation.cache_folder.__wrapped__()
+    assert private.is_dir()
+    assert private not in list(compilation._candidates())
+
+
+def test_a_cache_folder_that_is_asked_for_comes_first_and_other_sources_have_another(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    before = compilation.cache_folder.__wrapped__()
+    assert before.parent == tmp_path / "cache"
+    (tmp_path / "search.py").write_text("changed")
+    monkeypatch.setattr(compilation, "HERE", tmp_path)
+    assert compilation.cache_folder.__wrapped__() != before
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    assert compilation.cache_folder.__wrapped__().parent == tmp_path / "__pycache__"
