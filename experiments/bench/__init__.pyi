@@ -1,3 +1,4 @@
+from . import files as files
 from . import sampling as sampling
 from . import sweeps as sweeps
 from . import updates as updates

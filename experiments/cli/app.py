@@ -197,6 +197,7 @@ def _bench(add: argparse._SubParsersAction) -> None:
     command.add_argument("--agents", type=int, choices=(2, 3, 5), help="only boards of so many agents (default all)")
     instead = command.add_mutually_exclusive_group()
     others = {
+        "files": "files instead: drawn, solved and verified beside the core, start-up, memory",
         "sweeps": "sweeps instead: workers, Ray, memory, tiny shards",
         "sampling": "sampling instead: completions a second of the tiny model",
         "warmups": "warm-ups instead: ours beside TRL's SFTTrainer",
