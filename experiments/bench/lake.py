@@ -24,9 +24,19 @@ from core_jax.solver import Stage, solve, solve_by_flood, solve_with_stages
 from core_jax.support import cores, seconds_by_phase
 from core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
 from experiments.bench import timing
-from experiments.bench.bandwidth import copies, flood_bytes, flood_layers
+from experiments.bench.comparison import (
+    PEERS,
+    Answers,
+    Crew,
+    Peer,
+    PlainBoard,
+    copies,
+    crew,
+    flood_bytes,
+    flood_layers,
+    version,
+)
 from experiments.bench.measurement import Bench, FloodLimit, Measurement, Profile
-from experiments.bench.peers import PEERS, Answers, Crew, Peer, PlainBoard, crew, version
 from experiments.bench.simulator import simulator
 from experiments.bench.timing import timed
 

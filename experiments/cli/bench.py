@@ -1,11 +1,15 @@
 """`lakewright bench`: how fast this machine does the work."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from core_jax.errors import InputError
 from experiments.cli.conventions import Json, at_most_one, print_found
 from experiments.runtime import progress
+
+if TYPE_CHECKING:
+    from experiments.bench import Tried
 
 INSTEAD = Parameter(group=at_most_one(), show_default=False)
 
@@ -20,8 +24,11 @@ def bench(
     sampling: Annotated[bool, INSTEAD] = False,
     warmups: Annotated[bool, INSTEAD] = False,
     updates: Annotated[bool, INSTEAD] = False,
+    files: Annotated[bool, INSTEAD] = False,
+    campaign: Annotated[int | None, INSTEAD] = None,
+    seed: int = 0,
     json: Json = False,
-) -> None:
+) -> int:
     """Measure how fast boards are drawn, solved and verified on this machine.
 
     Args:
@@ -30,14 +37,31 @@ def bench(
         sampling: Measure sampling instead: completions per second of the tiny model.
         warmups: Measure warm-ups instead: ours beside TRL's SFTTrainer.
         updates: Measure steps of GRPO instead: prompts read once, or for every answer.
+        files: Measure commands on files instead, beside the core's own rates.
+        campaign: Check the labels of so many fresh boards of teams against another solver instead.
+        seed: The same seed gives the same boards of a campaign.
     """
     import experiments.bench as benches
 
-    given = {"sweeps": sweeps, "sampling": sampling, "warmups": warmups, "updates": updates}
+    given = {"sweeps": sweeps, "sampling": sampling, "warmups": warmups, "updates": updates, "files": files}
     for name in [name for name, wanted in given.items() if wanted]:
         other = getattr(benches, name)
         print_found(other.measure(), json, other.table)
-        return
+        return 0
+    if campaign is not None:
+        found = _campaign(campaign, seed)
+        print_found(found, json, benches.campaign.table)
+        return int(any(tried.wrong for tried in found))
     with progress("bench", None, "cases") as bar:
         results = benches.measure(agents, bar.update)
     print_found(results, json, benches.table)
+    return 0
+
+
+def _campaign(boards: int, seed: int) -> "list[Tried]":
+    import experiments.bench as benches
+
+    if boards < 1:
+        raise InputError(f"--campaign is {boards}; give at least 1")
+    with progress("boards", boards, "boards") as bar:
+        return benches.campaign.measure(boards, seed, bar.update)

@@ -25,8 +25,6 @@ from tests.support.boards import (
     picture,
 )
 
-flooded = jax.jit(pair_flood, static_argnums=0)
-
 
 @functools.cache
 def certified(agents: int, size: int = 5, count: int = 300) -> tuple[Board, Certified, np.ndarray]:

@@ -6,7 +6,8 @@ import pytest
 
 from core_jax.config import holes_of
 from core_jax.support import REST
-from experiments.bench import bandwidth, campaign, lake, peers, sampling, simulator, table, timing, updates, warmups
+from experiments.bench import campaign, lake, sampling, simulator, table, timing, updates, warmups
+from experiments.bench.comparison import bandwidth, peers
 from experiments.bench.measurement import Bench
 from experiments.cli import main
 from experiments.loop.settings import load_settings

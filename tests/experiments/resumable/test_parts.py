@@ -302,9 +302,9 @@ def most_memory(path: Path, count: int) -> int:
 def test_parts_grow_while_they_are_quick_and_by_the_kinds_of_boards_in_them():
     pace = Pace()
     sizes = []
-    for seconds, kinds in [(0.1, 1)] * 8 + [(0.1, 10)] * 3 + [(0.1, 1000)] * 3 + [(60.0, 1000)] * 2:
+    for seconds, kinds in [(0.1, 1)] * 8 + [(0.1, 20)] * 3 + [(0.1, 1000)] * 3 + [(60.0, 1000)] * 2:
         sizes.append(len(pace.take(Chunk(Path(), 1, [b"row"]) for _ in range(2 * MOST_ROWS))))
         pace.adapt(seconds, kinds)
     assert sizes[7] == SOME_ROWS
-    assert sizes[10] == ROWS_A_KIND * 10
+    assert sizes[10] == ROWS_A_KIND * 20
     assert sizes[13:] == [MOST_ROWS, MOST_ROWS, MOST_ROWS // 2]

@@ -1,0 +1,12 @@
+from .bandwidth import copies as copies
+from .bandwidth import flood_bytes as flood_bytes
+from .bandwidth import flood_layers as flood_layers
+from .peers import PEERS as PEERS
+from .peers import UNSOLVABLE as UNSOLVABLE
+from .peers import Answers as Answers
+from .peers import Crew as Crew
+from .peers import Peer as Peer
+from .peers import PlainBoard as PlainBoard
+from .peers import crew as crew
+from .peers import version as version
+from .peers import w9_joint_astar as w9_joint_astar

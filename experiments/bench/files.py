@@ -1,0 +1,183 @@
+"""Files drawn, solved and verified beside the core that does the work, the first board, many kinds, and memory.
+
+lakewright bench --files
+
+Core and files take turns in one run; rates are medians. Start-up is that of whole processes whose programs are kept.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import msgspec
+import numpy as np
+
+from core_jax.config import EnvConfig
+from core_jax.generator import generate
+from core_jax.lake import verify
+from core_jax.rows import Row, column_writer, drawn_columns, write_rows
+from core_jax.solver import solve
+from experiments.bench.lake import HOLE_RATIO, machine, random_boards
+from experiments.bench.measurement import markdown
+from experiments.board_files import draw_file, solve_file, verify_file
+
+SIZES, ROWS, DRAWN = (5, 8, 10), 1 << 16, 1 << 13
+WAIT_RATIO = 0.5
+REPEATS = 3
+FORMS = (".jsonl", ".parquet")
+KINDS, ROWS_A_KIND = [(size, agents) for size in range(3, 13) for agents in (1, 2, 3)], 100
+TEAMS = (2, 5)  # of the first board
+MORE = 4  # times as many rows, for their memory
+
+
+class FileRate(msgspec.Struct, frozen=True):
+    """Rows a second of a command on files of one form, of the core on arrays, and the one as a share of the other.
+
+    processor: the share by processor time, which other work on the machine disturbs less.
+    """
+
+    work: str
+    size: int
+    form: str
+    rate: float
+    core: float
+    share: float
+    processor: float
+
+
+class FilesBench(msgspec.Struct, frozen=True):
+    """first_board: seconds from the start of `generate` to the end of its one board, by agents. kinds: seconds to solve
+    ROWS_A_KIND rows of each of KINDS. peak_mib: the most memory of `solve`, by rows.
+    """
+
+    machine: dict[str, Any]
+    rates: list[FileRate]
+    first_board: dict[int, float]
+    kinds: float
+    peak_mib: dict[int, float]
+
+
+def measure() -> FilesBench:
+    """Measures all of it in a folder that is removed afterwards."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rates = [rate for size in SIZES for rate in file_rates(folder, size)]
+        return FilesBench(machine(), rates, _first_boards(folder), _kinds(folder), _memory(folder))
+
+
+def file_rates(folder: Path, size: int) -> Iterator[FileRate]:
+    """The rates of three commands on boards of one size for two agents."""
+    config = EnvConfig.single(size, 2, HOLE_RATIO, WAIT_RATIO)
+    drawn = generate(config, 0, min(DRAWN, ROWS))[size]
+    repeated = np.arange(ROWS) % len(drawn.index)
+    boards, moves = jax.tree.map(lambda field: np.asarray(field)[repeated], (drawn.boards, drawn.labels.moves))
+    for form in FORMS:
+        with column_writer(folder / f"in{form}") as write:
+            for _ in range(ROWS // len(drawn.index)):
+                write(drawn_columns([{size: drawn}], [config]))
+
+    def draw_all() -> None:
+        for first in range(0, ROWS, DRAWN):
+            generate(config, 0, min(DRAWN, ROWS - first), first=first)
+
+    def of(form: str) -> tuple[Path, Path]:
+        return folder / f"in{form}", folder / f"out{form}"
+
+    calls: dict[str, tuple[Callable[[], object], Callable[[str], object]]] = {
+        "generate": (draw_all, lambda form: draw_file(config, 0, ROWS, folder / f"drawn{form}")),
+        "solve": (lambda: solve(boards), lambda form: solve_file(*of(form))),
+        "verify": (lambda: verify(boards, moves), lambda form: verify_file(*of(form))),
+    }
+    for work, (core, command) in calls.items():
+        turns = [[_seconds(core), *(_seconds(command, form) for form in FORMS)] for _ in range(REPEATS + 1)]
+        wall, used = np.median(turns[1:], axis=0).T  # the first compiles
+        for place, form in enumerate(FORMS, 1):
+            rate, alone = ROWS / wall[place], ROWS / wall[0]
+            yield FileRate(work, size, form, rate, alone, wall[0] / wall[place], used[0] / used[place])
+
+
+def _seconds(call: Callable[..., object], *given: str) -> tuple[float, float]:
+    """Of a clock, and of processors."""
+    begun = time.perf_counter(), time.process_time()
+    call(*given)
+    return time.perf_counter() - begun[0], time.process_time() - begun[1]
+
+
+def _first_boards(folder: Path) -> dict[int, float]:
+    def given(agents: int) -> list[str]:
+        kind = ["--size", "8", "--agents", str(agents), "--hole-ratio", "0.3", "--wait-ratio", "0.5"]
+        return ["generate", *kind, "--count", "1", "--out", str(folder / "first.jsonl")]
+
+    return {agents: statistics.median(_runs(given(agents))[0]) for agents in TEAMS}
+
+
+def _kinds(folder: Path) -> float:
+    """Rows of all kinds by turns."""
+    rows = [
+        Row(f"{size}_{agents}_{place}", size, agents, grid, starts, goals)
+        for size, agents in KINDS
+        for place, (grid, starts, goals) in enumerate(_boards(size, agents))
+    ]
+    by_turns = [row for first in range(ROWS_A_KIND) for row in rows[first::ROWS_A_KIND]]
+    write_rows(folder / "kinds.jsonl", by_turns)
+    return statistics.median(_runs(["solve", str(folder / "kinds.jsonl"), "--out", str(folder / "solved.jsonl")])[0])
+
+
+def _boards(size: int, agents: int) -> Iterator[tuple[list[str], list[tuple[int, int]], list[tuple[int, int]]]]:
+    boards = random_boards(size, agents, ROWS_A_KIND)
+    for holes, starts, goals in zip(boards.holes, boards.starts, boards.goals, strict=True):  # type: ignore[arg-type]
+        grid = ["".join("H" if hole else "." for hole in line) for line in holes.tolist()]
+        yield grid, [(r, c) for r, c in starts.tolist()], [(r, c) for r, c in goals.tolist()]
+
+
+def _memory(folder: Path) -> dict[int, float]:
+    """Of solving the last boards that were drawn, and more of them."""
+    lines = (folder / "in.jsonl").read_bytes()
+    (folder / "more.jsonl").write_bytes(lines * MORE)
+    found = {}
+    for name, rows in (("in", ROWS), ("more", MORE * ROWS)):
+        found[rows] = max(_runs(["solve", str(folder / f"{name}.jsonl"), "--out", str(folder / "solved.jsonl")], 1)[1])
+    return found
+
+
+def _runs(arguments: list[str], repeats: int = REPEATS) -> tuple[list[float], list[float]]:
+    """Seconds and most MiB of memory of a command in processes of its own, after one that compiles."""
+    seconds, mib = [], []
+    for _ in range(repeats + 1):
+        begun = time.perf_counter()
+        process = subprocess.Popen([sys.executable, "-m", "experiments.cli", *arguments])
+        _, status, used = os.wait4(process.pid, 0)
+        if status:
+            raise RuntimeError(f"lakewright {' '.join(arguments)} failed")
+        seconds.append(time.perf_counter() - begun)
+        mib.append(used.ru_maxrss / 1024)
+    return seconds[1:], mib[1:]
+
+
+def table(bench: FilesBench) -> str:
+    """The benchmark as Markdown."""
+    head = ("work", "size", "form", "rows a second", "the core", "share", "by processor time")
+    rates = [
+        (
+            rate.work,
+            f"{rate.size}x{rate.size}",
+            rate.form,
+            f"{rate.rate:,.0f}",
+            f"{rate.core:,.0f}",
+            f"{rate.share:.2f}",
+            f"{rate.processor:.2f}",
+        )
+        for rate in bench.rates
+    ]
+    single = [(f"first board of {agents} agents", f"{seconds:.1f} s") for agents, seconds in bench.first_board.items()]
+    single.append((f"{len(KINDS)} kinds, {ROWS_A_KIND} rows each, solved", f"{bench.kinds:.1f} s"))
+    single += [(f"most memory, {rows:,} rows solved", f"{mib:,.0f} MiB") for rows, mib in bench.peak_mib.items()]
+    about = ", ".join(f"{name} {value}" for name, value in bench.machine.items())
+    return "\n".join([about, "", *markdown(head, rates), "", *markdown(("what", "measured"), single)])
