@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from core_jax.support import Share
-from engineer.difficulty.features import features
+from engineer.difficulty.cell_features import features
 from engineer.difficulty.item_response import DifficultyModel
 from engineer.difficulty.observations import Observation
 

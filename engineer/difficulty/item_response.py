@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from engineer.curriculum_cells import Cell
-from engineer.difficulty.features import features
+from engineer.difficulty.cell_features import features
 
 PROBIT = np.pi / 8  # MacKay 1992: the mean of a logistic function of a Gaussian
 

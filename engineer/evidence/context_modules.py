@@ -41,9 +41,9 @@ PRESETS = {
     "v5": msgspec.structs.replace(_V4, self_summary=True),
     "v6": Modules(),
     "rl_details": msgspec.structs.replace(_V4, rl_details=True),
-    "difficulty": Modules(difficulty=True),
     "shuffled": Modules(shuffled=True),
     "none": Modules(failures=False, guideline=False, history=False, bookkeeping=False),
+    "difficulty": Modules(difficulty=True),
 }
 PAPER_PRESETS = ("v1", "v2", "v3", "v4", "v5", "v6", "rl_details")
 

@@ -110,12 +110,12 @@ def _rollouts(cell: CellGroups) -> str:
 
 
 def _forecast(forecast: Forecast) -> Iterator[str]:
-    cells = {(found.cell.size, found.cell.forced): [] for found in forecast.grid}  # type: ignore[var-annotated]
+    strata: dict[tuple[int, bool], list[str]] = {}
     for found in forecast.grid:
-        told = f"{found.p:.2f} +- {found.deviation:.2f} at hole_ratio {_number(found.cell.hole_ratio)}"
-        cells[found.cell.size, found.cell.forced].append(told)
-    for (size, forced), told in cells.items():
-        yield f"{size}x{size}, {'a forced wait' if forced else 'no forced wait'}: valid {', '.join(told)}"
+        rate = f"{found.p:.2f} +- {found.deviation:.2f} at hole_ratio {_number(found.cell.hole_ratio)}"
+        strata.setdefault((found.cell.size, found.cell.forced), []).append(rate)
+    for (size, forced), rates in strata.items():
+        yield f"{size}x{size}, {'a forced wait' if forced else 'no forced wait'}: valid {', '.join(rates)}"
 
 
 def _sampled(size: int, seen: SizeStatistics) -> str:

@@ -70,7 +70,8 @@ def _sampled(settings: RunSettings, load: Callable) -> Sample:
 
     def sample(prompt: list[str], allowed: Allowed, seed: int) -> list[list[str]]:
         group = settings.engineer.group
-        return sample_under_grammar(*load(), prompt, allowed, copies=group, temperature=1.0, seed=seed)
+        model, tokenizer = load()
+        return sample_under_grammar(model, tokenizer, prompt, allowed, copies=group, temperature=1.0, seed=seed)
 
     return sample
 

@@ -7,7 +7,9 @@ import pytest
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
 from core_jax.results import Outcomes, without
+from engineer.curriculum_cells import Cell
 from engineer.delta import ConfigDelta, SizeEdit
+from engineer.difficulty import DifficultySettings, Observation, forecast
 from engineer.evidence import (
     ENGINEER_TOKENS,
     PRESETS,
@@ -31,7 +33,7 @@ from tests.support.evidence_samples import V6, everything, rollouts, view
 FEW = Outcomes(10, 4, 3, 2, {"hole": 5, "swap_conflict": 1}, 5, 1)
 MORE = Outcomes(10, 9, 9, 9, {"hole": 1}, 5, 5)
 FORCED = Outcomes(5, 1, 1, 1, {"hole": 3, "swap_conflict": 1}, 5, 1)
-ALL = Modules(*[True] * 9)
+ALL = Modules(*[True] * 10)
 DELTA = ConfigDelta({5: SizeEdit(hole_ratio=-0.05, reason="too\nhard")})
 
 
@@ -54,9 +56,10 @@ KNOWN = everything(
     training={"grpo.group": 8, "reward": 0.5, "grpo.loss_type": "dapo"},
     statistics={5: SizeStatistics(48, 0.31, 0.25, 6.5, 11.0, 0.4), 8: SizeStatistics(48, 0.3, 0.2, 9.0, 16.0, None)},
     cases=[CASE, CASE],
+    forecast=forecast(config(0.3), [Observation(Cell(5, 0.1, False), 2, 40, 30.0, 2.0)], [], DifficultySettings()),
 )
 FACTS = {"outcomes", "forced", "guideline", "history", "summary", "round", "rounds", "boards"}
-FACTS |= {"groups", "training", "statistics", "cases"}
+FACTS |= {"groups", "training", "statistics", "cases", "forecast"}
 PARTS = {
     "failures": {"outcomes", "forced"},
     "guideline": {"guideline"},
@@ -66,6 +69,7 @@ PARTS = {
     "rl_details": {"groups", "training"},
     "statistics": {"statistics"},
     "cases": {"cases"},
+    "difficulty": {"forecast"},
 }
 
 
@@ -85,7 +89,7 @@ def test_failures_off_leaves_no_outcome_anywhere():
     off = see(msgspec.structs.replace(ALL, failures=False))
     assert [old.outcomes for old in off.history] == [{}, {}, {}]
     assert [old.config for old in off.history] == [old.config for old in PAST]
-    assert "valid" not in evidence_text(msgspec.structs.replace(off, guideline="", groups=[]))
+    assert "valid" not in evidence_text(msgspec.structs.replace(off, guideline="", groups=[], forecast=None))
 
 
 def test_the_default_config_comes_first_where_it_is_asked_for():
@@ -111,7 +115,8 @@ def test_the_presets_are_the_papers():
     assert switched("rl_details") == v4 | {"rl_details"}
     assert switched("shuffled") == switched("v6") | {"shuffled"}
     assert switched("none") == set()
-    assert set(PAPER_PRESETS) == set(PRESETS) - {"shuffled", "none"}
+    assert set(PAPER_PRESETS) == set(PRESETS) - {"difficulty", "shuffled", "none"}
+    assert switched("difficulty") == switched("v6") | {"difficulty"}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -162,6 +167,7 @@ def test_the_text_tells_every_module():
         "5x5: 48 boards, hole_ratio 0.310, wait_ratio 0.250, mean optimum 6.50 (makespan), 11.00 (sum of costs), 0.400",
         "5x5, failed by hole of agent 1 at step 2",
         "agent 0 (0, 0) to (2, 2); agent 1 (1, 1) to (3, 3)",
+        "8x8, a forced wait: valid ",
     ):
         assert told in text, f"{told!r} is not in\n{text}"
 
@@ -182,6 +188,7 @@ def test_the_tokens_tell_every_module():
         "<sampled> <size_5> <q6> <q3> <q4> <q7>",  # 0.31 / 0.05, 0.25 / 0.1, 0.4, 6.5 / 10
         "<sampled> <size_8> <q6> <q2> <unknown> <q6>",
         "<case> <size_5> <because_hole> <q2>",
+        "<forecast> <size_5> <q7> ",  # 30 of 40 valid where it was seen
     ):
         assert words in told, f"{words} is not in {told}"
     assert evidence_tokens(msgspec.structs.replace(see(V6), refusals=["no"]))[-2:] == ["<refused>", "<delta>"]
@@ -209,7 +216,8 @@ def test_modules_are_cut_in_their_order_until_the_evidence_fits():
         assert size_of(evidence) <= budget
         names = [name.split(" ")[0] for name in cut]
         assert names == list(CUT_ORDER[: len(names)])
-    assert cuts[0][1] == ("cases x2", "statistics", "rl_details", "self_summary", "history x3", *CUT_ORDER[-4:-1])
+    first = ("cases x2", "statistics", "difficulty", "rl_details", "self_summary", "history x3")
+    assert cuts[0][1] == (*first, *CUT_ORDER[-4:-1])
 
 
 def test_refusals_are_cut_last_so_that_they_never_end_a_run():
