@@ -1,4 +1,4 @@
-"""`lakewright generate`, `solve` and `verify`: files of boards in, files of boards and verdicts out."""
+"""`lakewright generate`, `solve`, `verify` and `convert`: files of boards in, files of boards and verdicts out."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from core_jax.errors import InputError
-from experiments.cli.conventions import Flag, Json, at_most_one, print_error, print_summary
+from experiments.cli.conventions import BOARD_FORMATS, Flag, Json, at_most_one, print_error, print_summary
 
 if TYPE_CHECKING:
     from core_jax.config import EnvConfig
@@ -105,6 +105,33 @@ def verify(
     with _watched("verify", None, "rows") as watch:
         tally = verify_file(rows, out, plans, makespan_plans, watch)
     return _finish(tally, ("plans", "valid", "without_plan", "bad_rows"), out, json)
+
+
+@app.command(help_epilogue="example: lakewright convert boards.jsonl --out maps")
+def convert(
+    source: Annotated[Path, Parameter(name="IN")],
+    /,
+    *,
+    out: Path,
+    source_format: Annotated[str | None, Parameter(name="--from", choices=BOARD_FORMATS)] = None,
+    out_format: Annotated[str | None, Parameter(name="--to", choices=BOARD_FORMATS)] = None,
+    json: Json = False,
+) -> None:
+    """Convert boards, and plans where a format has them, from one format to another.
+
+    Args:
+        source: Rows (.jsonl, .parquet), a scenario (.scen), a result file (.txt), maps (.yaml), or a folder of them.
+        out: The file to write, by its ending, or a folder of one file for each board.
+        source_format: The format of IN, where the ending does not say it.
+        out_format: The format to write, where the ending does not say it.
+    """
+    from experiments.interop import convert as convert_file
+    from experiments.runtime import progress
+
+    begun = time.monotonic()
+    with progress("convert", None, "boards") as bar:
+        boards = convert_file(source, out, source_format, out_format, bar.update)
+    print_summary({"boards": boards, "seconds": round(time.monotonic() - begun, 3), "out": str(out)}, json)
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """Boards that the search leaves open, one by one: formulas, and proofs that there is no plan.
 
 Bounds just above what is known are asked for by formulas. Where those fail and no plan is known, all joint states are
-looked at to see whether there is one at all (`core_jax.solver.teams.reachability`). An optimum far above its bound is
+looked at to see whether there is one at all (`core_jax.solver.teams.joint_states`). An optimum far above its bound is
 one of agents who have little room: then their joint states are few, and all of them are flooded
-(`core_jax.solver.teams.exhaustive`).
+(`core_jax.solver.teams.joint_states`).
 """
 
 import dataclasses
@@ -11,9 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core_jax.solver.teams.exhaustive import Flood
 from core_jax.solver.teams.formulas import FAR_AWAY, Answer, Conflicts, Puzzle, cheapest_plan, fastest_plan
-from core_jax.solver.teams.reachability import solvable
+from core_jax.solver.teams.joint_states import Flood, solvable
 from core_jax.support import in_phase
 
 WINDOW = 3  # bounds that are asked about before all joint states are looked at

@@ -7,7 +7,7 @@ import numba
 import numpy as np
 
 from core_jax.solver.teams.host_search import Numbers, compiled
-from core_jax.solver.teams.reachability import steps_of
+from core_jax.solver.teams.joint_states import steps_of
 
 FAR_AWAY = 1 << 14  # the distance from where there is no way
 Steps = Annotated[np.ndarray, numba.int64[:, ::1]]

@@ -8,7 +8,7 @@ from core_jax.solver.teams.host_search.workspace import Work
 
 @compiled
 def pair_reachable(work: Work, pair: int) -> bool:
-    """Whether the pair has a plan; single moves into free cells suffice, see `core_jax.solver.teams.reachability`."""
+    """Whether the pair has a plan; single moves into free cells suffice, see `core_jax.solver.teams.joint_states`."""
     cells = np.int64(work.cells)
     first, second = work.first[pair], work.second[pair]
     end = work.goal[first] * cells + work.goal[second]

@@ -7,9 +7,8 @@ import pytest
 
 from core_jax.solver import Stage, solve_with_stages
 from core_jax.solver.teams import hard_boards, host_search, team_solver
-from core_jax.solver.teams.exhaustive import Flood
 from core_jax.solver.teams.formulas import Answer
-from core_jax.solver.teams.reachability import steps_of
+from core_jax.solver.teams.joint_states import Flood, steps_of
 from core_jax.types import Board
 from tests.support import search_oracle as oracle
 from tests.support.boards import (

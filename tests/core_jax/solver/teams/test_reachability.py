@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core_jax.solver.teams.reachability import solvable, steps_of
+from core_jax.solver.teams.joint_states import solvable, steps_of
 from tests.support import search_oracle as oracle
 from tests.support.boards import as_lists, drawing, each, mixed_boards, picture, random_boards
 

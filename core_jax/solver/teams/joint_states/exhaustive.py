@@ -12,7 +12,7 @@ from collections import defaultdict
 import numpy as np
 
 from core_jax.lake import trimmed
-from core_jax.solver.teams.reachability import component
+from core_jax.solver.teams.joint_states.reachability import component
 from core_jax.types import PAD, WAIT
 
 AT_ONCE = 1 << 11  # joint states whose moves are made at once
