@@ -82,7 +82,7 @@ def generate(
     config: EnvConfig,
     seed: int,
     count: int,
-    on_progress: Callable[[int], None] = lambda boards: None,
+    on_progress: Callable[[int], object] = lambda boards: None,
     first: int = 0,
 ) -> dict[int, Batch]:
     """Draws the boards first .. first + count - 1 of the set of `config` and `seed`, by map size.
@@ -174,7 +174,7 @@ class _Tally:
         return Acceptance(stratum.size, stratum.agents, stratum.holes, stratum.wait, *found, *kinds)
 
 
-def _draw(source: _Source, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], None]) -> Batch:
+def _draw(source: _Source, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], object]) -> Batch:
     """The boards of `index`, all of one size: rounds of attempts at those that have no board yet."""
     tally = _Tally()
     tried = np.zeros(len(index), int)  # attempts at each board so far

@@ -11,7 +11,7 @@ def generate_in_turn(
     configs: Sequence[EnvConfig],
     seed: int,
     count: int,
-    on_progress: Callable[[int], None] = lambda boards: None,
+    on_progress: Callable[[int], object] = lambda boards: None,
     first: int = 0,
 ) -> list[dict[int, Batch]]:
     """Draws the boards first .. first + count - 1 of the set in which board i is one of config i mod m, of m configs.

@@ -15,18 +15,18 @@ from core_jax.rows.json_lines import to_lines
 from core_jax.rows.row import SCHEMA, Row
 from core_jax.support import replacing
 
-ROW_GROUP = 1 << 14  # rows of a row group of Parquet, but for the last
+ROW_GROUP = 1 << 14  # rows of a row group of Parquet, except the last
 AT_ONCE = 512  # structs turned into columns
 
 
 @contextlib.contextmanager
-def column_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    """Yields a function that appends columns; the file is there, whole, once the block has ended well."""
+def column_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Callable[[pa.RecordBatch], object]]:
+    """Yields a function that appends columns; the file takes its place, complete, when the block ends without an error."""
     form = ending(path)
     with replacing(path) as beside:
         if form == ".jsonl":
             with open(beside, "wb") as lines:
-                yield lambda batch: lines.write(to_lines(batch))  # type: ignore[arg-type]
+                yield lambda batch: lines.write(to_lines(batch))
         else:
             with pq.ParquetWriter(beside, schema) as parquet:
                 groups = RowGroups(parquet, schema)

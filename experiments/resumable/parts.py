@@ -156,7 +156,7 @@ def work_in_parts(
     parts: Parts,
     check: Callable[[pa.RecordBatch], dict[int, str]],
     work: Callable[[pa.RecordBatch], tuple[pa.RecordBatch, dict[str, int]]],
-    report: Callable[[str], None],
+    report: Callable[[str], object],
 ) -> None:
     """Adds to `parts` what `work` makes of the rows of `source`, and its counts, from where they end to the last.
 
@@ -171,7 +171,7 @@ def work_in_parts(
         while taken := pace.take(chunks):
             begun = time.monotonic()
             bad: list[str] = []
-            read = [read_columns(chunk, lambda error, bad=bad: bad.append(str(error)), check) for chunk in taken]
+            read = [read_columns(chunk, _noted_in(bad), check) for chunk in taken]
             for line in bad:
                 report(line)
             rows = pa.concat_batches(read)
@@ -180,6 +180,10 @@ def work_in_parts(
             pace.adapt(time.monotonic() - begun, kinds=len(places_by_kind(kinds_of(rows))))
     finally:
         gc.unfreeze()
+
+
+def _noted_in(bad: list[str]) -> Callable[[InputError], None]:
+    return lambda error: bad.append(str(error))
 
 
 class Pace:
