@@ -21,7 +21,7 @@ AT_ONCE = 512  # structs turned into columns
 
 @contextlib.contextmanager
 def column_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Callable[[pa.RecordBatch], object]]:
-    """Yields a function that appends columns; the file takes its place, complete, when the block ends without an error."""
+    """Yields a function that appends columns; the file takes its place, complete, when the block succeeds."""
     form = ending(path)
     with replacing(path) as beside:
         if form == ".jsonl":
