@@ -148,7 +148,7 @@ def test_an_interruption_keeps_the_parts_and_their_bad_rows_are_told_again(tmp_p
         code, said, told = tell(capsys, *given)
     assert (code, said, len(told)) == (130, "", 2)
     assert "in.jsonl:2: size" in told[0]
-    assert told[1] == "lakewright: interrupted; what was finished is kept, the same command goes on"
+    assert told[1] == "lakewright: interrupted; finished work is kept, and the same command resumes"
     assert not (tmp_path / "out.jsonl").exists()
     assert len(parts(tmp_path / "out.jsonl")) == 4
     code, said, told = tell(capsys, *given)
