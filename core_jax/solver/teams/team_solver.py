@@ -15,7 +15,7 @@ import numpy as np
 from core_jax.lake import concatenate, with_rows
 from core_jax.solver.teams.formulas import Answer, puzzle_of
 from core_jax.solver.teams.hard_boards import Decided, HardBoard
-from core_jax.solver.teams.host_search import Searched, search
+from core_jax.solver.teams.host_search import Searched, compile_all, search
 from core_jax.support import on_all_cores
 from core_jax.types import PAD, Board, Certificate, Labels, Status
 
@@ -53,6 +53,7 @@ def solve_teams(
     """
     boards = jax.tree.map(np.asarray, boards)
     searched = search(boards, wanted)
+    compile_all()  # the formulas, too, where the search was compiled before they were known
     found = _from_search(searched, makespan_plans, wanted)
     left = np.flatnonzero(found.stage == Stage.NOTHING)
     if not len(left):
@@ -108,17 +109,22 @@ def _hard(boards: Board, searched: Searched, row: int, budget: int) -> Decided:
 
 def _labels_of(decided: Decided, makespan_plans: bool) -> Labels:
     """The labels of one hard board, a batch of one."""
-    cheapest, fastest = decided.cheapest, decided.fastest
-    if decided.solvable and cheapest is not None and fastest is not None:
-        certificate, values = Certificate.SEARCH, (fastest.bound, cheapest.bound, cheapest.waits)
-        moves, quick = cheapest.moves, fastest.moves
-    else:
-        certificate, values = Certificate.NONE if decided.solvable is None else Certificate.FLOOD, (-1, -1, False)
-        moves = quick = np.zeros((decided.agents, 0), np.int8)
     status = {True: Status.SOLVABLE, False: Status.UNSOLVABLE, None: Status.UNDECIDED}[decided.solvable]
-    numbers = [np.array([number], np.int32) for number in (status, certificate, *values[:2])]
-    plans = moves[None], quick[None] if makespan_plans else None
-    return Labels(*numbers, np.array([values[2]]), *plans)  # type: ignore[arg-type, index]
+    certificate = {True: Certificate.SEARCH, False: Certificate.FLOOD, None: Certificate.NONE}[decided.solvable]
+    nothing = Answer(np.zeros((decided.agents, 0), np.int8), -1)
+    cheapest, fastest = (
+        answer if decided.solvable and answer is not None else nothing for answer in (decided.cheapest, decided.fastest)
+    )
+    labels: dict[str, Any] = {
+        "status": np.array([status], np.int32),
+        "certificate": np.array([certificate], np.int32),
+        "makespan": np.array([fastest.bound], np.int32),
+        "sum_of_costs": np.array([cheapest.bound], np.int32),
+        "wait_required": np.array([cheapest.waits]),
+        "moves": np.asarray(cheapest.moves)[None],
+        "makespan_moves": np.asarray(fastest.moves)[None] if makespan_plans else None,
+    }
+    return Labels(**labels)
 
 
 def _stage_of(decided: Decided) -> Stage:

@@ -22,18 +22,19 @@ import numba
 HERE = Path(__file__).parent
 F = TypeVar("F", bound=Callable[..., object])
 
+_config: Any = numba.config  # made at run time
 _waiting: dict[str, list[Any]] = {}  # functions that are yet to be compiled, by file
 _lock = threading.Lock()
 
 
 def compiled(function: F) -> F:
     """`function`, to be compiled by `compile_all` for the types of its annotations; it leaves the interpreter free."""
-    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    numba.config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
+    before = _config.CACHE_DIR
+    _config.CACHE_DIR = str(cache_folder())
     try:
         made = numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")(function)
     finally:
-        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+        _config.CACHE_DIR = before
     _waiting.setdefault(function.__module__, []).append(made)
     return made
 

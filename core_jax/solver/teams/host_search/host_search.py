@@ -55,10 +55,10 @@ def search(boards: Board, wanted: np.ndarray | None = None, nodes: int | None = 
     return Searched(np.concatenate(answers), *map(_padded, plans))
 
 
-def _part(boards: Board, prefer: np.ndarray, first: int) -> tuple[np.ndarray, ...]:
+def _part(boards: Board, prefer: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     rows = slice(first, first + AT_ONCE)
-    cells = (np.ascontiguousarray(ends[rows], np.int32) for ends in (boards.starts, boards.goals))
-    return np.ascontiguousarray(boards.holes[rows], bool), *cells, prefer[rows]
+    starts, goals = (np.ascontiguousarray(ends[rows], np.int32) for ends in (boards.starts, boards.goals))
+    return np.ascontiguousarray(boards.holes[rows], bool), starts, goals, prefer[rows]
 
 
 def _search(
