@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from core_jax.rows.columns import lengths, letters, list_array
 
-ESCAPED = r'["\\\x00-\x1f\x7f]'  # what is not written as it is in a string
+ESCAPED = np.isin(np.arange(256), [*range(32), *b'"\\\x7f'])  # bytes that are not written as they are in a string
 
 
 def to_lines(batch: pa.RecordBatch) -> pa.Buffer:
@@ -24,7 +25,9 @@ def to_lines(batch: pa.RecordBatch) -> pa.Buffer:
 
 def _values(array: pa.Array) -> pa.StringArray:
     """Each value as JSON."""
-    if pa.types.is_list(array.type):
+    if pa.types.is_list(array.type) and _plain_strings(array):
+        values = pc.binary_join_element_wise('["', pc.binary_join(array, '","'), '"]', "")
+    elif pa.types.is_list(array.type):
         inner = pc.binary_join(_like(array, _values(array.flatten())), ",")
         values = pc.binary_join_element_wise("[", inner, "]", "")
     elif pa.types.is_string(array.type):
@@ -43,10 +46,22 @@ def _like(lists: pa.ListArray, inner: pa.Array) -> pa.ListArray:
     return list_array(lengths(lists), inner, lists.is_valid().to_numpy(zero_copy_only=False))
 
 
+def _plain_strings(lists: pa.ListArray) -> bool:
+    """Whether all lists are of strings, at least one in each, that are written as they are."""
+    if not pa.types.is_string(lists.type.value_type):
+        return False
+    strings = lists.flatten()
+    return not (strings.null_count or _escaped(strings)) and bool((lengths(lists.drop_null()) > 0).all())
+
+
+def _escaped(strings: pa.StringArray) -> bool:
+    """Whether any string, null or not, has a letter that is escaped."""
+    return bool(ESCAPED[letters(strings)].any())
+
+
 def _quoted(strings: pa.StringArray) -> pa.StringArray:
-    quoted = pc.binary_join_element_wise('"', strings, '"', "")
-    if not pc.any(pc.match_substring_regex(strings, ESCAPED)).as_py():
-        return quoted
+    if not _escaped(strings):
+        return pc.binary_join_element_wise('"', strings, '"', "")
     return pa.array([None if text is None else msgspec.json.encode(text).decode() for text in strings.to_pylist()])
 
 

@@ -42,6 +42,7 @@ class Program(Generic[P, R]):
     def __init__(self, function: Callable[P, R], static_argnums: Sequence[int], compiler_options: Any) -> None:
         functools.update_wrapper(self, function)
         self.jitted = jax.jit(function, static_argnums=static_argnums, compiler_options=compiler_options)
+        self._function: Callable[..., Any] = function
         self._static = static_argnums
         self._options = compiler_options
         self._ready: dict[Any, Callable[..., Any]] = {}
@@ -79,7 +80,8 @@ class Program(Generic[P, R]):
 
         def flat(*leaves: Any) -> list[Any]:
             given = iter(jax.tree.unflatten(tree, leaves))
-            found = self.jitted(*(args[n] if n in self._static else next(given) for n in range(len(args))))
+            # Not the jitted function, as compiler options are not for one within another.
+            found = self._function(*(args[n] if n in self._static else next(given) for n in range(len(args))))
             outputs[:] = [_described(found)]
             return jax.tree.leaves(found)
 

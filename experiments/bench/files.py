@@ -97,7 +97,7 @@ def file_rates(folder: Path, size: int) -> Iterator[FileRate]:
     }
     for work, (core, command) in calls.items():
         turns = [[_seconds(core), *(_seconds(command, form) for form in FORMS)] for _ in range(REPEATS + 1)]
-        wall, used = np.median(turns[1:], axis=0).T  # the first compiles
+        wall, used = np.median(turns[1:], axis=0).T.tolist()  # the first compiles
         for place, form in enumerate(FORMS, 1):
             rate, alone = ROWS / wall[place], ROWS / wall[0]
             yield FileRate(work, size, form, rate, alone, wall[0] / wall[place], used[0] / used[place])

@@ -13,14 +13,14 @@ from core_jax.types import Board
 traced: list[int] = []
 
 
-def fresh() -> Callable:
+def fresh(options: dict | None = None) -> Callable:
     """The program as a new process has it, whose tracing is noticed."""
 
     def moved(by: int, board: Board, count: jax.Array) -> tuple[Board, jax.Array, None]:
         traced.append(by)
         return Board(~board.holes, board.starts + by, board.goals), count + 1, None
 
-    return program(moved, static_argnums=0)
+    return program(moved, static_argnums=0, compiler_options=options)
 
 
 BOARD = Board(np.eye(3, dtype=bool), np.zeros((2, 2), np.int32), np.ones((2, 2), np.int32))
@@ -93,3 +93,9 @@ def test_without_a_folder_and_within_another_program_it_is_jitted(folder):
     jax.config.update("jax_compilation_cache_dir", None)
     check()
     assert not folder.exists()
+
+
+def test_options_of_the_compiler_go_with_a_program_that_is_kept(folder):
+    options = {"xla_backend_optimization_level": "1"}
+    first, again = (fresh(options)(2, BOARD, 7)[1] for _ in range(2))
+    assert (int(first), int(again), traced) == (8, 8, [2])
