@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,7 +86,7 @@ class _Site:
         return Response(status_code=304, headers=headers) if known == tag else HTMLResponse(html, headers=headers)
 
     def _rendered(self, address: str, query: str) -> str:
-        """A page; that of a run which has not changed since is kept."""
+        """A page; one whose files have not changed since is kept."""
         place, stamp = f"{address}?{query}", self._stamp(address)
         with self._lock:
             kept = self._kept.get(place)
@@ -93,7 +94,7 @@ class _Site:
             return kept[1]
         page = page_for(self._catalogue, address, parse_qs(query, keep_blank_values=True))
         html = render(page, link)
-        if stamp and not page.live:
+        if stamp and (not page.live or not address):
             with self._lock:
                 self._kept[place] = stamp, html
                 while len(self._kept) > KEPT:
@@ -101,11 +102,19 @@ class _Site:
         return html
 
     def _stamp(self, address: str) -> str:
-        """What changes with the files of the run whose page this is; empty for other pages."""
-        kind, _, name = address.partition("/")
-        if kind == "stage":
-            name = name.partition("/")[2]
-        return stamp_of(self._catalogue.find(Kind.RUN, name).path) if kind in ("run", "stage") else ""
+        """What changes with what a page shows; empty where that is not known. The first page is kept for a second."""
+        kind, *rest = address.split("/")
+        if kind == "":
+            return f"{time.monotonic():.0f}"
+        behind = {"run": 0, "stage": 1, "boards": 2, "board": 3}.get(kind)  # the parts before the item's name
+        if behind is None or len(rest) <= behind:
+            return ""
+        of = Kind.RUN if behind < 2 else rest[0]
+        if of not in (Kind.RUN, Kind.BOARDS):
+            return ""
+        path = self._catalogue.find(Kind(of), "/".join(rest[behind:])).path
+        stat = path.stat()
+        return stamp_of(path) if of == Kind.RUN else f"{stat.st_mtime_ns}:{stat.st_size}"
 
 
 def link(address: str, **query: object) -> str:

@@ -110,7 +110,7 @@ def test_every_stage_is_there_with_its_numbers_and_its_proposal(page):
     assert page.count('class="status projected">projected<') == 2
     assert page.count("3x3</td><td>+0.1</td><td>-0.05</td><td>0</td>") == 2
     assert page.count('<td class="text">too hard</td>') == 2
-    assert page.count('<pre tabindex="0">too hard</pre>') == 4  # prompts and answers
+    assert len(re.findall(r"<pre[^>]*>too hard</pre>", page)) == 4  # prompts and answers
 
 
 def test_curves_and_boards_are_inline(page):
