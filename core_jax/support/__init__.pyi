@@ -3,6 +3,8 @@ from .atomic_files import rename as rename
 from .atomic_files import replacing as replacing
 from .atomic_files import replacing_folder as replacing_folder
 from .atomic_files import write_atomically as write_atomically
+from .compiled_code import compile_all as compile_all
+from .compiled_code import compiled as compiled
 from .decoding import convert as convert
 from .decoding import read_config as read_config
 from .decoding import read_raw as read_raw

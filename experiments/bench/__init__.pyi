@@ -1,7 +1,10 @@
-from . import campaign as campaign
 from . import sampling as sampling
 from . import sweeps as sweeps
 from . import updates as updates
 from . import warmups as warmups
 from .lake import measure as measure
+from .measurement import markdown as markdown
 from .measurement import table as table
+from .peers import UNSOLVABLE as UNSOLVABLE
+from .peers import PlainBoard as PlainBoard
+from .peers import w9_joint_astar as w9_joint_astar

@@ -1,0 +1,2 @@
+from .label_campaign import measure as measure
+from .label_campaign import table as table
