@@ -5,6 +5,8 @@ from .atomic_files import replacing_folder as replacing_folder
 from .atomic_files import write_atomically as write_atomically
 from .child_processes import end_with_starter as end_with_starter
 from .child_processes import starter as starter
+from .compiled_code import compile_all as compile_all
+from .compiled_code import compiled as compiled
 from .decoding import convert as convert
 from .decoding import read_config as read_config
 from .decoding import read_raw as read_raw

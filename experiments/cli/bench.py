@@ -9,7 +9,7 @@ from experiments.cli.conventions import Json, at_most_one, print_found
 from experiments.runtime import progress
 
 if TYPE_CHECKING:
-    from experiments.bench import Tried
+    from experiments.campaign import Tried
 
 INSTEAD = Parameter(group=at_most_one(), show_default=False)
 
@@ -50,7 +50,9 @@ def bench(
         return 0
     if campaign is not None:
         found = _campaign(campaign, seed)
-        print_found(found, json, benches.campaign.table)
+        from experiments.campaign import table
+
+        print_found(found, json, table)
         return int(any(tried.wrong for tried in found))
     with progress("bench", None, "cases") as bar:
         results = benches.measure(agents, bar.update)
@@ -59,9 +61,9 @@ def bench(
 
 
 def _campaign(boards: int, seed: int) -> "list[Tried]":
-    import experiments.bench as benches
+    from experiments.campaign import measure
 
     if boards < 1:
         raise InputError(f"--campaign is {boards}; give at least 1")
     with progress("boards", boards, "boards") as bar:
-        return benches.campaign.measure(boards, seed, bar.update)
+        return measure(boards, seed, bar.update)

@@ -15,8 +15,9 @@ import numpy as np
 from core_jax.lake import concatenate, with_rows
 from core_jax.solver.teams.formulas import Answer, puzzle_of
 from core_jax.solver.teams.hard_boards import Decided, HardBoard
-from core_jax.solver.teams.host_search import Searched, compile_all, search
-from core_jax.support import on_all_cores
+from core_jax.solver.teams.host_search import Searched, search
+from core_jax.solver.teams.joint_states import steps_of
+from core_jax.support import compile_all, on_all_cores
 from core_jax.types import PAD, Board, Certificate, Labels, Status
 
 BUDGET = 1 << 18  # conflicts of the satisfiability solver, after which a board of four or more agents stays undecided
@@ -97,7 +98,8 @@ def _hard(boards: Board, searched: Searched, row: int, budget: int) -> Decided:
     """What becomes of a board that the search left open: what it found, and the rest."""
     answer, agents = searched.answers[row], boards.starts.shape[1]
     bounds = answer["excess"][: agents * (agents - 1) // 2], answer["others"][:agents]
-    puzzle = puzzle_of(boards.holes[row], boards.starts[row], boards.goals[row], *bounds)
+    starts, goals = (cells[row] @ np.array([boards.holes.shape[-1], 1]) for cells in (boards.starts, boards.goals))
+    puzzle = puzzle_of(steps_of(boards.holes[row]), starts, goals, *bounds)
     cost, makespan = int(puzzle.alone.sum() + answer["slack"]), int(answer["makespan"])
     cheapest = fastest = None
     if answer["cost_known"] and answer["wait_known"]:

@@ -6,7 +6,7 @@ import pytest
 
 from core_jax.config import holes_of
 from core_jax.support import REST
-from experiments.bench import campaign, lake, sampling, simulator, table, timing, updates, warmups
+from experiments.bench import lake, sampling, simulator, table, timing, updates, warmups
 from experiments.bench.comparison import bandwidth, peers
 from experiments.bench.measurement import Bench
 from experiments.cli import main
@@ -154,15 +154,3 @@ def test_a_peer_finds_the_known_sum_of_costs(peer):
 def test_joint_astar_proves_a_board_unsolvable():
     pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
     assert peers.w9_joint_astar(APART) == peers.UNSOLVABLE
-
-
-def test_a_campaign_compares_labels_and_replays_plans(monkeypatch):
-    pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
-    monkeypatch.setattr(campaign, "SIZES", (3, 4))
-    found = campaign.measure(40)
-    assert sum(tried.boards for tried in found) == sum(len(tried.seconds) for tried in found) == 40
-    assert sum(tried.wrong for tried in found) == 0, campaign.table(found)
-    assert all(sum(tried.decided.values()) == tried.boards for tried in found)
-    monkeypatch.setattr(campaign, "w9_joint_astar", lambda board: 99)
-    lines = campaign.table(campaign.measure(20)).splitlines()
-    assert any("PlainBoard" in line for line in lines), "boards on which labels differ are shown"

@@ -9,7 +9,8 @@ import numba
 import numpy as np
 
 from core_jax.solver.teams.formulas.puzzle import Steps
-from core_jax.solver.teams.host_search import Numbers, compiled
+from core_jax.solver.teams.host_search import Numbers
+from core_jax.support import compiled
 
 At = Annotated[np.ndarray, numba.int64[:, :, ::1]]
 Home = Annotated[np.ndarray, numba.int64[:, ::1]]

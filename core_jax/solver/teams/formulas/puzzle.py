@@ -6,8 +6,8 @@ from typing import Annotated
 import numba
 import numpy as np
 
-from core_jax.solver.teams.host_search import Numbers, compiled
-from core_jax.solver.teams.joint_states import steps_of
+from core_jax.solver.teams.host_search import Numbers
+from core_jax.support import compiled
 
 FAR_AWAY = 1 << 14  # the distance from where there is no way
 Steps = Annotated[np.ndarray, numba.int64[:, ::1]]
@@ -17,9 +17,10 @@ Steps = Annotated[np.ndarray, numba.int64[:, ::1]]
 class Puzzle:
     """One board, and what is known to bound its plans.
 
-    steps: int64 [N, 5] as from `steps_of`. starts, goals: int64 [K]. distance: int64 [K, N] to the own goal, FAR_AWAY
-    where there is no way. excess: int [P], what each two agents pay together beyond their single distances at least,
-    pairs in the order of `itertools.combinations`. others: int64 [K], likewise what the team without each agent pays.
+    steps: int64 [N, 5], the cell that each move leads to, -1 for nowhere. starts, goals: int64 [K]. distance: int64
+    [K, N] to the own goal, FAR_AWAY where there is no way. excess: int [P], what each two agents pay together beyond
+    their single distances at least, pairs in the order of `itertools.combinations`. others: int64 [K], likewise what
+    the team without each agent pays.
     """
 
     steps: np.ndarray
@@ -36,15 +37,14 @@ class Puzzle:
 
 
 def puzzle_of(
-    holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, excess: np.ndarray, others: np.ndarray
+    steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, excess: np.ndarray, others: np.ndarray
 ) -> Puzzle:
-    """Of holes bool [n, n]; starts, goals int [K, 2]; excess and others as in `Puzzle`."""
-    steps = steps_of(holes)
-    cells = [np.asarray(ends, np.int64) @ np.array([len(holes), 1]) for ends in (starts, goals)]
+    """The fields are those of `Puzzle`; the distances are found here."""
+    steps, starts, goals, others = (np.ascontiguousarray(field, np.int64) for field in (steps, starts, goals, others))
     distance = np.full((len(starts), len(steps)), FAR_AWAY, np.int64)
-    for row, goal in zip(distance, cells[1], strict=True):
+    for row, goal in zip(distance, goals, strict=True):
         spread(steps, int(goal), row)
-    return Puzzle(steps, *cells, distance, np.asarray(excess), np.ascontiguousarray(others, np.int64))
+    return Puzzle(steps, starts, goals, distance, np.asarray(excess), others)
 
 
 @compiled

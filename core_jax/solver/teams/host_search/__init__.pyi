@@ -1,5 +1,3 @@
-from .compilation import compile_all as compile_all
-from .compilation import compiled as compiled
 from .host_search import Searched as Searched
 from .host_search import compiling as compiling
 from .host_search import search as search

@@ -7,10 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 
 from core_jax.lake import pad_moves, trimmed
-from core_jax.solver.teams.host_search.compilation import compile_all
 from core_jax.solver.teams.host_search.label_search import ANY, search_boards
 from core_jax.solver.teams.host_search.workspace import ANSWER, CELLS, STEPS, workspace
-from core_jax.support import in_phase, on_all_cores
+from core_jax.support import compile_all, in_phase, on_all_cores
 from core_jax.types import PAD, Board
 
 # Joint states of one question, after which it is left open: a formula takes about as long.

@@ -6,10 +6,8 @@ again for one without. A plan of less makespan than that plan's is looked for la
 
 import numpy as np
 
-from core_jax.solver.teams.host_search.board_cells import take_board
+from core_jax.solver.teams.host_search.board_cells import pair_reachable, take_board
 from core_jax.solver.teams.host_search.bound_search import FIRST_NODES, FOUND, NONE, OPEN, least_slack, restarts
-from core_jax.solver.teams.host_search.compilation import compiled
-from core_jax.solver.teams.host_search.pair_reachability import pair_reachable
 from core_jax.solver.teams.host_search.pair_search import clear_tags, pair_at_most
 from core_jax.solver.teams.host_search.subset_bounds import combine_bounds
 from core_jax.solver.teams.host_search.workspace import (
@@ -33,6 +31,7 @@ from core_jax.solver.teams.host_search.workspace import (
     Work,
     Works,
 )
+from core_jax.support import compiled
 
 SUSPICIOUS = 8  # excess of a pair from which on it is asked whether the pair has a plan at all
 MOST_EXCESS, MOST_SLACK = 40, 60  # of a pair, of the team

@@ -12,8 +12,8 @@ An entry is uint16: the board's tag in 7 bits, whether it is exact, and its valu
 import numpy as np
 
 from core_jax.solver.teams.host_search.board_cells import need_distance
-from core_jax.solver.teams.host_search.compilation import compiled
 from core_jax.solver.teams.host_search.workspace import COSTS, HIGHEST, MAKESPAN, MOVING, NO_WAY, Table, Work
+from core_jax.support import compiled
 
 TAGS = 127
 EXACT = 256

@@ -1,4 +1,4 @@
-"""The search on the host, alone: against floods of two agents, and where its machine code is kept."""
+"""The search on the host, alone: against floods of two agents."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import pytest
 
 from core_jax.lake import verify
 from core_jax.solver import solve
-from core_jax.solver.teams.host_search import compilation, search
+from core_jax.solver.teams.host_search import search
 from core_jax.solver.teams.host_search.workspace import matchings
 from core_jax.types import Failure
 from tests.support.boards import assert_every, drawing, mixed_boards, optima
@@ -73,23 +73,3 @@ def test_a_matching_takes_no_agent_twice():
                 sum(weight for pair, weight in zip(pairs, row, strict=True) if agent in pair) for agent in range(agents)
             ]
             assert max(load) <= 2, f"{agents} agents: {row}"
-
-
-def test_machine_code_goes_to_a_private_folder_where_no_other_can_be_written(monkeypatch):
-    assert compilation.cache_folder.__wrapped__().name.endswith(compilation.digest())
-    monkeypatch.setattr(compilation, "_writable", lambda folder: False)
-    private = compilation.cache_folder.__wrapped__()
-    assert private.is_dir()
-    assert private not in list(compilation._candidates())
-
-
-def test_a_cache_folder_that_is_asked_for_comes_first_and_other_sources_have_another(monkeypatch, tmp_path):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    before = compilation.cache_folder.__wrapped__()
-    assert before.parent == tmp_path / "cache"
-    (tmp_path / "search.py").write_text("changed")
-    monkeypatch.setattr(compilation, "HERE", tmp_path)
-    assert compilation.cache_folder.__wrapped__() != before
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
-    assert compilation.cache_folder.__wrapped__().parent == tmp_path / "__pycache__"

@@ -1,8 +1,8 @@
-"""How the search is compiled, and where what was compiled is kept.
+"""Functions compiled by numba for the host, and where their machine code is kept.
 
 numba keeps machine code under a key of its own version, the processor and the types of the arguments, but it only looks
 at the file of a function, not at those that the function calls. So the folder is named by a digest of all sources of
-this room: code of other sources is never found.
+the function's room, which must hold what it calls: code of other sources is never found.
 """
 
 import atexit
@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 
 import numba
 
-HERE = Path(__file__).parent
-F = TypeVar("F", bound=Callable[..., object])
+F = TypeVar("F", bound=Callable[..., Any])
 
 _config: Any = numba.config  # made at run time
 _waiting: dict[str, list[Any]] = {}  # functions that are yet to be compiled, by file
@@ -30,7 +29,7 @@ _lock = threading.Lock()
 def compiled(function: F) -> F:
     """`function`, to be compiled by `compile_all` for the types of its annotations; it leaves the interpreter free."""
     before = _config.CACHE_DIR
-    _config.CACHE_DIR = str(cache_folder())
+    _config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename).parent))
     try:
         made = numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")(function)
     finally:
@@ -40,7 +39,7 @@ def compiled(function: F) -> F:
 
 
 def compile_all() -> None:
-    """Compiles all functions of this room, or reads them from the cache; to be called before any of them is.
+    """Compiles all functions that are known, or reads them from the cache; to be called before any of them is.
 
     Each for one set of types: left alone, numba compiles a function anew for every constant that it is called with.
     Files import what they call, and in a file callers stand before what they call.
@@ -65,9 +64,9 @@ def _type_of(hint: Any) -> Any:
 
 
 @functools.cache
-def cache_folder() -> Path:
+def cache_folder(room: Path) -> Path:
     """The first folder of `_candidates` that can be written; else a private one that goes with the process."""
-    for folder in _candidates():
+    for folder in _candidates(room):
         if _writable(folder):
             return folder
     private = Path(tempfile.mkdtemp(prefix="lakewright-"))
@@ -75,17 +74,17 @@ def cache_folder() -> Path:
     return private
 
 
-def _candidates() -> Iterator[Path]:
-    name = f"lakewright-{digest()}"
+def _candidates(room: Path) -> Iterator[Path]:
+    name = f"lakewright-{digest(room)}"
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         yield Path(chosen) / name
-    yield HERE / "__pycache__" / name
+    yield room / "__pycache__" / name
     yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakewright" / name
 
 
-def digest() -> str:
-    """Of all sources of this room."""
-    sources = sorted(HERE.glob("*.py"))
+def digest(room: Path) -> str:
+    """Of all sources of a room."""
+    sources = sorted(room.glob("*.py"))
     return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 

@@ -20,8 +20,8 @@ from core_jax.config import holds, holes_of
 from core_jax.lake import verify
 from core_jax.solver import Stage, solve, solve_with_stages
 from core_jax.types import WAIT, Board, Failure, Status
+from experiments.bench import markdown
 from experiments.bench.comparison import UNSOLVABLE, PlainBoard, w9_joint_astar
-from experiments.bench.measurement import markdown
 
 AGENTS, SIZES, HOLE_RATIOS = (3, 4, 5), tuple(range(3, 11)), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 AT_ONCE = 64  # boards of one kind
