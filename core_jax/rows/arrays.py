@@ -31,7 +31,7 @@ def boards_in(batch: pa.RecordBatch) -> Board:
         batch[name].flatten().flatten().to_numpy().astype(np.int32).reshape(-1, agents, 2)
         for name in ("starts", "goals")
     )
-    return Board(holes, starts, goals)  # type: ignore[arg-type]
+    return Board(holes, starts, goals)
 
 
 def board_columns(boards: Board) -> dict[str, pa.Array]:

@@ -20,13 +20,13 @@ AT_ONCE = 512  # structs turned into columns
 
 
 @contextlib.contextmanager
-def column_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Callable[[pa.RecordBatch], None]]:
+def column_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Callable[[pa.RecordBatch], object]]:
     """Yields a function that appends columns; the file is there, whole, once the block has ended well."""
     form = ending(path)
     with replacing(path) as beside:
         if form == ".jsonl":
             with open(beside, "wb") as lines:
-                yield lambda batch: lines.write(to_lines(batch))  # type: ignore[arg-type]
+                yield lambda batch: lines.write(to_lines(batch))
         else:
             with pq.ParquetWriter(beside, schema) as parquet:
                 groups = RowGroups(parquet, schema)

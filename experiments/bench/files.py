@@ -132,7 +132,7 @@ def _kinds(folder: Path) -> float:
 
 def _boards(size: int, agents: int) -> Iterator[tuple[list[str], list[tuple[int, int]], list[tuple[int, int]]]]:
     boards = random_boards(size, agents, ROWS_A_KIND)
-    for holes, starts, goals in zip(boards.holes, boards.starts, boards.goals, strict=True):  # type: ignore[arg-type]
+    for holes, starts, goals in zip(boards.holes, boards.starts, boards.goals, strict=True):
         grid = ["".join("H" if hole else "." for hole in line) for line in holes.tolist()]
         yield grid, [(r, c) for r, c in starts.tolist()], [(r, c) for r, c in goals.tolist()]
 

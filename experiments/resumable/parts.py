@@ -156,7 +156,7 @@ def work_in_parts(
     parts: Parts,
     check: Callable[[pa.RecordBatch], dict[int, str]],
     work: Callable[[pa.RecordBatch], tuple[pa.RecordBatch, dict[str, int]]],
-    report: Callable[[str], None],
+    report: Callable[[str], object],
 ) -> None:
     """Adds to `parts` what `work` makes of the rows of `source`, and its counts, from where they end to the last.
 
@@ -170,8 +170,9 @@ def work_in_parts(
     try:
         while taken := pace.take(chunks):
             begun = time.monotonic()
-            bad: list[str] = []
-            read = [read_columns(chunk, lambda error, bad=bad: bad.append(str(error)), check) for chunk in taken]
+            errors: list[InputError] = []
+            read = [read_columns(chunk, errors.append, check) for chunk in taken]
+            bad = list(map(str, errors))
             for line in bad:
                 report(line)
             rows = pa.concat_batches(read)
