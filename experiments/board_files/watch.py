@@ -11,7 +11,7 @@ class Watch:
     """
 
     on_resume: Callable[[int], object] = lambda rows: None
-    on_progress: Callable[[int], object] = lambda rows: None
+    on_progress: Callable[[int], None] = lambda rows: None
     on_bad_row: Callable[[str], object] = lambda problem: None
 
 

@@ -170,8 +170,9 @@ def work_in_parts(
     try:
         while taken := pace.take(chunks):
             begun = time.monotonic()
-            bad: list[str] = []
-            read = [read_columns(chunk, _noted_in(bad), check) for chunk in taken]
+            errors: list[InputError] = []
+            read = [read_columns(chunk, errors.append, check) for chunk in taken]
+            bad = list(map(str, errors))
             for line in bad:
                 report(line)
             rows = pa.concat_batches(read)
@@ -180,10 +181,6 @@ def work_in_parts(
             pace.adapt(time.monotonic() - begun, kinds=len(places_by_kind(kinds_of(rows))))
     finally:
         gc.unfreeze()
-
-
-def _noted_in(bad: list[str]) -> Callable[[InputError], None]:
-    return lambda error: bad.append(str(error))
 
 
 class Pace:
