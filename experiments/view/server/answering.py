@@ -86,7 +86,8 @@ class Answering:
             while len(self._models) > MODELS:
                 self._models.popitem(last=False)
         self._models.move_to_end(key)
-        return greedy_plan(folder.settings(), *self._models[key], row)
+        model, tokenizer = self._models[key]
+        return greedy_plan(folder.settings(), model, tokenizer, row)
 
 
 def _stage_of(folder: RunFolder, part: str) -> Stage:
