@@ -17,13 +17,13 @@ LEAST_SPREAD = 1e-3  # of rewards: less is noise, and teaches nothing
 
 
 class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """scale: of the score, so that a lead of 0.02 in p (1 - p) counts like 1 with 50. projected: lost where the guard
-    held something back. identical: lost in proportion to the share of near-identical siblings. gain: weight of the
+    """scale: of the score, so that a lead of 0.02 in p (1 - p) counts like 1 with 50. held_back: lost where the guard
+    projected it. identical: lost in proportion to the share of near-identical siblings. gain: weight of the
     measured gain of the proposal that was trained on, ten points of valid plans counting as 1.
     """
 
     scale: Weight = 50.0
-    projected: Weight = 0.1
+    held_back: Weight = 0.1
     identical: Weight = 0.5
     gain: Weight = 0.0
 
@@ -41,7 +41,7 @@ class Earned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def earned_by(
     current: EnvConfig, verdicts: Sequence[GuardVerdict], score: Score, settings: ProposalReward
 ) -> list[Earned]:
-    """r = scale (s(config) - s(current)) - projected [held back] - identical (share of near-identical siblings), or -1.
+    """r = scale (s(config) - s(current)) - held_back [projected] - identical (share of near-identical siblings), or -1.
 
     `score` is s(config) - s(current). The advantage is (r - mean) / standard deviation over the group, and 0 where all
     earn the same. (Absolute Zero 2505.03335 for the -1 of what cannot be used; R-Zero 2508.05004 for the siblings.)
@@ -53,7 +53,7 @@ def earned_by(
             REFUSED
             if verdict.status == "refused"
             else settings.scale * value
-            - settings.projected * (verdict.status == "projected")
+            - settings.held_back * (verdict.status == "projected")
             - settings.identical * alike
             for verdict, value, alike in zip(verdicts, scores, siblings, strict=True)
         ]
