@@ -21,7 +21,7 @@ class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     scale: Weight = 50.0
     """Scale of the score; with 50 a lead of 0.02 in p (1 - p) counts as 1."""
-    projected: Weight = 0.1
+    held_back: Weight = 0.1
     """Lost where the guard held something back."""
     identical: Weight = 0.5
     """Lost in proportion to the share of near-identical siblings."""
@@ -42,7 +42,7 @@ class Earned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def earned_by(
     current: EnvConfig, verdicts: Sequence[GuardVerdict], score: Score, settings: ProposalReward
 ) -> list[Earned]:
-    """r = scale (s(config) - s(current)) - projected [held back] - identical (share of near-identical siblings), or -1.
+    """r = scale (s(config) - s(current)) - held_back [projected] - identical (share of near-identical siblings), or -1.
 
     `score` is s(config) - s(current). The advantage is (r - mean) / standard deviation over the group, and 0 where all
     earn the same. (Absolute Zero 2505.03335 for the -1 of what cannot be used; R-Zero 2508.05004 for the siblings.)
@@ -54,7 +54,7 @@ def earned_by(
             REFUSED
             if verdict.status == "refused"
             else settings.scale * value
-            - settings.projected * (verdict.status == "projected")
+            - settings.held_back * (verdict.status == "projected")
             - settings.identical * alike
             for verdict, value, alike in zip(verdicts, scores, siblings, strict=True)
         ]

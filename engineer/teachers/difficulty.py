@@ -43,6 +43,6 @@ class DifficultyTeacher(Stateless):
         cells = [part.cell for part in held_out]
         success = known.model.sampled(cells, [agents] * len(cells), numpy_rng(key), 1)[0]
         shares = np.array([part.share for part in held_out])
-        weights = shares * known.model.learnability(success) ** self.power
+        weights = shares * (success * (1 - success)) ** self.power
         weights = (1 - self.mix) * weights / weights.sum() + self.mix * shares / shares.sum()
         return dict(zip(cells, weights.tolist(), strict=True))

@@ -7,7 +7,7 @@ from engineer.guard import GuardVerdict
 from engineer.proposal_reward import ProposalReward, earned_by
 
 CURRENT = EnvConfig.single(3, 2, 0.2, 0.5)
-SETTINGS = ProposalReward(scale=10.0, projected=0.1, identical=0.5)
+SETTINGS = ProposalReward(scale=10.0, held_back=0.1, identical=0.5)
 
 
 def verdict(hole_ratio: float, status: str = "accepted") -> GuardVerdict:

@@ -32,7 +32,7 @@ def changes(old: EnvConfig, new: EnvConfig) -> str:
         steps = {field: getattr(cell, field) - getattr(old.sizes[size], field) for field in FIELDS}
         told = [f"{field.removesuffix('_ratio')} {step:+.2g}" for field, step in steps.items() if abs(step) > 1e-6]
         parts += [f"{size}x{size} {' '.join(told)}"] if told else []
-    return ", ".join(parts) or "nothing"
+    return ", ".join(parts) or "no change"
 
 
 def _saw(before: Validation, after: Validation) -> str:

@@ -334,6 +334,12 @@ def test_the_difficulty_teacher_gives_data_by_expected_learnability():
     assert shares(even) == pytest.approx([1 / 3] * 3, abs=1e-6)
 
 
+def test_the_difficulty_teacher_has_an_answer_where_every_plan_failed():
+    evidence = everything(CONFIG, {}, forecast=known({3: 0.0, 4: 0.0, 6: 0.0}))
+    sizes = asked_for(DifficultyTeacher().propose(evidence, CONFIG, jax.random.key(0)))
+    assert sum(shares(sizes)) == pytest.approx(1)
+
+
 def test_the_difficulty_teacher_draws_what_it_does_not_know():
     held_out = known({3: 0.5, 6: 0.5}).held_out
     one = [Observation(Cell(4, 0.2, False), 2, 1, 0.5, 0.25)]
