@@ -35,7 +35,7 @@ def compiled(function: F) -> F:
     finally:
         _config.CACHE_DIR = before
     _waiting.setdefault(function.__module__, []).append(made)
-    return made
+    return typing.cast(F, made)
 
 
 def compile_all() -> None:

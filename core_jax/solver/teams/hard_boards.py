@@ -96,7 +96,7 @@ class HardBoard:
     def _cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What joint states are made of; no agent leaves the cells that its goal is reached from."""
         puzzle = self._puzzle
-        near = (puzzle.distance < FAR_AWAY).any(axis=0)
+        near: np.ndarray = np.any(puzzle.distance < FAR_AWAY, axis=0)
         steps = np.where(near[:, None] & near[puzzle.steps], puzzle.steps, -1)
         return steps, puzzle.starts, puzzle.goals
 

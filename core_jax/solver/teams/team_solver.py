@@ -98,8 +98,9 @@ def _hard(boards: Board, searched: Searched, row: int, budget: int) -> Decided:
     """What becomes of a board that the search left open: what it found, and the rest."""
     answer, agents = searched.answers[row], boards.starts.shape[1]
     bounds = answer["excess"][: agents * (agents - 1) // 2], answer["others"][:agents]
-    starts, goals = (cells[row] @ np.array([boards.holes.shape[-1], 1]) for cells in (boards.starts, boards.goals))
-    puzzle = puzzle_of(steps_of(boards.holes[row]), starts, goals, *bounds)
+    holes, *ends = (np.asarray(field[row]) for field in (boards.holes, boards.starts, boards.goals))
+    starts, goals = (cells @ np.array([len(holes), 1]) for cells in ends)
+    puzzle = puzzle_of(steps_of(holes), starts, goals, *bounds)
     cost, makespan = int(puzzle.alone.sum() + answer["slack"]), int(answer["makespan"])
     cheapest = fastest = None
     if answer["cost_known"] and answer["wait_known"]:
