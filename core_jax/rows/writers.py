@@ -74,7 +74,7 @@ def row_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Callabl
         yield write_rows
 
 
-def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
-    """Writes rows to a `.jsonl` or `.parquet` file, whole or not at all."""
-    with row_writer(path) as write:
+def write_rows(path: str | Path, rows: Iterable[Row], schema: pa.Schema = SCHEMA) -> None:
+    """Writes the fields of rows that `schema` names to a `.jsonl` or `.parquet` file, whole or not at all."""
+    with row_writer(path, schema) as write:
         write(rows)

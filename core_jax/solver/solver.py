@@ -26,7 +26,7 @@ from core_jax.solver.two_agents import (
     shortest_plans,
     state_number,
 )
-from core_jax.support import in_blocks, in_phase
+from core_jax.support import in_blocks, in_phase, program
 from core_jax.types import Board, Certificate, Labels, Status
 
 BLOCK = 512  # boards flooded at once, 16 words
@@ -106,7 +106,7 @@ def _distances(boards: Board) -> jax.Array:
     return in_phase("distances", distances, boards)
 
 
-@jax.jit
+@program
 def _furthest(distance: jax.Array) -> jax.Array:
     return jnp.max(jnp.where(distance < FAR, distance, 0))
 
@@ -116,7 +116,7 @@ def _horizon(steps: int) -> int:
     return 1 << max(4, (steps - 1).bit_length())
 
 
-@jax.jit
+@program
 def flood(free: jax.Array, goals: jax.Array, starts: jax.Array | None = None) -> CostTable:
     """The cost tables of B maps, free bool [B, n, n], goals int32 [B, 2, 2].
 
@@ -142,7 +142,7 @@ def read_labels(tables: CostTable, boards: Board, makespan_plans: bool = False) 
     return dataclasses.replace(labels, makespan_moves=moves)
 
 
-@jax.jit
+@program
 def _optima(tables: CostTable, boards: Board) -> tuple[Labels, jax.Array, jax.Array, jax.Array]:
     """The labels of B boards, yet without plans; the makespans of all joint states in binary uint32 [W, bits, N, N];
     whether no flood ended too early, bool []; and the largest sum of costs.

@@ -16,7 +16,7 @@ import msgspec
 
 from core_jax.errors import InputError
 from core_jax.generator import content_hash, prng, versions
-from core_jax.rows import Fingerprint, fingerprint, read_rows, row_writer, write_rows
+from core_jax.rows import Fingerprint, fingerprint, read_rows, write_rows
 from core_jax.support import locked, read_config, write_atomically
 from experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, moved_from
 from experiments.benchmark.tiers import TIERS, Tier
@@ -105,7 +105,7 @@ def _rows(
     for cell in tier.cells():
         path = parts / f"{cell}.jsonl"
         if not path.exists():
-            write_rows(path, draw_cell(cell, tier, request.seed, taken))
+            write_rows(path, draw_cell(cell, tier, request.seed, taken), BENCHMARK_SCHEMA)
         rows = _read(path)
         taken.update(map(fingerprint, rows))
         on_progress(len(rows))
@@ -115,8 +115,7 @@ def _rows(
 def _write(folder: Path, rows: list[BenchmarkRow]) -> list[Path]:
     paths = [folder / f"{NAME}{form}" for form in (".jsonl", ".parquet")]
     for path in paths:
-        with row_writer(path, BENCHMARK_SCHEMA) as write:
-            write(rows)
+        write_rows(path, rows, BENCHMARK_SCHEMA)
     return paths
 
 

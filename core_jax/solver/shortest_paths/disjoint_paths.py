@@ -31,6 +31,7 @@ from core_jax.lake import (
     spaced,
 )
 from core_jax.solver.two_agents import single_floods
+from core_jax.support import program
 from core_jax.types import DELTAS, DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Certificate, Labels, Status
 
 FAR = 1 << 14  # the distance from where there is no way
@@ -48,7 +49,7 @@ class Certified:
     labels: Labels
 
 
-@jax.jit
+@program
 def distances(boards: Board) -> jax.Array:
     """The single distance of every cell to each goal, FAR where there is no way: int16 [B, K, n, n]."""
     count, agents = boards.goals.shape[:2]
@@ -69,7 +70,7 @@ def distances(boards: Board) -> jax.Array:
     return distance.reshape(-1, agents, size, size + 1)[:count, ..., :size]
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@program(static_argnums=0)
 def certify(horizon: int, boards: Board, distance: jax.Array) -> Certified:
     """Tries to find shortest paths that never meet on B boards of K agents.
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_count, cell_index, offsets, one_hot, pack_cells, side
 from core_jax.solver.two_agents.joint_floods import CostTable
+from core_jax.support import program
 from core_jax.types import PAD, WAIT
 
 LINES = BOARDS_PER_WORD // 4  # of words, as each holds the bytes of four boards
@@ -53,7 +54,7 @@ class Sheet:
         return (words >> (lane // LINES * 8).astype(jnp.uint32) & 0xFF).astype(jnp.int32)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@program(static_argnums=0)
 def optimal_plans(horizon: int, tables: CostTable, starts: jax.Array) -> jax.Array:
     """Plans of optimal sum of costs: int8 [B, 2, horizon], all PAD where unsolvable. starts: int32 [B, 2, 2].
 
@@ -70,7 +71,7 @@ def optimal_plans(horizon: int, tables: CostTable, starts: jax.Array) -> jax.Arr
     return _walked(horizon, functools.partial(_cheaper_move, size, joint, solo), size, cells, cost)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@program(static_argnums=0)
 def shortest_plans(
     horizon: int, arrival: jax.Array, free: jax.Array, starts: jax.Array, makespan: jax.Array
 ) -> jax.Array:
