@@ -6,6 +6,7 @@ from .appearance import PERCENT as PERCENT
 from .appearance import saved as saved
 from .appearance import style as style
 from .bars import stacked_bars as stacked_bars
+from .difficulty_map import difficulty_svg as difficulty_svg
 from .heat import heat_map as heat_map
 from .lines import Point as Point
 from .lines import Series as Series

@@ -1,4 +1,3 @@
-from .difficulty_map import difficulty_svg as difficulty_svg
 from .proposals import Replayed as Replayed
 from .proposals import proposal_text as proposal_text
 from .proposals import proposed as proposed

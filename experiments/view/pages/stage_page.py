@@ -10,7 +10,19 @@ from core_jax.support import read_raw
 from engineer.delta import FIELDS, ConfigDelta
 from engineer.evidence import Evidence, evidence_text, read_evidence
 from engineer.negotiation import Attempt
-from experiments.loop.records import Decision, Done, Rollback, RunFolder, Sampled, Stage, Trial, Validation, read
+from experiments.charts import difficulty_svg
+from experiments.loop.records import (
+    Decision,
+    Done,
+    EngineerTraining,
+    Rollback,
+    RunFolder,
+    Sampled,
+    Stage,
+    Trial,
+    Validation,
+    read,
+)
 from experiments.view.catalogue import Catalogue, Item
 from experiments.view.pages import run_charts as charts
 from experiments.view.pictures import played
@@ -71,6 +83,8 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "sampled": _sampled(stage),
         "evidence_text": evidence_text(evidence) if evidence else None,
         "maps": _maps(evidence, following, number),
+        "frontier": picture(difficulty_svg(read_raw(stage.difficulty))) if stage.difficulty.exists() else None,
+        "engineer": _engineer(stage),
         "decision": decision,
         "attempts": _attempts(decision, config) if decision and config else [],
         "trial": _trial(trial) if trial else None,
@@ -86,6 +100,14 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "boards_kept": stage.boards.exists(),
         "players": _players(stage),
     }
+
+
+def _engineer(stage: Stage) -> Table | None:
+    """What the checkpoint's own proposals earned, where it was trained on them."""
+    if not stage.engineer.exists():
+        return None
+    figures = read(stage.engineer, EngineerTraining).figures
+    return Table(["figure", "mean over its answers"], [[name, f"{value:.3g}"] for name, value in figures.items()])
 
 
 def size_changes(old: EnvConfig, new: EnvConfig, delta: ConfigDelta | None = None) -> list[SizeChange]:

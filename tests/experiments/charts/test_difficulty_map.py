@@ -9,7 +9,7 @@ from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
 from engineer.curriculum_cells import Cell
 from engineer.difficulty import DifficultySettings, Observation, forecast
-from experiments.view import difficulty_svg
+from experiments.charts import difficulty_svg
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 7: SizeConfig(0.5, 0.2, 0.5)})
 SVG = "{http://www.w3.org/2000/svg}"

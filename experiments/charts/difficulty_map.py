@@ -29,7 +29,7 @@ def difficulty_svg(model_json: Any) -> str:
             panel = _panel(cells, sizes, holes, title, "p" if not row else "learnability", top)
             parts.append(f'<g transform="translate({column * wide},{row * high})">{panel}</g>')
     size = f'width="{wide * len(strata)}" height="{2 * high}" viewBox="0 0 {wide * len(strata)} {2 * high}"'
-    style = 'font-family="sans-serif" font-size="11" text-anchor="middle"'
+    style = 'font-family="sans-serif" font-size="11" text-anchor="middle" fill="currentColor"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style} role="img">{"".join(parts)}</svg>'
 
 
@@ -50,9 +50,9 @@ def _box(found: CellForecast, x: float, y: float, value: float, top: float) -> s
     red, green, blue = (round(low + share * (high - low)) for low, high in zip(LOW, HIGH, strict=True))
     frame = ' stroke="#333" stroke-width="1.5"' if found.groups else ""
     ink = "#fff" if share > DARK else "#222"
-    told = f"p {found.p:.2f} +- {found.deviation:.2f}, {found.groups} groups"
+    hint = f"p {found.p:.2f} +- {found.deviation:.2f}, {found.groups} groups"
     return (
         f'<rect x="{x + 1}" y="{y + 1}" width="{BOX - 2}" height="{BOX - 2}" fill="rgb({red},{green},{blue})"{frame}>'
-        f"<title>{told}</title></rect>"
+        f"<title>{hint}</title></rect>"
         f'<text x="{x + BOX / 2}" y="{y + BOX / 2 + 4}" fill="{ink}">{100 * value:.0f}</text>'
     )
