@@ -51,7 +51,7 @@ class Program(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         static = tuple(args[number] for number in self._static)
         leaves, tree = jax.tree.flatten(self._dynamic(args))
-        if kwargs or _folder() is None or any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        if kwargs or _folder() is None or any(isinstance(leaf, jax.core.Tracer) or _watched(leaf) for leaf in leaves):
             return self.jitted(*args, **kwargs)
         types = tuple(map(jax.typeof, leaves))
         kind = (static, tree, types, tuple(jax.config.values[name] for name in SETTINGS))
@@ -61,6 +61,10 @@ class Program(Generic[P, R]):
                 ready = self._ready.get(kind) or self._made(kind, args)
                 self._ready[kind] = ready
         return ready(*leaves)
+
+    def _cache_size(self) -> int:
+        """How many kinds of arguments there are programs for, as of a jitted function."""
+        return len(self._ready) + self.jitted._cache_size()  # type: ignore[attr-defined]
 
     def _made(self, kind: Any, args: Sequence[Any]) -> Callable[..., Any]:
         """The program for leaves of a kind: read where it is kept, else exported and kept."""
@@ -103,6 +107,13 @@ def program(
     if function is None:
         return lambda function: Program(function, numbers, compiler_options)
     return Program(function, numbers, compiler_options)
+
+
+def _watched(leaf: Any) -> bool:
+    """Whether JAX is to check that a key is used once, which it does not see within an exported program."""
+    return jax.config.values["jax_debug_key_reuse"] and jax.dtypes.issubdtype(
+        jax.typeof(leaf).dtype, jax.dtypes.prng_key
+    )
 
 
 def _folder() -> Path | None:

@@ -1,9 +1,9 @@
 """Boards that the search leaves open, one by one: formulas, and proofs that there is no plan.
 
-Bounds just above what is known are asked for by formulas. Where those fail and no plan is known, all joint states are
-looked at to see whether there is one at all (`core_jax.solver.teams.joint_states`). An optimum far above its bound is
-one of agents who have little room: then their joint states are few, and all of them are flooded
-(`core_jax.solver.teams.joint_states`).
+Bounds just above what is known are asked for by formulas. Where those fail, or take long, and no plan is known, all
+joint states are looked at to see whether there is one at all (`core_jax.solver.teams.joint_states`): a formula that
+cannot hold for that reason may take millions of conflicts to refute. An optimum far above its bound is one of agents
+who have little room: then their joint states are few, and all of them are flooded.
 """
 
 import dataclasses
@@ -17,7 +17,9 @@ from core_jax.support import in_phase
 
 WINDOW = 3  # bounds that are asked about before all joint states are looked at
 STATES = 1 << 22  # joint states of four or more agents that are looked at to show that there is no plan
-PATIENCE = 1 << 12  # conflicts, after which a board is flooded that has, in all, no more joint moves than so many:
+PATIENCE = (
+    1 << 12
+)  # conflicts, after which joint states are looked at, and flooded if they have no more joint moves than:
 JOINT_MOVES, JOINT_MOVES_OF_THREE = 1 << 26, 1 << 28
 UNLIMITED = 1 << 62
 Plan = Callable[..., Answer]
@@ -76,7 +78,7 @@ class HardBoard:
 
         checked: whether there is known to be one.
         """
-        answer = in_phase("formulas", plan, self._puzzle, lower, self._conflicts, most=lower + WINDOW)
+        answer = self._asked(plan, lower, PATIENCE, lower + WINDOW)
         if answer.moves is not None:
             return answer
         limit = UNLIMITED if self._three else STATES
@@ -85,12 +87,17 @@ class HardBoard:
             return None
         flood = Flood(*self._cells())
         few = flood.joint_moves <= (JOINT_MOVES_OF_THREE if self._three else JOINT_MOVES)
-        allowed = Conflicts(min(self._conflicts.left, PATIENCE) if few else self._conflicts.left)
-        answer = in_phase("formulas", plan, self._puzzle, answer.bound, allowed)
-        self._conflicts.take(allowed.spent)
+        answer = self._asked(plan, answer.bound, PATIENCE if few else UNLIMITED)
         if answer.moves is None and few:
             self._flooded = True
             answer = Answer(*in_phase("floods of all joint states", flooded, flood))
+        return answer
+
+    def _asked(self, plan: Plan, lower: int, patience: int, most: int = UNLIMITED) -> Answer:
+        """What formulas say of the bounds from `lower` to `most`, within `patience` and what is left of the budget."""
+        allowed = Conflicts(min(self._conflicts.left, patience))
+        answer = in_phase("formulas", plan, self._puzzle, lower, allowed, most=most)
+        self._conflicts.take(allowed.spent)
         return answer
 
     def _cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

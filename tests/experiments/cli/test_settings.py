@@ -32,7 +32,7 @@ def test_every_field_of_the_settings_is_listed():
     ("name", "type", "default"),
     [
         ("grpo.group", "whole number >= 2", 8),
-        ("grpo.average", "number 0 to 1", 0.0),
+        ("grpo.average", "number 0 to 1", 0.9),
         ("grpo.minutes", "number > 0 or none", None),
         ("codec", "text, tokens", "tokens"),
         ("teacher", ", ".join(TEACHERS), "self"),

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from core_jax.errors import InputError
-from core_jax.rows import Row, write_rows
+from core_jax.rows import SCHEMA, Row, columns_of, write_rows
 from core_jax.types import MOVES
 from experiments.evaluation import EvaluationSettings, as_table, evaluate, labels
 from experiments.evaluation.answerers import AnswerRow
@@ -162,7 +162,7 @@ def two_sets(tmp_path):
 def test_a_benchmark_is_never_scored_on_the_boards_of_another(two_sets, tmp_path, monkeypatch, cut):
     one, other = two_sets
     if cut == "labelling":
-        monkeypatch.setattr(labels, "solve_rows", lambda rows, on_progress: 1 / 0)
+        monkeypatch.setattr(labels, "solve_columns", lambda rows, on_progress: 1 / 0)
     with pytest.raises((InputError, ZeroDivisionError)):
         run(one, tmp_path / "out", Down())
     monkeypatch.undo()
@@ -193,7 +193,9 @@ def test_labels_of_the_same_boards_belong_to_one_benchmark_still(two_sets, tmp_p
 def test_a_published_copy_is_labelled_and_asked_in_our_words_or_its_own(tmp_path, monkeypatch):
     labelled = {row.id: row for row in ROWS}
     monkeypatch.setattr(
-        labels, "solve_rows", lambda bare, on_progress: [labelled[row.id] for row in bare if row.status is None]
+        labels,
+        "solve_columns",
+        lambda bare, on_progress: columns_of([labelled[name] for name in bare["id"].to_pylist()], SCHEMA),
     )
     published = [PublishedRow(row.id, row.agents, encode_prompt(board_of(row)) + "Go!") for row in ROWS]
     path = tmp_path / "published.jsonl"

@@ -273,7 +273,7 @@ def test_what_a_run_cannot_do_is_refused_before_it_begins():
     with pytest.raises(ValueError, match=r"warmup\.steps is 2, but the warm-up trains all weights in one process"):
         tiny_run(**words, launch=LaunchSettings(processes=2))
     for options in ({"tilt": 1e9}, {"tilt": math.nan}, {"hole_ratio": 0.6}):
-        with pytest.raises(InputError, match=r"teacher_options: (tilt|hole_ratio) is .*; choose"):
+        with pytest.raises(InputError, match=r"teacher_options: (tilt|hole_ratio)"):
             tiny_run(teacher="static", teacher_options=options)
 
 
@@ -359,8 +359,12 @@ def test_of_several_proposals_the_one_that_teaches_most_is_trained_on(tmp_path):
         run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
     decided, trial = decision(run, 0), read(run.stage(0).trial, Trial)
     assert len(decided.proposal.candidates) == 2
-    assert [tried.config.sizes[3].hole_ratio for tried in trial.candidates] == pytest.approx([0.2, 0.15, 0.1, 0.25])
-    assert trial.chosen == max(range(4), key=lambda place: trial.candidates[place].score)
+    current, *tried = [round(tried.config.sizes[3].hole_ratio, 6) for tried in trial.candidates]
+    assert current == 0.2
+    assert len(tried) == 2, "the shortlist"
+    assert set(tried) < {0.15, 0.1, 0.25}
+    best = max((1, 2), key=lambda place: trial.leads[place].better)
+    assert trial.chosen == (best if trial.leads[best].better > 0.5 else 0)
     assert run.stage(1).config() == trial.candidates[trial.chosen].config
     assert spent_on(run.stage(0)).engineer == 3 * 50
     assert spent_on(run.stage(0)).trials == trial.tokens > 0
