@@ -23,7 +23,7 @@ def decided(model: PreTrainedModel) -> PreTrainedModel:
         for name, weight in model.named_parameters():
             if weight.ndim == 2:
                 weight.mul_(20 if "embed" not in name else 50)
-        model.lm_head.weight[END].mul_(2)
+        model.lm_head.weight[END].mul_(4)
     return model.eval()
 
 
