@@ -55,10 +55,11 @@ def test_a_run_is_quiet_in_a_pipe_but_for_its_table(tmp_path, capfd):
     assert main(["run", *OVERRIDES, "stages=1", "--out", str(tmp_path / "run")]) == 0
     out, err = capfd.readouterr()
     assert err == ""
-    assert [line.split("  ")[0] for line in out.splitlines() if line[:1].strip()] == [
+    assert [line.split("  ")[0].split(", ")[0] for line in out.splitlines() if line[:1].strip()] == [
+        f"report: {tmp_path}/run/report.html",
         "warm-up",
         "stage 0",
-        f"report: {tmp_path}/run/report.html",
+        f"the policy that counts: {tmp_path}/run/stage_00/checkpoint",
     ]
 
 

@@ -68,7 +68,9 @@ def test_a_failing_plan_is_stepped_to_its_conflict(page):
     page.get_by_role("link", name="stage 1").click()
     player = page.locator(".player", has_text="Fails at t = 2").first
     player.focus()
-    assert player.locator(".failing").evaluate("one => getComputedStyle(one).opacity") == "0"
+    page.wait_for_function(
+        "one => getComputedStyle(one).opacity === '0'", arg=player.locator(".failing").element_handle()
+    )
     page.keyboard.press("ArrowRight")
     assert player.locator("output").inner_text() == "t = 1 of 2"
     page.keyboard.press("ArrowRight")
