@@ -1,4 +1,4 @@
-"""Who is told how work on a file goes on."""
+"""What reports the progress of work on a file."""
 
 import dataclasses
 from collections.abc import Callable

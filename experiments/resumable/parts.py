@@ -133,7 +133,7 @@ class Parts:
 
 @contextlib.contextmanager
 def parts_of(out: Path, job: Job, schema: pa.Schema) -> Iterator[Parts]:
-    """Yields the parts of `out` that `job` finished before. They are kept when the block ends, but for a whole file.
+    """Yields the parts of `out` that `job` finished before. They are kept when the block ends, unless the file is complete.
 
     Raises InputError where another process writes `out`, or where finished parts of another job would be lost.
     """

@@ -100,7 +100,7 @@ class Front:
 def predecessors(layout: Layout, front: Front, legal: jax.Array, *, waits: bool) -> tuple[jax.Array, Front]:
     """States from which a joint move leads into `front`, uint32 [W, N * row], holes not masked; and the front again.
 
-    With `waits`, agents may stay; without, both must move. The moves of the two agents are independent but for the
+    With `waits`, agents may stay; without, both must move. The moves of the two agents are independent except for the
     swap, so the set is a shift of A, then one of B. Half of a swap is a move of B into the cell that A leaves: those
     moves are left out of the second shift, as `legal` excludes a shared cell, and added from `front.followed`.
     """

@@ -31,7 +31,7 @@ def numbered(
 
     Layers only grow. Two without news are the last, even of costs: where A is parked and B comes to a cell that is
     first reached so, B's cell before was reached at most two layers earlier, as A may wait while B moves.
-    Of a state first in layer a, bit i is the parity of a >> i, and that is, but for a constant, the parity of how
+    Of a state first in layer a, bit i is the parity of a >> i, and that is, up to a constant, the parity of how
     many of the layers 2**i - 1, 2 * 2**i - 1, 3 * 2**i - 1, .. hold the state.
     """
 
