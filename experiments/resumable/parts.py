@@ -133,7 +133,7 @@ class Parts:
 
 @contextlib.contextmanager
 def parts_of(out: Path, job: Job, schema: pa.Schema) -> Iterator[Parts]:
-    """Yields the parts of `out` that `job` finished before. They are kept when the block ends, unless the file is complete.
+    """Yields the parts of `out` that `job` finished before. They are kept unless the file is complete at the end.
 
     Raises InputError where another process writes `out`, or where finished parts of another job would be lost.
     """
