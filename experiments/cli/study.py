@@ -22,6 +22,7 @@ def study(
     *,
     out: Annotated[Path, Parameter(metavar="DIR")],
     workers: int = 1,
+    results_only: bool = False,
     json: Json = False,
 ) -> int:
     """Compare teachers from one warm-up under one budget, or resume.
@@ -30,14 +31,15 @@ def study(
         spec: A spec, .toml or .json, or the name of one of ours.
         out: The folder of the study.
         workers: Runs at a time, each in its own process.
+        results_only: Sum up the runs that are finished, also while the study goes on, and run nothing.
     """
     if workers < 1:
         raise InputError(f"--workers is {workers}; give at least 1")
     prepare_training()
-    from experiments.study import run_study, table
+    from experiments.study import as_table, run_study, sum_up
 
-    results, failures = run_study(spec, out, workers)
-    print_found(results, json, table)
+    results, failures = (sum_up(spec, out), {}) if results_only else run_study(spec, out, workers)
+    print_found(results, json, as_table)
     for name, error in failures.items():
         print_error(f"{name}: {error}")
     return 1 if failures else 0

@@ -11,7 +11,7 @@ from core_jax.support import write_atomically
 from engineer.teachers import TEACHERS
 from experiments.cli import main
 from experiments.loop.records import RunFolder
-from experiments.study import run_study, table
+from experiments.study import as_table, run_study
 from experiments.study import runner as studying
 from experiments.study import study as study_module
 from experiments.study.prediction import ranked
@@ -64,8 +64,11 @@ def test_every_run_is_in_the_results_and_every_arm_beside_the_baseline(study):
 
 def test_the_table_has_a_line_for_each_arm_and_the_picture_its_name(study):
     folder, results = study
-    assert folder.table.read_text() == f"{table(results)}\n"
-    assert [line.split()[0] for line in table(results).splitlines()[1:3]] in (["fixed", "random"], ["random", "fixed"])
+    assert folder.table.read_text() == f"{as_table(results)}\n"
+    assert [line.split()[0] for line in as_table(results).splitlines()[1:3]] in (
+        ["fixed", "random"],
+        ["random", "fixed"],
+    )
     assert "random (1)" in folder.plot.read_text()
     assert json.loads(folder.results.read_text())["budget"] == 300
 
@@ -192,7 +195,7 @@ def test_random_configs_are_tried_once_and_ranked_by_what_training_on_them_gains
     assert failures == {}
     assert len(results.prediction.gains) == len(results.prediction.scores) == 4
     assert results.prediction.by_score is None, "a policy that solves nothing has no ranks"
-    assert "informative groups" in table(results)
+    assert "informative groups" in as_table(results)
 
 
 def test_ranks_are_told_with_their_interval_and_none_where_all_are_alike():
