@@ -10,6 +10,7 @@ from experiments.loop import run as run_loop
 from experiments.loop.records import write
 from experiments.resumable import work_on
 from experiments.runtime import keep_compiled_programs, prepare_training, progress
+from experiments.study.curves import curves_svg
 from experiments.study.plot import study_svg
 from experiments.study.results import Results, results_of
 from experiments.study.results_table import as_table
@@ -48,6 +49,7 @@ def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
     write(folder.results, results)
     write_atomically(folder.table, f"{as_table(results)}\n".encode())
     write_atomically(folder.plot, study_svg(results).encode())
+    write_atomically(folder.curves, curves_svg(results).encode())
     return results
 
 
