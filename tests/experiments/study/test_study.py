@@ -1,6 +1,7 @@
 """Studies in miniature: one warm-up, one budget, every arm; killed anywhere they go on."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -164,6 +165,50 @@ def test_a_study_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tm
     assert cuts > 5
     assert files(out) == files(whole.folder)
     assert (out / "results.json").read_bytes() == whole.results.read_bytes()
+
+
+def made_already(whole: StudyFolder, out: Path) -> None:
+    """The work of the study in another folder; what is left to do is what the study does around its runs."""
+    shutil.copytree(whole.folder, out, copy_function=os.link)
+    for made in (out / "results.json", out / "table.txt", out / "study.svg"):
+        made.unlink()
+
+
+def test_a_run_that_raises_anything_is_named_with_its_traceback_and_stops_no_other(
+    tmp_path, study, monkeypatch, capsys
+):
+    def fails(settings, run: RunFolder) -> None:
+        if run.folder.name == broken:
+            raise ZeroDivisionError("a fault\nof ours")
+
+    made_already(study[0], out := tmp_path / "study")
+    broken = "fixed-s1"
+    monkeypatch.setattr(studying, "run_loop", fails)
+    assert main(["study", str(SPEC), "--out", str(out)]) == 1
+    trace = out / "runs" / broken / "failure.txt"
+    told = capsys.readouterr().err
+    assert told == f"lakewright: fixed-s1: ZeroDivisionError: a fault of ours; its traceback is in {trace}\n"
+    assert "in fails" in trace.read_text()
+    assert (out / "results.json").read_bytes() == study[0].results.read_bytes(), "the others are summed up"
+
+    broken = "none"
+    assert main(["study", str(SPEC), "--out", str(out)]) == 0
+    assert not trace.exists(), "a run that has recovered has no failure"
+
+
+def test_a_run_that_fails_before_it_has_a_folder_can_begin_the_next_time(tmp_path, study, monkeypatch):
+    def fails(planned, folder):
+        raise OSError(28, "No space left on device")
+
+    made_already(study[0], out := tmp_path / "study")
+    shutil.rmtree(out / "runs" / "random-s0")
+    with monkeypatch.context() as patch:
+        patch.setattr(studying, "begin_run", fails)
+        _, failures = run_study(SPEC, out, workers=1)
+    assert failures["random-s0"] == "OSError: [Errno 28] No space left on device"
+    monkeypatch.setattr(studying, "run_loop", lambda settings, run: None)
+    results, failures = run_study(SPEC, out, workers=1)
+    assert (results.missing, failures) == (["random-s0"], {})
 
 
 def changed(tmp_path: Path, old: str, new: str) -> Path:
