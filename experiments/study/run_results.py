@@ -39,7 +39,8 @@ class RunResult(msgspec.Struct, frozen=True):
     gain: over the warm-up. forced: on boards that force a wait. optimal: by sum of costs. tried: trials. kept: those of
     them that kept the current config. taken_back: stages. refused: answers that the guard refused. curve: its stages.
     leads: of the best rival of each trial over the current config. calibrations: of the difficulty model, each forecast
-    against the stage after it. engineer: what each group of `self_trained` earned.
+    against the stage after it. engineer: of each stage, the
+    figures of the groups of `self_trained`, the last after its training.
     """
 
     arm: str
@@ -59,7 +60,7 @@ class RunResult(msgspec.Struct, frozen=True):
     curve: list[CurvePoint] = []
     leads: list[Lead] = []
     calibrations: list[Calibration] = []
-    engineer: list[dict[str, float]] = []
+    engineer: list[list[dict[str, float]]] = []
 
 
 def run_result(planned: Planned, run: RunFolder, before: Outcomes) -> RunResult:
@@ -86,7 +87,7 @@ def run_result(planned: Planned, run: RunFolder, before: Outcomes) -> RunResult:
         curve=_curve(run, len(stages)),
         leads=[max(trial.leads[1:], key=lambda lead: lead.mean) for trial in trials if trial.leads],
         calibrations=[found for stage in stages if (found := _calibration(stage))],
-        engineer=[read(stage.engineer, EngineerTraining).figures for stage in stages if stage.engineer.exists()],
+        engineer=[_rounds(stage) for stage in stages if stage.engineer.exists()],
     )
 
 
@@ -120,6 +121,10 @@ def _curve(run: RunFolder, stages: int) -> list[CurvePoint]:
 
 def _calibration(stage: Stage) -> Calibration | None:
     return read(stage.difficulty, Forecast).calibration if stage.difficulty.exists() else None
+
+
+def _rounds(stage: Stage) -> list[dict[str, float]]:
+    return [group.figures for group in read(stage.engineer, EngineerTraining).groups]
 
 
 def _stages(run: RunFolder, planned: Planned) -> list[Stage]:
