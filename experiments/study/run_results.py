@@ -86,7 +86,7 @@ def run_result(planned: Planned, run: RunFolder, before: Outcomes) -> RunResult:
         refused=sum(_refused(read(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()),
         curve=_curve(run, len(stages)),
         leads=[max(trial.leads[1:], key=lambda lead: lead.mean) for trial in trials if trial.leads],
-        calibrations=[found for stage in stages if (found := _calibration(stage))],
+        calibrations=[known for stage in stages if (known := _calibration(stage))],
         engineer=[_rounds(stage) for stage in stages if stage.engineer.exists()],
     )
 
