@@ -3,7 +3,6 @@
 import math
 
 import msgspec
-import numpy as np
 
 from core_jax.results import Outcomes, pool
 from engineer.difficulty import Calibration, Forecast
@@ -63,10 +62,10 @@ class RunResult(msgspec.Struct, frozen=True):
     engineer: list[list[dict[str, float]]] = []
 
 
-def run_result(planned: Planned, run: RunFolder, before: Outcomes) -> RunResult:
-    """The result of a finished run. before: the outcomes of the warm-up's policy."""
+def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Outcomes) -> RunResult:
+    """The result of a finished run. judged: how its last policy did. before: the outcomes of the warm-up's policy."""
     stages = _stages(run, planned)
-    sizes = read(_end(run).validation, Validation).sizes
+    sizes = judged.sizes
     found = pool(sizes.values())
     trials = [read(stage.trial, Trial) for stage in stages if stage.trial.exists()]
     return RunResult(
@@ -99,9 +98,9 @@ def finished(run: RunFolder, planned: Planned) -> bool:
     return bool(stages) and spent(run, len(stages)).total >= (planned.settings.budget or math.inf)
 
 
-def solved_boards(run: RunFolder) -> np.ndarray:
-    """Which held-out boards a run's last policy solves: 0 or 1 for each, in the order of the set."""
-    return np.array([int(digit) for digit in read(_end(run).validation, Validation).valid])
+def last_policy(run: RunFolder) -> Stage:
+    """The stage, or the warm-up, of a run's last policy."""
+    return run.standing(len(run.finished_stages()) - 1)
 
 
 def percent(outcomes: Outcomes, count: int) -> float:
@@ -130,11 +129,6 @@ def _rounds(stage: Stage) -> list[dict[str, float]]:
 def _stages(run: RunFolder, planned: Planned) -> list[Stage]:
     stages = (run.stage(number) for number in range(planned.settings.stages))
     return [stage for stage in stages if stage.done.exists()]
-
-
-def _end(run: RunFolder) -> Stage:
-    """The stage, or the warm-up, of a run's last policy."""
-    return run.standing(len(run.finished_stages()) - 1)
 
 
 def _refused(decision: Decision) -> int:
