@@ -4,7 +4,6 @@ import math
 
 import msgspec
 
-from engineer.proposal import Proposal
 from experiments.loop.records.run_folder import Decision, RunFolder, Sampled, Stage, Trial, read
 
 
@@ -53,16 +52,5 @@ def _trained(stage: Stage) -> int:
     return sum(step["sampled/tokens"] for step in steps)
 
 
-def dollars_for(stage: Stage) -> float:
-    """The price of the engineer's answers after a stage."""
-    if not stage.proposal.exists():
-        return 0.0
-    return sum(proposal.dollars for proposal in _proposals(read(stage.proposal, Decision)))
-
-
 def _asked(decision: Decision) -> int:
-    return sum(proposal.tokens for proposal in _proposals(decision))
-
-
-def _proposals(decision: Decision) -> list[Proposal]:
-    return [decision.proposal, *(attempt.proposal for attempt in decision.refused)]
+    return sum(proposal.tokens for proposal in (decision.proposal, *(attempt.proposal for attempt in decision.refused)))
