@@ -11,9 +11,11 @@ from experiments.loop import run as run_loop
 from experiments.loop.records import RunFolder, write
 from experiments.resumable import work_on
 from experiments.runtime import keep_compiled_programs, prepare_training, progress
+from experiments.study.curves import curves_svg
 from experiments.study.plot import study_svg
-from experiments.study.results import Results, results_of, table
-from experiments.study.study import Plan, Planned, StudyFolder, begin_run, plan_of, prepare_start
+from experiments.study.results import Results, results_of
+from experiments.study.results_table import as_table
+from experiments.study.study import CLAIM, Plan, Planned, StudyFolder, begin_run, plan_of, prepare_start
 
 FAILURE = "failure.txt"  # the traceback in a run's folder
 MOST_SHOWN = 300  # characters of an error
@@ -31,17 +33,37 @@ def run_study(spec: Path, out: Path, workers: int) -> tuple[Results, dict[str, s
     with folder.held(plan):
         prepare_start(plan, folder)
         failures = _run_all(plan, folder, workers)
-        results = results_of(plan, folder)
-        write(folder.results, results)
-        write_atomically(folder.table, f"{table(results)}\n".encode())
-        write_atomically(folder.plot, study_svg(results).encode())
+        results = _summed_up(plan, folder)
     return results, failures
 
 
+def sum_up(spec: Path, out: Path) -> Results:
+    """The results of the runs that are finished, written beside them; runs nothing, also while the study goes on.
+
+    Raises InputError where the folder holds another study, or the warm-up is not finished.
+    """
+    plan, folder = plan_of(spec), StudyFolder(out)
+    CLAIM.refuse_other(folder.plan, CLAIM.read(out), plan)
+    if not folder.start.warmup.done.exists():
+        raise InputError(f"{out}: the warm-up is not finished; leave out --results-only until it is")
+    return _summed_up(plan, folder)
+
+
+def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
+    results = results_of(plan, folder)
+    write(folder.results, results)
+    write_atomically(folder.table, f"{as_table(results)}\n".encode())
+    write_atomically(folder.plot, study_svg(results).encode())
+    write_atomically(folder.curves, curves_svg(results).encode())
+    return results
+
+
 def _run_all(plan: Plan, folder: StudyFolder, workers: int) -> dict[str, str]:
+    """Runs what is not finished, all arms of one seed before the next, so that what is done can be compared."""
     failures = {}
-    with progress("study", len(plan.runs), "runs") as bar:
-        for planned, reason in work_on(plan.runs, partial(_run_one, out=folder.folder), workers):
+    ordered = sorted(plan.runs, key=lambda planned: planned.seed)
+    with progress("study", len(ordered), "runs") as bar:
+        for planned, reason in work_on(ordered, partial(_run_one, out=folder.folder), workers):
             bar.update()
             if reason:
                 failures[planned.name] = str(reason)
