@@ -18,7 +18,7 @@ install: .venv/installed
 		{ echo "Python 3.11 or newer with venv is needed: apt-get install python3-venv"; exit 2; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check torch==2.13.0
-	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --editable ".[dev,docs,view,cluster,endpoint,structured,lora]"
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --editable ".[dev,docs,view,cluster,structured,lora]"
 	@command -v c++ >/dev/null && $(BIN)/pip install --quiet --no-compile --disable-pip-version-check --editable ".[bench]" || \
 		echo "Left out: the second oracle of the tests, which needs a C++ compiler (apt-get install g++)"
 	touch $@
