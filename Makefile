@@ -5,6 +5,9 @@ RUN ?= runs/demo
 # One thread a test process: two that share cores slow each other down.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --durations=10
 
+# Modules are kept as byte code, in spite of what the environment says: the tests start many processes that import torch.
+export PYTHONDONTWRITEBYTECODE =
+
 # What is installed: `make lock` pins it, `make install` installs that and nothing newer.
 TORCH := torch==2.13.0
 UV := uv==0.13.9
