@@ -1,13 +1,17 @@
+from .board_answers import answers_to as answers_to
 from .board_table import PAGE as PAGE
 from .board_table import BoardTable as BoardTable
 from .board_table import Filters as Filters
+from .board_table import VERDICTS as VERDICTS
 from .board_table import Tile as Tile
+from .board_tables import policies_of as policies_of
 from .board_tables import table_of as table_of
 from .discovery import Catalogue as Catalogue
 from .discovery import Item as Item
 from .discovery import Kind as Kind
 from .discovery import MissingError as MissingError
 from .run_progress import Progress as Progress
+from .run_progress import StageProgress as StageProgress
 from .run_progress import progress_of as progress_of
 from .run_progress import stamp_of as stamp_of
 from .sweep_table import SweepQuestion as SweepQuestion
