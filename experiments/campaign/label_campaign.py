@@ -4,12 +4,14 @@ lakewright bench --campaign 1000
 
 Boards for three to five agents, of 3x3 to 10x10, crowded and sparse ones, are solved one by one, so that the tail of
 the times is seen. Each label is compared with w9-pathfinding's A* over joint states, which ends on boards without a
-plan too, and every plan is replayed.
+plan too, and every plan is replayed. Batches are kept in a journal, so that a campaign that was killed goes on.
 """
 
+import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -17,26 +19,31 @@ import msgspec
 import numpy as np
 
 from core_jax.config import holds, holes_of
+from core_jax.errors import InputError
 from core_jax.lake import verify
 from core_jax.solver import Stage, solve, solve_with_stages
 from core_jax.types import WAIT, Board, Failure, Status
 from experiments.bench import markdown
 from experiments.bench.comparison import UNSOLVABLE, PlainBoard, w9_joint_astar
+from experiments.resumable import Journal
 
 AGENTS, SIZES, HOLE_RATIOS = (3, 4, 5), tuple(range(3, 11)), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 AT_ONCE = 64  # boards of one kind
+LONG = 0.05  # seconds; a board that takes longer is timed again, as a new program may have been compiled for it
 
 HEAD = ("hole ratio", "boards", "boards a second", "p50 ms", "p99 ms", "max ms", "undecided", "not compared", "wrong")
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """What came of the boards of one hole ratio.
+    """What came of the boards of one hole ratio: of one batch, the `batch`th of `seed`, or of many.
 
     undecided: without labels; uncompared: where the other solver took too long; wrong: labels that differ from its, or
     plans that do not replay at their optimum, or wait where no wait is required. seconds: of each board alone.
     decided: boards by the stage that decided them. examples: up to three wrong boards, drawn.
     """
 
+    seed: int
+    batch: int
     hole_ratio: float
     boards: int
     undecided: int
@@ -55,22 +62,43 @@ class Kind(NamedTuple):
     hole_ratio: float
 
 
-def measure(count: int, seed: int = 0, on_progress: Callable[[int], object] = lambda boards: None) -> list[Tried]:
-    """Draws `count` boards and tries them; `on_progress` is given the number of boards done. Raises ImportError where
-    w9-pathfinding is not installed: `pip install lakewright[bench]`."""
-    random = np.random.default_rng(seed)
-    kinds = [
-        Kind(agents, size, ratio) for agents in AGENTS for size in SIZES for ratio in HOLE_RATIOS if holds(size, agents)
-    ]
-    found: dict[float, list[Tried]] = defaultdict(list)
-    done = 0
-    while done < count:
-        kind = kinds[random.integers(len(kinds))]
-        tried = _try(kind, fresh_boards(random, kind, min(AT_ONCE, count - done)))
-        found[kind.hole_ratio].append(tried)
-        done += tried.boards
-        on_progress(tried.boards)
-    return [_together(parts) for _, parts in sorted(found.items())]
+def measure(
+    count: int, seed: int = 0, journal: Path | None = None, on_progress: Callable[[int], object] = lambda boards: None
+) -> list[Tried]:
+    """Draws `count` boards and tries them; `on_progress` is given the number of boards done.
+
+    journal: keeps each finished batch; those that it holds are not tried again. Raises ImportError where w9-pathfinding
+    is not installed (`pip install lakewright[bench]`), InputError where the journal is of another seed.
+    """
+    with _kept(journal, seed) as (found, keep):
+        done = sum(tried.boards for tried in found)
+        on_progress(done)
+        while done < count:
+            found.append(_batch(seed, len(found), min(AT_ONCE, count - done)))
+            keep(found[-1])
+            done += found[-1].boards
+            on_progress(found[-1].boards)
+    by_ratio: dict[float, list[Tried]] = defaultdict(list)
+    for tried in found:
+        by_ratio[tried.hole_ratio].append(tried)
+    return [_together(parts) for _, parts in sorted(by_ratio.items())]
+
+
+@contextlib.contextmanager
+def _kept(path: Path | None, seed: int) -> Iterator[tuple[list[Tried], Callable[[Tried], object]]]:
+    """The batches that are finished, and what keeps another."""
+    if path is None:
+        yield [], lambda tried: None
+        return
+    with Journal(path, Tried) as journal:
+        found = list(journal)
+        for place, tried in enumerate(found):
+            if (tried.seed, tried.batch) != (seed, place):
+                raise InputError(
+                    f"{path}:{place + 1}: is batch {tried.batch} of seed {tried.seed}, not {place} of seed {seed}; "
+                    "repeat that seed, or choose another file"
+                )
+        yield found, journal.add
 
 
 def table(found: list[Tried]) -> str:
@@ -90,14 +118,16 @@ def fresh_boards(random: np.random.Generator, kind: Kind, count: int) -> Board:
     return Board(holes, cells[:, : kind.agents], cells[:, kind.agents : ends])  # type: ignore[arg-type]
 
 
-def _try(kind: Kind, boards: Board) -> Tried:
+def _batch(seed: int, number: int, count: int) -> Tried:
+    """Draws the boards of a batch, all of one kind, and tries them; batches do not depend on one another."""
+    random = np.random.default_rng((seed, number))
+    kinds = [
+        Kind(agents, size, ratio) for agents in AGENTS for size in SIZES for ratio in HOLE_RATIOS if holds(size, agents)
+    ]
+    kind = kinds[random.integers(len(kinds))]
+    boards = fresh_boards(random, kind, count)
     found = solve_with_stages(boards, makespan_plans=True)
-    labels, seconds = found.labels, []
-    for row in range(len(boards.starts)):
-        alone = jax.tree.map(lambda field, row=row: field[row : row + 1], boards)
-        begun = time.perf_counter()
-        solve(alone)
-        seconds.append(time.perf_counter() - begun)
+    labels = found.labels
     theirs = [w9_joint_astar(plain) for plain in _plain(boards)]
     undecided = np.asarray(labels.status) == Status.UNDECIDED
     missing = np.array([cost is None for cost in theirs])
@@ -105,15 +135,28 @@ def _try(kind: Kind, boards: Board) -> Tried:
     differs = ~undecided & ~missing & (ours != np.array([cost if cost is not None else 0 for cost in theirs]))
     wrong = differs | (np.asarray(labels.solvable) & ~_replays(boards, labels))
     return Tried(
+        seed=seed,
+        batch=number,
         hole_ratio=kind.hole_ratio,
-        boards=len(seconds),
+        boards=count,
         undecided=int(undecided.sum()),
         uncompared=int((missing & ~undecided).sum()),
         wrong=int(wrong.sum()),
-        seconds=seconds,
+        seconds=[_seconds(boards, row) for row in range(count)],
         decided={stage.name.lower(): int((found.stage == stage).sum()) for stage in Stage},
         examples=[str(plain) for plain, bad in zip(_plain(boards), wrong, strict=True) if bad][:3],
     )
+
+
+def _seconds(boards: Board, row: int) -> float:
+    """How long one board takes on its own."""
+    alone = jax.tree.map(lambda field: field[row : row + 1], boards)
+    taken = []
+    while not taken or (len(taken) == 1 and taken[0] > LONG):
+        begun = time.perf_counter()
+        solve(alone)
+        taken.append(time.perf_counter() - begun)
+    return min(taken)
 
 
 def _replays(boards: Board, labels) -> np.ndarray:
@@ -137,7 +180,10 @@ def _together(parts: list[Tried]) -> Tried:
     decided = {stage: sum(part.decided[stage] for part in parts) for stage in parts[0].decided}
     seconds = [second for part in parts for second in part.seconds]
     examples = [example for part in parts for example in part.examples][:3]
-    return Tried(parts[0].hole_ratio, seconds=seconds, decided=decided, examples=examples, **totals)
+    first = parts[0]
+    return Tried(
+        first.seed, first.batch, first.hole_ratio, seconds=seconds, decided=decided, examples=examples, **totals
+    )
 
 
 def _row(tried: Tried) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """`lakewright bench`: how fast this machine does the work."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -27,6 +28,7 @@ def bench(
     files: Annotated[bool, INSTEAD] = False,
     campaign: Annotated[int | None, INSTEAD] = None,
     seed: int = 0,
+    journal: Path | None = None,
     json: Json = False,
 ) -> int:
     """Measure how fast boards are drawn, solved and verified on this machine.
@@ -40,6 +42,7 @@ def bench(
         files: Measure commands on files instead, beside the core's own rates.
         campaign: Check the labels of so many fresh boards of teams against another solver instead.
         seed: The same seed gives the same boards of a campaign.
+        journal: Keep what a campaign has finished in this file, and go on from there.
     """
     import experiments.bench as benches
 
@@ -49,7 +52,7 @@ def bench(
         print_found(other.measure(), json, other.table)
         return 0
     if campaign is not None:
-        found = _campaign(campaign, seed)
+        found = _campaign(campaign, seed, journal)
         from experiments.campaign import table
 
         print_found(found, json, table)
@@ -60,10 +63,10 @@ def bench(
     return 0
 
 
-def _campaign(boards: int, seed: int) -> "list[Tried]":
+def _campaign(boards: int, seed: int, journal: Path | None) -> "list[Tried]":
     from experiments.campaign import measure
 
     if boards < 1:
         raise InputError(f"--campaign is {boards}; give at least 1")
     with progress("boards", boards, "boards") as bar:
-        return measure(boards, seed, bar.update)
+        return measure(boards, seed, journal, bar.update)

@@ -77,3 +77,25 @@ def trainee(
         print_found(result.summary, json, str)
     else:
         print(trainee_table(result))
+
+
+@app.command(help_epilogue="example: lakewright study check-trials studies/frontier --count 40")
+def check_trials(
+    folder: Annotated[Path, Parameter(name="DIR")],
+    /,
+    *,
+    count: int = 40,
+    boards: int = 800,
+    json: Json = False,
+) -> None:
+    """Try what a study's trials compared again on many more boards: how often were they right?
+
+    Args:
+        folder: The folder of a study.
+        count: How many trials, spread over its finished runs.
+        boards: About how many boards each config is tried on.
+    """
+    prepare_training()
+    from experiments.study import check_trials, reliability_table
+
+    print_found(check_trials(folder, count, boards), json, reliability_table)

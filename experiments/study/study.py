@@ -1,7 +1,7 @@
 """A study: many runs from one warm-up under one budget of tokens, in one folder, resumed after any kill.
 
 study.json   the plan         start/   the warm-up      runs/ARM-sSEED/   the runs      trial.json   configs tried
-results.json table.txt study.svg   the results
+results.json table.txt study.svg curves.svg   the results
 """
 
 import os
@@ -94,6 +94,7 @@ class StudyFolder:
         self.results = folder / "results.json"
         self.table = folder / "table.txt"
         self.plot = folder / "study.svg"
+        self.curves = folder / "curves.svg"
 
     def run(self, planned: Planned) -> RunFolder:
         """The folder of one of its runs."""

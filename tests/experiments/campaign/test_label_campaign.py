@@ -2,6 +2,7 @@
 
 import pytest
 
+from core_jax.errors import InputError
 from experiments.campaign import label_campaign as campaign
 
 
@@ -15,3 +16,21 @@ def test_a_campaign_compares_labels_and_replays_plans(monkeypatch):
     monkeypatch.setattr(campaign, "w9_joint_astar", lambda board: 99)
     lines = campaign.table(campaign.measure(20)).splitlines()
     assert any("PlainBoard" in line for line in lines), "boards on which labels differ are shown"
+
+
+def test_a_campaign_that_was_killed_goes_on_after_its_last_batch(monkeypatch, tmp_path):
+    pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
+    monkeypatch.setattr(campaign, "SIZES", (3,))
+    monkeypatch.setattr(campaign, "AT_ONCE", 8)
+    journal, tried = tmp_path / "campaign.jsonl", []
+    campaign.measure(8, 5, journal)
+    whole = campaign.measure(16, 5, journal, tried.append)
+    assert tried == [8, 8], "the first batch is read, the second tried"
+    assert len(journal.read_bytes().splitlines()) == 2
+    assert [_counts(part) for part in whole] == [_counts(part) for part in campaign.measure(16, 5)]
+    with pytest.raises(InputError, match="seed 5"):
+        campaign.measure(16, 6, journal)
+
+
+def _counts(part: campaign.Tried) -> tuple:
+    return part.hole_ratio, part.boards, part.undecided, part.wrong, part.decided
