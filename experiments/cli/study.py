@@ -69,7 +69,7 @@ def trainee(
         sft_rate: Learning rate of continued supervised learning, as a share of the warm-up's.
     """
     prepare_training()
-    from experiments.study import study_trainee, trainee_settings, trainee_table
+    from experiments.study.trainee import study_trainee, trainee_settings, trainee_table
 
     settings = trainee_settings(preset, list(overrides), seeds, boards, sft_rate)
     result = study_trainee(settings, out)

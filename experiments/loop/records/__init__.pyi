@@ -11,6 +11,7 @@ from .history import forced_rate as forced_rate
 from .history import met_in_training as met_in_training
 from .run_folder import Decision as Decision
 from .run_folder import Done as Done
+from .run_folder import EngineerGroup as EngineerGroup
 from .run_folder import EngineerTraining as EngineerTraining
 from .run_folder import Example as Example
 from .run_folder import Next as Next

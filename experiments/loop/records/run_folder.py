@@ -145,17 +145,36 @@ class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reasons: list[str]
 
 
-class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """engineer.json: the answers that the checkpoint gave, what each earned, and the figures of its training on them.
+class EngineerGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A group of answers of the checkpoint as engineer, what each earned, and the figures of the training on them.
 
     figures: means over the group of `reward`, `score` and `siblings`; the shares `refused`, `projected` and `distinct`;
-    and `loss` and `kl` of the training, where the answers did not all earn the same.
+    and `loss` and `kl` of the training, where there was one and the answers did not all earn the same.
     """
 
-    prompt: list[str]
     answers: list[list[str]]
     earned: list[Earned]
     figures: dict[str, float]
+
+
+class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """engineer.json: the groups of answers to one prompt; the first was proposed, the last is of the trained engineer.
+
+    Every group but the last was trained on.
+    """
+
+    prompt: list[str]
+    groups: list[EngineerGroup]
+
+    @property
+    def proposed(self) -> list[list[str]]:
+        """The answers that are tried: those of the engineer before the training, and after it."""
+        return [*self.groups[0].answers, *self.groups[-1].answers]
+
+    @property
+    def tokens(self) -> int:
+        """How many were generated beyond the first group, which the proposal counts."""
+        return sum(len(answer) for group in self.groups[1:] for answer in group.answers)
 
 
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,7 +5,7 @@ import math
 import msgspec
 
 from engineer.proposal import Proposal
-from experiments.loop.records.run_folder import Decision, RunFolder, Sampled, Stage, Trial, read
+from experiments.loop.records.run_folder import Decision, EngineerTraining, RunFolder, Sampled, Stage, Trial, read
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ def spent_on(stage: Stage) -> Spent:
         training=_trained(stage) if stage.checkpoint.exists() else 0,
         sampling=read(stage.sampled, Sampled).figures["tokens"] if stage.boards.exists() else 0,
         trials=read(stage.trial, Trial).tokens if stage.trial.exists() else 0,
-        engineer=_asked(read(stage.proposal, Decision)) if stage.proposal.exists() else 0,
+        engineer=_asked(stage),
     )
 
 
@@ -60,8 +60,11 @@ def dollars_for(stage: Stage) -> float:
     return sum(proposal.dollars for proposal in _proposals(read(stage.proposal, Decision)))
 
 
-def _asked(decision: Decision) -> int:
-    return sum(proposal.tokens for proposal in _proposals(decision))
+def _asked(stage: Stage) -> int:
+    """The tokens of the proposals, and those of the training of the engineer that made them."""
+    proposed = _proposals(read(stage.proposal, Decision)) if stage.proposal.exists() else []
+    trained = read(stage.engineer, EngineerTraining).tokens if stage.engineer.exists() else 0
+    return sum(proposal.tokens for proposal in proposed) + trained
 
 
 def _proposals(decision: Decision) -> list[Proposal]:
