@@ -24,7 +24,9 @@ def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
     forced = np.flatnonzero([task.wait_required for task in tasks])
     of_forced = jax.tree.map(lambda field: np.asarray(field)[forced], verdicts)
     valid = "".join("01"[int(failure == Failure.NONE)] for failure in np.asarray(verdicts.failure))
-    answers = [_answer(row, plan, verdicts, place) for place, (row, plan) in enumerate(zip(held_out, plans, strict=True))]
+    answers = [
+        _answer(row, plan, verdicts, place) for place, (row, plan) in enumerate(zip(held_out, plans, strict=True))
+    ]
     record = Validation(
         sizes=outcomes_by_size(tasks, verdicts),
         examples=_examples(held_out, answers),

@@ -1,8 +1,8 @@
 from .board_answers import answers_to as answers_to
 from .board_table import PAGE as PAGE
+from .board_table import VERDICTS as VERDICTS
 from .board_table import BoardTable as BoardTable
 from .board_table import Filters as Filters
-from .board_table import VERDICTS as VERDICTS
 from .board_table import Tile as Tile
 from .board_tables import policies_of as policies_of
 from .board_tables import table_of as table_of
@@ -13,6 +13,7 @@ from .discovery import MissingError as MissingError
 from .run_progress import Progress as Progress
 from .run_progress import StageProgress as StageProgress
 from .run_progress import progress_of as progress_of
-from .run_progress import stamp_of as stamp_of
+from .stamps import stamp_of as stamp_of
+from .stamps import stamp_of_item as stamp_of_item
 from .sweep_table import SweepQuestion as SweepQuestion
 from .sweep_table import SweepTable as SweepTable

@@ -9,7 +9,7 @@ from experiments.view.catalogue.board_table import Tile, asked, escaped_glob
 from experiments.view.catalogue.board_tables import (
     ANSWER_COLUMNS,
     JUDGED_COLUMNS,
-    lines_of_next_file,
+    lines,
     written_so_far,
 )
 from experiments.view.catalogue.discovery import Item, Kind
@@ -29,8 +29,8 @@ def answers_to(item: Item, part: str, tile: Tile) -> list[Answer]:
 
 def _of_evaluation(item: Item, name: str) -> list[Answer]:
     query = (
-        f"SELECT v.verdict AS verdict, a.plan AS plan FROM {lines_of_next_file(JUDGED_COLUMNS)} AS v "
-        f"LEFT JOIN {lines_of_next_file(ANSWER_COLUMNS)} AS a ON a.id = v.verdict.id AND a.sample = v.sample "
+        f"SELECT v.verdict AS verdict, a.plan AS plan FROM {lines(JUDGED_COLUMNS)} AS v "
+        f"LEFT JOIN {lines(ANSWER_COLUMNS)} AS a ON a.id = v.verdict.id AND a.sample = v.sample "
         f"WHERE v.verdict.id = ? ORDER BY v.sample LIMIT {MOST}"
     )
     files: list[Any] = [escaped_glob(item.path / file) for file in ("verdicts.jsonl", "answers.jsonl")]

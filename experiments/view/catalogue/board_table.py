@@ -146,12 +146,13 @@ class BoardTable(msgspec.Struct, frozen=True):
         [found] = asked(f"SELECT count(*) AS boards FROM ({self.relation}) {where}", [*self.values, *values])
         return found["boards"]
 
-    def at(self, place: int) -> Tile:
-        """The board at a place of the file, from 0. Raises InputError where there is none."""
-        query = f"SELECT * FROM ({self.relation}) WHERE place = ? LIMIT 1"
-        for raw in asked(query, [*self.values, place]):
-            return _tile(raw)
-        raise InputError(f"{self.title}: has no board {place}; choose a smaller number")
+    def at(self, place: int) -> tuple[Tile, bool]:
+        """The board at a place of the file, from 0, and whether one follows. Raises InputError where there is none."""
+        query = f"SELECT * FROM ({self.relation}) WHERE place BETWEEN ? AND ? ORDER BY place LIMIT 2"
+        found = asked(query, [*self.values, place, place + 1])
+        if not found or found[0]["place"] != place:
+            raise InputError(f"{self.title}: has no board {place}; choose a smaller number")
+        return _tile(found[0]), len(found) > 1
 
 
 # What a table may know beyond the boards; null where it does not.

@@ -42,7 +42,7 @@ def written_so_far(path: Path) -> Path:
     return path if path.exists() else path.with_name(f".{path.name}.part")
 
 
-def lines_of_next_file(columns: dict[str, str]) -> str:
+def lines(columns: dict[str, str]) -> str:
     """SQL that reads lines of JSON of the next file that is given."""
     kinds = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
     return f"read_json(?, format = 'newline_delimited', columns = {{{kinds}}}, ignore_errors = true)"
@@ -72,7 +72,7 @@ def _held_out(folder: RunFolder, item: Item, policy: str) -> BoardTable:
     if stage.plans.exists():
         known |= {name: f"p.answers[1].{name}" for name in ("failure", "agent", "step")}
         known |= {"answer": "p.answers[1].plan", "failures": "[p.answers[1].failure]", "kept": "p.board IS NOT NULL"}
-        source = f"LEFT JOIN {lines_of_next_file(PLANS_COLUMNS)} AS p ON p.board = boards.place ORDER BY boards.place"
+        source = f"LEFT JOIN {lines(PLANS_COLUMNS)} AS p ON p.board = boards.place ORDER BY boards.place"
         plans = [escaped_glob(stage.plans)]
     query, values = boards_of_file(boards, known, source)
     digits = read(stage.validation, Validation).valid
@@ -89,14 +89,14 @@ def _rolled_out(stage: Stage, title: str) -> BoardTable:
         "SELECT board, sum(completions) AS completions, sum(valid) AS valid, "
         "list_distinct(flatten(list(map_keys(failures)))) AS failures"
     )
-    source = f"LEFT JOIN ({pooled} FROM {lines_of_next_file(GROUP_COLUMNS)} GROUP BY board) AS g ON g.board = boards.place"
+    source = f"LEFT JOIN ({pooled} FROM {lines(GROUP_COLUMNS)} GROUP BY board) AS g ON g.board = boards.place"
     success = "g.valid / g.completions"
     known = {"success": success, "completions": "g.completions", "learnability": f"{success} * (1 - {success})"}
     known |= {"failures": "g.failures", "kept": "false"}
     files = [escaped_glob(groups)]
     if plans.exists():
         known["kept"] = "k.board IS NOT NULL"
-        source += f" LEFT JOIN (SELECT DISTINCT board FROM {lines_of_next_file(PLANS_COLUMNS)}) AS k ON k.board = boards.place"
+        source += f" LEFT JOIN (SELECT DISTINCT board FROM {lines(PLANS_COLUMNS)}) AS k ON k.board = boards.place"
         files.append(escaped_glob(plans))
     query, values = boards_of_file(boards, known, f"{source} ORDER BY boards.place")
     return BoardTable(title, query, [*values, *files], judged=True, several=True)
@@ -112,8 +112,8 @@ def _answered(catalogue: Catalogue, item: Item) -> BoardTable:
         "list_distinct(list(verdict.failure)) AS failures"
     )
     source = (
-        f"JOIN ({judged} FROM {lines_of_next_file(JUDGED_COLUMNS)} GROUP BY verdict.id) AS v ON v.id = boards.id "
-        f"LEFT JOIN {lines_of_next_file(ANSWER_COLUMNS)} AS a ON a.id = v.id AND a.sample = v.sample ORDER BY boards.place"
+        f"JOIN ({judged} FROM {lines(JUDGED_COLUMNS)} GROUP BY verdict.id) AS v ON v.id = boards.id "
+        f"LEFT JOIN {lines(ANSWER_COLUMNS)} AS a ON a.id = v.id AND a.sample = v.sample ORDER BY boards.place"
     )
     known = {name: f"v.first.{name}" for name in ("failure", "agent", "step")}
     known |= {name: f"v.{name}" for name in ("success", "completions", "failures")}

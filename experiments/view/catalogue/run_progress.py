@@ -10,6 +10,7 @@ from core_jax.support import is_locked
 from experiments.loop.records import Done, RunFolder, Stage, left, read, spent
 from experiments.loop.settings import RunSettings
 from experiments.view.catalogue.pace import Limits, Pace, pace_of
+from experiments.view.catalogue.stamps import files_of
 
 ALIVE = 120.0  # seconds without a write after which a run that no process here holds counts as stopped
 
@@ -25,13 +26,13 @@ class StageProgress(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """A run. state: finished, running or stopped. silent: seconds since its last write.
+    """A run. state: finished, running or stopped. written: when something last was, in seconds since 1970.
 
     seconds_left: until the last stage is finished, about, where the finished ones and the pace of this one tell.
     """
 
     state: str
-    silent: float
+    written: float
     stages: list[StageProgress]
     seconds_left: float | None
 
@@ -51,30 +52,15 @@ def progress_of(folder: RunFolder, settings: RunSettings) -> Progress:
         stages.append(_current(folder, settings, *parts[first]))
     later = "the budget was spent before" if over else "to come"
     stages += [StageProgress(name, number, "waiting", later) for name, number, _ in parts[len(stages) :]]
-    silent = max(0.0, time.time() - newest(folder.folder))
-    running = is_locked(folder.folder) or silent < ALIVE
+    written = newest(folder.folder)
+    running = is_locked(folder.folder) or time.time() - written < ALIVE
     state = "finished" if over else "running" if running else "stopped"
-    return Progress(state, silent, stages, _left(folder, stages))
+    return Progress(state, written, stages, _left(folder, stages))
 
 
 def newest(folder: Path) -> float:
     """When something was last written into a run folder."""
-    return max((entry.stat().st_mtime for entry in _files(folder)), default=0.0)
-
-
-def stamp_of(folder: Path) -> str:
-    """A text that changes whenever a file of a run does; logs that grow are among them."""
-    found = [f"{path.name}:{(stat := path.stat()).st_mtime_ns}:{stat.st_size}" for path in _files(folder)]
-    return f"{hash(tuple(found)) & (1 << 64) - 1:x}"
-
-
-def _files(folder: Path) -> list[Path]:
-    try:
-        names = [path for path in folder.iterdir() if path.name != "report.html"]
-        inner = [path for part in names if part.is_dir() for path in part.iterdir() if path.name != ".scratch"]
-        return [path for path in (*names, *inner) if path.exists()]
-    except OSError:
-        return []
+    return max((entry.stat().st_mtime for entry in files_of(folder)), default=0.0)
 
 
 def _is_spent(folder: RunFolder, settings: RunSettings, number: int) -> bool:

@@ -8,11 +8,23 @@ import msgspec
 from core_jax.rows import Row
 from core_jax.types import FAILURE_NAMES, STATUS_NAMES
 from experiments.loop.records import Answer, Example, RunFolder, Validation, read, read_answers
-from experiments.view.catalogue import PAGE, VERDICTS, Catalogue, Filters, Item, Kind, Tile, answers_to, policies_of, table_of
+from experiments.view.catalogue import (
+    PAGE,
+    VERDICTS,
+    Catalogue,
+    Filters,
+    Item,
+    Kind,
+    Tile,
+    answers_to,
+    policies_of,
+    table_of,
+)
 from experiments.view.pictures import played, still_svg
 from experiments.view.templating import Crumb, Page, asked_for, picture, plain
 
 Query = Mapping[str, list[str]]
+SITE_PAGES = 4  # of each list of boards that a static site holds
 GIVEN = "The plan that was given"
 
 
@@ -31,6 +43,7 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
         "tiles": [(tile, picture(still_svg(tile.row)) if tile.row else None) for tile in tiles],
         "count": table.count(filters),
         "more": more,
+        "of_site": SITE_PAGES * PAGE,
         "first": filters.page * PAGE,
         "policies": list(policies_of(RunFolder(item.path))) if part == "held-out" else [],
         "verdicts": [name for name in VERDICTS if table.several or name != "mixed"],
@@ -43,10 +56,11 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
 def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place: str) -> Page:
     """One board: its labels, the certified plan, and the plan that was given for it. Raises InputError."""
     table = table_of(catalogue, item, part)
-    tile = table.at(int(place))
+    tile, more = table.at(int(place))
     values = {
         "tile": tile,
         "place": int(place),
+        "more": more,
         "item": item,
         "board": f"board/{item.kind}/{part}",
         "export": f"export/{item.kind}/{part}/{int(place)}/{item.name}",
