@@ -1,6 +1,8 @@
 """Runs the unfinished runs of a study and sums up the results."""
 
 import traceback
+from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -62,15 +64,21 @@ def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
 
 
 def _run_all(plan: Plan, folder: StudyFolder, workers: int) -> dict[str, str]:
-    """Runs what is not finished, all arms of one seed before the next, so that what is done can be compared."""
+    """Runs what is not finished."""
     failures = {}
-    ordered = sorted(plan.runs, key=lambda planned: planned.seed)
+    ordered = in_order(plan.runs)
     with progress("study", len(ordered), "runs") as bar:
         for planned, reason in work_on(ordered, partial(_run_one, out=folder.folder), workers):
             bar.update()
             if reason:
                 failures[planned.name] = str(reason)
     return failures
+
+
+def in_order(runs: Sequence[Planned]) -> list[Planned]:
+    """The arms of most seeds first, on which conclusions rest, and among them all runs of a seed before the next."""
+    seeds = Counter(planned.arm for planned in runs)
+    return sorted(runs, key=lambda planned: (-seeds[planned.arm], planned.seed))
 
 
 def _run_one(planned: Planned, out: Path) -> str:

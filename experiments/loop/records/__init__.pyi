@@ -26,7 +26,6 @@ from .run_folder import chosen as chosen
 from .run_folder import read as read
 from .run_folder import write as write
 from .token_budget import Spent as Spent
-from .token_budget import dollars_for as dollars_for
 from .token_budget import left as left
 from .token_budget import spent as spent
 from .token_budget import spent_on as spent_on

@@ -1,6 +1,6 @@
 """The run folder: what a run writes where, each file whole or not there at all.
 
-    config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html
+    config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html  spending.jsonl (of an endpoint)
 
 A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, groups.jsonl, rollouts.jsonl, the plans
 of some groups, plans.jsonl, those for the held-out boards, validation.json, rollback.json, difficulty.json,
@@ -251,6 +251,7 @@ class RunFolder:
         self.config = folder / "config.json"
         self.validation = folder / "validation.parquet"
         self.report = folder / "report.html"
+        self.spending = folder / "spending.jsonl"
         self.warmup = Stage(folder / "warmup")
 
     def locked(self) -> AbstractContextManager[None]:

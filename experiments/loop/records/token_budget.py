@@ -4,7 +4,6 @@ import math
 
 import msgspec
 
-from engineer.proposal import Proposal
 from experiments.loop.records.run_folder import Decision, EngineerTraining, RunFolder, Sampled, Stage, Trial, read
 
 
@@ -53,19 +52,11 @@ def _trained(stage: Stage) -> int:
     return sum(step["sampled/tokens"] for step in steps)
 
 
-def dollars_for(stage: Stage) -> float:
-    """The price of the engineer's answers after a stage."""
-    if not stage.proposal.exists():
-        return 0.0
-    return sum(proposal.dollars for proposal in _proposals(read(stage.proposal, Decision)))
-
-
 def _asked(stage: Stage) -> int:
     """The tokens of the proposals, and those of the training of the engineer that made them."""
-    proposed = _proposals(read(stage.proposal, Decision)) if stage.proposal.exists() else []
-    trained = read(stage.engineer, EngineerTraining).tokens if stage.engineer.exists() else 0
-    return sum(proposal.tokens for proposal in proposed) + trained
+    asked = _proposed(read(stage.proposal, Decision)) if stage.proposal.exists() else 0
+    return asked + (read(stage.engineer, EngineerTraining).tokens if stage.engineer.exists() else 0)
 
 
-def _proposals(decision: Decision) -> list[Proposal]:
-    return [decision.proposal, *(attempt.proposal for attempt in decision.refused)]
+def _proposed(decision: Decision) -> int:
+    return sum(proposal.tokens for proposal in (decision.proposal, *(attempt.proposal for attempt in decision.refused)))

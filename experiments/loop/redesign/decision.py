@@ -35,7 +35,7 @@ def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
     After a stage that was taken back nobody is asked.
     """
     stage = folder.stage(number)
-    teacher = teacher_of(settings, folder, stage, _state_before(folder, number))
+    teacher = teacher_of(settings, folder, stage, _state_before(folder, number), recorded=True)
     key = jax.random.key(seed_for(settings.seed, f"stage {number} teacher"))
     evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
     guard = trust_region(settings, stage)
@@ -62,9 +62,14 @@ def _state_before(folder: RunFolder, number: int) -> dict[str, Any]:
     return {}
 
 
-def teacher_of(settings: RunSettings, folder: RunFolder, stage: Stage, state: dict[str, Any] | None) -> Teacher:
-    """The teacher of a run after `stage`, in the state that it was left in; as new where that is empty."""
-    teacher = make_teacher(settings.teacher, tools_of(settings, folder, stage), settings.teacher_options)
+def teacher_of(
+    settings: RunSettings, folder: RunFolder, stage: Stage, state: dict[str, Any] | None, *, recorded: bool = False
+) -> Teacher:
+    """The teacher of a run after `stage`, in the state that it was left in; as new where that is empty.
+
+    recorded: whether the run pays for what is asked of a server.
+    """
+    teacher = make_teacher(settings.teacher, tools_of(settings, folder, stage, recorded), settings.teacher_options)
     if state:
         teacher.load_state_dict(state)
     return teacher

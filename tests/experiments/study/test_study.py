@@ -294,6 +294,16 @@ def test_a_study_from_before_a_setting_was_there_goes_on(tmp_path):
     assert folder.plan.read_bytes() == before, "the study's own file stays as it is"
 
 
+def test_arms_of_most_seeds_run_first_and_all_of_a_seed_before_the_next():
+    plan = plan_of(Path("cpu"))
+    ordered = studying.in_order(plan.runs)
+    assert sorted(run.name for run in ordered) == sorted(run.name for run in plan.runs)
+    wide = [run for run in ordered if run.arm in ("fixed", "rules", "self-v6")]
+    assert [run.seed for run in wide] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    names = [run.arm for run in ordered]
+    assert names.index("sec") > max(place for place, name in enumerate(names) if name == "fixed")
+
+
 def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, tmp_path):
     plan = plan_of(Path("cpu"))
     assert {run.settings.evidence.preset for run in plan.runs} >= {"v1", "v2", "v3", "v4", "v5", "v6", "rl_details"}
