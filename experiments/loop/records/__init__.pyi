@@ -1,3 +1,7 @@
+from .board_answers import Answer as Answer
+from .board_answers import BoardAnswers as BoardAnswers
+from .board_answers import read_answers as read_answers
+from .board_answers import write_answers as write_answers
 from .evidence_gathering import gather as gather
 from .evidence_gathering import read_groups as read_groups
 from .evidence_gathering import statistics_of_boards as statistics_of_boards

@@ -2,9 +2,10 @@
 
     config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html  spending.jsonl (of an endpoint)
 
-A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, groups.jsonl, validation.json,
-rollback.json, difficulty.json, evidence.json, proposal.json unless it was taken back, trial.json where there was
-something to try, next.json, what the next stage is drawn from and why, and done.json, the marker that makes it count.
+A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, groups.jsonl, rollouts.jsonl, the plans
+of some groups, plans.jsonl, those for the held-out boards, validation.json, rollback.json, difficulty.json,
+evidence.json, proposal.json unless it was taken back, trial.json where there was something to try, next.json, what the
+next stage is drawn from and why, and done.json, the marker that makes it count.
 """
 
 from contextlib import AbstractContextManager
@@ -194,6 +195,8 @@ class Stage:
         self.checkpoint = folder / "checkpoint"
         self.train_log = folder / "train.jsonl"
         self.groups = folder / "groups.jsonl"
+        self.rollouts = folder / "rollouts.jsonl"
+        self.plans = folder / "plans.jsonl"
         self.validation = folder / "validation.json"
         self.rollback = folder / "rollback.json"
         self.difficulty = folder / "difficulty.json"
