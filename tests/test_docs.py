@@ -29,6 +29,7 @@ NAME = re.compile(rf"(?<![\w/.-])((?:{'|'.join(WINGS)})(?:\.(?!(?:md|json)\b)\w+
 SETTING = re.compile(r"(?<![\w/.-])(?:--)?([a-z_]\w*(?:\.\w+)*)=")
 MODULE = re.compile(r"(?<!\w)-m ((?:core_jax|policy|engineer|experiments)[\w.]+)")
 GROUPS = ("benchmark", "engineer", "sweep")  # commands with commands of their own
+DEEPER = (["study", "trainee"], ["study", "check-trials"], ["view", "bundle"])
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
@@ -59,7 +60,7 @@ def command_of(words: list[str]) -> tuple[str, ...]:
     """The command, with its group where it has one; `sweep SPEC` is `sweep run SPEC`."""
     if words[0] == "sweep" and "." in words[1]:
         return "sweep", "run"
-    two = words[0] in GROUPS or words[:2] in (["study", "trainee"], ["view", "bundle"])
+    two = words[0] in GROUPS or words[:2] in DEEPER
     return tuple(words[:2] if two else words[:1])
 
 
@@ -174,6 +175,14 @@ def test_the_picture_of_the_house_shows_it_as_it_is():
     rooms = runpy.run_path(str(script))
     drawn = rooms["PICTURE"].read_text()
     assert drawn == rooms["picture"](), f"the rooms have changed: run `python {script.relative_to(HOUSE)}`"
+
+
+def test_tables_and_pictures_of_results_are_those_of_the_raw_results():
+    script = HOUSE / "docs" / "site" / "results.py"
+    made = runpy.run_path(str(script))["made"]()
+    assert made, "nothing is made"
+    for path, content in made.items():
+        assert path.read_text() == content, f"{path} is stale: run `python {script.relative_to(HOUSE)}`"
 
 
 @pytest.mark.parametrize("name", [*TEACHERS, *SAMPLERS])

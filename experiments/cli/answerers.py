@@ -1,8 +1,9 @@
 """Who answers in `lakewright benchmark eval`: the options of a model, a server and a solver, and what they make."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
@@ -14,10 +15,7 @@ from experiments.runtime import prepare_training
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
 
-    from experiments.evaluation import EndpointAnswerer, ModelAnswerer
-
-Price = Callable[[int, int], float]
-"""Dollars for so many tokens of prompts and of answers."""
+    from experiments.evaluation import Answerer
 
 
 def _exactly_one(arguments: "ArgumentCollection") -> None:
@@ -65,7 +63,7 @@ class EndpointOptions:
     concurrency: int = 8
     """Requests at a time."""
     timeout: float = 600
-    """Seconds of silence after which a request has failed."""
+    """Seconds after which a request that is not answered in whole has failed."""
     retries: int = 8
     """Attempts after the first."""
     price_in: float = 0
@@ -73,34 +71,25 @@ class EndpointOptions:
     price_out: float = 0
     """Dollars for a million tokens of answers."""
     max_cost: float | None = None
-    """Dollars never to exceed, earlier answers included."""
+    """Dollars never to exceed, earlier answers and tries that failed included."""
 
 
-def answerer_of(
-    who: Answering, model: ModelOptions, endpoint: EndpointOptions
-) -> tuple[Callable[[Sequence[Any]], Any], Price]:
-    """What makes the answerer once the answers kept from earlier are known, and the price of tokens.
-
-    Raises InputError on options that do not go together.
-    """
+def answerer_of(who: Answering, model: ModelOptions, endpoint: EndpointOptions) -> Callable[[Path], "Answerer"]:
+    """What makes the answerer for the folder of an evaluation. Raises InputError on options that do not go together."""
     if (who.model_name is None) != (who.endpoint is None):
         raise InputError("--endpoint URL and --model-name NAME belong together; give both, or neither")
     if who.solver:
-        return _solver(who.solver, who.seed), _free
-    return (_model(who, model), _free) if who.model else _endpoint(who, endpoint)
+        return _solver(who.solver, who.seed)
+    return _model(who, model) if who.model else _endpoint(who, endpoint)
 
 
-def _free(tokens_in: int, tokens_out: int) -> float:
-    return 0.0
-
-
-def _solver(solver: str, seed: int) -> Callable[[Sequence[Any]], Any]:
+def _solver(solver: str, seed: int) -> Callable[[Path], "Answerer"]:
     from experiments.evaluation import PlannerAnswerer
 
-    return lambda kept: PlannerAnswerer(solver, seed)
+    return lambda out: PlannerAnswerer(solver, seed)
 
 
-def _model(who: Answering, options: ModelOptions) -> Callable[[Sequence[Any]], "ModelAnswerer"]:
+def _model(who: Answering, options: ModelOptions) -> Callable[[Path], "Answerer"]:
     place = who.model or ""
     prepare_training(place)
     from experiments.evaluation import ModelAnswerer
@@ -110,21 +99,13 @@ def _model(who: Answering, options: ModelOptions) -> Callable[[Sequence[Any]], "
     settings = convert(given, TextSettings, "command line")
     if options.batch is not None and options.batch < 1:
         raise InputError(f"--batch is {options.batch}; give at least 1")
-    return lambda kept: ModelAnswerer(place, settings, options.device, options.batch, who.seed)
+    return lambda out: ModelAnswerer(place, settings, options.device, options.batch, who.seed)
 
 
-def _endpoint(who: Answering, options: EndpointOptions) -> tuple[Callable[[Sequence[Any]], "EndpointAnswerer"], Price]:
+def _endpoint(who: Answering, options: EndpointOptions) -> Callable[[Path], "Answerer"]:
     from experiments.evaluation import EndpointAnswerer
-    from policy.inference import EndpointSettings, dollars
+    from policy.inference import EndpointSettings
 
     given = {"url": who.endpoint, "model": who.model_name, "max_tokens": who.max_tokens, **dataclasses.asdict(options)}
     settings = convert(given, EndpointSettings, "command line")
-
-    def price(tokens_in: int, tokens_out: int) -> float:
-        return dollars(settings, tokens_in, tokens_out)
-
-    def answerer(kept: Sequence[Any]) -> EndpointAnswerer:
-        spent = sum(price(answer.prompt_tokens or 0, answer.completion_tokens or 0) for answer in kept)
-        return EndpointAnswerer(settings, spent)
-
-    return answerer, price
+    return lambda out: EndpointAnswerer(settings, out)

@@ -74,7 +74,7 @@ def evaluate(
     from experiments.evaluation import EvaluationSettings, as_table, write_plots
     from experiments.evaluation import evaluate as evaluate_in
 
-    answerer, price = answerer_of(who, model, endpoint)
+    answerer = answerer_of(who, model, endpoint)
     given = {"samples": samples, "temperature": temperature, "per_cell": per_cell, "prompt": prompt}
     settings = convert({"greedy": not no_greedy, **given}, EvaluationSettings, "command line")
     with progress("evaluation", None, "answers") as bar:
@@ -84,7 +84,7 @@ def evaluate(
             bar.total = total
             bar.update(done)
 
-        summary = evaluate_in(benchmark, out, answerer, settings, price, on_progress)
+        summary = evaluate_in(benchmark, out, answerer, settings, on_progress)
     write_plots(summary, out)
     print_found(summary, json, as_table)
     if not summary.complete:

@@ -22,6 +22,7 @@ def study(
     *,
     out: Annotated[Path, Parameter(metavar="DIR")],
     workers: int = 1,
+    results_only: bool = False,
     json: Json = False,
 ) -> int:
     """Compare teachers from one warm-up under one budget, or resume.
@@ -30,14 +31,15 @@ def study(
         spec: A spec, .toml or .json, or the name of one of ours.
         out: The folder of the study.
         workers: Runs at a time, each in its own process.
+        results_only: Sum up the runs that are finished, also while the study goes on, and run nothing.
     """
     if workers < 1:
         raise InputError(f"--workers is {workers}; give at least 1")
     prepare_training()
-    from experiments.study import run_study, table
+    from experiments.study import as_table, run_study, sum_up
 
-    results, failures = run_study(spec, out, workers)
-    print_found(results, json, table)
+    results, failures = (sum_up(spec, out), {}) if results_only else run_study(spec, out, workers)
+    print_found(results, json, as_table)
     for name, error in failures.items():
         print_error(f"{name}: {error}")
     return 1 if failures else 0
@@ -67,7 +69,7 @@ def trainee(
         sft_rate: Learning rate of continued supervised learning, as a share of the warm-up's.
     """
     prepare_training()
-    from experiments.study import study_trainee, trainee_settings, trainee_table
+    from experiments.study.trainee import study_trainee, trainee_settings, trainee_table
 
     settings = trainee_settings(preset, list(overrides), seeds, boards, sft_rate)
     result = study_trainee(settings, out)
@@ -75,3 +77,25 @@ def trainee(
         print_found(result.summary, json, str)
     else:
         print(trainee_table(result))
+
+
+@app.command(help_epilogue="example: lakewright study check-trials studies/frontier --count 40")
+def check_trials(
+    folder: Annotated[Path, Parameter(name="DIR")],
+    /,
+    *,
+    count: int = 40,
+    boards: int = 800,
+    json: Json = False,
+) -> None:
+    """Try what a study's trials compared again on many more boards: how often were they right?
+
+    Args:
+        folder: The folder of a study.
+        count: How many trials, spread over its finished runs.
+        boards: About how many boards each config is tried on.
+    """
+    prepare_training()
+    from experiments.study import check_trials, reliability_table
+
+    print_found(check_trials(folder, count, boards), json, reliability_table)

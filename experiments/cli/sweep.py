@@ -43,7 +43,7 @@ def run(
         workers: Processes, one core each; without it one for each core.
         shard: Make only every n-th shard, from the i-th on, as one job of an array.
     """
-    from experiments.sweep import WorkerDiedError
+    from experiments.resumable import WorkerDiedError
 
     if workers is not None and workers < 1:
         raise InputError(f"--workers is {workers}; give at least 1")

@@ -1,3 +1,4 @@
+from .answerers import Answerer as Answerer
 from .answerers import EndpointAnswerer as EndpointAnswerer
 from .answerers import ModelAnswerer as ModelAnswerer
 from .answerers import PlannerAnswerer as PlannerAnswerer

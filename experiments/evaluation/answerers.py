@@ -14,7 +14,8 @@ from core_jax.generator import content_hash
 from core_jax.rows import Row, boards_of, plan_of
 from core_jax.support import Natural
 from experiments.evaluation.planners import PLANNERS
-from policy.inference import Endpoint, EndpointSettings, Question
+from experiments.resumable import Spending
+from policy.inference import Endpoint, EndpointSettings, Question, dollars
 
 if TYPE_CHECKING:
     from policy.codecs import TextSettings
@@ -51,11 +52,16 @@ class WantedAnswer:
 
 
 class Answerer(Protocol):
-    """Gives answers. in_words: whether it reads prompts. name: for people. identity: all that its answers depend on."""
+    """Gives answers. in_words: whether it reads prompts. name: for people. identity: all that its answers depend on.
+    spent: dollars, earlier ones in the same folder included.
+    """
 
     in_words: bool
     name: str
     identity: dict[str, Any]
+
+    @property
+    def spent(self) -> float: ...
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """The answers as they come, in any order."""
@@ -66,6 +72,7 @@ class PlannerAnswerer:
     """A planner of `experiments.evaluation.planners`, which reads no prompt."""
 
     in_words = False
+    spent = 0.0
 
     def __init__(self, solver: str, seed: int) -> None:
         self.name = f"solver {solver}"
@@ -79,20 +86,25 @@ class PlannerAnswerer:
 
 
 class EndpointAnswerer:
-    """A model behind an endpoint. spent: dollars for the answers so far."""
+    """A model behind an endpoint. out: the folder of its answers, where `spending.jsonl` keeps what they cost."""
 
     in_words = True
 
-    def __init__(self, settings: EndpointSettings, spent: float) -> None:
+    def __init__(self, settings: EndpointSettings, out: Path) -> None:
         self.name = settings.model
         self.identity = {"endpoint": settings.url, "model": settings.model, "max_tokens": settings.max_tokens}
-        self._settings, self._spent = settings, spent
+        spending = Spending(out / "spending.jsonl")
+        self._endpoint = Endpoint(settings, dollars(settings, *spending.tokens()), spending.add)
+
+    @property
+    def spent(self) -> float:
+        """Dollars for all tries so far, those without an answer included."""
+        return self._endpoint.spent
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """As they come. Raises EndpointError or BudgetSpentError once all that were asked for have come."""
-        endpoint = Endpoint(self._settings, self._spent)
         questions = (Question([{"role": "user", "content": one.prompt}], one.temperature) for one in asked)
-        for place, said in endpoint.ask_all(questions):
+        for place, said in self._endpoint.ask_all(questions):
             row, sample = asked[place].row, asked[place].sample
             tokens = (said.prompt_tokens, said.completion_tokens)
             yield [AnswerRow(row.id, sample, said.text, None, *tokens, said.finish)]
@@ -103,6 +115,8 @@ class ModelAnswerer:
 
     Raises InputError where the model cannot be read or the device is not there.
     """
+
+    spent = 0.0
 
     def __init__(self, place: str, settings: "TextSettings", device: str, batch: int | None, seed: int) -> None:
         from policy.checkpoints import codec_of, load_model

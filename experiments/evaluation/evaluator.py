@@ -65,21 +65,20 @@ CLAIM = Claim("evaluation", "job.json", EvaluationJob, 1, "lakewright benchmark 
 def evaluate(
     benchmark: Path,
     out: Path,
-    answerer: Callable[[Sequence[AnswerRow]], Answerer],
+    answerer: Callable[[Path], Answerer],
     settings: EvaluationSettings,
-    price: Callable[[int, int], float] = lambda tokens_in, tokens_out: 0.0,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Summary:
     """Has every board of `benchmark` answered, except those answered in `out` already, and judges all answers.
 
-    answerer: makes the answerer, from the finished answers. price: dollars for tokens in and out. on_progress: gets the
-    kind of progress, how much was added, and the total. Raises InputError on bad input, on an `out` of another
+    answerer: makes the answerer for the folder `out`. on_progress: gets the kind of progress, how much was added, and
+    the total. Raises InputError on bad input, on an `out` of another
     evaluation, and where an endpoint fails; the answers so far are kept.
     """
     found = read_set(benchmark)
     with locked(out), Journal(out / "answers.jsonl", AnswerRow) as journal:
         kept = list(journal)
-        who = answerer(kept)
+        who = answerer(out)
         CLAIM.take(out, _job(found, who, settings), replace=not kept)
         found = labelled(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
         rows = spread(found.rows, settings.per_cell) if settings.per_cell else found.rows
@@ -95,7 +94,7 @@ def evaluate(
                 on_progress("answers", len(some), total)
         except BudgetSpentError:
             pass  # the answers so far are judged, and the summary says that it is not complete
-        return _summarise(out, found, rows, who.name, kept, settings, price)
+        return _summarise(out, found, rows, who, kept, settings)
 
 
 def _questions(rows: Sequence[Row], prompts: Mapping[str, str], settings: EvaluationSettings) -> Iterator[WantedAnswer]:
@@ -127,10 +126,9 @@ def _summarise(
     out: Path,
     found: EvaluationSet,
     rows: list[Row],
-    who: str,
+    who: Answerer,
     answers: list[AnswerRow],
     settings: EvaluationSettings,
-    price: Callable[[int, int], float],
 ) -> Summary:
     """Judges the answers that were asked for, and writes verdicts and summary."""
     by_id = {row.id: row for row in rows}
@@ -141,7 +139,7 @@ def _summarise(
     verdicts = {(found.verdict.id, found.sample): found.verdict for found in judged}
     cells, teams, pooled = scores(rows, verdicts, settings.first, settings.samples)
     summary = Summary(
-        who=who,
+        who=who.name,
         benchmark=str(found.path),
         boards=len(rows),
         unlabelled=sum(row.sum_of_costs is None for row in rows),
@@ -153,14 +151,14 @@ def _summarise(
         teams=teams,
         pooled=pooled,
         refusals=dict(Counter(found.refusal for found in judged if found.refusal and found.sample == settings.first)),
-        tokens=_tokens(answers, price),
+        tokens=_tokens(answers, who.spent),
     )
     write_atomically(out / "summary.json", msgspec.json.format(msgspec.json.encode(summary)) + b"\n")
     return summary
 
 
-def _tokens(answers: Sequence[AnswerRow], price: Callable[[int, int], float]) -> Tokens:
+def _tokens(answers: Sequence[AnswerRow], spent: float) -> Tokens:
     prompt = sum(answer.prompt_tokens or 0 for answer in answers)
     completion = sum(answer.completion_tokens or 0 for answer in answers)
     cut_off = sum(answer.finish == "length" for answer in answers)
-    return Tokens(len(answers), prompt, completion, cut_off, price(prompt, completion))
+    return Tokens(len(answers), prompt, completion, cut_off, spent)

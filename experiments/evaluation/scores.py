@@ -54,7 +54,9 @@ class TeamScore(msgspec.Struct, frozen=True):
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """The tokens of answers and their price. cut_off: answers that ended at their limit."""
+    """The tokens of answers. cut_off: answers that ended at their limit. dollars: spent in the folder, also on tries
+    without an answer.
+    """
 
     answers: int
     prompt: int

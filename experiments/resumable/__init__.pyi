@@ -12,3 +12,7 @@ from .parts import parts_of as parts_of
 from .parts import work_in_parts as work_in_parts
 from .plan_index import PlanIndex as PlanIndex
 from .pool import work_on as work_on
+from .spending import Spending as Spending
+from .worker_processes import ATTEMPTS as ATTEMPTS
+from .worker_processes import WorkerDiedError as WorkerDiedError
+from .worker_processes import side_by_side as side_by_side

@@ -1,36 +1,34 @@
 """Many pieces of long work: one after the other in this process, or side by side in processes that end with it."""
 
-import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import TypeVar
 
-from core_jax.support import end_with_starter
+from experiments.resumable.worker_processes import WorkerDiedError, side_by_side
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-def work_on(pieces: Sequence[T], work: Callable[[T], R], workers: int) -> Iterator[tuple[T, R]]:
+def work_on(pieces: Sequence[T], work: Callable[[T], R], workers: int) -> Iterator[tuple[T, R | WorkerDiedError]]:
     """Each piece with what `work` returned for it, in the order in which they finish; what `work` raises is raised.
 
-    work: a function of a module, as other processes find it by its name.
+    work: a function of a module, as other processes find it by its name. A piece of which every worker died comes with
+    a WorkerDiedError instead.
     """
     if workers == 1:
         for piece in pieces:
             yield piece, work(piece)
         return
-    context = multiprocessing.get_context("spawn")
-    with _few_threads(workers), ProcessPoolExecutor(workers, context, initializer=_begin) as pool:
-        started = {pool.submit(work, piece): piece for piece in pieces}
-        try:
-            for future in as_completed(started):
-                yield started[future], future.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+    with _few_threads(workers):
+        for piece, done in side_by_side(work, pieces, workers, _be_quiet):
+            try:
+                found: R | WorkerDiedError = done.result()
+            except WorkerDiedError as error:
+                found = error
+            yield piece, found
 
 
 @contextmanager
@@ -46,7 +44,5 @@ def _few_threads(workers: int) -> Iterator[None]:
         del os.environ["OMP_NUM_THREADS"]
 
 
-def _begin() -> None:
-    """Makes a worker quiet."""
+def _be_quiet() -> None:
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    end_with_starter()

@@ -1,58 +1,18 @@
 """The results of a study: each run, each arm against the baseline, and how well the trial predicted the gains."""
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
-from tabulate import tabulate
 
-from core_jax.results import Outcomes, pool
-from experiments.loop.records import (
-    Decision,
-    Done,
-    RunFolder,
-    Spent,
-    Stage,
-    Trial,
-    Validation,
-    forced_rate,
-    read,
-    spent,
-)
-from experiments.loop.redesign import taken_back
+from core_jax.results import pool
+from experiments.loop.records import RunFolder, Spent, Stage, Validation, read
 from experiments.study.inference import Estimate, PairedTest, interquartile_mean, paired_tests
-from experiments.study.prediction import Prediction, Rank, prediction_of
+from experiments.study.prediction import Prediction, prediction_of
+from experiments.study.run_results import RunResult, finished, last_policy, percent, run_result
 from experiments.study.study import Plan, Planned, StudyFolder, predicted
 
-HEADER = (
-    *("arm", "seeds", "valid %", "s.d.", "forced %", "optimal %", "losses", "k tokens", "k trials", "k engineer"),
-    *("stages", "kept", "back", "refused", "minutes"),
-)
 CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
-
-
-class RunResult(msgspec.Struct, frozen=True):
-    """A finished run: shares of valid plans in percent, of its last policy.
-
-    gain: over the warm-up. forced: on boards that force a wait. optimal: by sum of costs. tried: trials. kept: those of
-    them that kept the current config. taken_back: stages. refused: answers that the guard refused.
-    """
-
-    arm: str
-    seed: int
-    valid: float
-    gain: float
-    forced: float
-    optimal: float
-    sizes: dict[int, float]
-    tokens: Spent
-    stages: int
-    seconds: float
-    tried: int
-    kept: int
-    taken_back: int
-    refused: int
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -90,7 +50,10 @@ class ArmResult(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """results.json; valid: of the warm-up, in percent. missing: unfinished runs."""
+    """results.json; valid: of the warm-up, in percent. held_out: the boards of the final test, or of the held-out set.
+
+    missing: unfinished runs.
+    """
 
     budget: int
     baseline: str
@@ -105,17 +68,18 @@ class Results(msgspec.Struct, frozen=True):
 
 def results_of(plan: Plan, folder: StudyFolder) -> Results:
     """The results of the runs that are finished."""
-    before = pool(read(folder.start.warmup.validation, Validation).sizes.values())
-    done = [planned for planned in plan.runs if finished(folder.run(planned), planned)]
-    runs = [_run_result(planned, folder.run(planned), before) for planned in done]
+    before = pool(_judged(plan, folder, folder.start, folder.start.warmup).sizes.values())
+    done = [planned for planned in plan.runs if _finished(plan, folder, planned)]
+    judged = {planned.name: _judged(plan, folder, folder.run(planned)) for planned in done}
+    runs = [run_result(planned, folder.run(planned), judged[planned.name], before) for planned in done]
     names = list(dict.fromkeys(planned.arm for planned in done))
-    digits = {planned.name: _digits(_end(folder.run(planned))) for planned in done}
+    solved = {name: np.array([int(digit) for digit in found.valid]) for name, found in judged.items()}
     return Results(
         budget=plan.spec.budget,
         baseline=plan.spec.baseline,
-        valid=_percent(before, before.valid),
+        valid=percent(before, before.valid),
         held_out=before.boards,
-        arms=[_arm_result([run for run in runs if run.arm == name], plan.spec.baseline, digits) for name in names],
+        arms=[_arm_result([run for run in runs if run.arm == name], plan.spec.baseline, solved) for name in names],
         runs=runs,
         missing=[planned.name for planned in plan.runs if planned not in done],
         prediction=prediction_of(predicted(folder), plan, {run.arm: run.gain for run in runs})
@@ -123,6 +87,18 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         else None,
         tests=paired_tests(_by_seed(runs), plan.spec.family),
     )
+
+
+def _finished(plan: Plan, folder: StudyFolder, planned: Planned) -> bool:
+    run = folder.run(planned)
+    return finished(run, planned) and (not plan.spec.test or folder.test_of(run).exists())
+
+
+def _judged(plan: Plan, folder: StudyFolder, run: RunFolder, policy: Stage | None = None) -> Validation:
+    """How a policy, by default a run's last, did on the final test, or without one on the held-out set."""
+    if plan.spec.test:
+        return read(folder.test_of(run), Validation)
+    return read((policy or last_policy(run)).validation, Validation)
 
 
 def _by_seed(runs: Sequence[RunResult]) -> dict[str, dict[int, float]]:
@@ -133,98 +109,7 @@ def _by_seed(runs: Sequence[RunResult]) -> dict[str, dict[int, float]]:
     return arms
 
 
-def finished(run: RunFolder, planned: Planned) -> bool:
-    """Whether a run has done all its stages or spent its budget."""
-    stages = _stages(run, planned)
-    if len(stages) == planned.settings.stages:
-        return True
-    return bool(stages) and spent(run, len(stages)).total >= (planned.settings.budget or math.inf)
-
-
-def table(results: Results) -> str:
-    """One line for each arm, the best first, or how well the trial predicted.
-
-    k trials: thousand tokens of trials and of samplers that score boards, per run. kept: trials that kept the current
-    config. back: stages taken back.
-    """
-    if results.prediction:
-        return "\n".join(_prediction_lines(results.prediction, len(results.runs)))
-    header = (*HEADER[:6], f"vs {results.baseline or '-'}", *HEADER[6:])
-    ordered = sorted(results.arms, key=lambda arm: -arm.valid)
-    alignment = ("left", *["right"] * (len(header) - 1))
-    arms = tabulate(map(_line, ordered), header, tablefmt="plain", colalign=alignment, disable_numparse=True)
-    setting = (
-        f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens per run"
-    )
-    missing = [f"not finished: {', '.join(results.missing)}"] * bool(results.missing)
-    return "\n".join([arms, setting, *map(_test_line, results.tests), *missing])
-
-
-def _test_line(found: PairedTest) -> str:
-    gain = found.difference
-    interval = f"{gain.mean:+.1f} (95 % {gain.low:+.1f} to {gain.high:+.1f})"
-    return f"{found.arm} - {found.other}: {interval}, p {found.corrected:.2g} by Holm, {found.seeds} seeds"
-
-
-def _line(arm: ArmResult) -> tuple[str, ...]:
-    against = arm.against
-    return (
-        arm.arm,
-        str(arm.seeds),
-        f"{arm.valid:.1f}",
-        f"{arm.deviation:.1f}" if arm.seeds > 1 else "",
-        f"{arm.forced:.1f}",
-        f"{arm.optimal:.1f}",
-        f"{against.points:+.1f} ± {against.interval:.1f}" if against else "",
-        f"{against.losses} of {against.seeds}" if against else "",
-        f"{arm.tokens / 1000:.1f}",
-        f"{(arm.spent.trials + arm.spent.sampling) / arm.seeds / 1000:.1f}",
-        f"{arm.spent.engineer / arm.seeds / 1000:.1f}",
-        f"{arm.stages:.1f}",
-        f"{arm.kept}/{arm.tried}",
-        str(arm.taken_back),
-        str(arm.refused),
-        f"{arm.seconds / 60:.1f}",
-    )
-
-
-def _prediction_lines(found: Prediction, configs: int) -> Iterator[str]:
-    yield f"The trial before, and the gain in valid plans after training, over {configs} configs (Spearman's rho):"
-    ranks = (("mean p(1-p)", found.by_score), ("share of informative groups", found.by_informative))
-    yield tabulate([(name, *_rank_cells(rank)) for name, rank in ranks], tablefmt="plain", disable_numparse=True)
-    yield f"gains {min(found.gains):+.1f} to {max(found.gains):+.1f} points"
-
-
-def _rank_cells(rank: Rank | None) -> tuple[str, ...]:
-    if not rank:
-        return "all alike", "", ""
-    return f"{rank.rho:+.2f}", f"95 % {rank.low:+.2f} to {rank.high:+.2f}", f"p {rank.p_value:.2g}"
-
-
-def _run_result(planned: Planned, run: RunFolder, before: Outcomes) -> RunResult:
-    stages = _stages(run, planned)
-    sizes = read(_end(run).validation, Validation).sizes
-    found = pool(sizes.values())
-    trials = [read(stage.trial, Trial) for stage in stages if stage.trial.exists()]
-    return RunResult(
-        arm=planned.arm,
-        seed=planned.seed,
-        valid=_percent(found, found.valid),
-        gain=_percent(found, found.valid) - _percent(before, before.valid),
-        forced=100 * forced_rate(found),
-        optimal=_percent(found, found.optimal_sum_of_costs),
-        sizes={size: _percent(part, part.valid) for size, part in sizes.items()},
-        tokens=spent(run, len(stages)),
-        stages=len(stages),
-        seconds=sum(read(stage.done, Done).seconds for stage in stages),
-        tried=len(trials),
-        kept=sum(trial.chosen == 0 for trial in trials),
-        taken_back=sum(taken_back(stage) is not None for stage in stages),
-        refused=sum(_refused(read(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()),
-    )
-
-
-def _arm_result(runs: Sequence[RunResult], baseline: str, digits: dict[str, np.ndarray]) -> ArmResult:
+def _arm_result(runs: Sequence[RunResult], baseline: str, solved: dict[str, np.ndarray]) -> ArmResult:
     def mean(value: Callable[[RunResult], float]) -> float:
         return float(np.mean([value(run) for run in runs]))
 
@@ -244,38 +129,16 @@ def _arm_result(runs: Sequence[RunResult], baseline: str, digits: dict[str, np.n
         kept=sum(run.kept for run in runs),
         tried=sum(run.tried for run in runs),
         refused=sum(run.refused for run in runs),
-        against=_against(runs, baseline, digits),
+        against=_against(runs, baseline, solved),
         middle=interquartile_mean([run.valid for run in runs]),
     )
 
 
-def _against(runs: Sequence[RunResult], baseline: str, digits: dict[str, np.ndarray]) -> Difference | None:
+def _against(runs: Sequence[RunResult], baseline: str, solved: dict[str, np.ndarray]) -> Difference | None:
     pairs = [(f"{run.arm}-s{run.seed}", f"{baseline}-s{run.seed}") for run in runs]
-    changes = [digits[name] - digits[other] for name, other in pairs if other in digits and other != name]
+    changes = [solved[name] - solved[other] for name, other in pairs if other in solved and other != name]
     if not changes:
         return None
     boards = 100 * np.mean(changes, axis=0)
     interval = CONFIDENCE * float(boards.std(ddof=1)) / len(boards) ** 0.5 if len(boards) > 1 else 0.0
     return Difference(float(boards.mean()), interval, sum(bool(change.mean() < 0) for change in changes), len(changes))
-
-
-def _stages(run: RunFolder, planned: Planned) -> list[Stage]:
-    stages = (run.stage(number) for number in range(planned.settings.stages))
-    return [stage for stage in stages if stage.done.exists()]
-
-
-def _end(run: RunFolder) -> Stage:
-    """The stage, or the warm-up, of a run's last policy."""
-    return run.standing(len(run.finished_stages()) - 1)
-
-
-def _digits(stage: Stage) -> np.ndarray:
-    return np.array([int(digit) for digit in read(stage.validation, Validation).valid])
-
-
-def _refused(decision: Decision) -> int:
-    return (decision.verdict.status == "refused") + len(decision.refused)
-
-
-def _percent(outcomes: Outcomes, count: int) -> float:
-    return 100 * outcomes.rate(count)

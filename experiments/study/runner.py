@@ -1,24 +1,36 @@
 """Runs the unfinished runs of a study and sums up the results."""
 
+import traceback
+from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from core_jax.errors import InputError
+from core_jax.rows import read_all
 from core_jax.support import write_atomically
 from experiments.loop import check_machine
 from experiments.loop import run as run_loop
-from experiments.loop.records import write
+from experiments.loop.records import RunFolder, write
 from experiments.resumable import work_on
 from experiments.runtime import keep_compiled_programs, prepare_training, progress
+from experiments.study.curves import curves_svg
+from experiments.study.final_test import take_final_test
 from experiments.study.plot import study_svg
-from experiments.study.results import Results, results_of, table
-from experiments.study.study import Plan, Planned, StudyFolder, begin_run, plan_of, prepare_start
+from experiments.study.results import Results, results_of
+from experiments.study.results_table import as_table
+from experiments.study.run_results import last_policy
+from experiments.study.study import CLAIM, Plan, Planned, StudyFolder, begin_run, plan_of, prepare_start
+
+FAILURE = "failure.txt"  # the traceback in a run's folder
+MOST_SHOWN = 300  # characters of an error
 
 
 def run_study(spec: Path, out: Path, workers: int) -> tuple[Results, dict[str, str]]:
     """Runs a study, or resumes it: its results, and the reason for each run that failed, by name.
 
-    A run that fails does not stop the others.
+    A run that fails, however it does, stops none of the others; an error that is no InputError leaves its traceback in
+    the run's folder.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
     for planned in plan.runs:
@@ -26,31 +38,81 @@ def run_study(spec: Path, out: Path, workers: int) -> tuple[Results, dict[str, s
     with folder.held(plan):
         prepare_start(plan, folder)
         failures = _run_all(plan, folder, workers)
-        results = results_of(plan, folder)
-        write(folder.results, results)
-        write_atomically(folder.table, f"{table(results)}\n".encode())
-        write_atomically(folder.plot, study_svg(results).encode())
+        results = _summed_up(plan, folder)
     return results, failures
 
 
+def sum_up(spec: Path, out: Path) -> Results:
+    """The results of the runs that are finished, written beside them; runs nothing, also while the study goes on.
+
+    Raises InputError where the folder holds another study, or the warm-up is not finished.
+    """
+    plan, folder = plan_of(spec), StudyFolder(out)
+    CLAIM.refuse_other(folder.plan, CLAIM.read(out), plan)
+    if not folder.start.warmup.done.exists():
+        raise InputError(f"{out}: the warm-up is not finished; leave out --results-only until it is")
+    return _summed_up(plan, folder)
+
+
+def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
+    results = results_of(plan, folder)
+    write(folder.results, results)
+    write_atomically(folder.table, f"{as_table(results)}\n".encode())
+    write_atomically(folder.plot, study_svg(results).encode())
+    write_atomically(folder.curves, curves_svg(results).encode())
+    return results
+
+
 def _run_all(plan: Plan, folder: StudyFolder, workers: int) -> dict[str, str]:
+    """Runs what is not finished."""
     failures = {}
-    with progress("study", len(plan.runs), "runs") as bar:
-        for planned, error in work_on(plan.runs, partial(_run_one, out=folder.folder), workers):
+    ordered = in_order(plan.runs)
+    with progress("study", len(ordered), "runs") as bar:
+        for planned, reason in work_on(ordered, partial(_run_one, out=folder.folder), workers):
             bar.update()
-            if error:
-                failures[planned.name] = error
+            if reason:
+                failures[planned.name] = str(reason)
     return failures
+
+
+def in_order(runs: Sequence[Planned]) -> list[Planned]:
+    """The arms of most seeds first, on which conclusions rest, and among them all runs of a seed before the next."""
+    seeds = Counter(planned.arm for planned in runs)
+    return sorted(runs, key=lambda planned: (-seeds[planned.arm], planned.seed))
 
 
 def _run_one(planned: Planned, out: Path) -> str:
     """Runs one run to its end, in any process; returns why it failed, if it did."""
-    keep_compiled_programs()
-    prepare_training()
+    run = StudyFolder(out).run(planned)
     try:
-        run = begin_run(planned, StudyFolder(out))
+        keep_compiled_programs()
+        prepare_training()
+        begin_run(planned, StudyFolder(out))
         with run.locked():
+            (run.folder / FAILURE).unlink(missing_ok=True)
             run_loop(planned.settings, run)
+            _take_test(planned, run, StudyFolder(out))
     except InputError as error:
         return str(error)
+    except Exception as error:  # whatever it is, it is of this run, and the others go on
+        return _described(error, run)
     return ""
+
+
+def _described(error: Exception, run: RunFolder) -> str:
+    """An error in one line; its traceback goes to the run's folder, if the run has begun."""
+    line = " ".join(f"{type(error).__name__}: {error}".split())[:MOST_SHOWN]
+    if not run.config.exists():  # other files would keep it from beginning
+        return line
+    try:
+        trace = "".join(traceback.format_exception(error))
+        write_atomically(run.folder / FAILURE, trace.encode(errors="backslashreplace"))
+    except OSError as unwritten:  # the disk may be what is wrong
+        return f"{line} (no traceback: {unwritten.strerror})"
+    return f"{line}; its traceback is in {run.folder / FAILURE}"
+
+
+def _take_test(planned: Planned, run: RunFolder, folder: StudyFolder) -> None:
+    """The final test of a finished run, in a study that has one."""
+    if folder.test_boards.exists():
+        take_final_test(planned.settings, last_policy(run), read_all(folder.test_boards), folder.test_of(run))

@@ -3,7 +3,6 @@ from .executors import Executor as Executor
 from .executors import Local as Local
 from .executors import Ray as Ray
 from .executors import Serial as Serial
-from .executors import WorkerDiedError as WorkerDiedError
 from .folder import Status as Status
 from .folder import SweepFolder as SweepFolder
 from .plots import plot as plot

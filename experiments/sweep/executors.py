@@ -7,21 +7,17 @@ An executor is anything with `map(function, items)` that yields the results in a
 import contextlib
 import itertools
 import logging
-import multiprocessing
 import os
-import queue
-import signal
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from multiprocessing.connection import Connection
+from concurrent.futures import Future
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from core_jax.errors import InputError
-from core_jax.support import cores, end_with_starter
+from core_jax.support import cores
+from experiments.resumable import ATTEMPTS, WorkerDiedError, side_by_side
 from experiments.sweep.worker_process import prepare
 
-ATTEMPTS = 3  # at an item whose workers die
 A = TypeVar("A")
 R = TypeVar("R")
 Results: TypeAlias = Generator[R, None, None]
@@ -32,10 +28,6 @@ class Executor(Protocol):
 
     def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:
         """Yields the results in any order; raises what `function` raises. Closing the generator stops the work."""
-
-
-class WorkerDiedError(RuntimeError):
-    """A worker died in every attempt: it was killed from outside, or for its memory."""
 
 
 class Serial:
@@ -55,88 +47,16 @@ class Local:
 
     def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:
         """As `Executor.map`."""
-        idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
-        workers = [_Worker() for _ in range(self.workers)]
-        for worker in workers:
-            idle.put(worker)
-
-        def on_a_worker(item: A) -> R:
-            worker = idle.get()
-            try:
-                return worker.call(function, item)
-            finally:
-                idle.put(worker)
-
-        threads = ThreadPoolExecutor(self.workers)
-        try:
-            for done in as_completed([threads.submit(on_a_worker, item) for item in items]):
-                yield done.result()
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
-            for worker in workers:
-                worker.stop()
-            threads.shutdown()
-            for worker in workers:
-                worker.join()
+        with contextlib.closing(side_by_side(function, items, self.workers, prepare)) as finished:
+            for item, done in finished:
+                yield _result_of(item, done)
 
 
-class _Worker:
-    """A process that is started by its first call, and again after it died."""
-
-    def __init__(self) -> None:
-        self._context = multiprocessing.get_context("spawn")
-        self._process: Any = None
-        self._stopped = False
-
-    def call(self, function: Callable[[A], R], item: A) -> R:
-        for _ in range(ATTEMPTS):
-            try:
-                if self._process is None:
-                    self._start()
-                self._pipe.send((function, item))
-                succeeded, result = self._pipe.recv()
-            except (EOFError, ConnectionError):
-                if self._stopped:
-                    raise
-                self._process = None
-                continue
-            if succeeded:
-                return result
-            raise result
-        raise WorkerDiedError(f"{item}: {ATTEMPTS} workers died of it; is there enough memory?")
-
-    def stop(self) -> None:
-        self._stopped = True
-        if self._process is not None:
-            self._process.kill()
-
-    def join(self) -> None:
-        """Waits until the process that was stopped has ended."""
-        if self._process is not None:
-            self._process.join()
-
-    def _start(self) -> None:
-        self._pipe, theirs = self._context.Pipe()
-        self._process = self._context.Process(target=_serve, args=(theirs,), daemon=True)
-        self._process.start()
-        theirs.close()  # so that the pipe ends with the process
-        if self._stopped:
-            self._process.kill()
-
-
-def _serve(pipe: Connection) -> None:
-    """Calls the functions that come through the pipe, until the other end closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal signals all processes; the first one ends the others
-    end_with_starter()
-    prepare()
-    with contextlib.suppress(EOFError, ConnectionError):
-        while True:
-            function, item = pipe.recv()
-            try:
-                answer = True, function(item)
-            except Exception as error:
-                answer = False, error
-            pipe.send(answer)
+def _result_of(item: A, done: Future[R]) -> R:
+    try:
+        return done.result()
+    except WorkerDiedError as error:
+        raise WorkerDiedError(f"{item}: {error}") from None
 
 
 class Ray:

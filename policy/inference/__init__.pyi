@@ -1,10 +1,12 @@
+from .chat_request import KEYS as KEYS
+from .chat_request import EndpointSettings as EndpointSettings
+from .chat_request import Question as Question
 from .completions import EndpointAnswer as EndpointAnswer
 from .cost_cap import BudgetSpentError as BudgetSpentError
-from .endpoint import KEYS as KEYS
+from .cost_cap import Charge as Charge
+from .cost_cap import charged as charged
 from .endpoint import Endpoint as Endpoint
 from .endpoint import EndpointError as EndpointError
-from .endpoint import EndpointSettings as EndpointSettings
-from .endpoint import Question as Question
 from .endpoint import dollars as dollars
 from .grammar import answer_under_grammar as answer_under_grammar
 from .grammar_sampling import Allowed as Allowed

@@ -8,6 +8,9 @@ import msgspec
 
 from core_jax.support import Natural
 
+MOST_TOKENS = 1 << 40  # that a reply may claim
+Tokens = Annotated[Natural, msgspec.Meta(le=MOST_TOKENS)]
+
 
 @dataclasses.dataclass(frozen=True)
 class EndpointAnswer:
@@ -32,8 +35,8 @@ class _Choice(msgspec.Struct):
 
 
 class _Usage(msgspec.Struct):
-    prompt_tokens: Natural | None = None
-    completion_tokens: Natural | None = None
+    prompt_tokens: Tokens | None = None
+    completion_tokens: Tokens | None = None
 
 
 class _Completion(msgspec.Struct):

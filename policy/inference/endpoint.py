@@ -3,67 +3,27 @@
 The key comes from the environment, LAKEWRIGHT_API_KEY or OPENAI_API_KEY, and is sent to the server only.
 """
 
-import dataclasses
+import asyncio
+import contextlib
 import os
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any, Literal
-from urllib.parse import urlsplit
+import random
+import ssl
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import partial
+from typing import Any
 
-import msgspec
+import httpx2
 
 from core_jax.errors import InputError
-from core_jax.support import Count, Natural, Positive, Weight
-from policy.inference.completions import EndpointAnswer, read_completion
-from policy.inference.cost_cap import BudgetSpentError, CostCap
+from policy.inference.chat_request import KEYS, EndpointSettings, FailedTryError, Message, Question, ask_once
+from policy.inference.completions import EndpointAnswer
+from policy.inference.cost_cap import BudgetSpentError, Charge, CostCap
 
-KEYS = ("LAKEWRIGHT_API_KEY", "OPENAI_API_KEY")
 NO_KEY = "none"  # servers that want no key get some word
-LONGEST_REPLY = 1 << 24  # bytes
-LONGEST_PAUSE = 8.0  # seconds before another try
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0  # seconds before another try
 MOST_SHOWN = 200  # characters of what a server said
-
-Message = Mapping[str, str]  # role and content
-SchemaForm = Literal["json_schema", "json_object"]
-"""How a server is given a schema: as by OpenAI, or beside the request for JSON, as by llama-cpp-python."""
-
-
-class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A server and how to ask it."""
-
-    url: str
-    """The server's address, such as http://localhost:8000/v1."""
-    model: str
-    """The model that it is asked for."""
-    max_tokens: Count = 16384
-    """Most tokens of an answer."""
-    concurrency: Count = 8
-    """Requests at a time."""
-    timeout: Positive = 600.0
-    """Seconds without a byte, or from the first to the last, after which a request has failed."""
-    retries: Natural = 8
-    """Attempts after the first."""
-    price_in: Weight = 0.0
-    """Dollars for a million tokens of prompts."""
-    price_out: Weight = 0.0
-    """Dollars for a million tokens of answers."""
-    max_cost: Weight | None = None
-    """Dollars never to exceed: a request starts only where its max_tokens fit."""
-    limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
-    """How the server names the limit of an answer's tokens."""
-    schemas: tuple[SchemaForm, ...] = ("json_schema", "json_object")
-    """The forms in which the server is given a JSON schema, tried in turn until it accepts one; with none, or where it
-    refuses all, the prompt describes the schema."""
-
-    def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"url is {self.url!r:.60}; write it as http://host:port/v1")
-        if parts.username or parts.password or parts.query:
-            raise ValueError(f"url of {parts.hostname} holds more than a place; give a key in {KEYS[0]} instead")
-        if self.max_cost is not None and not (self.price_in or self.price_out):
-            raise ValueError("max_cost is set, but no price; give price_in and price_out, dollars for a million tokens")
 
 
 class EndpointError(InputError):
@@ -72,41 +32,24 @@ class EndpointError(InputError):
     status: int | None = None
 
 
-class _NoCompletionError(Exception):
-    """A reply that is not a completion; `retries`: how often the library had tried before it came."""
-
-    def __init__(self, problem: str, retries: int) -> None:
-        super().__init__(problem)
-        self.retries = retries
-
-
-@dataclasses.dataclass(frozen=True)
-class Question:
-    """One request. schema: a JSON schema that the answer must fit, given to the server in `form`."""
-
-    messages: Sequence[Message]
-    temperature: float | None = None
-    seed: int | None = None
-    schema: Mapping[str, Any] | None = None
-    form: SchemaForm = "json_schema"
-
-
 class Endpoint:
-    """A server that answers questions. `spent`: dollars so far, those given included."""
+    """A server that answers questions.
 
-    def __init__(self, settings: EndpointSettings, spent: float = 0.0) -> None:
-        openai = _library()
+    spent: dollars for earlier questions. record: gets what each try may cost before it is sent, and what it took.
+    """
+
+    def __init__(
+        self, settings: EndpointSettings, spent: float = 0.0, record: Callable[[Charge], object] = lambda charge: None
+    ) -> None:
         self.settings = settings
-        self._key = next((os.environ[name] for name in KEYS if os.environ.get(name)), NO_KEY)
-        self._client = openai.OpenAI(
-            base_url=settings.url, api_key=self._key, timeout=settings.timeout, max_retries=settings.retries
-        )
-        self._budget = CostCap(settings.max_cost, spent)
+        self._key = _key()
+        self._tls = _tls(settings.url)
+        self._cap = CostCap(settings.max_cost, partial(dollars, settings), spent, record)
 
     @property
     def spent(self) -> float:
-        """Dollars so far; an answer whose tokens the server does not count costs the most it may have cost."""
-        return self._budget.spent
+        """Dollars so far; what the server does not count costs the most that it may have cost."""
+        return self._cap.spent
 
     def ask(self, messages: Sequence[Message], **options: Any) -> EndpointAnswer:
         """The answer to `messages`; options as the other fields of `Question`.
@@ -123,88 +66,60 @@ class Endpoint:
         """
         waiting = enumerate(questions)
         stop: Exception | None = None
-        running: dict[Future[EndpointAnswer], tuple[int, float]] = {}
-        with ThreadPoolExecutor(self.settings.concurrency) as pool:
+        running: dict[Future[EndpointAnswer], int] = {}
+        with _event_loop() as loop:
             held = next(waiting, None)
             while held or running:
                 while held and not stop and len(running) < self.settings.concurrency:
                     place, question = held
-                    most = self._most(question)
-                    if not self._budget.reserve(most):
-                        if not running:
-                            stop = BudgetSpentError()
+                    charge = self._reserved(question)
+                    if charge is None:
+                        stop = None if running else BudgetSpentError()
                         break
-                    running[pool.submit(self._answer, question)] = place, most
+                    running[asyncio.run_coroutine_threadsafe(self._answer(question, charge), loop)] = place
                     held = next(waiting, None)
                 if stop and not running:
                     raise stop
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    place, most = running.pop(future)
+                    place = running.pop(future)
                     try:
                         answer = future.result()
-                    except EndpointError as error:
-                        self._budget.settle(most, 0.0)
+                    except (EndpointError, BudgetSpentError) as error:
                         stop = stop or error
                     else:
-                        self._budget.settle(most, self._cost(answer, most))
                         yield place, answer
         if stop:
             raise stop
 
-    def _answer(self, question: Question) -> EndpointAnswer:
-        """One answer. The library repeats requests that fail on the network, this those without a completion."""
-        openai = _library()
-        tries, problem = 0, ""
-        while tries <= self.settings.retries:
-            time.sleep(min(LONGEST_PAUSE, 0.25 * 2**tries) if tries else 0)
-            client = self._client.with_options(max_retries=self.settings.retries - tries)
+    def _reserved(self, question: Question) -> Charge | None:
+        return self._cap.begin(*question.most_tokens(self.settings))
+
+    async def _answer(self, question: Question, charge: Charge) -> EndpointAnswer:
+        """One answer, after some tries, the first of which is `charge`."""
+        for tried in range(self.settings.retries + 1):
             try:
-                return self._completion(client, question)
-            except openai.APITimeoutError:
-                raise self._error(f"is silent for {self.settings.timeout:g} s") from None
-            except openai.APIConnectionError as error:
-                raise self._error(f"cannot be reached ({error.__cause__ or error})") from None
-            except openai.APIStatusError as error:
-                raise self._error(_status(error), error.status_code) from None
-            except openai.OpenAIError as error:
-                raise self._error(str(error)) from None
-            except _NoCompletionError as error:
-                problem = f"sends no completion ({error})"
-                tries += 1 + error.retries
-        raise self._error(problem)
+                answer = await ask_once(question, self.settings, self._key, self._tls)
+            except FailedTryError as error:
+                failed = error
+                if not failed.billed:
+                    self._cap.end(charge, 0, 0)
+                else:
+                    self._cap.end(charge, charge.tokens_in, charge.tokens_out)
+            else:
+                self._cap.end(charge, *_taken(answer, charge))
+                return answer
+            if not failed.passing or tried == self.settings.retries:
+                break
+            await asyncio.sleep(failed.pause or _pause(tried))
+            again = self._reserved(question)
+            if again is None:
+                raise BudgetSpentError
+            charge = again
+        raise self._error(failed)
 
-    def _completion(self, client: Any, question: Question) -> EndpointAnswer:
-        """The reply to one request, which the library may have repeated.
-
-        The library limits the silence between two bytes; here the whole reply is limited in time and size.
-        """
-        with client.chat.completions.with_streaming_response.create(**self._request(question)) as reply:
-            begun, body = time.monotonic(), bytearray()
-            try:
-                for part in reply.iter_bytes():
-                    body += part
-                    if time.monotonic() - begun > self.settings.timeout:
-                        raise ValueError(f"not whole after {self.settings.timeout:g} s")
-                    if len(body) > LONGEST_REPLY:
-                        raise ValueError(f"more than {LONGEST_REPLY} bytes")
-                return read_completion(bytes(body))
-            except Exception as error:  # those of the HTTP library have no name that every version of openai shares
-                raise _NoCompletionError(str(error) or type(error).__name__, reply.retries_taken) from error
-
-    def _request(self, question: Question) -> dict[str, Any]:
-        given: dict[str, Any] = {"model": self.settings.model, "messages": list(question.messages)}
-        given[self.settings.limit_field] = self.settings.max_tokens
-        if question.temperature is not None:
-            given["temperature"] = question.temperature
-        if question.seed is not None:
-            given["seed"] = question.seed
-        if question.schema is not None:
-            given["response_format"] = _response_format(question.schema, question.form)
-        return given
-
-    def _error(self, problem: str, status: int | None = None) -> EndpointError:
+    def _error(self, failed: FailedTryError) -> EndpointError:
         """The error for a person: one line, without the key."""
-        shown = " ".join(problem.encode(errors="backslashreplace").decode().split())
+        shown = " ".join(str(failed).encode(errors="backslashreplace").decode().split())
         shown = shown if self._key == NO_KEY else shown.replace(self._key, "***")
         tries = f"{self.settings.retries + 1} tries" if self.settings.retries else "one try"
         error = EndpointError(
@@ -212,18 +127,8 @@ class Endpoint:
             f"{shown:.{MOST_SHOWN}} (at most {tries}); "
             f"check the server, the model's name and the key in {KEYS[0]}, then run the same command again"
         )
-        error.status = status
+        error.status = failed.status
         return error
-
-    def _most(self, question: Question) -> float:
-        """The most that an answer may cost: a token has at least a byte, and a chat template a few dozen a message."""
-        prompt = sum(len(message["content"].encode("utf-8", "replace")) + 64 for message in question.messages)
-        return dollars(self.settings, prompt, self.settings.max_tokens)
-
-    def _cost(self, answer: EndpointAnswer, most: float) -> float:
-        if answer.prompt_tokens is None or answer.completion_tokens is None:
-            return most
-        return dollars(self.settings, answer.prompt_tokens, answer.completion_tokens)
 
 
 def dollars(settings: EndpointSettings, tokens_in: int, tokens_out: int) -> float:
@@ -231,20 +136,49 @@ def dollars(settings: EndpointSettings, tokens_in: int, tokens_out: int) -> floa
     return (tokens_in * settings.price_in + tokens_out * settings.price_out) / 1e6
 
 
-def _response_format(schema: Mapping[str, Any], form: SchemaForm) -> dict[str, Any]:
-    if form == "json_object":
-        return {"type": form, "schema": dict(schema)}
-    return {"type": form, "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
+def _key() -> str:
+    """The key of the environment. Raises InputError where it cannot be sent."""
+    name = next((name for name in KEYS if os.environ.get(name)), None)
+    key = os.environ[name] if name else NO_KEY
+    if not (key.isascii() and key.isprintable()):
+        raise InputError(f"{name} holds a character that no key has, such as the end of a line; set it again")
+    return key
 
 
-def _status(error: Any) -> str:
-    said = error.body.get("message", error.body) if isinstance(error.body, dict) else error.body
-    return f"answers {error.status_code} ({said or 'nothing more'})"
+def _tls(url: str) -> ssl.SSLContext:
+    """Who is trusted by https; reading the certificates takes a while, which http does not need."""
+    return httpx2.create_ssl_context() if url.startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _library() -> Any:
+def _taken(answer: EndpointAnswer, charge: Charge) -> tuple[int, int]:
+    """The tokens of an answer as the server counts them; what it does not count is the most it may be."""
+    if answer.prompt_tokens is None or answer.completion_tokens is None:
+        return charge.tokens_in, charge.tokens_out
+    return answer.prompt_tokens, answer.completion_tokens
+
+
+def _pause(tried: int) -> float:
+    """Seconds before the next try: longer each time, and not the same for all who wait."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * 2**tried) * random.uniform(0.75, 1.0)
+
+
+@contextlib.contextmanager
+def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """A loop in a thread of its own; at the end of the block what still runs in it is cancelled."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="endpoint", daemon=True)
+    thread.start()
     try:
-        import openai
-    except ImportError as error:
-        raise InputError("the package openai is not installed; pip install 'lakewright[endpoint]'") from error
-    return openai
+        yield loop
+    finally:
+        asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _cancel_all() -> None:
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

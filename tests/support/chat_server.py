@@ -1,6 +1,7 @@
 """A real HTTP server that speaks the chat completions protocol, and misbehaves as it is told to."""
 
 import contextlib
+import gzip
 import json
 import sys
 import threading
@@ -9,6 +10,8 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+ZIPPED = 64 * gzip.compress(bytes(1 << 24), 1)
+LONG = 30.0  # seconds, more than any test waits
 Reply = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
 
 
@@ -127,7 +130,7 @@ def dripping(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
     request.send_response(200)
     request.send_header("Content-Type", "application/json")
     request.end_headers()
-    for _ in range(40):
+    for _ in range(int(LONG / 0.05)):
         request.wfile.write(b" ")
         request.wfile.flush()
         time.sleep(0.05)
@@ -136,5 +139,58 @@ def dripping(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
 
 def silent(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
     """Says nothing for longer than anyone waits."""
-    time.sleep(1.5)
+    time.sleep(LONG)
     request.close_connection = True
+
+
+def flooding(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    """Sends a GB, as fast as it is taken."""
+    request.send_response(200)
+    request.end_headers()
+    for _ in range(1024):
+        request.wfile.write(b" " * (1 << 20))
+    request.close_connection = True
+
+
+def zipped(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    """Sends a GB of blanks in a MB."""
+    send(request, ZIPPED, Content_Encoding="gzip")
+
+
+def dripping_headers(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    """Sends one header after another, and never an answer."""
+    request.wfile.write(b"HTTP/1.1 200 OK\r\n")
+    for number in range(int(LONG / 0.05)):
+        request.wfile.write(b"X-%d: 0\r\n" % number)
+        request.wfile.flush()
+        time.sleep(0.05)
+    request.close_connection = True
+
+
+def short(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    """Sends more than it promises."""
+    whole = completion("hello")
+    request.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(whole) // 2) + whole)
+    request.close_connection = True
+
+
+def twice(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    """Answers, and sends at once what it would say to the next question."""
+    for text in (body["messages"][-1]["content"], "an answer to another question"):
+        whole = completion(text)
+        request.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(whole) + whole)
+
+
+def no_lengths(lengths: bytes) -> Reply:
+    """Promises so many bytes."""
+
+    def reply(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        request.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: " + lengths + b"\r\n\r\n" + completion("hello"))
+        request.close_connection = True
+
+    return reply
+
+
+def redirecting(url: str, status: int) -> Reply:
+    """Sends the client to another server."""
+    return lambda request, body: send(request, b"", status, Location=f"{url}/chat/completions")

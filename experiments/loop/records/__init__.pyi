@@ -1,3 +1,7 @@
+from .board_answers import Answer as Answer
+from .board_answers import BoardAnswers as BoardAnswers
+from .board_answers import read_answers as read_answers
+from .board_answers import write_answers as write_answers
 from .evidence_gathering import gather as gather
 from .evidence_gathering import read_groups as read_groups
 from .evidence_gathering import statistics_of_boards as statistics_of_boards
@@ -7,6 +11,7 @@ from .history import forced_rate as forced_rate
 from .history import met_in_training as met_in_training
 from .run_folder import Decision as Decision
 from .run_folder import Done as Done
+from .run_folder import EngineerGroup as EngineerGroup
 from .run_folder import EngineerTraining as EngineerTraining
 from .run_folder import Example as Example
 from .run_folder import Next as Next
@@ -21,7 +26,6 @@ from .run_folder import chosen as chosen
 from .run_folder import read as read
 from .run_folder import write as write
 from .token_budget import Spent as Spent
-from .token_budget import dollars_for as dollars_for
 from .token_budget import left as left
 from .token_budget import spent as spent
 from .token_budget import spent_on as spent_on

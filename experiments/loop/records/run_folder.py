@@ -1,10 +1,11 @@
 """The run folder: what a run writes where, each file whole or not there at all.
 
-    config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html
+    config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html  spending.jsonl (of an endpoint)
 
-A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, groups.jsonl, validation.json,
-rollback.json, difficulty.json, evidence.json, proposal.json unless it was taken back, trial.json where there was
-something to try, next.json, what the next stage is drawn from and why, and done.json, the marker that makes it count.
+A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, groups.jsonl, rollouts.jsonl, the plans
+of some groups, plans.jsonl, those for the held-out boards, validation.json, rollback.json, difficulty.json,
+evidence.json, proposal.json unless it was taken back, trial.json where there was something to try, next.json, what the
+next stage is drawn from and why, and done.json, the marker that makes it count.
 """
 
 from contextlib import AbstractContextManager
@@ -144,17 +145,36 @@ class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reasons: list[str]
 
 
-class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """engineer.json: the answers that the checkpoint gave, what each earned, and the figures of its training on them.
+class EngineerGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A group of answers of the checkpoint as engineer, what each earned, and the figures of the training on them.
 
     figures: means over the group of `reward`, `score` and `siblings`; the shares `refused`, `projected` and `distinct`;
-    and `loss` and `kl` of the training, where the answers did not all earn the same.
+    and `loss` and `kl` of the training, where there was one and the answers did not all earn the same.
     """
 
-    prompt: list[str]
     answers: list[list[str]]
     earned: list[Earned]
     figures: dict[str, float]
+
+
+class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """engineer.json: the groups of answers to one prompt; the first was proposed, the last is of the trained engineer.
+
+    Every group but the last was trained on.
+    """
+
+    prompt: list[str]
+    groups: list[EngineerGroup]
+
+    @property
+    def proposed(self) -> list[list[str]]:
+        """The answers that are tried: those of the engineer before the training, and after it."""
+        return [*self.groups[0].answers, *self.groups[-1].answers]
+
+    @property
+    def tokens(self) -> int:
+        """How many were generated beyond the first group, which the proposal counts."""
+        return sum(len(answer) for group in self.groups[1:] for answer in group.answers)
 
 
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -175,6 +195,8 @@ class Stage:
         self.checkpoint = folder / "checkpoint"
         self.train_log = folder / "train.jsonl"
         self.groups = folder / "groups.jsonl"
+        self.rollouts = folder / "rollouts.jsonl"
+        self.plans = folder / "plans.jsonl"
         self.validation = folder / "validation.json"
         self.rollback = folder / "rollback.json"
         self.difficulty = folder / "difficulty.json"
@@ -229,6 +251,7 @@ class RunFolder:
         self.config = folder / "config.json"
         self.validation = folder / "validation.parquet"
         self.report = folder / "report.html"
+        self.spending = folder / "spending.jsonl"
         self.warmup = Stage(folder / "warmup")
 
     def locked(self) -> AbstractContextManager[None]:

@@ -4,8 +4,7 @@ import math
 
 import msgspec
 
-from engineer.proposal import Proposal
-from experiments.loop.records.run_folder import Decision, RunFolder, Sampled, Stage, Trial, read
+from experiments.loop.records.run_folder import Decision, EngineerTraining, RunFolder, Sampled, Stage, Trial, read
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -34,7 +33,7 @@ def spent_on(stage: Stage) -> Spent:
         training=_trained(stage) if stage.checkpoint.exists() else 0,
         sampling=read(stage.sampled, Sampled).figures["tokens"] if stage.boards.exists() else 0,
         trials=read(stage.trial, Trial).tokens if stage.trial.exists() else 0,
-        engineer=_asked(read(stage.proposal, Decision)) if stage.proposal.exists() else 0,
+        engineer=_asked(stage),
     )
 
 
@@ -53,16 +52,11 @@ def _trained(stage: Stage) -> int:
     return sum(step["sampled/tokens"] for step in steps)
 
 
-def dollars_for(stage: Stage) -> float:
-    """The price of the engineer's answers after a stage."""
-    if not stage.proposal.exists():
-        return 0.0
-    return sum(proposal.dollars for proposal in _proposals(read(stage.proposal, Decision)))
+def _asked(stage: Stage) -> int:
+    """The tokens of the proposals, and those of the training of the engineer that made them."""
+    asked = _proposed(read(stage.proposal, Decision)) if stage.proposal.exists() else 0
+    return asked + (read(stage.engineer, EngineerTraining).tokens if stage.engineer.exists() else 0)
 
 
-def _asked(decision: Decision) -> int:
-    return sum(proposal.tokens for proposal in _proposals(decision))
-
-
-def _proposals(decision: Decision) -> list[Proposal]:
-    return [decision.proposal, *(attempt.proposal for attempt in decision.refused)]
+def _proposed(decision: Decision) -> int:
+    return sum(proposal.tokens for proposal in (decision.proposal, *(attempt.proposal for attempt in decision.refused)))

@@ -7,14 +7,15 @@ import jax
 from core_jax.config import EnvConfig
 from core_jax.generator import can_draw_for
 from core_jax.support import read_raw
+from engineer.delta import ConfigDelta
 from engineer.difficulty import Worth, worth_of
 from engineer.evidence import Evidence, read_evidence
 from engineer.guard import judge
 from engineer.negotiation import negotiate
 from engineer.proposal import Teacher
 from engineer.selection import shortlisted
-from engineer.teachers import make_teacher
-from experiments.loop.records import Decision, Next, RunFolder, Stage, Trial, chosen, gather, read
+from engineer.teachers import deltas_of, make_teacher
+from experiments.loop.records import Decision, EngineerTraining, Next, RunFolder, Stage, Trial, chosen, gather, read
 from experiments.loop.redesign.difficulty import read_forecast, trust_region
 from experiments.loop.redesign.rollback import config_before, taken_back
 from experiments.loop.redesign.teacher_models import tools_of
@@ -34,7 +35,7 @@ def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
     After a stage that was taken back nobody is asked.
     """
     stage = folder.stage(number)
-    teacher = teacher_of(settings, folder, stage, _state_before(folder, number))
+    teacher = teacher_of(settings, folder, stage, _state_before(folder, number), recorded=True)
     key = jax.random.key(seed_for(settings.seed, f"stage {number} teacher"))
     evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
     guard = trust_region(settings, stage)
@@ -61,9 +62,14 @@ def _state_before(folder: RunFolder, number: int) -> dict[str, Any]:
     return {}
 
 
-def teacher_of(settings: RunSettings, folder: RunFolder, stage: Stage, state: dict[str, Any] | None) -> Teacher:
-    """The teacher of a run after `stage`, in the state that it was left in; as new where that is empty."""
-    teacher = make_teacher(settings.teacher, tools_of(settings, folder, stage), settings.teacher_options)
+def teacher_of(
+    settings: RunSettings, folder: RunFolder, stage: Stage, state: dict[str, Any] | None, *, recorded: bool = False
+) -> Teacher:
+    """The teacher of a run after `stage`, in the state that it was left in; as new where that is empty.
+
+    recorded: whether the run pays for what is asked of a server.
+    """
+    teacher = make_teacher(settings.teacher, tools_of(settings, folder, stage, recorded), settings.teacher_options)
     if state:
         teacher.load_state_dict(state)
     return teacher
@@ -74,7 +80,7 @@ def try_proposals(settings: RunSettings, folder: RunFolder, number: int) -> Tria
     stage = folder.stage(number)
     decision, current, guard = read(stage.proposal, Decision), stage.config(), trust_region(settings, stage)
     reachable = can_draw_for(settings.teams)
-    others = (judge(current, delta, guard, reachable).config for delta in decision.proposal.candidates)
+    others = (judge(current, delta, guard, reachable).config for delta in _candidates(stage, decision))
     rivals: list[EnvConfig] = []
     for config in (decision.verdict.config, *others):
         if config != current and config not in rivals:
@@ -84,6 +90,15 @@ def try_proposals(settings: RunSettings, folder: RunFolder, number: int) -> Tria
     rivals, priors = _shortlist(settings, stage, current, rivals)
     purpose = f"stage {number} trial"
     return try_beside_current(settings, folder.standing(number), current, rivals, priors, purpose)
+
+
+def _candidates(stage: Stage, decision: Decision) -> list[ConfigDelta]:
+    """What else is tried beside the proposal: its own candidates, and what the engineer that was trained says now."""
+    if not stage.engineer.exists():
+        return list(decision.proposal.candidates)
+    return [
+        delta for delta in deltas_of(read(stage.engineer, EngineerTraining).proposed) if isinstance(delta, ConfigDelta)
+    ]
 
 
 def _shortlist(

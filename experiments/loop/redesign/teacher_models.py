@@ -7,9 +7,10 @@ from collections.abc import Callable
 from core_jax.errors import InputError
 from engineer.evidence import DELTA, token_estimate
 from engineer.teachers import MODELS, Allowed, Ask, Message, Reply, Sample, Tools, UnansweredError
-from experiments.loop.records import RunFolder, Stage, dollars_for
+from experiments.loop.records import RunFolder, Stage
 from experiments.loop.settings import RunSettings
 from experiments.loop.training import dtype_of
+from experiments.resumable import Spending
 from policy.checkpoints import load_model
 from policy.inference import (
     KEYS,
@@ -20,22 +21,24 @@ from policy.inference import (
     SchemaSettings,
     answer_in_json,
     answer_under_grammar,
+    dollars,
     sample_under_grammar,
 )
 
 REFUSING = (400, 404, 415, 422, 501)  # how servers say that they know no structured output
 
 
-def tools_of(settings: RunSettings, folder: RunFolder, stage: Stage) -> Tools:
-    """What the teacher of a run needs after `stage`. Raises InputError where its model cannot be asked at all."""
+def tools_of(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: bool) -> Tools:
+    """What the teacher of a run needs after `stage`. Raises InputError where its model cannot be asked at all.
+
+    recorded: whether the run pays for what is asked of a server.
+    """
     name = settings.teacher_options.get("match", settings.teacher)
     if name not in MODELS:
         return Tools(settings.evidence)
     if name == "endpoint":
-        paid = sum(dollars_for(earlier) for earlier in folder.finished_stages())
-        return Tools(
-            settings.evidence, ask=_endpoint(settings, paid), proposals=settings.engineer.proposals, inline=True
-        )
+        ask = _endpoint(settings, Spending(folder.spending), recorded)
+        return Tools(settings.evidence, ask=ask, proposals=settings.engineer.proposals, inline=True)
     return _checkpoint(settings, folder.warmup if name == "base" else stage)
 
 
@@ -76,15 +79,13 @@ def _sampled(settings: RunSettings, load: Callable) -> Sample:
     return sample
 
 
-def _endpoint(settings: RunSettings, paid: float) -> Ask:
-    """Asks for JSON under the schema; a server that refuses every form of that is asked in words, to be validated.
-
-    paid: dollars that earlier stages cost.
-    """
+def _endpoint(settings: RunSettings, spending: Spending, recorded: bool) -> Ask:
+    """Asks for JSON under the schema; a server that refuses every form of that is asked in words, to be validated."""
     chosen = settings.engineer.endpoint
     assert chosen
     check_askable(settings)
-    endpoint, forms = Endpoint(chosen, paid), list(chosen.schemas)
+    paid, forms = dollars(chosen, *spending.tokens()), list(chosen.schemas)
+    endpoint = Endpoint(chosen, paid, spending.add) if recorded else Endpoint(chosen, paid)
 
     def answer(messages: list[Message], schema: dict, seed: int) -> EndpointAnswer:
         how = {"temperature": settings.engineer.temperature, "seed": seed}

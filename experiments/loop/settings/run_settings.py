@@ -173,7 +173,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_settings(preset: str, overrides: list[str]) -> RunSettings:
-    """A preset with overrides such as `grpo.steps=10`.
+    """A preset with overrides such as `grpo.steps=10`; `null` empties an optional setting.
 
     Raises InputError naming the setting, its value and the remedy.
     """
@@ -229,6 +229,9 @@ def _override(raw: dict[str, Any], override: str) -> None:
 
 
 def _value(text: str) -> Any:
+    """A TOML value, `null`, which TOML lacks and optional settings may have, or the text itself."""
+    if text == "null":
+        return None
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

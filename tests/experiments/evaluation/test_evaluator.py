@@ -1,5 +1,6 @@
 """Evaluation: every answer is judged once, nothing that was answered is lost, and rates say what they are of."""
 
+import json
 import math
 import signal
 import subprocess
@@ -23,7 +24,7 @@ from policy.codecs import PublishedRow, Refusal, encode_prompt
 from policy.codecs.text_board import read_lake
 from policy.codecs.text_prompt import MOVE_WORDS
 from tests.support.boards import drawing
-from tests.support.chat_server import completion, failing, send, serving
+from tests.support.chat_server import closed, completion, failing, send, serving
 from tests.support.command_lines import tell
 from tests.support.error_lines import assert_told
 from tests.support.generated_rows import small_rows, surroundings, unsolved
@@ -47,7 +48,7 @@ def board_of(row: Row):
 class Teller:
     """Answers with the certified plan, but for the rows of some numbers; ends like a power cut after `most`."""
 
-    name, identity, in_words = "teller", {"model": "teller"}, True
+    name, identity, in_words, spent = "teller", {"model": "teller"}, True, 0.0
 
     def __init__(self, wrong: dict[int, str] | None = None, most: float = math.inf) -> None:
         self.wrong, self.most = wrong or {}, most
@@ -70,7 +71,7 @@ def benchmark(tmp_path):
 
 
 def run(benchmark, out, teller: Teller, **settings) -> Summary:
-    return evaluate(benchmark, out, lambda kept: teller, EvaluationSettings(**settings))
+    return evaluate(benchmark, out, lambda out: teller, EvaluationSettings(**settings))
 
 
 def test_every_board_is_judged_once_and_counted_by_what_became_of_it(benchmark, tmp_path):
@@ -273,7 +274,15 @@ def test_an_endpoint_is_evaluated_and_its_key_is_in_no_file(benchmark, tmp_path,
     assert {rate.k: rate.rate for rate in summary.pooled.pass_at["valid"]} == {1: 0.5, 2: 0.5}
     assert {body["temperature"] for body in server.seen} == {0.0, 1.0}
     names = {file.name for file in (tmp_path / "out").iterdir()}
-    assert names == {"job.json", "answers.jsonl", "verdicts.jsonl", "summary.json", "plot.png", "plot.svg"}
+    assert names == {
+        "job.json",
+        "answers.jsonl",
+        "verdicts.jsonl",
+        "summary.json",
+        "plot.png",
+        "plot.svg",
+        "spending.jsonl",
+    }
     for file in (tmp_path / "out").iterdir():
         assert KEY.encode() not in file.read_bytes(), f"{file.name} holds the key"
 
@@ -311,6 +320,21 @@ def test_the_cost_cap_ends_with_one_and_a_higher_one_goes_on(benchmark, tmp_path
         assert f"{12 - before} boards have no answer yet" in out
         assert tell(capsys, *asking(benchmark, tmp_path, server, *prices, "--max-cost", 1))[0] == 0
     assert len(server.seen) == 12
+
+
+def test_tries_that_failed_count_for_the_cap_of_later_commands_too(benchmark, tmp_path, capsys):
+    prices = ("--price-in", 10, "--price-out", 20, "--retries", 0, "--concurrency", 1, "--json")
+    with serving(answering, [closed]) as server:
+        arguments = asking(benchmark, tmp_path, server, *prices)
+        assert tell(capsys, *arguments)[0] == 2
+        (charge,) = (json.loads(line) for line in (tmp_path / "out" / "spending.jsonl").read_text().splitlines())
+        failed = (charge["tokens_in"] * 10 + charge["tokens_out"] * 20) / 1e6
+        code, out, _ = tell(capsys, *arguments, "--max-cost", failed + 0.02)
+        assert code == 1
+        dollars = json.loads(out)["tokens"]["dollars"]
+        assert failed < dollars <= failed + 0.02
+        code, out, _ = tell(capsys, *arguments)
+        assert (code, json.loads(out)["tokens"]["dollars"]) == (0, pytest.approx(failed + 12 * 0.002))
 
 
 def test_an_endpoint_that_fails_ends_with_two_and_keeps_what_it_said(benchmark, tmp_path, capsys):

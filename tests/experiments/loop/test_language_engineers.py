@@ -22,17 +22,18 @@ from engineer.samplers import SamplerSettings
 from engineer.teachers import Reply, UnansweredError
 from engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher, answer_schema, parse_answer
 from engineer.teachers.self import SelfTeacher
-from experiments.loop.records import Done, RunFolder, Trial, dollars_for, read, spent_on, write
+from experiments.loop.records import RunFolder, Trial, read, spent_on
 from experiments.loop.redesign import decide
 from experiments.loop.settings import load_settings
 from experiments.loop.settings.launch import LaunchSettings
 from experiments.loop.settings.run_settings import EngineerSettings
+from experiments.resumable import Spending
 from policy.checkpoints import build_model, load_model, save_checkpoint
 from policy.codecs import TextSettings
 from policy.inference import EndpointSettings, answer_under_grammar, endpoint
 from policy.training import GrpoSettings, WarmupSettings
 from tests.support.byte_language_model import text_checkpoint
-from tests.support.chat_server import completion, dripping, failing, saying, send, serving, silent
+from tests.support.chat_server import closed, completion, dripping, failing, saying, send, serving, silent
 from tests.support.evidence_samples import everything
 from tests.support.generated_rows import SMALL
 from tests.support.tiny_policy import ENV, tiny_run, tokenizer
@@ -50,7 +51,6 @@ def quick(monkeypatch):
     for name in endpoint.KEYS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(endpoint, "LONGEST_PAUSE", 0.01)
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
 
 
 def teacher(*answers: str | Exception, **changes) -> LlmTeacher:
@@ -283,19 +283,20 @@ def test_a_server_may_be_asked_in_words_from_the_first(run):
     assert ["response_format" in body for body in server.seen] == [False]
 
 
-def test_what_a_server_takes_is_recorded_and_capped_over_the_stages_of_a_run(run):
-    prices = {"price_in": 10, "price_out": 20, "max_tokens": 60, "max_cost": 0.1}
+def test_what_a_server_takes_is_recorded_and_capped_over_the_stages_and_failures_of_a_run(run):
+    prices = {"price_in": 10, "price_out": 20, "max_tokens": 60, "retries": 0}
+    taken = (100 * 10 + 50 * 20) / 1e6
     with serving(saying(json.dumps(GOOD))) as server:
-        first = asked(run, server, **prices)
-        assert first.proposal.dollars == pytest.approx((100 * 10 + 50 * 20) / 1e6)
-        dear = msgspec.structs.replace(first, proposal=msgspec.structs.replace(first.proposal, dollars=0.0999))
-        write(run.stage(0).proposal, dear)
-        write(run.stage(0).done, Done(1.0, {}))
-        assert dollars_for(run.stage(0)) == 0.0999
-        before = len(server.seen)
-        second = asked(run, server, **prices)
+        assert asked(run, server, **prices, max_cost=0.1).proposal.dollars == pytest.approx(taken)
+        assert Spending(run.spending).tokens() == (100, 50)
+        server.plan.append(closed)
+        assert "sends no completion" in asked(run, server, **prices, max_cost=0.2).verdict.reasons[0]
+        tokens_in, tokens_out = Spending(run.spending).tokens()
+        assert tokens_out == 50 + 60, "what failed may have cost its most"
+        before, spent = len(server.seen), (tokens_in * 10 + tokens_out * 20) / 1e6
+        refused = asked(run, server, **prices, max_cost=spent + taken)
         assert len(server.seen) == before, "asked beyond the cap"
-    assert "the cost cap of 0.1 dollars leaves no room" in second.verdict.reasons[0]
+    assert "leaves no room" in refused.verdict.reasons[0]
 
 
 def test_a_server_that_does_not_count_is_charged_by_the_length_of_its_answer(run):

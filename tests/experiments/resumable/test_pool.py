@@ -3,14 +3,15 @@
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
-from experiments.resumable import work_on
-from tests.support.power_cuts import alive, wait_for
+from experiments.resumable import ATTEMPTS, WorkerDiedError, work_on
+from tests.support.pool_tasks import noted, notes
+from tests.support.power_cuts import PATIENCE, alive, wait_for
 
 PROGRAM = [sys.executable, "-m", "tests.support.pool_work"]
-PATIENCE = 60  # seconds
 
 
 def test_workers_end_with_the_process_that_began_them_however_it_ends(tmp_path):
@@ -32,6 +33,21 @@ def test_all_pieces_come_home_from_two_processes(tmp_path):
     assert (tmp_path / "found").read_text() == "[(1, 1), (2, 4), (3, 9)]"
     workers = {(tmp_path / f"{piece}.pid").read_text() for piece in (1, 2, 3)}
     assert 1 <= len(workers) <= 2
+
+
+def test_a_worker_that_is_killed_costs_its_own_piece_only_and_one_that_kills_all_is_given_up(tmp_path):
+    pieces = ("a", "die once", "die", "b")
+    found = dict(work_on(pieces, partial(noted, tmp_path), workers=2))
+    died = found.pop("die")
+    assert isinstance(died, WorkerDiedError)
+    assert str(died) == "3 workers died of it; is there enough memory?"
+    assert found == {"a": "A", "die once": "DIE ONCE", "b": "B"}
+    assert {piece: len(begun) for piece, begun in notes(tmp_path, pieces).items()} == {
+        "a": 1,
+        "die once": 2,
+        "die": ATTEMPTS,
+        "b": 1,
+    }
 
 
 def test_one_worker_works_here_piece_by_piece_and_its_errors_come_out():

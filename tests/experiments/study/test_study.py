@@ -1,22 +1,28 @@
 """Studies in miniature: one warm-up, one budget, every arm; killed anywhere they go on."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from core_jax.errors import InputError
+from core_jax.results import pool
+from core_jax.rows import fingerprint, read_all
 from core_jax.support import write_atomically
 from engineer.teachers import TEACHERS
 from experiments.cli import main
-from experiments.loop.records import RunFolder
-from experiments.study import run_study, table
+from experiments.loop.records import RunFolder, Validation, read
+from experiments.study import as_table, run_study
 from experiments.study import runner as studying
 from experiments.study import study as study_module
 from experiments.study.prediction import ranked
-from experiments.study.results import Results
-from experiments.study.study import StudyFolder, plan_of
+from experiments.study.results import Results, results_of
+from experiments.study.run_results import last_policy
+from experiments.study.study import Plan, StudyFolder, plan_of
+from experiments.study.trial_checks import TrialCheck, reliability_of
 from tests.support.power_cuts import PowerCutError, cut_power
 from tests.support.tiny_runs import files, quick, state
 
@@ -64,10 +70,86 @@ def test_every_run_is_in_the_results_and_every_arm_beside_the_baseline(study):
 
 def test_the_table_has_a_line_for_each_arm_and_the_picture_its_name(study):
     folder, results = study
-    assert folder.table.read_text() == f"{table(results)}\n"
-    assert [line.split()[0] for line in table(results).splitlines()[1:3]] in (["fixed", "random"], ["random", "fixed"])
+    assert folder.table.read_text() == f"{as_table(results)}\n"
+    assert sorted(line.split()[0] for line in as_table(results).splitlines()[1:3]) == ["fixed", "random"]
     assert "random (1)" in folder.plot.read_text()
     assert json.loads(folder.results.read_text())["budget"] == 300
+
+
+def test_every_run_has_its_curve_over_the_tokens_generated(study):
+    folder, results = study
+    for run in results.runs:
+        assert len(run.curve) == run.stages
+        assert [point.tokens for point in run.curve] == sorted({point.tokens for point in run.curve}), run.arm
+        end = last_policy(RunFolder(folder.folder / "runs" / f"{run.arm}-s{run.seed}"))
+        outcomes = pool(read(end.validation, Validation).sizes.values())
+        assert run.curve[-1].valid == pytest.approx(100 * outcomes.valid / outcomes.boards)
+        assert run.curve[-1].tokens <= run.tokens.total
+    assert "fixed (2)" in folder.curves.read_text()
+
+
+def test_the_last_policy_of_every_run_is_judged_on_boards_that_no_run_has_seen(study):
+    folder, results = study
+    boards = read_all(folder.test_boards)
+    held_out = {fingerprint(row) for row in read_all(folder.start.validation)}
+    assert results.held_out == len(boards) == 3 * 4
+    assert not held_out >= {fingerprint(row) for row in boards}, "the test is the held-out set"
+    for run in results.runs:
+        tested = read(folder.folder / "runs" / f"{run.arm}-s{run.seed}" / "test.json", Validation)
+        assert len(tested.valid) == len(boards)
+        assert run.valid == pytest.approx(100 * tested.valid.count("1") / len(boards))
+
+
+def test_a_study_without_a_test_is_judged_on_the_held_out_set(study):
+    folder, results = study
+    raw = json.loads(folder.plan.read_text())
+    raw["spec"]["test"] = None
+    plan = msgspec.convert(raw, Plan, str_keys=True)
+    found = results_of(plan, folder)
+    assert found.held_out == len(read_all(folder.start.validation)) != results.held_out
+
+
+def test_results_only_sums_up_what_is_finished_and_runs_nothing(study, tmp_path, capsys):
+    part = tmp_path / "study"
+    shutil.copytree(study[0].folder, part)
+    (part / "runs" / "random-s0" / "stage_00" / "done.json").unlink()
+    assert main(["study", str(SPEC), "--out", str(part), "--results-only", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["missing"] == ["random-s0"]
+    assert [run["arm"] for run in found["runs"]] == ["fixed", "fixed"]
+    assert not (part / "runs" / "random-s0" / "stage_00" / "done.json").exists()
+    assert main(["study", str(SPEC), "--out", str(tmp_path / "none"), "--results-only"]) == 2
+    assert "holds no study" in capsys.readouterr().err
+
+
+def test_trials_are_checked_on_more_boards_and_a_check_goes_on(study, tmp_path, capsys):
+    part = tmp_path / "study"
+    shutil.copytree(study[0].folder, part)
+    with quick():
+        assert main(["study", "check-trials", str(part), "--count", "1", "--boards", "24", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["comparisons"] == 1
+    (kept,) = (part / "trial_checks").glob("*.json")
+    check = json.loads(kept.read_text())
+    assert (check["run"], check["boards"]) == ("random-s0", 24)
+    before = kept.stat().st_mtime_ns
+    assert main(["study", "check-trials", str(part), "--count", "1", "--boards", "24"]) == 0
+    assert kept.stat().st_mtime_ns == before, "a check that was there is made again"
+    assert "1 comparisons" in capsys.readouterr().out
+    assert main(["study", "check-trials", str(part), "--count", "1", "--boards", "25"]) == 2
+    assert "was made with --boards 24, not 25" in capsys.readouterr().err
+    assert main(["study", "check-trials", str(part), "--count", "9"]) == 2
+    assert "trials so far; give --count" in capsys.readouterr().err
+
+
+def test_the_reliability_of_trials_is_that_of_hand_made_checks():
+    checks = [TrialCheck("a-s0", 0, 0.9, 0.1, 0.1, 800), TrialCheck("a-s1", 0, 0.9, 0.1, -0.1, 800)]
+    checks += [TrialCheck("a-s2", 0, 0.2, -0.1, -0.1, 800)]
+    found = reliability_of(checks)
+    assert (found.comparisons, found.right) == (3, pytest.approx(2 / 3))
+    assert found.brier == pytest.approx((0.01 + 0.81 + 0.04) / 3)
+    assert found.baseline == pytest.approx(0.25)
+    assert [(part.found, part.comparisons) for part in found.bins] == [(0.0, 1), (0.5, 2)]
 
 
 def test_the_same_command_again_changes_no_run(study, capsys):
@@ -97,7 +179,7 @@ def test_a_study_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tm
     monkeypatch.setattr(studying, "run_loop", lambda settings, run: made_before(run))
     while True:
         with pytest.MonkeyPatch.context() as patch:
-            cut_power(patch, renamings=1 + cuts % 4, before=before)  # results are three files
+            cut_power(patch, renamings=1 + cuts % 5, before=before)  # results are four files
             try:
                 run_study(SPEC, out, workers=1)
                 break
@@ -110,6 +192,50 @@ def test_a_study_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tm
     assert cuts > 5
     assert files(out) == files(whole.folder)
     assert (out / "results.json").read_bytes() == whole.results.read_bytes()
+
+
+def made_already(whole: StudyFolder, out: Path) -> None:
+    """The work of the study in another folder; what is left to do is what the study does around its runs."""
+    shutil.copytree(whole.folder, out, copy_function=os.link)
+    for made in (out / "results.json", out / "table.txt", out / "study.svg"):
+        made.unlink()
+
+
+def test_a_run_that_raises_anything_is_named_with_its_traceback_and_stops_no_other(
+    tmp_path, study, monkeypatch, capsys
+):
+    def fails(settings, run: RunFolder) -> None:
+        if run.folder.name == broken:
+            raise ZeroDivisionError("a fault\nof ours")
+
+    made_already(study[0], out := tmp_path / "study")
+    broken = "fixed-s1"
+    monkeypatch.setattr(studying, "run_loop", fails)
+    assert main(["study", str(SPEC), "--out", str(out)]) == 1
+    trace = out / "runs" / broken / "failure.txt"
+    told = capsys.readouterr().err
+    assert told == f"lakewright: fixed-s1: ZeroDivisionError: a fault of ours; its traceback is in {trace}\n"
+    assert "in fails" in trace.read_text()
+    assert (out / "results.json").read_bytes() == study[0].results.read_bytes(), "the others are summed up"
+
+    broken = "none"
+    assert main(["study", str(SPEC), "--out", str(out)]) == 0
+    assert not trace.exists(), "a run that has recovered has no failure"
+
+
+def test_a_run_that_fails_before_it_has_a_folder_can_begin_the_next_time(tmp_path, study, monkeypatch):
+    def fails(planned, folder):
+        raise OSError(28, "No space left on device")
+
+    made_already(study[0], out := tmp_path / "study")
+    shutil.rmtree(out / "runs" / "random-s0")
+    with monkeypatch.context() as patch:
+        patch.setattr(studying, "begin_run", fails)
+        _, failures = run_study(SPEC, out, workers=1)
+    assert failures["random-s0"] == "OSError: [Errno 28] No space left on device"
+    monkeypatch.setattr(studying, "run_loop", lambda settings, run: None)
+    results, failures = run_study(SPEC, out, workers=1)
+    assert (results.missing, failures) == (["random-s0"], {})
 
 
 def changed(tmp_path: Path, old: str, new: str) -> Path:
@@ -168,6 +294,16 @@ def test_a_study_from_before_a_setting_was_there_goes_on(tmp_path):
     assert folder.plan.read_bytes() == before, "the study's own file stays as it is"
 
 
+def test_arms_of_most_seeds_run_first_and_all_of_a_seed_before_the_next():
+    plan = plan_of(Path("cpu"))
+    ordered = studying.in_order(plan.runs)
+    assert sorted(run.name for run in ordered) == sorted(run.name for run in plan.runs)
+    wide = [run for run in ordered if run.arm in ("fixed", "rules", "self-v6")]
+    assert [run.seed for run in wide] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    names = [run.arm for run in ordered]
+    assert names.index("sec") > max(place for place, name in enumerate(names) if name == "fixed")
+
+
 def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, tmp_path):
     plan = plan_of(Path("cpu"))
     assert {run.settings.evidence.preset for run in plan.runs} >= {"v1", "v2", "v3", "v4", "v5", "v6", "rl_details"}
@@ -192,7 +328,7 @@ def test_random_configs_are_tried_once_and_ranked_by_what_training_on_them_gains
     assert failures == {}
     assert len(results.prediction.gains) == len(results.prediction.scores) == 4
     assert results.prediction.by_score is None, "a policy that solves nothing has no ranks"
-    assert "informative groups" in table(results)
+    assert "informative groups" in as_table(results)
 
 
 def test_ranks_are_told_with_their_interval_and_none_where_all_are_alike():

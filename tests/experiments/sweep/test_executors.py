@@ -8,8 +8,8 @@ import pytest
 import ray
 
 from core_jax.errors import InputError
-from experiments.sweep import Local, Ray, WorkerDiedError, sweep
-from experiments.sweep.executors import ATTEMPTS
+from experiments.resumable import ATTEMPTS, WorkerDiedError
+from experiments.sweep import Local, Ray, sweep
 from tests.support.generated_rows import HOUSE
 from tests.support.pool_tasks import noted, notes
 from tests.support.tiny_sweep import SPEC, data_of, expected

@@ -1,32 +1,43 @@
 """The client of OpenAI-compatible servers, against a server that misbehaves in every way."""
 
-import sys
 import time
+import tracemalloc
 
 import pytest
 
 from core_jax.errors import InputError
 from policy.inference import (
     BudgetSpentError,
+    Charge,
     Endpoint,
     EndpointAnswer,
     EndpointError,
     EndpointSettings,
     Question,
+    charged,
+    chat_request,
     endpoint,
 )
 from tests.support.chat_server import (
+    LONG,
     closed,
     completion,
     cut,
     dripping,
+    dripping_headers,
     echo,
     failing,
+    flooding,
     garbage,
+    no_lengths,
+    redirecting,
     saying,
     send,
     serving,
+    short,
     silent,
+    twice,
+    zipped,
 )
 
 KEY = "sk-very-secret-0123456789"
@@ -41,7 +52,6 @@ def quick(monkeypatch):
     for name in endpoint.KEYS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(endpoint, "LONGEST_PAUSE", 0.01)
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
 
 
 def endpoint_of(server, **changes) -> Endpoint:
@@ -86,6 +96,15 @@ FAULTS = {
     "a page of HTML": lambda request, body: send(request, b"<html>", Content_Type="text/html"),
     "JSON without end": lambda request, body: send(request, b"[" * 100_000),
     "negative tokens": saying("no", usage={"prompt_tokens": -1, "completion_tokens": -1}),
+    "more tokens than there are": saying("no", usage={"prompt_tokens": 1, "completion_tokens": 10**30}),
+    "a drip of headers": dripping_headers,
+    "a bomb": zipped,
+    "half of its answer": short,
+    "a length that is none": no_lengths(b"-5"),
+    "two lengths": no_lengths(b"5, 6"),
+    "a length beyond all memory": no_lengths(b"9" * 30),
+    "no UTF-8": lambda request, body: send(request, completion("hello").replace(b"hello", b"\xff\xfe")),
+    "a megabyte of headers": lambda request, body: send(request, b"{}", X_Long="x" * (1 << 20)),
 }
 
 
@@ -162,17 +181,147 @@ def test_answers_on_their_way_are_kept_when_one_fails_for_good():
     assert set(found) <= set(range(12)), "nothing is asked after the error is known"
 
 
+def test_a_flood_is_cut_off_with_little_memory_and_time(monkeypatch):
+    monkeypatch.setattr(chat_request, "LONGEST_REPLY", 1 << 22)
+    with serving(flooding) as server:
+        tracemalloc.start()
+        with pytest.raises(EndpointError, match="more than 4194304 bytes"):
+            endpoint_of(server, retries=0, timeout=30).ask(HELLO)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert most < 64 << 20, f"{most >> 20} MiB"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_neither_key_nor_question_follows_a_redirection(monkeypatch, status):
+    monkeypatch.setenv(endpoint.KEYS[0], KEY)
+    told = pytest.raises(EndpointError, match=f"answers {status}")
+    with serving(echo) as other, serving(redirecting(other.url, status)) as server, told:
+        endpoint_of(server).ask(HELLO)
+    assert (len(server.seen), len(other.seen), other.keys) == (1, 0, set())
+
+
+def test_what_a_server_sends_too_much_is_no_answer_to_another_question():
+    with serving(twice) as server:
+        found = dict(endpoint_of(server, concurrency=1).ask_all(questions(4)))
+    assert {place: answer.text for place, answer in found.items()} == {n: f"say {n}" for n in range(4)}
+
+
+def test_a_slow_server_gets_its_time_once_a_try_and_no_more():
+    begun = time.monotonic()
+    with serving(dripping_headers) as server, pytest.raises(EndpointError):
+        endpoint_of(server, retries=1, timeout=0.3).ask(HELLO)
+    assert time.monotonic() - begun < LONG / 2
+
+
+@pytest.mark.parametrize("key", ["two\nlines", "k\u00e9y"])
+def test_a_key_that_no_header_can_hold_is_told_without_it(monkeypatch, key):
+    monkeypatch.setenv(endpoint.KEYS[0], key)
+    with pytest.raises(InputError, match="LAKEWRIGHT_API_KEY holds a character that no key has") as refused:
+        Endpoint(EndpointSettings("http://host/v1", "m"))
+    assert key not in str(refused.value)
+
+
+def test_a_server_says_how_long_it_wants_to_be_left_alone():
+    with serving(
+        echo, [failing(429, retry_after_ms="300"), failing(503, retry_after_ms="no", retry_after="1e9")]
+    ) as server:
+        begun = time.monotonic()
+        assert endpoint_of(server).ask(HELLO).text == "hello"
+        assert 0.3 < time.monotonic() - begun < 20
+
+
+def test_who_asks_no_further_waits_for_no_answer():
+    begun = time.monotonic()
+    with serving(silent, [echo]) as server:
+        answers = endpoint_of(server, concurrency=4, timeout=60).ask_all(questions(8))
+        next(answers)
+        answers.close()
+        assert time.monotonic() - begun < LONG / 2, "as long as the server is silent"
+
+
+MOST = (5 + 64, 64)  # tokens in and out that a question of five letters may cost; it does cost (100, 50)
+
+
+def capped(server, cap: float, charges: list[Charge], **changes) -> Endpoint:
+    """An endpoint at a dollar and two dollars for a million tokens, whose charges are kept."""
+    given = {"model": "m", "timeout": 0.4, "retries": 2, "max_tokens": 64, "price_in": 1.0, "price_out": 2.0}
+    return Endpoint(EndpointSettings(server.url, max_cost=cap, **given | changes), record=charges.append)
+
+
+def cost(tokens: tuple[int, int]) -> float:
+    return (tokens[0] + 2 * tokens[1]) / 1e6
+
+
 def test_the_cost_cap_is_never_exceeded_and_stops_cleanly():
-    # An answer costs 100 x 1 + 50 x 2 = 200 millionths of a dollar, and may cost (5 + 64) + 2 x 64 = 197 at most.
-    answer_cost, cap = 200e-6, 1.1e-3
+    cap, charges = 1.1e-3, []
     with serving(echo) as server:
-        asked = endpoint_of(server, price_in=1.0, price_out=2.0, max_cost=cap, concurrency=4)
+        asked = capped(server, cap, charges, concurrency=4)
         found = {}
         with pytest.raises(BudgetSpentError):
             found.update(asked.ask_all(questions(50)))
     assert len(found) == 5 == len(server.seen)
-    assert asked.spent == pytest.approx(5 * answer_cost)
+    assert asked.spent == pytest.approx(5 * cost((100, 50))) == pytest.approx(cost(charged(charges)))
     assert asked.spent <= cap
+
+
+BILLED = (
+    "an internal error",
+    "a bad gateway",
+    "silence",
+    "a drip",
+    "half a JSON",
+    "a closed connection",
+    "an answer cut off",
+)
+
+
+@pytest.mark.parametrize("name", BILLED)
+def test_every_try_that_may_be_billed_counts_as_the_most_and_none_goes_beyond_the_cap(name):
+    charges = []
+    with serving(FAULTS[name]) as server:
+        asked = capped(server, 2.5 * cost(MOST), charges, retries=8)
+        with pytest.raises(BudgetSpentError):
+            asked.ask([{"role": "user", "content": "hello"}])
+    assert len(server.seen) == 2, "a third try might exceed the cap"
+    assert asked.spent == pytest.approx(2 * cost(MOST)) == pytest.approx(cost(charged(charges)))
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 503])
+def test_what_a_server_refuses_costs_nothing(status):
+    charges = []
+    with serving(echo, [failing(status)]) as server:
+        asked = capped(server, 1.5 * cost(MOST), charges)
+        if status in (400, 401):
+            with pytest.raises(EndpointError):
+                asked.ask(HELLO)
+        else:
+            asked.ask(HELLO)
+    assert asked.spent == pytest.approx(0 if status in (400, 401) else cost((100, 50)))
+    assert cost(charged(charges)) == pytest.approx(asked.spent)
+
+
+def test_a_server_that_is_never_reached_costs_nothing():
+    with serving(echo) as server:
+        pass
+    charges = []
+    asked = capped(server, 1.5 * cost(MOST), charges)
+    with pytest.raises(EndpointError):
+        asked.ask(HELLO)
+    assert asked.spent == 0 == cost(charged(charges))
+
+
+def test_a_try_is_charged_before_it_is_sent_so_that_a_kill_forgets_none():
+    charges, sent = [], []
+
+    def watching(request, body):
+        sent.append(list(charges))
+        echo(request, body)
+
+    with serving(watching) as server:
+        capped(server, 1.0, charges).ask(HELLO)
+    assert [charged(before) for before in sent] == [MOST]
+    assert charged(charges) == (100, 50)
 
 
 def test_what_was_spent_before_counts_for_the_cap_and_unknown_tokens_cost_the_most():
@@ -205,9 +354,3 @@ def test_wrong_settings_are_refused(name):
     with pytest.raises(ValueError, match=told) as refused:
         EndpointSettings(**{"url": "http://host/v1", "model": "m", **changes})
     assert "secret" not in str(refused.value)
-
-
-def test_without_the_library_the_remedy_is_told(monkeypatch):
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(InputError, match=r"pip install 'lakewright\[endpoint\]'"):
-        Endpoint(EndpointSettings("http://host/v1", "m"))

@@ -1,0 +1,30 @@
+"""What requests to a server may have cost, in a file that survives a kill between a request and its answer."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from experiments.resumable.journal import Journal
+from policy.inference import Charge, charged
+
+
+class Spending:
+    """The charges of all tries so far; the file is made by the first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def tokens(self) -> tuple[int, int]:
+        """The tokens in and out that may have been billed. Raises InputError where the file is damaged."""
+        if not self._path.exists():
+            return 0, 0
+        with Journal(self._path, Charge) as journal:
+            return charged(journal)
+
+    def add(self, charge: Charge) -> None:
+        """Keeps a charge; once this returns it survives a kill."""
+        with open(self._path, "ab") as lines:
+            lines.write(msgspec.json.encode(charge) + b"\n")
+            lines.flush()
+            os.fsync(lines.fileno())

@@ -1,0 +1,74 @@
+"""The results of a study as a table."""
+
+from collections.abc import Iterator
+
+from tabulate import tabulate
+
+from experiments.study.inference import PairedTest
+from experiments.study.prediction import Prediction, Rank
+from experiments.study.results import ArmResult, Results
+
+HEADER = (
+    *("arm", "seeds", "valid %", "s.d.", "forced %", "optimal %", "losses", "k tokens", "k trials", "k engineer"),
+    *("stages", "kept", "back", "refused", "minutes"),
+)
+
+
+def as_table(results: Results) -> str:
+    """One line for each arm, the best first, or how well the trial predicted.
+
+    k trials: thousand tokens of trials and of samplers that score boards, per run. kept: trials that kept the current
+    config. back: stages taken back.
+    """
+    if results.prediction:
+        return "\n".join(_prediction_lines(results.prediction, len(results.runs)))
+    header = (*HEADER[:6], f"vs {results.baseline or '-'}", *HEADER[6:])
+    ordered = sorted(results.arms, key=lambda arm: -arm.valid)
+    alignment = ("left", *["right"] * (len(header) - 1))
+    arms = tabulate(map(_line, ordered), header, tablefmt="plain", colalign=alignment, disable_numparse=True)
+    setting = (
+        f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens per run"
+    )
+    missing = [f"not finished: {', '.join(results.missing)}"] * bool(results.missing)
+    return "\n".join([arms, setting, *map(_test_line, results.tests), *missing])
+
+
+def _test_line(found: PairedTest) -> str:
+    gain = found.difference
+    interval = f"{gain.mean:+.1f} (95 % {gain.low:+.1f} to {gain.high:+.1f})"
+    return f"{found.arm} - {found.other}: {interval}, p {found.corrected:.2g} by Holm, {found.seeds} seeds"
+
+
+def _line(arm: ArmResult) -> tuple[str, ...]:
+    against = arm.against
+    return (
+        arm.arm,
+        str(arm.seeds),
+        f"{arm.valid:.1f}",
+        f"{arm.deviation:.1f}" if arm.seeds > 1 else "",
+        f"{arm.forced:.1f}",
+        f"{arm.optimal:.1f}",
+        f"{against.points:+.1f} ± {against.interval:.1f}" if against else "",
+        f"{against.losses} of {against.seeds}" if against else "",
+        f"{arm.tokens / 1000:.1f}",
+        f"{(arm.spent.trials + arm.spent.sampling) / arm.seeds / 1000:.1f}",
+        f"{arm.spent.engineer / arm.seeds / 1000:.1f}",
+        f"{arm.stages:.1f}",
+        f"{arm.kept}/{arm.tried}",
+        str(arm.taken_back),
+        str(arm.refused),
+        f"{arm.seconds / 60:.1f}",
+    )
+
+
+def _prediction_lines(found: Prediction, configs: int) -> Iterator[str]:
+    yield f"The trial before, and the gain in valid plans after training, over {configs} configs (Spearman's rho):"
+    ranks = (("mean p(1-p)", found.by_score), ("share of informative groups", found.by_informative))
+    yield tabulate([(name, *_rank_cells(rank)) for name, rank in ranks], tablefmt="plain", disable_numparse=True)
+    yield f"gains {min(found.gains):+.1f} to {max(found.gains):+.1f} points"
+
+
+def _rank_cells(rank: Rank | None) -> tuple[str, ...]:
+    if not rank:
+        return "all alike", "", ""
+    return f"{rank.rho:+.2f}", f"95 % {rank.low:+.2f} to {rank.high:+.2f}", f"p {rank.p_value:.2g}"

@@ -1,0 +1,135 @@
+"""The result of one run of a study: where it ended, how it came there, and what its engineer was worth."""
+
+import math
+
+import msgspec
+
+from core_jax.results import Outcomes, pool
+from engineer.difficulty import Calibration, Forecast
+from engineer.selection import Lead
+from experiments.loop.records import (
+    Decision,
+    Done,
+    EngineerTraining,
+    RunFolder,
+    Spent,
+    Stage,
+    Trial,
+    Validation,
+    forced_rate,
+    read,
+    spent,
+    spent_on,
+)
+from experiments.loop.redesign import taken_back
+from experiments.study.study import Planned
+
+
+class CurvePoint(msgspec.Struct, frozen=True):
+    """A stage: the tokens generated before its validation, and the valid % of the policy that the run goes on with."""
+
+    tokens: int
+    valid: float
+
+
+class RunResult(msgspec.Struct, frozen=True):
+    """A finished run: shares of valid plans in percent, of its last policy.
+
+    gain: over the warm-up. forced: on boards that force a wait. optimal: by sum of costs. tried: trials. kept: those of
+    them that kept the current config. taken_back: stages. refused: answers that the guard refused. curve: its stages.
+    leads: of the best rival of each trial over the current config. calibrations: of the difficulty model, each forecast
+    against the stage after it. engineer: of each stage, the
+    figures of the groups of `self_trained`, the last after its training.
+    """
+
+    arm: str
+    seed: int
+    valid: float
+    gain: float
+    forced: float
+    optimal: float
+    sizes: dict[int, float]
+    tokens: Spent
+    stages: int
+    seconds: float
+    tried: int
+    kept: int
+    taken_back: int
+    refused: int
+    curve: list[CurvePoint] = []
+    leads: list[Lead] = []
+    calibrations: list[Calibration] = []
+    engineer: list[list[dict[str, float]]] = []
+
+
+def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Outcomes) -> RunResult:
+    """The result of a finished run. judged: how its last policy did. before: the outcomes of the warm-up's policy."""
+    stages = _stages(run, planned)
+    sizes = judged.sizes
+    found = pool(sizes.values())
+    trials = [read(stage.trial, Trial) for stage in stages if stage.trial.exists()]
+    return RunResult(
+        arm=planned.arm,
+        seed=planned.seed,
+        valid=percent(found, found.valid),
+        gain=percent(found, found.valid) - percent(before, before.valid),
+        forced=100 * forced_rate(found),
+        optimal=percent(found, found.optimal_sum_of_costs),
+        sizes={size: percent(part, part.valid) for size, part in sizes.items()},
+        tokens=spent(run, len(stages)),
+        stages=len(stages),
+        seconds=sum(read(stage.done, Done).seconds for stage in stages),
+        tried=len(trials),
+        kept=sum(trial.chosen == 0 for trial in trials),
+        taken_back=sum(taken_back(stage) is not None for stage in stages),
+        refused=sum(_refused(read(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()),
+        curve=_curve(run, len(stages)),
+        leads=[max(trial.leads[1:], key=lambda lead: lead.mean) for trial in trials if trial.leads],
+        calibrations=[known for stage in stages if (known := _calibration(stage))],
+        engineer=[_rounds(stage) for stage in stages if stage.engineer.exists()],
+    )
+
+
+def finished(run: RunFolder, planned: Planned) -> bool:
+    """Whether a run has done all its stages or spent its budget."""
+    stages = _stages(run, planned)
+    if len(stages) == planned.settings.stages:
+        return True
+    return bool(stages) and spent(run, len(stages)).total >= (planned.settings.budget or math.inf)
+
+
+def last_policy(run: RunFolder) -> Stage:
+    """The stage, or the warm-up, of a run's last policy."""
+    return run.standing(len(run.finished_stages()) - 1)
+
+
+def percent(outcomes: Outcomes, count: int) -> float:
+    """A count of outcomes as a share of the boards, in percent."""
+    return 100 * outcomes.rate(count)
+
+
+def _curve(run: RunFolder, stages: int) -> list[CurvePoint]:
+    points = []
+    for number in range(stages):
+        mine = spent_on(run.stage(number))
+        tokens = spent(run, number).total + mine.training + mine.sampling
+        found = pool(read(run.standing(number).validation, Validation).sizes.values())
+        points.append(CurvePoint(tokens, percent(found, found.valid)))
+    return points
+
+
+def _calibration(stage: Stage) -> Calibration | None:
+    return read(stage.difficulty, Forecast).calibration if stage.difficulty.exists() else None
+
+
+def _rounds(stage: Stage) -> list[dict[str, float]]:
+    return [group.figures for group in read(stage.engineer, EngineerTraining).groups]
+
+
+def _stages(run: RunFolder, planned: Planned) -> list[Stage]:
+    stages = (run.stage(number) for number in range(planned.settings.stages))
+    return [stage for stage in stages if stage.done.exists()]
+
+
+def _refused(decision: Decision) -> int:
+    return (decision.verdict.status == "refused") + len(decision.refused)

@@ -1,0 +1,94 @@
+"""One arm of the study of the trainee: trained in its minutes, then measured on the held-out boards."""
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from experiments.loop.records import read, write
+from experiments.loop.settings import RunSettings, seed_for
+from experiments.resumable import line_log
+from experiments.runtime import progress
+from experiments.study.trainee.records import ARMS, Part, StudySettings
+
+
+def run_arm(settings: StudySettings, seed: int, arm: str, place: Path, held_out: dict[str, list]) -> Part:
+    """Trains one arm, unless its checkpoint exists, and evaluates it."""
+    from experiments.loop.training import load_policy
+    from policy.evaluation import evaluate, outcomes_by_size
+
+    if not (place / "trained.json").exists():
+        seconds, steps, waited = _train(settings, seed, arm, place)
+        write(place / "trained.json", Part(seconds, steps, waited, {}))
+    model, tokenizer = load_policy(settings.run, place / "checkpoint")
+    outcomes = {}
+    for kind, tasks in held_out.items():
+        with progress(f"{kind} boards", len(tasks), "boards") as bar:
+            verdicts, _ = evaluate(model, tokenizer, tasks, horizon=settings.run.horizon, on_progress=bar.update)
+        outcomes[kind] = outcomes_by_size(tasks, verdicts)
+    return msgspec.structs.replace(read(place / "trained.json", Part), outcomes=outcomes)
+
+
+def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[float, int, float]:
+    """Trains and saves a checkpoint: seconds, steps, and seconds spent waiting for boards."""
+    from experiments.loop.training import load_policy
+    from experiments.runtime import FreeCores
+    from policy.checkpoints import build_model, save_checkpoint
+    from policy.codecs import build_tokenizer
+    from policy.training import BoardStream, train_grpo, warm_up, with_hole_ratios
+
+    run = settings.run
+    env = run.env if arm == "grpo" else run.warmup_env
+    purpose = f"study {seed} {arm}"
+    if arm == "warmup":
+        tokenizer = build_tokenizer()
+        model = build_model(run.model, tokenizer, seed_for(run.seed, f"{purpose} model"), run.device)
+    else:
+        model, tokenizer = load_policy(run, place.parent / "warmup" / "checkpoint")
+    steps, cores = 0, FreeCores()
+    stream = BoardStream(with_hole_ratios(env, run.warmup.hole_ratios), seed_for(run.seed, f"{purpose} boards"))
+    with stream, progress(ARMS[arm], None, "steps") as bar, line_log(place / "train.jsonl") as log:
+        begun = time.monotonic()
+
+        def on_step(figures: dict[str, Any]) -> None:
+            nonlocal steps
+            steps += 1
+            bar.update()
+            log({"seconds": round(time.monotonic() - begun, 2), **figures})
+            cores.adapt()
+
+        if arm == "grpo":
+            model = train_grpo(
+                *(model, tokenizer, stream, _same_minutes(settings), run.reward),
+                horizon=run.horizon,
+                seed=seed_for(run.seed, purpose),
+                scratch=place / ".scratch",
+                on_step=on_step,
+            )
+        else:
+            how = run.warmup if arm == "warmup" else _continued(settings)
+            on_warmup_step = lambda step, loss: on_step({"step": step, "loss": loss})  # noqa: E731
+            model = warm_up(model, tokenizer, stream, [], how, seed_for(run.seed, purpose), on_warmup_step)
+        seconds = time.monotonic() - begun
+    shutil.rmtree(place / ".scratch", ignore_errors=True)
+    shutil.rmtree(place / "checkpoint", ignore_errors=True)  # of a study killed between checkpoint and trained.json
+    save_checkpoint(place / "checkpoint", model, tokenizer)
+    return seconds, steps, stream.waited
+
+
+def _minutes(run: RunSettings) -> float | None:
+    """The minutes of each arm after the warm-up: those of all stages of a run."""
+    return run.grpo.minutes and run.stages * run.grpo.minutes
+
+
+def _same_minutes(settings: StudySettings) -> Any:
+    run = settings.run
+    return msgspec.structs.replace(run.grpo, steps=run.stages * run.grpo.steps, minutes=_minutes(run))
+
+
+def _continued(settings: StudySettings) -> Any:
+    warmup = settings.run.warmup
+    rates = {name: settings.sft_rate * getattr(warmup, name) for name in ("matrix_rate", "other_rate")}
+    return msgspec.structs.replace(warmup, minutes=_minutes(settings.run), **rates)

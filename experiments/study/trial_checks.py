@@ -1,0 +1,144 @@
+"""How often a trial was right: its config and the current one are tried again, on many more boards.
+
+DIR/trial_checks/RUN.stage_NN.json   one comparison each, so that a command that was killed goes on
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from tabulate import tabulate
+
+from core_jax.errors import InputError
+from core_jax.support import locked
+from experiments.loop.records import RunFolder, Stage, Trial, read, write
+from experiments.loop.redesign import try_configs
+from experiments.runtime import progress
+from experiments.study.run_results import finished
+from experiments.study.study import CLAIM, Planned, StudyFolder
+
+BINS = 5
+HALF = 0.5
+
+
+class TrialCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A comparison. stated: the probability with which the trial called its best rival better than the current config.
+
+    first, second: by how much the rival's score was above that of the current config, in the trial and in its check.
+    """
+
+    run: str
+    stage: int
+    stated: float
+    first: float
+    second: float
+    boards: int
+
+    @property
+    def better(self) -> bool:
+        """Whether the rival is better, by the check."""
+        return self.second > 0
+
+
+class Reliability(msgspec.Struct, frozen=True):
+    """Comparisons for which much the same probability was stated."""
+
+    stated: float
+    found: float
+    comparisons: int
+
+
+class TrialReliability(msgspec.Struct, frozen=True):
+    """All comparisons. brier: the mean of (stated - better)^2; baseline: that of stating one half each time.
+
+    right: the share of choices that the check confirms.
+    """
+
+    comparisons: int
+    brier: float
+    baseline: float
+    right: float
+    bins: list[Reliability]
+
+
+def check_trials(out: Path, count: int, boards: int) -> TrialReliability:
+    """Tries `count` comparisons of a study's finished runs again, on `boards` boards a config, or resumes.
+
+    They are spread evenly over all trials of the study, in the order of its runs. Raises InputError where the study has
+    fewer of them, or other boards were asked for before.
+    """
+    folder = StudyFolder(out)
+    plan = CLAIM.read(out)
+    trials = [found for planned in plan.runs for found in _trials(folder, planned)]
+    if len(trials) < count:
+        raise InputError(f"{out}: holds {len(trials)} trials so far; give --count {len(trials)} or fewer")
+    chosen = [trials[place] for place in np.linspace(0, len(trials) - 1, count).round().astype(int)]
+    with locked(out / "trial_checks"), progress("trials", count, "trials") as bar:
+        checks = []
+        for planned, stage, number in chosen:
+            checks.append(_check(folder, planned, stage, number, boards))
+            bar.update()
+    return reliability_of(checks)
+
+
+def reliability_of(checks: list[TrialCheck]) -> TrialReliability:
+    """How the stated probabilities compare with what the checks found, by fifths of them."""
+    stated = np.array([check.stated for check in checks])
+    better = np.array([float(check.better) for check in checks])
+    places = np.minimum((stated * BINS).astype(int), BINS - 1)
+    bins = [
+        Reliability(float(stated[mine].mean()), float(better[mine].mean()), int(mine.sum()))
+        for mine in (places == place for place in range(BINS))
+        if mine.any()
+    ]
+    right = ((stated > HALF) == (better > HALF)).mean()
+    return TrialReliability(
+        len(checks), float(((stated - better) ** 2).mean()), float(((HALF - better) ** 2).mean()), float(right), bins
+    )
+
+
+def reliability_table(found: TrialReliability) -> str:
+    """The bins, and how good the trials are in one figure."""
+    rows = [(f"{part.stated:.2f}", f"{part.found:.2f}", str(part.comparisons)) for part in found.bins]
+    header = ("stated probability", "share that is better", "comparisons")
+    lines = tabulate(rows, header, tablefmt="plain", colalign=("right",) * len(header), disable_numparse=True)
+    return (
+        f"{lines}\n{found.comparisons} comparisons; Brier score {found.brier:.3f}, of one half each time "
+        f"{found.baseline:.3f}; {100 * found.right:.0f} % of the choices are confirmed"
+    )
+
+
+def _trials(folder: StudyFolder, planned: Planned) -> Iterator[tuple[Planned, Stage, int]]:
+    """The stages of a finished run whose trial compared something."""
+    run = folder.run(planned)
+    if not finished(run, planned):
+        return
+    for number, stage in enumerate(run.finished_stages()):
+        if stage.trial.exists() and read(stage.trial, Trial).leads:
+            yield planned, stage, number
+
+
+def _check(folder: StudyFolder, planned: Planned, stage: Stage, number: int, boards: int) -> TrialCheck:
+    path = folder.folder / "trial_checks" / f"{planned.name}.{stage.folder.name}.json"
+    if path.exists():
+        check = read(path, TrialCheck)
+        if check.boards != boards:
+            raise InputError(
+                f"{path}: was made with --boards {check.boards}, not {boards}; give it, or remove the folder"
+            )
+        return check
+    check = _checked(folder.run(planned), planned, read(stage.trial, Trial), number, boards)
+    write(path, check)
+    return check
+
+
+def _checked(run: RunFolder, planned: Planned, trial: Trial, number: int, boards: int) -> TrialCheck:
+    best = max(range(1, len(trial.leads)), key=lambda place: trial.leads[place].mean)
+    more = msgspec.structs.replace(planned.settings.trial, boards=boards)
+    settings = msgspec.structs.replace(planned.settings, trial=more)
+    configs = [trial.candidates[0].config, trial.candidates[best].config]
+    again = try_configs(settings, run.standing(number), configs, f"stage {number} second trial")
+    current, rival = (candidate.score for candidate in again.candidates)
+    lead = trial.leads[best]
+    return TrialCheck(planned.name, number, lead.better, lead.measured, rival - current, boards)

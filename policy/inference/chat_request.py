@@ -1,0 +1,187 @@
+"""One try of a request to an OpenAI-compatible server: bounded in time and size, its key sent to that server only."""
+
+import asyncio
+import dataclasses
+import json
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+
+from core_jax.support import Count, Natural, Positive, Weight
+from policy.inference.completions import EndpointAnswer, read_completion
+
+KEYS = ("LAKEWRIGHT_API_KEY", "OPENAI_API_KEY")  # where the environment holds the key
+LONGEST_REPLY = 1 << 23  # bytes
+LONGEST_WISH = 60.0  # seconds that a server may ask to be left alone
+PASSING = (408, 409, 429)  # errors that another try may mend, besides those from 500 on
+UNBILLED = (501, 503)  # of those from 500 on: the server did no work; it did none below 500 either
+
+Message = Mapping[str, str]  # role and content
+SchemaForm = Literal["json_schema", "json_object"]
+"""How a server is given a schema: as by OpenAI, or beside the request for JSON, as by llama-cpp-python."""
+
+
+class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A server and how to ask it."""
+
+    url: str
+    """The server's address, such as http://localhost:8000/v1."""
+    model: str
+    """The model that it is asked for."""
+    max_tokens: Count = 16384
+    """Most tokens of an answer."""
+    concurrency: Count = 8
+    """Requests at a time."""
+    timeout: Positive = 600.0
+    """Seconds from sending a request to the last byte of its reply, after which it has failed."""
+    retries: Natural = 8
+    """Attempts after the first."""
+    price_in: Weight = 0.0
+    """Dollars for a million tokens of prompts."""
+    price_out: Weight = 0.0
+    """Dollars for a million tokens of answers."""
+    max_cost: Weight | None = None
+    """Dollars never to exceed: a request starts, or is repeated, only where its max_tokens fit. A try that failed
+    counts as the most that it may have cost, unless the server refused it or was never reached."""
+    limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    """How the server names the limit of an answer's tokens."""
+    schemas: tuple[SchemaForm, ...] = ("json_schema", "json_object")
+    """The forms in which the server is given a JSON schema, tried in turn until it accepts one; with none, or where it
+    refuses all, the prompt describes the schema."""
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"url is {self.url!r:.60}; write it as http://host:port/v1")
+        if parts.username or parts.password or parts.query:
+            raise ValueError(f"url of {parts.hostname} holds more than a place; give a key in {KEYS[0]} instead")
+        if self.max_cost is not None and not (self.price_in or self.price_out):
+            raise ValueError("max_cost is set, but no price; give price_in and price_out, dollars for a million tokens")
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """One request. schema: a JSON schema that the answer must fit, given to the server in `form`."""
+
+    messages: Sequence[Message]
+    temperature: float | None = None
+    seed: int | None = None
+    schema: Mapping[str, Any] | None = None
+    form: SchemaForm = "json_schema"
+
+    def body(self, settings: EndpointSettings) -> dict[str, Any]:
+        """The request as it is sent."""
+        given: dict[str, Any] = {"model": settings.model, "messages": list(self.messages)}
+        given[settings.limit_field] = settings.max_tokens
+        if self.temperature is not None:
+            given["temperature"] = self.temperature
+        if self.seed is not None:
+            given["seed"] = self.seed
+        if self.schema is not None:
+            given["response_format"] = _response_format(self.schema, self.form)
+        return given
+
+    def most_tokens(self, settings: EndpointSettings) -> tuple[int, int]:
+        """The most tokens in and out: a token has at least a byte, and a chat template a few dozen a message."""
+        prompt = sum(len(message["content"].encode("utf-8", "replace")) + 64 for message in self.messages)
+        return prompt, settings.max_tokens
+
+
+class FailedTryError(Exception):
+    """A try without an answer. status: its HTTP error, if any. billed: whether a server may charge for it. passing:
+    whether another try may succeed. pause: seconds that the server asks to wait before it.
+    """
+
+    def __init__(
+        self, problem: str, status: int | None = None, *, billed: bool = True, passing: bool = True, pause: float = 0.0
+    ) -> None:
+        super().__init__(problem)
+        self.status, self.billed, self.passing, self.pause = status, billed, passing, pause
+
+
+async def ask_once(question: Question, settings: EndpointSettings, key: str, tls: ssl.SSLContext) -> EndpointAnswer:
+    """The answer to one request on a connection of its own. Raises FailedTryError where there is none."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(settings.timeout):
+            status, headers = await _exchange(question.body(settings), settings, key, tls, body)
+    except TimeoutError:
+        waited = f"{settings.timeout:g} s"
+        raise FailedTryError(f"not whole after {waited}" if body else f"is silent for {waited}") from None
+    except httpx2.ConnectError as error:
+        raise FailedTryError(f"cannot be reached ({error})", billed=False) from None
+    except httpx2.InvalidURL as error:
+        raise FailedTryError(f"cannot be reached ({error})", billed=False, passing=False) from None
+    except (httpx2.HTTPError, OSError) as error:
+        raise FailedTryError(f"sends no completion ({error or type(error).__name__})") from None
+    if status >= 300:
+        raise _refusal(status, headers, bytes(body))
+    try:
+        return read_completion(bytes(body))
+    except ValueError as error:
+        raise FailedTryError(f"sends no completion ({error})") from None
+
+
+async def _exchange(
+    request: Mapping[str, Any], settings: EndpointSettings, key: str, tls: ssl.SSLContext, body: bytearray
+) -> tuple[int, httpx2.Headers]:
+    """Sends a request and fills `body`; returns status and headers.
+
+    No redirection is followed, no compressed reply read, and no connection used twice: what a server sends too much
+    would else be taken for the next answer.
+    """
+    url = f"{settings.url.rstrip('/')}/chat/completions"
+    headers = {"Authorization": f"Bearer {key}", "Accept-Encoding": "identity", "Content-Type": "application/json"}
+    async with (
+        httpx2.AsyncClient(verify=tls, timeout=settings.timeout, follow_redirects=False) as client,
+        client.stream("POST", url, content=json.dumps(request), headers=headers) as reply,
+    ):
+        if reply.headers.get("Content-Encoding", "identity") != "identity":
+            raise FailedTryError("sends no completion (it is compressed, which was not asked for)")
+        async for part in reply.aiter_raw():
+            body += part
+            if len(body) > LONGEST_REPLY:
+                raise FailedTryError(f"sends no completion (more than {LONGEST_REPLY} bytes)")
+        return reply.status_code, reply.headers
+
+
+def _refusal(status: int, headers: httpx2.Headers, body: bytes) -> FailedTryError:
+    return FailedTryError(
+        f"answers {status} ({_said(body) or 'nothing more'})",
+        status,
+        billed=status >= 500 and status not in UNBILLED,
+        passing=status >= 500 or status in PASSING,
+        pause=_pause(headers),
+    )
+
+
+def _said(body: bytes) -> str:
+    """What a server says of an error: its message where it has the usual form, else all of it."""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return body.decode("utf-8", "replace")
+    said = said.get("error", said) if isinstance(said, dict) else said
+    return str(said.get("message", said) if isinstance(said, dict) else said)
+
+
+def _pause(headers: httpx2.Headers) -> float:
+    """The seconds that a server asks to wait; 0 where it does not say, or asks for too much."""
+    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        try:
+            pause = float(headers[name]) * unit
+        except (KeyError, ValueError):  # it may also be a date
+            continue
+        if 0 < pause <= LONGEST_WISH:
+            return pause
+    return 0.0
+
+
+def _response_format(schema: Mapping[str, Any], form: SchemaForm) -> dict[str, Any]:
+    if form == "json_object":
+        return {"type": form, "schema": dict(schema)}
+    return {"type": form, "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
