@@ -8,6 +8,7 @@ from .child_processes import end_with_starter as end_with_starter
 from .child_processes import starter as starter
 from .compiled_code import compile_all as compile_all
 from .compiled_code import compiled as compiled
+from .compiled_code import compiled_within as compiled_within
 from .decoding import convert as convert
 from .decoding import read_config as read_config
 from .decoding import read_raw as read_raw
