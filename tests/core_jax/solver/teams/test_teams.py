@@ -272,6 +272,16 @@ def test_an_unfinished_search_is_undecided_never_wrong(monkeypatch):
     assert_every((optima(labels) == optima(known)).all(axis=1) | undecided, boards, labels=optima(labels))
 
 
+def test_all_formulas_of_a_board_share_one_budget(monkeypatch):
+    monkeypatch.setattr(teams, "search", nothing_found)
+    monkeypatch.setattr(hard_boards, "JOINT_MOVES", 0)
+    boards, budget = drawn(4, 4), 20
+    found = solve_with_stages(boards, makespan_plans=True, budget=budget)
+    assert found.conflicts.max() >= budget, "the budget should be too small for some boards"
+    # The solver looks at its budget between conflicts that follow from one another.
+    assert_every(found.conflicts <= budget + 10, boards, conflicts=found.conflicts)
+
+
 def test_four_agents_that_block_each_other_have_no_plan_although_any_three_have():
     arms = [(0, 1), (1, 2), (2, 1), (1, 0)]  # any three of them can go around; all four leave no room
     boards = batch([drawing(["@.@@", "...@", "@.@@"], arms, arms[1:] + arms[:1], size=4)])
