@@ -8,20 +8,44 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --durations=10
 # Modules are kept as byte code, in spite of what the environment says: the tests start many processes that import torch.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: install demo lint docs test test-deep clean
+# What is installed: `make lock` pins it, `make install` installs that and nothing newer.
+TORCH := torch==2.13.0
+UV := uv==0.13.9
+EXTRAS := dev docs view cluster structured lora
+PIP := $(BIN)/pip --quiet --disable-pip-version-check
+UV_PIP := $(BIN)/uv pip install --quiet --python $(BIN)/python
+
+.PHONY: install lock licences audit demo lint docs test test-deep clean
 
 install: .venv/installed
 
-# torch first and by its exact version: this is the build without CUDA packages.
-.venv/installed: pyproject.toml
+# torch comes first, by pip and by its exact version, which is the build without CUDA packages where pip is set up for it;
+# the lock leaves torch out, so that any build of it may be there. uv installs the rest.
+.venv/installed: pyproject.toml .ci/requirements.lock
 	@$(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer with venv is needed: apt-get install python3-venv"; exit 2; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check torch==2.13.0
-	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --editable ".[dev,docs,view,cluster,structured,lora]"
-	@command -v c++ >/dev/null && $(BIN)/pip install --quiet --no-compile --disable-pip-version-check --editable ".[bench]" || \
+	$(PIP) install --no-compile $(TORCH) $(UV)
+	$(UV_PIP) --no-deps --require-hashes --requirements .ci/requirements.lock
+	$(UV_PIP) --no-deps --no-build-isolation --editable .
+	@command -v c++ >/dev/null && $(UV_PIP) --constraint .ci/requirements.lock --editable ".[bench]" || \
 		echo "Left out: the second oracle of the tests, which needs a C++ compiler (apt-get install g++)"
 	touch $@
+
+# The newest versions that pyproject.toml allows, for every platform and Python it supports, with their hashes.
+lock: install
+	mkdir -p build && echo $(TORCH) >build/torch.txt
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-package torch \
+		--constraint build/torch.txt $(EXTRAS:%=--extra %) --no-header --output-file .ci/requirements.lock pyproject.toml
+
+# The licences of everything that is installed, in docs/licences.md.
+licences: install
+	{ echo "# Licences of all dependencies"; echo; echo "Made by \`make licences\` from the installed packages."; echo; \
+		$(BIN)/pip-licenses --python $(BIN)/python --format=markdown --order=license --ignore-packages lakewright; } >docs/licences.md
+
+# Known weaknesses of the locked versions, from the registry; needs its vulnerability data, which mirrors may lack.
+audit: install
+	$(BIN)/uv tool run pip-audit --requirement .ci/requirements.lock --no-deps --disable-pip --strict
 
 demo: install
 	$(BIN)/lakewright run --preset cpu --out $(RUN)

@@ -1,26 +1,29 @@
-"""A hundred thousand answers, made and mutated: none does harm, and each refusal has its reason."""
+"""Answers made and mutated by the hundred thousand: none does harm or takes long, and each refusal has its reason."""
 
 import json
 import random
+from collections.abc import Callable
 
 import jax
 import msgspec
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
 from core_jax.generator.apportionment import PARTS
-from engineer.delta import parse_delta
+from engineer.delta import MAX_ANSWER_BYTES, parse_delta
 from engineer.evidence import EvidenceSettings
 from engineer.guard import GuardSettings, judge
 from engineer.negotiation import negotiate
 from engineer.teachers import Reply
-from engineer.teachers.llm import LlmTeacher
+from engineer.teachers.llm import LlmTeacher, parse_answer
 from tests.support.evidence_samples import everything, legal
+from tests.support.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
 
 CONFIG = EnvConfig({3: SizeConfig(0.25, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5), 8: SizeConfig(0.25, 0.3, 0.2)})
-EXAMPLES, MUTANTS, TAUGHT = 100, 1000, 300
+FEW, MANY, MUTANTS, TAUGHT = 20, 500, 1000, 300
 GUARD = GuardSettings()
 
 INJECTIONS = [
@@ -105,11 +108,12 @@ def harm(status: str, reasons: list[str], config: EnvConfig, following: EnvConfi
     return "" if legal(following, reachable) else "not legal"
 
 
-def test_a_hundred_thousand_answers_do_no_harm():
+@pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.deep)])
+def test_answers_by_the_thousand_do_no_harm(examples):
     counts = dict.fromkeys(("unread", "refused", "projected", "accepted"), 0)
 
     @given(answers, st.integers(0, 2**32))
-    @settings(max_examples=EXAMPLES, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @settings(max_examples=examples, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
     def try_mutants(answer: str, seed: int) -> None:
         rng, config = random.Random(seed), CONFIG
         for _ in range(MUTANTS):
@@ -122,7 +126,7 @@ def test_a_hundred_thousand_answers_do_no_harm():
                 config = following if rng.random() < 0.5 else CONFIG
 
     try_mutants()
-    assert sum(counts.values()) >= EXAMPLES * MUTANTS, counts
+    assert sum(counts.values()) >= examples * MUTANTS, counts
     assert min(counts.values()) > 100, f"each outcome is met: {counts}"
 
 
@@ -146,3 +150,44 @@ def test_answers_pass_the_teacher_and_the_guard_and_what_comes_of_them_can_be_wr
         assert legal(last.config, reachable), said[-1]
         outcomes.add(last.status)
     assert outcomes >= {"projected", "refused"}, outcomes
+
+
+def filled(begin: str, piece: Callable[[int], str], end: str, size: int) -> str:
+    """As many numbered pieces as make a text of some size."""
+    pieces, length, number = [begin], len(begin) + len(end), 0
+    while length < size:
+        pieces.append(piece(number))
+        length += len(pieces[-1])
+        number += 1
+    return "".join(pieces)[: size - len(end)].rpartition(",")[0] + end
+
+
+LONG: dict[str, Callable[[int], str]] = {
+    "fields": lambda size: filled("{", lambda n: f'"{n:x}":0,', "}", size),
+    "fields of which the last come twice": lambda size: filled(
+        "{", lambda n: f'"{n if n < size // 12 else n - 8:x}":0,', "}", size
+    ),
+    "edits": lambda size: filled('{"edits":{', lambda n: f'"{n}":{{"reason":"x"}},', "}}", size),
+    "sizes written in two ways": lambda size: filled(
+        '{"edits":{', lambda n: f'"{n // 2}{".0" * (n % 2)}":{{"reason":"x"}},', "}}", size
+    ),
+    "objects": lambda size: filled('{"edits":{"3":[', lambda n: "{},", "{}]}}", size),
+    "brackets": lambda size: "[" * size,
+    "objects in objects": lambda size: '{"edits":' * (size // 9),
+    "digits": lambda size: f'{{"edits":{{"3":{{"reason":"x","data_ratio":{"9" * (size - 60)}}}}}}}',
+    "escapes": lambda size: (
+        f'{{"edits":{{"3":{{"reason":"{chr(92)}u0000{(chr(92) + "ud800") * (size // 6 - 20)}"}}}}}}'
+    ),
+    "blanks": lambda size: " " * size,
+    "ends of thoughts": lambda size: "</think>" * (size // 8),
+    "answers": lambda size: "ANSWER:\n```" * (size // 11),
+}
+
+
+@pytest.mark.parametrize("size", [MAX_ANSWER_BYTES - 8, LONG_ANSWER], ids=["the longest that is read", "too long"])
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_answer_is_read_in_no_time(name, size):
+    answer = LONG[name](size)
+    assert size - 100 < len(answer) <= size
+    for read in (parse_delta, parse_answer):
+        assert seconds_of(read, answer) < MOST_SECONDS

@@ -1,7 +1,6 @@
 """Answers in words: what they mean is read strictly, how they are written does not matter, and nothing raises."""
 
 import random
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +14,7 @@ from policy.codecs import Refusal, Refused, encode_prompt, parse_answer
 from policy.codecs.text_answer import MAX_STEPS
 from policy.codecs.text_prompt import EXAMPLE, MOVE_WORDS
 from tests.support.boards import as_lists, as_moves, as_strings, assert_every, each, mixed_boards
+from tests.support.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
 from tests.support.search_oracle import play
 
 PLAIN = "agent 0: RIGHT RIGHT WAIT DOWN\nagent 1: UP LEFT"
@@ -177,8 +177,26 @@ def spoil_and_parse(seed: int, agents: int, text: str) -> None:
             assert (found[:, 0] != PAD).all(), repr(answer)
 
 
-@pytest.mark.parametrize("piece", ["*", "agent 0", "agent 0 (", "1.", " ", "<think", "agent 0: ->", "'s", "\n- ", "_|"])
-def test_the_longest_nonsense_is_read_in_no_time(piece):
-    begin = time.process_time()
-    assert isinstance(parse_answer("agent 0" + piece * (1_000_000 // len(piece)), 1), Refused)
-    assert time.process_time() - begin < 2
+LONG = (
+    "*",
+    "agent 0",
+    "agent 0 (",
+    "1.",
+    " ",
+    "<think",
+    "agent 0: ->",
+    "'s",
+    "\n- ",
+    "_|",
+    "\r",
+    "1)*",
+    "agent 0: U\n",
+)
+
+
+@pytest.mark.parametrize("begin", ["agent 0", "agent 0: ", ""])
+@pytest.mark.parametrize("piece", [*LONG, "</think>", "<think>", "a->", "UP->", "U,", "agent 0 moves", "agent 0: U "])
+def test_a_long_answer_is_read_in_no_time(begin, piece):
+    answer = begin + piece * (LONG_ANSWER // len(piece))
+    assert isinstance(parse_answer(answer, 1), Refused | np.ndarray)
+    assert seconds_of(lambda text: parse_answer(text, 1), answer) < MOST_SECONDS
