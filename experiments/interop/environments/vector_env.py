@@ -15,6 +15,7 @@ from experiments.interop.environments.observations import Arrays, as_arrays, tea
 from experiments.interop.environments.pictures import MODES, as_pixels, as_text
 from experiments.interop.environments.pools import board_pool
 
+METADATA = {"render_modes": list(MODES), "render_fps": 4, "autoreset_mode": AutoresetMode.SAME_STEP}
 _RESET = jax.jit(jax.vmap(reset, (0, None)))
 _STEP = jax.jit(jax.vmap(step, (0, 0, 0, None)))
 
@@ -25,11 +26,7 @@ class TeamVectorEnv(VectorEnv[Arrays, np.ndarray, np.ndarray]):
     `info` then has `final_obs`, the last observation of the episode that ended, where the mask `_final_obs` is set.
     """
 
-    metadata: dict[str, Any] = {
-        "render_modes": list(MODES),
-        "render_fps": 4,
-        "autoreset_mode": AutoresetMode.SAME_STEP,
-    }
+    metadata = METADATA
 
     def __init__(
         self,
