@@ -5,6 +5,9 @@ RUN ?= runs/demo
 # One thread a test process: two that share cores slow each other down.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --durations=10
 
+# Modules are kept as byte code, in spite of what the environment says: the tests start many processes that import torch.
+export PYTHONDONTWRITEBYTECODE =
+
 # What is installed: `make lock` pins it, `make install` installs that and nothing newer.
 TORCH := torch==2.13.0
 UV := uv==0.13.9
@@ -18,14 +21,14 @@ install: .venv/installed
 
 # torch comes first, by pip and by its exact version, which is the build without CUDA packages where pip is set up for it;
 # the lock leaves torch out, so that any build of it may be there. uv installs the rest.
-.venv/installed: pyproject.toml requirements.lock
+.venv/installed: pyproject.toml .ci/requirements.lock
 	@$(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer with venv is needed: apt-get install python3-venv"; exit 2; }
 	$(PYTHON) -m venv .venv
 	$(PIP) install --no-compile $(TORCH) $(UV)
-	$(UV_PIP) --no-deps --require-hashes --requirements requirements.lock
+	$(UV_PIP) --no-deps --require-hashes --requirements .ci/requirements.lock
 	$(UV_PIP) --no-deps --no-build-isolation --editable .
-	@command -v c++ >/dev/null && $(UV_PIP) --constraint requirements.lock --editable ".[bench]" || \
+	@command -v c++ >/dev/null && $(UV_PIP) --constraint .ci/requirements.lock --editable ".[bench]" || \
 		echo "Left out: the second oracle of the tests, which needs a C++ compiler (apt-get install g++)"
 	touch $@
 
@@ -33,7 +36,7 @@ install: .venv/installed
 lock: install
 	mkdir -p build && echo $(TORCH) >build/torch.txt
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-package torch \
-		--constraint build/torch.txt $(EXTRAS:%=--extra %) --no-header --output-file requirements.lock pyproject.toml
+		--constraint build/torch.txt $(EXTRAS:%=--extra %) --no-header --output-file .ci/requirements.lock pyproject.toml
 
 # The licences of everything that is installed, in docs/licences.md.
 licences: install
@@ -42,7 +45,7 @@ licences: install
 
 # Known weaknesses of the locked versions, from the registry; needs its vulnerability data, which mirrors may lack.
 audit: install
-	$(BIN)/uv tool run pip-audit --requirement requirements.lock --no-deps --disable-pip --strict
+	$(BIN)/uv tool run pip-audit --requirement .ci/requirements.lock --no-deps --disable-pip --strict
 
 demo: install
 	$(BIN)/lakewright run --preset cpu --out $(RUN)

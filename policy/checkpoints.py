@@ -72,7 +72,7 @@ def build_model(
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
-        codec=TOKENS,  # type: ignore[call-arg]
+        codec=TOKENS,
     )
     return _on(device, Qwen3(config))
 

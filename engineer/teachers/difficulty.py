@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from core_jax.config import EnvConfig
-from core_jax.support import Share
+from core_jax.support import Natural, Share
 from engineer.curriculum_cells import Cell, config_of
 from engineer.delta import ConfigDelta
 from engineer.difficulty import Forecast, HeldOutCell
@@ -22,14 +22,18 @@ Power = Annotated[float, msgspec.Meta(ge=0, le=10)]
 class DifficultyTeacher(Stateless):
     """q_c ~ h_c l_c^power over the held-out cells c; h_c is the share of the held-out boards, l_c = p_c (1 - p_c).
 
+    With `group` G, l_c = 1 - p_c^G - (1 - p_c)^G instead: the chance that G plans do not all earn the same. Where
+    advantages are divided by their standard deviation, every such group pulls alike.
+
     With power 1 that is the maximum of sum_c h_c l_c log q_c: data on a cell have diminishing returns. p is drawn from
     the posterior of the model once a proposal (Thompson 1933), so that cells of which little is known are explored.
     `mix` of the data are spread as the held-out boards are. A config draws one hole ratio a size: the mean of q's.
     """
 
-    def __init__(self, power: Power = 1.0, mix: Share = 0.1) -> None:
+    def __init__(self, power: Power = 1.0, mix: Share = 0.1, group: Natural = 0) -> None:
         self.power = power
         self.mix = mix
+        self.group = group
 
     def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
         """The config of q. Without rollouts, no edits."""
@@ -43,6 +47,11 @@ class DifficultyTeacher(Stateless):
         cells = [part.cell for part in held_out]
         success = known.model.sampled(cells, [agents] * len(cells), numpy_rng(key), 1)[0]
         shares = np.array([part.share for part in held_out])
-        weights = shares * (success * (1 - success)) ** self.power
+        weights = shares * self._signal(success) ** self.power
         weights = (1 - self.mix) * weights / weights.sum() + self.mix * shares / shares.sum()
         return dict(zip(cells, weights.tolist(), strict=True))
+
+    def _signal(self, success: np.ndarray) -> np.ndarray:
+        if self.group:
+            return np.clip(1 - success**self.group - (1 - success) ** self.group, 1e-6, 1)
+        return success * (1 - success)

@@ -151,7 +151,7 @@ def _batch(seed: int, number: int, count: int) -> Tried:
 def _seconds(boards: Board, row: int) -> float:
     """How long one board takes on its own."""
     alone = jax.tree.map(lambda field: field[row : row + 1], boards)
-    taken = []
+    taken: list[float] = []
     while not taken or (len(taken) == 1 and taken[0] > LONG):
         begun = time.perf_counter()
         solve(alone)

@@ -6,11 +6,11 @@ import msgspec
 import numpy as np
 
 from core_jax.results import pool
-from experiments.loop.records import Spent, Validation, read
+from experiments.loop.records import RunFolder, Spent, Stage, Validation, read
 from experiments.study.inference import Estimate, PairedTest, interquartile_mean, paired_tests
 from experiments.study.prediction import Prediction, prediction_of
-from experiments.study.run_results import RunResult, finished, percent, run_result, solved_boards
-from experiments.study.study import Plan, StudyFolder, predicted
+from experiments.study.run_results import RunResult, finished, last_policy, percent, run_result
+from experiments.study.study import Plan, Planned, StudyFolder, predicted
 
 CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
 
@@ -50,7 +50,10 @@ class ArmResult(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """results.json; valid: of the warm-up, in percent. missing: unfinished runs."""
+    """results.json; valid: of the warm-up, in percent. held_out: the boards of the final test, or of the held-out set.
+
+    missing: unfinished runs.
+    """
 
     budget: int
     baseline: str
@@ -65,11 +68,12 @@ class Results(msgspec.Struct, frozen=True):
 
 def results_of(plan: Plan, folder: StudyFolder) -> Results:
     """The results of the runs that are finished."""
-    before = pool(read(folder.start.warmup.validation, Validation).sizes.values())
-    done = [planned for planned in plan.runs if finished(folder.run(planned), planned)]
-    runs = [run_result(planned, folder.run(planned), before) for planned in done]
+    before = pool(_judged(plan, folder, folder.start, folder.start.warmup).sizes.values())
+    done = [planned for planned in plan.runs if _finished(plan, folder, planned)]
+    judged = {planned.name: _judged(plan, folder, folder.run(planned)) for planned in done}
+    runs = [run_result(planned, folder.run(planned), judged[planned.name], before) for planned in done]
     names = list(dict.fromkeys(planned.arm for planned in done))
-    solved = {planned.name: solved_boards(folder.run(planned)) for planned in done}
+    solved = {name: np.array([int(digit) for digit in found.valid]) for name, found in judged.items()}
     return Results(
         budget=plan.spec.budget,
         baseline=plan.spec.baseline,
@@ -83,6 +87,18 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         else None,
         tests=paired_tests(_by_seed(runs), plan.spec.family),
     )
+
+
+def _finished(plan: Plan, folder: StudyFolder, planned: Planned) -> bool:
+    run = folder.run(planned)
+    return finished(run, planned) and (not plan.spec.test or folder.test_of(run).exists())
+
+
+def _judged(plan: Plan, folder: StudyFolder, run: RunFolder, policy: Stage | None = None) -> Validation:
+    """How a policy, by default a run's last, did on the final test, or without one on the held-out set."""
+    if plan.spec.test:
+        return read(folder.test_of(run), Validation)
+    return read((policy or last_policy(run)).validation, Validation)
 
 
 def _by_seed(runs: Sequence[RunResult]) -> dict[str, dict[int, float]]:

@@ -3,7 +3,6 @@
 import math
 
 import msgspec
-import numpy as np
 
 from core_jax.results import Outcomes, pool
 from engineer.difficulty import Calibration, Forecast
@@ -39,7 +38,8 @@ class RunResult(msgspec.Struct, frozen=True):
     gain: over the warm-up. forced: on boards that force a wait. optimal: by sum of costs. tried: trials. kept: those of
     them that kept the current config. taken_back: stages. refused: answers that the guard refused. curve: its stages.
     leads: of the best rival of each trial over the current config. calibrations: of the difficulty model, each forecast
-    against the stage after it. engineer: what each group of `self_trained` earned.
+    against the stage after it. engineer: of each stage, the
+    figures of the groups of `self_trained`, the last after its training.
     """
 
     arm: str
@@ -59,13 +59,13 @@ class RunResult(msgspec.Struct, frozen=True):
     curve: list[CurvePoint] = []
     leads: list[Lead] = []
     calibrations: list[Calibration] = []
-    engineer: list[dict[str, float]] = []
+    engineer: list[list[dict[str, float]]] = []
 
 
-def run_result(planned: Planned, run: RunFolder, before: Outcomes) -> RunResult:
-    """The result of a finished run. before: the outcomes of the warm-up's policy."""
+def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Outcomes) -> RunResult:
+    """The result of a finished run. judged: how its last policy did. before: the outcomes of the warm-up's policy."""
     stages = _stages(run, planned)
-    sizes = read(_end(run).validation, Validation).sizes
+    sizes = judged.sizes
     found = pool(sizes.values())
     trials = [read(stage.trial, Trial) for stage in stages if stage.trial.exists()]
     return RunResult(
@@ -85,8 +85,8 @@ def run_result(planned: Planned, run: RunFolder, before: Outcomes) -> RunResult:
         refused=sum(_refused(read(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()),
         curve=_curve(run, len(stages)),
         leads=[max(trial.leads[1:], key=lambda lead: lead.mean) for trial in trials if trial.leads],
-        calibrations=[found for stage in stages if (found := _calibration(stage))],
-        engineer=[read(stage.engineer, EngineerTraining).figures for stage in stages if stage.engineer.exists()],
+        calibrations=[known for stage in stages if (known := _calibration(stage))],
+        engineer=[_rounds(stage) for stage in stages if stage.engineer.exists()],
     )
 
 
@@ -98,9 +98,9 @@ def finished(run: RunFolder, planned: Planned) -> bool:
     return bool(stages) and spent(run, len(stages)).total >= (planned.settings.budget or math.inf)
 
 
-def solved_boards(run: RunFolder) -> np.ndarray:
-    """Which held-out boards a run's last policy solves: 0 or 1 for each, in the order of the set."""
-    return np.array([int(digit) for digit in read(_end(run).validation, Validation).valid])
+def last_policy(run: RunFolder) -> Stage:
+    """The stage, or the warm-up, of a run's last policy."""
+    return run.standing(len(run.finished_stages()) - 1)
 
 
 def percent(outcomes: Outcomes, count: int) -> float:
@@ -122,14 +122,13 @@ def _calibration(stage: Stage) -> Calibration | None:
     return read(stage.difficulty, Forecast).calibration if stage.difficulty.exists() else None
 
 
+def _rounds(stage: Stage) -> list[dict[str, float]]:
+    return [group.figures for group in read(stage.engineer, EngineerTraining).groups]
+
+
 def _stages(run: RunFolder, planned: Planned) -> list[Stage]:
     stages = (run.stage(number) for number in range(planned.settings.stages))
     return [stage for stage in stages if stage.done.exists()]
-
-
-def _end(run: RunFolder) -> Stage:
-    """The stage, or the warm-up, of a run's last policy."""
-    return run.standing(len(run.finished_stages()) - 1)
 
 
 def _refused(decision: Decision) -> int:

@@ -1,10 +1,13 @@
 """Runs the unfinished runs of a study and sums up the results."""
 
 import traceback
+from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from core_jax.errors import InputError
+from core_jax.rows import read_all
 from core_jax.support import write_atomically
 from experiments.loop import check_machine
 from experiments.loop import run as run_loop
@@ -12,9 +15,11 @@ from experiments.loop.records import RunFolder, write
 from experiments.resumable import work_on
 from experiments.runtime import keep_compiled_programs, prepare_training, progress
 from experiments.study.curves import curves_svg
+from experiments.study.final_test import take_final_test
 from experiments.study.plot import study_svg
 from experiments.study.results import Results, results_of
 from experiments.study.results_table import as_table
+from experiments.study.run_results import last_policy
 from experiments.study.study import CLAIM, Plan, Planned, StudyFolder, begin_run, plan_of, prepare_start
 
 FAILURE = "failure.txt"  # the traceback in a run's folder
@@ -59,15 +64,21 @@ def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
 
 
 def _run_all(plan: Plan, folder: StudyFolder, workers: int) -> dict[str, str]:
-    """Runs what is not finished, all arms of one seed before the next, so that what is done can be compared."""
+    """Runs what is not finished."""
     failures = {}
-    ordered = sorted(plan.runs, key=lambda planned: planned.seed)
+    ordered = in_order(plan.runs)
     with progress("study", len(ordered), "runs") as bar:
         for planned, reason in work_on(ordered, partial(_run_one, out=folder.folder), workers):
             bar.update()
             if reason:
                 failures[planned.name] = str(reason)
     return failures
+
+
+def in_order(runs: Sequence[Planned]) -> list[Planned]:
+    """The arms of most seeds first, on which conclusions rest, and among them all runs of a seed before the next."""
+    seeds = Counter(planned.arm for planned in runs)
+    return sorted(runs, key=lambda planned: (-seeds[planned.arm], planned.seed))
 
 
 def _run_one(planned: Planned, out: Path) -> str:
@@ -80,6 +91,7 @@ def _run_one(planned: Planned, out: Path) -> str:
         with run.locked():
             (run.folder / FAILURE).unlink(missing_ok=True)
             run_loop(planned.settings, run)
+            _take_test(planned, run, StudyFolder(out))
     except InputError as error:
         return str(error)
     except Exception as error:  # whatever it is, it is of this run, and the others go on
@@ -98,3 +110,9 @@ def _described(error: Exception, run: RunFolder) -> str:
     except OSError as unwritten:  # the disk may be what is wrong
         return f"{line} (no traceback: {unwritten.strerror})"
     return f"{line}; its traceback is in {run.folder / FAILURE}"
+
+
+def _take_test(planned: Planned, run: RunFolder, folder: StudyFolder) -> None:
+    """The final test of a finished run, in a study that has one."""
+    if folder.test_boards.exists():
+        take_final_test(planned.settings, last_policy(run), read_all(folder.test_boards), folder.test_of(run))

@@ -1,6 +1,7 @@
 """A study: many runs from one warm-up under one budget of tokens, in one folder, resumed after any kill.
 
 study.json   the plan         start/   the warm-up      runs/ARM-sSEED/   the runs      trial.json   configs tried
+test.parquet the boards of the final test
 results.json table.txt study.svg curves.svg   the results
 """
 
@@ -21,8 +22,9 @@ from core_jax.support import Count, Natural, convert, read_config, replacing, re
 from experiments.loop import prepare
 from experiments.loop.records import RunFolder, Trial, read, write
 from experiments.loop.redesign import try_configs
-from experiments.loop.settings import RunSettings, merged, preset_table
+from experiments.loop.settings import RunSettings, ValidationSettings, merged, preset_table
 from experiments.resumable import Claim
+from experiments.study.final_test import final_boards, take_final_test
 from experiments.study.random_configs import Configs, random_configs
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -35,7 +37,8 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     arms: the settings in which each differs, and its `seeds`, if they are not those of the study. baseline: the arm
     that the others are compared with, seed by seed. configs: random configs as arms, instead of `arms`.
-    family: the pairs of arms whose difference is tested, corrected for their number.
+    family: the pairs of arms whose difference is tested, corrected for their number. test: boards on which the last
+    policy of each run is judged, apart from the held-out set that the runs see; without, that set.
     """
 
     budget: Count
@@ -46,6 +49,7 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arms: dict[str, dict[str, Any]] = {}
     configs: Configs | None = None
     family: tuple[tuple[str, str], ...] = ()
+    test: ValidationSettings | None = None
 
     def __post_init__(self) -> None:
         if bool(self.arms) == bool(self.configs):
@@ -91,10 +95,15 @@ class StudyFolder:
         self.plan = folder / "study.json"
         self.start = RunFolder(folder / "start")
         self.trial = folder / "trial.json"
+        self.test_boards = folder / "test.parquet"
         self.results = folder / "results.json"
         self.table = folder / "table.txt"
         self.plot = folder / "study.svg"
         self.curves = folder / "curves.svg"
+
+    def test_of(self, run: RunFolder) -> Path:
+        """The outcome of the final test of one of its runs, or of the warm-up."""
+        return run.folder / "test.json"
 
     def run(self, planned: Planned) -> RunFolder:
         """The folder of one of its runs."""
@@ -135,6 +144,9 @@ def prepare_start(plan: Plan, folder: StudyFolder) -> None:
     if plan.spec.configs and not folder.trial.exists():
         envs = [planned.settings.env for planned in plan.runs]
         write(folder.trial, try_configs(plan.start, folder.start.warmup, envs, "configs"))
+    if plan.spec.test:
+        boards = final_boards(plan.start, plan.spec.test, folder.test_boards)
+        take_final_test(plan.start, folder.start.warmup, boards, folder.test_of(folder.start))
 
 
 def begin_run(planned: Planned, folder: StudyFolder) -> RunFolder:

@@ -95,6 +95,13 @@ def finished_stage(folder: RunFolder, number: int) -> Stage:
     return folder.stage(number)
 
 
+def _round_lines(training: EngineerTraining) -> Iterator[str]:
+    """One line for each round, means over its answers."""
+    for turn, group in enumerate(training.groups):
+        figures = (f"{name} {value:.3g}" for name, value in group.figures.items())
+        yield f"round {turn}: {', '.join(figures)}"
+
+
 def stage_text(shown: Shown) -> str:
     """A stage as text: evidence and prompt, every answer with its verdict, the trial, and what it came to."""
     parts = [f"stage {shown.stage} of {shown.folder}, teacher {shown.teacher}", f"drawn from  {describe(shown.config)}"]
@@ -102,8 +109,7 @@ def stage_text(shown: Shown) -> str:
     for attempt in shown.attempts:
         parts += list(_attempt_lines(attempt))
     if shown.engineer:
-        figures = (f"{name} {value:.3g}" for name, value in shown.engineer.figures.items())
-        parts += ["", "## training of the engineer on its own proposals", ", ".join(figures)]
+        parts += ["", "## training of the engineer on its own proposals", *_round_lines(shown.engineer)]
     if shown.trial:
         parts += ["", "## trial", *_trial_lines(shown.trial)]
     why = printable("; ".join(shown.reasons))

@@ -10,6 +10,7 @@ from .hardware import check_host as check_host
 from .hardware import rank_and_processes as rank_and_processes
 from .reward import RewardSettings as RewardSettings
 from .reward import judge_answers as judge_answers
+from .rollouts import Answered as Answered
 from .rollouts import roll_out as roll_out
 from .warmup import WarmupSettings as WarmupSettings
 from .warmup import warm_up as warm_up

@@ -11,13 +11,15 @@ from experiments.loop import closed_loop as loop
 from experiments.loop.records import Decision, RunFolder, read
 from experiments.loop.settings import RunSettings
 from experiments.loop.training import warmup
+from policy.training import board_stream
 from tests.support.generated_rows import elsewhere
 from tests.support.tiny_policy import tiny_run
 
 CHECKPOINT = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
-TRAINED = {"train.jsonl", "validation.json", "done.json", *(f"checkpoint/{name}" for name in CHECKPOINT)}
-STAGE = TRAINED | {"env.json", "sampled.json", "groups.jsonl", "boards.parquet", "rollback.json"}
-STAGE |= {"evidence.json", "proposal.json", "next.json", "difficulty.json"}
+TRAINED = {"train.jsonl", "plans.jsonl", "validation.json", "done.json"}
+TRAINED |= {*(f"checkpoint/{name}" for name in CHECKPOINT)}
+STAGE = TRAINED | {"env.json", "sampled.json", "groups.jsonl", "rollouts.jsonl", "boards.parquet"}
+STAGE |= {"rollback.json", "evidence.json", "proposal.json", "next.json", "difficulty.json"}
 FILES = {"config.json", "validation.parquet"}
 FILES |= {f"warmup/{name}" for name in TRAINED} | {f"stage_{i:02d}/{name}" for i in (0, 1) for name in STAGE}
 TRIED = {"stage_00/trial.json"}  # where a config was proposed that is not the current one
@@ -28,9 +30,10 @@ State = dict[str, tuple[bytes, int]]
 
 @contextlib.contextmanager
 def quick() -> Iterator[None]:
-    """Few made-up examples for the engineer, and one thread."""
+    """Few made-up examples for the engineer, few boards ahead of training, and one thread."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(warmup, "SYNTHETIC", SYNTHETIC)
+        patch.setattr(board_stream, "AHEAD", 1)
         patch.setenv("OMP_NUM_THREADS", "1")
         yield
 

@@ -4,7 +4,8 @@ import math
 
 import msgspec
 
-from experiments.loop.records.run_folder import Decision, RunFolder, Sampled, Stage, Trial, read
+from experiments.loop.records.run_folder import RunFolder, Stage
+from experiments.loop.records.stage_records import Decision, EngineerTraining, Sampled, Trial, read
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -33,7 +34,7 @@ def spent_on(stage: Stage) -> Spent:
         training=_trained(stage) if stage.checkpoint.exists() else 0,
         sampling=read(stage.sampled, Sampled).figures["tokens"] if stage.boards.exists() else 0,
         trials=read(stage.trial, Trial).tokens if stage.trial.exists() else 0,
-        engineer=_asked(read(stage.proposal, Decision)) if stage.proposal.exists() else 0,
+        engineer=_asked(stage),
     )
 
 
@@ -52,5 +53,11 @@ def _trained(stage: Stage) -> int:
     return sum(step["sampled/tokens"] for step in steps)
 
 
-def _asked(decision: Decision) -> int:
+def _asked(stage: Stage) -> int:
+    """The tokens of the proposals, and those of the training of the engineer that made them."""
+    asked = _proposed(read(stage.proposal, Decision)) if stage.proposal.exists() else 0
+    return asked + (read(stage.engineer, EngineerTraining).tokens if stage.engineer.exists() else 0)
+
+
+def _proposed(decision: Decision) -> int:
     return sum(proposal.tokens for proposal in (decision.proposal, *(attempt.proposal for attempt in decision.refused)))

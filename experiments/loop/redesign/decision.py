@@ -7,14 +7,15 @@ import jax
 from core_jax.config import EnvConfig
 from core_jax.generator import can_draw_for
 from core_jax.support import read_raw
+from engineer.delta import ConfigDelta
 from engineer.difficulty import Worth, worth_of
 from engineer.evidence import Evidence, read_evidence
 from engineer.guard import judge
 from engineer.negotiation import negotiate
 from engineer.proposal import Teacher
 from engineer.selection import shortlisted
-from engineer.teachers import make_teacher
-from experiments.loop.records import Decision, Next, RunFolder, Stage, Trial, chosen, gather, read
+from engineer.teachers import deltas_of, make_teacher
+from experiments.loop.records import Decision, EngineerTraining, Next, RunFolder, Stage, Trial, chosen, gather, read
 from experiments.loop.redesign.difficulty import read_forecast, trust_region
 from experiments.loop.redesign.rollback import config_before, taken_back
 from experiments.loop.redesign.teacher_models import tools_of
@@ -79,7 +80,7 @@ def try_proposals(settings: RunSettings, folder: RunFolder, number: int) -> Tria
     stage = folder.stage(number)
     decision, current, guard = read(stage.proposal, Decision), stage.config(), trust_region(settings, stage)
     reachable = can_draw_for(settings.teams)
-    others = (judge(current, delta, guard, reachable).config for delta in decision.proposal.candidates)
+    others = (judge(current, delta, guard, reachable).config for delta in _candidates(stage, decision))
     rivals: list[EnvConfig] = []
     for config in (decision.verdict.config, *others):
         if config != current and config not in rivals:
@@ -89,6 +90,15 @@ def try_proposals(settings: RunSettings, folder: RunFolder, number: int) -> Tria
     rivals, priors = _shortlist(settings, stage, current, rivals)
     purpose = f"stage {number} trial"
     return try_beside_current(settings, folder.standing(number), current, rivals, priors, purpose)
+
+
+def _candidates(stage: Stage, decision: Decision) -> list[ConfigDelta]:
+    """What else is tried beside the proposal: its own candidates, and what the engineer that was trained says now."""
+    if not stage.engineer.exists():
+        return list(decision.proposal.candidates)
+    return [
+        delta for delta in deltas_of(read(stage.engineer, EngineerTraining).proposed) if isinstance(delta, ConfigDelta)
+    ]
 
 
 def _shortlist(

@@ -12,49 +12,60 @@ from engineer.evidence import DeltaGrammar
 from engineer.guard import GuardVerdict, judge
 from engineer.proposal_reward import Earned, earned_by
 from engineer.teachers import deltas_of
-from experiments.loop.records import Decision, EngineerTraining, RunFolder, Validation, read, write
+from experiments.loop.records import Decision, EngineerGroup, EngineerTraining, RunFolder, Validation, read, write
 from experiments.loop.redesign.difficulty import read_forecast, trust_region
 from experiments.loop.settings import RunSettings, seed_for
 from experiments.loop.training import load_policy
 from policy.checkpoints import save_checkpoint
+from policy.inference import sample_under_grammar
 from policy.training import AnswerGroup, train_on_answers
 
 TRAINED = "self_trained"
 
 
 def train_engineer(settings: RunSettings, folder: RunFolder, number: int) -> None:
-    """Trains the stage's policy on the group of its own proposals, and keeps weights and figures beside the stage's.
+    """Trains the stage's policy on groups of its own proposals, and keeps weights and figures beside the stage's.
 
-    The weights are what the next stage goes on from; the policy that the warm-up left is the reference.
+    The first group is what was proposed; each further round samples one from the weights trained so far, and the last
+    words are those of the trained engineer. The weights are what the next stage goes on from; the policy that the
+    warm-up left is the reference.
     """
     stage = folder.stage(number)
-    group = _group(settings, folder, number)
+    proposal = read(stage.proposal, Decision).proposal
+    prompt, answers = proposal.prompt.split(), [line.split() for line in proposal.answer.split("\n")]
     model, tokenizer = load_policy(settings, stage.checkpoint)
     reference, _ = load_policy(settings, folder.warmup.checkpoint)
-    groups = [AnswerGroup(group.prompt, group.answers, [part.advantage for part in group.earned])]
-    groups += _measured(settings, folder, number)
-    torch.manual_seed(seed_for(settings.seed, f"stage {number} engineer training"))
     allowed = DeltaGrammar(stage.config().sizes).allowed
-    if useful := [part for part in groups if any(part.advantages)]:
-        figures = train_on_answers(model, reference, tokenizer, useful, allowed, settings.engineer.training)
-        group.figures.update(figures)
-    write(stage.engineer, group)
+    measured = _measured(settings, folder, number)
+    torch.manual_seed(seed_for(settings.seed, f"stage {number} engineer training"))
+    groups: list[EngineerGroup] = []
+    for turn in range(settings.engineer.training.rounds):
+        group = _judged(settings, folder, number, answers)
+        parts = [AnswerGroup(prompt, answers, [part.advantage for part in group.earned]), *measured]
+        if useful := [part for part in parts if any(part.advantages)]:
+            figures = train_on_answers(model, reference, tokenizer, useful, allowed, settings.engineer.training)
+            group.figures.update(figures)
+        groups.append(group)
+        seed = seed_for(settings.seed, f"stage {number} engineer round {turn + 1}")
+        answers = sample_under_grammar(
+            model, tokenizer, prompt, allowed, copies=settings.engineer.group, temperature=1.0, seed=seed
+        )
+    groups.append(_judged(settings, folder, number, answers))
+    write(stage.engineer, EngineerTraining(prompt, groups))
     save_checkpoint(stage.engineer_checkpoint, model, tokenizer)
 
 
-def _group(settings: RunSettings, folder: RunFolder, number: int) -> EngineerTraining:
-    """The answers of a stage's proposal with what they earn."""
+def _judged(settings: RunSettings, folder: RunFolder, number: int, answers: list[list[str]]) -> EngineerGroup:
+    """A group of answers with what they earn."""
     stage = folder.stage(number)
-    proposal, current = read(stage.proposal, Decision).proposal, stage.config()
-    answers = [line.split() for line in proposal.answer.split("\n")]
+    current, known = stage.config(), read_forecast(stage)
     verdicts = [_verdict(settings, folder, number, delta) for delta in deltas_of(answers)]
-    known = read_forecast(stage)
 
     def score(config: EnvConfig) -> float:
         return worth_of(known.model, config, current, settings.teams).mean if known else 0.0
 
     earned = earned_by(current, verdicts, score, settings.engineer.reward)
-    return EngineerTraining(proposal.prompt.split(), answers, earned, _figures(answers, earned))
+    return EngineerGroup(answers, earned, _figures(answers, earned))
 
 
 def _figures(answers: list[list[str]], earned: list[Earned]) -> dict[str, float]:
@@ -83,7 +94,7 @@ def _measured(settings: RunSettings, folder: RunFolder, number: int) -> list[Ans
         return []
     before, now = folder.stage(number - 1), folder.stage(number)
     told = read(before.engineer, EngineerTraining)
-    for answer in told.answers:
+    for answer in told.proposed:
         verdict = _verdict(settings, folder, number - 1, deltas_of([answer])[0])
         if verdict.status != "refused" and verdict.config == now.config() != before.config():
             advantage = weight * 10 * (_valid(folder, number) - _valid(folder, number - 1))

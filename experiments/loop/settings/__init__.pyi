@@ -4,6 +4,7 @@ from .launch import launch_stage as launch_stage
 from .preset_files import preset_table as preset_table
 from .preset_files import presets as presets
 from .run_settings import RunSettings as RunSettings
+from .run_settings import ValidationSettings as ValidationSettings
 from .run_settings import key_for as key_for
 from .run_settings import load_settings as load_settings
 from .run_settings import merged as merged

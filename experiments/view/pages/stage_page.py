@@ -103,11 +103,16 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
 
 
 def _engineer(stage: Stage) -> Table | None:
-    """What the checkpoint's own proposals earned, where it was trained on them."""
+    """What the checkpoint's own proposals earned, round by round, where it was trained on them."""
     if not stage.engineer.exists():
         return None
-    figures = read(stage.engineer, EngineerTraining).figures
-    return Table(["figure", "mean over its answers"], [[name, f"{value:.3g}"] for name, value in figures.items()])
+    groups = read(stage.engineer, EngineerTraining).groups
+    names = list(groups[0].figures)
+    rows = [
+        [str(turn), *(f"{group.figures[name]:.3g}" if name in group.figures else "" for name in names)]
+        for turn, group in enumerate(groups)
+    ]
+    return Table(["round", *names], rows)
 
 
 def size_changes(old: EnvConfig, new: EnvConfig, delta: ConfigDelta | None = None) -> list[SizeChange]:

@@ -334,6 +334,14 @@ def test_the_difficulty_teacher_gives_data_by_expected_learnability():
     assert shares(even) == pytest.approx([1 / 3] * 3, abs=1e-6)
 
 
+def test_the_difficulty_teacher_may_count_every_group_with_a_signal_alike():
+    evidence = everything(CONFIG, {}, forecast=known({3: 0.9, 4: 0.5, 6: 0.1}))
+    teacher = DifficultyTeacher(mix=0.0, group=8)
+    chances = [1 - 0.9**8 - 0.1**8, 1 - 2 * 0.5**8, 1 - 0.9**8 - 0.1**8]
+    wanted = [chance / sum(chances) for chance in chances]
+    assert shares(asked_for(teacher.propose(evidence, CONFIG, jax.random.key(0)))) == pytest.approx(wanted, abs=0.05)
+
+
 def test_the_difficulty_teacher_has_an_answer_where_every_plan_failed():
     evidence = everything(CONFIG, {}, forecast=known({3: 0.0, 4: 0.0, 6: 0.0}))
     sizes = asked_for(DifficultyTeacher().propose(evidence, CONFIG, jax.random.key(0)))

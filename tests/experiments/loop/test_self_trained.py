@@ -7,9 +7,12 @@ import pytest
 from safetensors.torch import load_file
 
 from core_jax.errors import InputError
+from engineer.delta import ConfigDelta
 from engineer.evidence import tokens_delta
-from experiments.loop.records import EngineerTraining, RunFolder, read, spent_on
+from engineer.teachers import deltas_of
+from experiments.loop.records import Decision, EngineerTraining, RunFolder, read, spent_on
 from experiments.loop.redesign import train_engineer
+from experiments.loop.redesign.decision import _candidates
 from experiments.loop.settings import load_settings
 from tests.support.tiny_policy import tiny_run
 from tests.support.tiny_runs import decision, finished, state
@@ -18,12 +21,25 @@ from tests.support.tiny_runs import decision, finished, state
 def test_a_group_of_proposals_is_rewarded_and_trained_on():
     run = finished("self_trained")
     told, asked = read(run.stage(0).engineer, EngineerTraining), decision(run, 0).proposal
-    assert len(told.answers) == len(told.earned) == tiny_run().engineer.group
+    training = tiny_run().engineer
+    assert len(told.groups) == training.training.rounds + 1, "a group for each round, and one of the trained engineer"
+    for group in told.groups:
+        assert len(group.answers) == len(group.earned) == training.group
+        assert {"reward", "refused", "distinct", "siblings"} <= group.figures.keys()
+        assert 0 < group.figures["distinct"] <= 1
+    assert "loss" not in told.groups[-1].figures, "the trained engineer's answers are not trained on"
     assert " ".join(told.prompt) == asked.prompt
-    assert asked.delta in [tokens_delta(answer) for answer in told.answers]
-    assert {"reward", "refused", "distinct", "siblings"} <= told.figures.keys()
-    assert 0 < told.figures["distinct"] <= 1
-    assert spent_on(run.stage(0)).engineer == sum(map(len, told.answers))
+    assert asked.delta in [tokens_delta(answer) for answer in told.groups[0].answers]
+    assert spent_on(run.stage(0)).engineer == sum(len(answer) for group in told.groups for answer in group.answers)
+
+
+def test_the_answers_of_the_trained_engineer_are_tried_too():
+    stage = finished("self_trained").stage(0)
+    told = read(stage.engineer, EngineerTraining)
+    assert told.proposed == [*told.groups[0].answers, *told.groups[-1].answers]
+    found = _candidates(stage, read(stage.proposal, Decision))
+    assert found == [delta for delta in deltas_of(told.proposed) if isinstance(delta, ConfigDelta)]
+    assert found, "no answer makes a delta"
 
 
 def test_the_next_stage_goes_on_from_the_trained_engineer():
@@ -32,7 +48,7 @@ def test_the_next_stage_goes_on_from_the_trained_engineer():
     told = read(stage.engineer, EngineerTraining)
     before, after = (load_file(folder / "model.safetensors") for folder in (stage.checkpoint, stage.onward))
     moved = any(not before[name].equal(after[name]) for name in before)
-    assert moved == ("loss" in told.figures)
+    assert moved == any("loss" in group.figures for group in told.groups)
 
 
 def test_the_last_stage_trains_no_engineer_for_nobody_asks_it():

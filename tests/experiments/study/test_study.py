@@ -5,19 +5,23 @@ import os
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from core_jax.errors import InputError
+from core_jax.results import pool
+from core_jax.rows import fingerprint, read_all
 from core_jax.support import write_atomically
 from engineer.teachers import TEACHERS
 from experiments.cli import main
-from experiments.loop.records import RunFolder
+from experiments.loop.records import RunFolder, Validation, read
 from experiments.study import as_table, run_study
 from experiments.study import runner as studying
 from experiments.study import study as study_module
 from experiments.study.prediction import ranked
-from experiments.study.results import Results
-from experiments.study.study import StudyFolder, plan_of
+from experiments.study.results import Results, results_of
+from experiments.study.run_results import last_policy
+from experiments.study.study import Plan, StudyFolder, plan_of
 from experiments.study.trial_checks import TrialCheck, reliability_of
 from tests.support.power_cuts import PowerCutError, cut_power
 from tests.support.tiny_runs import files, quick, state
@@ -77,9 +81,32 @@ def test_every_run_has_its_curve_over_the_tokens_generated(study):
     for run in results.runs:
         assert len(run.curve) == run.stages
         assert [point.tokens for point in run.curve] == sorted({point.tokens for point in run.curve}), run.arm
-        assert run.curve[-1].valid == run.valid
+        end = last_policy(RunFolder(folder.folder / "runs" / f"{run.arm}-s{run.seed}"))
+        outcomes = pool(read(end.validation, Validation).sizes.values())
+        assert run.curve[-1].valid == pytest.approx(100 * outcomes.valid / outcomes.boards)
         assert run.curve[-1].tokens <= run.tokens.total
     assert "fixed (2)" in folder.curves.read_text()
+
+
+def test_the_last_policy_of_every_run_is_judged_on_boards_that_no_run_has_seen(study):
+    folder, results = study
+    boards = read_all(folder.test_boards)
+    held_out = {fingerprint(row) for row in read_all(folder.start.validation)}
+    assert results.held_out == len(boards) == 3 * 4
+    assert not held_out >= {fingerprint(row) for row in boards}, "the test is the held-out set"
+    for run in results.runs:
+        tested = read(folder.folder / "runs" / f"{run.arm}-s{run.seed}" / "test.json", Validation)
+        assert len(tested.valid) == len(boards)
+        assert run.valid == pytest.approx(100 * tested.valid.count("1") / len(boards))
+
+
+def test_a_study_without_a_test_is_judged_on_the_held_out_set(study):
+    folder, results = study
+    raw = json.loads(folder.plan.read_text())
+    raw["spec"]["test"] = None
+    plan = msgspec.convert(raw, Plan, str_keys=True)
+    found = results_of(plan, folder)
+    assert found.held_out == len(read_all(folder.start.validation)) != results.held_out
 
 
 def test_results_only_sums_up_what_is_finished_and_runs_nothing(study, tmp_path, capsys):
@@ -265,6 +292,16 @@ def test_a_study_from_before_a_setting_was_there_goes_on(tmp_path):
     before = folder.plan.read_bytes()
     folder.open(plan)
     assert folder.plan.read_bytes() == before, "the study's own file stays as it is"
+
+
+def test_arms_of_most_seeds_run_first_and_all_of_a_seed_before_the_next():
+    plan = plan_of(Path("cpu"))
+    ordered = studying.in_order(plan.runs)
+    assert sorted(run.name for run in ordered) == sorted(run.name for run in plan.runs)
+    wide = [run for run in ordered if run.arm in ("fixed", "rules", "self-v6")]
+    assert [run.seed for run in wide] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    names = [run.arm for run in ordered]
+    assert names.index("sec") > max(place for place, name in enumerate(names) if name == "fixed")
 
 
 def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, tmp_path):

@@ -36,13 +36,14 @@ from tests.support.boards import (
     searched,
 )
 
-COUNTS = {(3, 3): 300, (3, 4): 200, (3, 5): 150, (4, 3): 36, (4, 4): 30}  # boards by agents and size
+COUNTS = {(3, 3): 300, (3, 4): 80, (3, 5): 40, (4, 3): 18, (4, 4): 15}  # boards by agents and size
+MANY = {(3, 4): 200, (3, 5): 150, (4, 3): 36, (4, 4): 30}  # of which the oracle takes long
 each_team = pytest.mark.parametrize(("agents", "size"), COUNTS)
 
 
 @functools.cache
-def drawn(agents: int, size: int) -> Board:
-    count = COUNTS[agents, size]
+def drawn(agents: int, size: int, many: bool = False) -> Board:
+    count = (MANY if many else COUNTS)[agents, size]
     if (agents, size) == (4, 4):  # at fewer holes the oracle takes seconds a board
         return random_boards(4, count, size, 4 + np.arange(count) % 3, agents)
     return mixed_boards(10 * agents + size, count, size, agents)
@@ -63,6 +64,13 @@ def test_labels_agree_with_exhaustive_search(agents, size):
     assert_every(labels.certificate != Certificate.NONE, boards)
     assert set(labels.status) == {Status.SOLVABLE, Status.UNSOLVABLE}, "the sample should hold both"
     assert labels.wait_required.any(), "the sample should hold boards on which a wait is required"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("agents", "size"), MANY)
+def test_labels_of_many_boards_agree_with_exhaustive_search(agents, size):
+    boards = drawn(agents, size, many=True)
+    assert_same_optima(boards, optima(solve(boards)), searched(boards))
 
 
 def test_a_set_for_three_agents_is_the_same_however_it_is_cut():
