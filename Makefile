@@ -41,7 +41,7 @@ lock: install
 # The licences of everything that is installed, in docs/licences.md.
 licences: install
 	{ echo "# Licences of all dependencies"; echo; echo "Made by \`make licences\` from the installed packages."; echo; \
-		$(BIN)/pip-licenses --python $(BIN)/python --format=markdown --order=license --ignore-packages lakewright; } >docs/licences.md
+		$(BIN)/pip-licenses --format=markdown --order=license --ignore-packages lakewright; } >docs/licences.md
 
 # Known weaknesses of the locked versions, from the registry; needs its vulnerability data, which mirrors may lack.
 audit: install
