@@ -26,7 +26,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # the first process of the ru
 import hypothesis
 import jax
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+from tests.support.chromium_path import chromium_path
 
 jax.config.update("jax_debug_key_reuse", True)
 
@@ -43,18 +43,14 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """Without a browser the journeys cannot be made; `pytest_terminal_summary` says so."""
     journeys = [item for item in items if item.get_closest_marker("browser")]
-    if journeys and not _browser():
+    if journeys and not chromium_path():
         config.hook.pytest_deselected(items=journeys)
         items[:] = [item for item in items if item not in journeys]
 
 
 def pytest_terminal_summary(terminalreporter):
-    if not _browser():
+    if not chromium_path():
         terminalreporter.write_line("Left out: the viewer's journeys, which need a browser (apt-get install chromium)")
-
-
-def _browser() -> str | None:
-    return next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
 def pytest_collection_finish():

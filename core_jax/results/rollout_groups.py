@@ -1,10 +1,13 @@
 """Groups of rollouts: several answers of one policy to the same board."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
+
+from core_jax.types import FAILURE_NAMES
 
 EQUAL = 1e-6  # rewards of a group that differ by no more are all equal
 ADVANTAGE_EPSILON = 1e-4  # TRL's, in the advantage (reward - mean) / (std + epsilon)
@@ -20,6 +23,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     board: its index among those rolled out. valid: how many of the `completions` are valid plans. reward, deviation,
     spread: of the completions' rewards the mean, the mean absolute deviation from it, and the standard deviation.
+    failures: how many fail in each way, where that is known; ways that do not occur are left out.
     """
 
     board: int
@@ -28,14 +32,23 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reward: float
     deviation: float
     spread: float
+    failures: dict[str, int] = {}
 
     @classmethod
-    def of(cls, board: int, valid: Sequence[bool] | np.ndarray, rewards: Sequence[float] | np.ndarray) -> "Group":
-        """The group of completions with these verdicts, bool [G], and rewards, float [G]."""
+    def of(
+        cls,
+        board: int,
+        valid: Sequence[bool] | np.ndarray,
+        rewards: Sequence[float] | np.ndarray,
+        failures: np.ndarray | None = None,
+    ) -> "Group":
+        """The group of completions with these verdicts, bool [G], rewards, float [G], and where known failures, [G]."""
         earned = np.asarray(rewards, float)
         mean = float(earned.mean())
         spread = float(earned.std(ddof=1)) if informative(earned) else 0.0
-        return cls(board, len(earned), int(np.sum(valid)), mean, float(np.abs(earned - mean).mean()), spread)
+        found = Counter(FAILURE_NAMES[code] for code in failures if code) if failures is not None else {}
+        deviation = float(np.abs(earned - mean).mean())
+        return cls(board, len(earned), int(np.sum(valid)), mean, deviation, spread, dict(found))
 
     @property
     def success(self) -> float:

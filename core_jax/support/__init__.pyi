@@ -1,3 +1,4 @@
+from .atomic_files import is_locked as is_locked
 from .atomic_files import locked as locked
 from .atomic_files import rename as rename
 from .atomic_files import replacing as replacing

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from core_jax.errors import InputError
 
+LOCKS = Path("/proc/locks")  # what Linux lists
+
 
 @contextlib.contextmanager
 def replacing(path: str | Path, writer: str = "") -> Iterator[Path]:
@@ -83,6 +85,18 @@ def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator
         yield
     finally:
         os.close(descriptor)
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process of this machine works in a folder that it keeps others out of. Takes no lock to find out.
+
+    False too where the system does not list its locks.
+    """
+    try:
+        held, number = LOCKS.read_text(), folder.stat().st_ino
+    except OSError:
+        return False
+    return any(line.split()[1] == "FLOCK" and f":{number} " in line for line in held.splitlines())
 
 
 def _lock(folder: Path, busy: str, kind: int) -> int:

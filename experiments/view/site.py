@@ -3,12 +3,13 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from core_jax.errors import InputError
 from core_jax.support import write_atomically
 from experiments.view.catalogue import Catalogue
-from experiments.view.pages import page_for
+from experiments.view.pages import SITE_PAGES, page_for
 from experiments.view.templating import Page, render, static_files
 
 MARK = ".lakewright-site"
@@ -26,45 +27,60 @@ def write_site(paths: Sequence[Path], out: Path) -> int:
     write_atomically(out / MARK, b"")
     for name, data in static_files().items():
         write_atomically(out / "static" / name, data)
-    done: set[str] = set()
-    waiting = [""]
+    done: set[Place] = set()
+    waiting = [Place("", 0)]
     while waiting:
-        address = waiting.pop()
-        if address not in done:
-            done.add(address)
-            links = _Links(address)
-            write_atomically(_file(out, address), _written(catalogue, address, links).encode())
+        place = waiting.pop()
+        if place not in done:
+            done.add(place)
+            links = _Links(place)
+            write_atomically(out / place.file, _written(catalogue, place, links).encode())
             waiting += links.followed
     return len(done)
+
+
+class Place(NamedTuple):
+    """An address of the viewer, and of a list of boards which page of it."""
+
+    address: str
+    page: int
+
+    @property
+    def folder(self) -> str:
+        """Where it lies in the site."""
+        return f"{self.address}/page-{self.page}" if self.page else self.address
+
+    @property
+    def file(self) -> str:
+        """The file of it."""
+        return f"{self.folder}/index.html".removeprefix("/")
 
 
 class _Links:
     """Links from one page to others of the site; those that need the server lead nowhere."""
 
-    def __init__(self, address: str) -> None:
-        self._here = f"{address}/" if address else ""
-        self.followed: list[str] = []
+    def __init__(self, here: Place) -> None:
+        self._here = here.folder
+        self.followed: list[Place] = []
 
-    def __call__(self, address: str, **query: object) -> str | None:
-        if query or address.startswith(DYNAMIC):
+    def __call__(self, address: str, **query: Any) -> str | None:
+        page = query.pop("page", 0)
+        if query or address.startswith(DYNAMIC) or page >= SITE_PAGES:
             return None
         if address.startswith("static/"):
             return self._relative(address)
-        self.followed.append(address)
-        return self._relative(f"{address}/index.html" if address else "index.html")
+        self.followed.append(Place(address, page))
+        return self._relative(self.followed[-1].file)
 
     def _relative(self, file: str) -> str:
         return quote(os.path.relpath(f"/{file}", f"/{self._here}"))
 
 
-def _written(catalogue: Catalogue, address: str, links: _Links) -> str:
+def _written(catalogue: Catalogue, place: Place, links: _Links) -> str:
     """A page, or one that says why it cannot be shown."""
     try:
-        return render(page_for(catalogue, address, {}), links, "bundle")
+        query = {"page": [str(place.page)]} if place.page else {}
+        return render(page_for(catalogue, place.address, query), links, "bundle")
     except InputError as error:
         links.followed.clear()
         return render(Page("This cannot be shown", "error.html", {"words": str(error)[:600]}), links, "bundle")
-
-
-def _file(out: Path, address: str) -> Path:
-    return out / address / "index.html" if address else out / "index.html"

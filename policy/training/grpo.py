@@ -28,7 +28,7 @@ from policy.training.hardware import (
     share_of,
     whole_model,
 )
-from policy.training.rollouts import Rollouts
+from policy.training.rollouts import Answered, Rollouts
 from policy.training.settings import GrpoSettings, RewardSettings
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
@@ -46,14 +46,15 @@ def train_grpo(
     scratch: Path,
     on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
     on_groups: Callable[[list[Group]], None] = lambda groups: None,
+    on_answers: Callable[[list[tuple[int, Answered]]], None] = lambda answers: None,
     codec: Codec | None = None,
 ) -> PreTrainedModel:
     """Trains `model` in place on `tasks`, each seen once, and returns it.
 
     on_step: gets TRL's log of each step, and may end the training by returning True. on_groups: gets the rollouts as
-    they are judged, one group for each board. codec: the one of the model, by default tokens. Where a launcher has
-    started several processes, each samples its share of the boards; where the weights are sharded, only the first
-    process returns the whole model.
+    they are judged, one group for each board; on_answers: the answers of each too, by the number of the board. codec:
+    the one of the model, by default tokens. Where a launcher has started several processes, each samples its share of
+    the boards; where the weights are sharded, only the first process returns the whole model.
 
     Beside TRL's own figures the log holds, of all answers sampled, the share of valid plans (`valid`), of each failure
     (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`; `frac_reward_zero_std` is the
@@ -74,6 +75,7 @@ def train_grpo(
         guided=settings.guided,
         numbers=numbers,
         on_groups=on_groups,
+        on_answers=on_answers,
         codec=codec,
     )
     average = Average(settings.average)

@@ -26,13 +26,20 @@ from policy.training.settings import RewardSettings
 
 @dataclasses.dataclass(frozen=True)
 class Answered:
-    """The answers to one board, with their log-probabilities, failures (`Failure`) and rewards."""
+    """The answers to one board, with their log-probabilities, failures (`Failure`) and rewards.
+
+    moves, agents, steps: of the sampled ones the plans, int8 [G, K, T], and the first agent and step that fail, -1 if
+    none.
+    """
 
     prompt: list[int]
     answers: list[list[int]]
     log_probs: list[list[float]]
     failures: np.ndarray
     rewards: np.ndarray
+    moves: np.ndarray
+    agents: np.ndarray
+    steps: np.ndarray
 
     @property
     def informative(self) -> bool:
@@ -46,17 +53,17 @@ class Answered:
 
     def with_plan(self, plan: list[int], failure: int, reward: float) -> "Answered":
         """These answers and a plan that was not sampled, so that its log-probabilities are not known."""
-        return Answered(
-            self.prompt,
-            [*self.answers, plan],
-            [*self.log_probs, [0.0] * len(plan)],
-            np.append(self.failures, failure),
-            np.append(self.rewards, reward),
+        return dataclasses.replace(
+            self,
+            answers=[*self.answers, plan],
+            log_probs=[*self.log_probs, [0.0] * len(plan)],
+            failures=np.append(self.failures, failure),
+            rewards=np.append(self.rewards, reward),
         )
 
     def group(self, board: int) -> Group:
         """The group of the answers, for the board of this number."""
-        return Group.of(board, self.failures == Failure.NONE, self.rewards)
+        return Group.of(board, self.failures == Failure.NONE, self.rewards, self.failures)
 
 
 def roll_out(
@@ -121,11 +128,20 @@ def answer_groups(
         )
     repeated = [task for task in tasks for _ in range(group)]
     verdicts, moves = judge_answers(repeated, made.answers, horizon, codec)
-    failures, earned = np.asarray(verdicts.failure), rewards(repeated, verdicts, moves, reward)
+    earned = rewards(repeated, verdicts, moves, reward)
     parts = [slice(begin, begin + group) for begin in range(0, len(made.answers), group)]
     return [
-        Answered(prompt, made.answers[rows], made.log_probs[rows], failures[rows], earned[rows])
-        for prompt, rows in zip(prompts, parts, strict=True)
+        Answered(
+            prompt,
+            made.answers[rows],
+            made.log_probs[rows],
+            np.asarray(verdicts.failure)[rows],
+            earned[rows],
+            moves[rows, : len(task.board.starts)],
+            np.asarray(verdicts.agent)[rows],
+            np.asarray(verdicts.step)[rows],
+        )
+        for task, prompt, rows in zip(tasks, prompts, parts, strict=True)
     ]
 
 
@@ -151,13 +167,14 @@ class Rollouts:
         guided: bool = False,
         numbers: Iterator[int] | None = None,
         on_groups: Callable[[list[Group]], None] = lambda groups: None,
+        on_answers: Callable[[list[tuple[int, Answered]]], None] = lambda answers: None,
         codec: Codec | None = None,
     ) -> None:
         self._codec = codec or TokensCodec(tokenizer)
         self._take, self._tokenizer, self._reward = take, tokenizer, reward
         self._group, self._oversample, self._horizon, self._temperature = group, oversample, horizon, temperature
         self._guided = guided
-        self._numbers, self._on_groups = numbers or itertools.count(), on_groups
+        self._numbers, self._on_groups, self._on_answers = numbers or itertools.count(), on_groups, on_answers
         self.figures: dict[str, float] = {}
 
     def __call__(self, slots: list[Any], trainer: Any) -> dict[str, list | None]:
@@ -175,7 +192,9 @@ class Rollouts:
             sampled += made
             groups += self._guide(made, tasks) if self._guided else made
         self.figures = _figures(sampled)
-        self._on_groups([answered.group(next(self._numbers)) for answered in sampled])
+        numbered = [(next(self._numbers), answered) for answered in sampled]
+        self._on_groups([answered.group(number) for number, answered in numbered])
+        self._on_answers(numbered)
         kept = sorted(groups, key=lambda group: not group.informative)[:wanted]
         scores = [score for group in kept for score in group.log_probs]
         return {

@@ -1,7 +1,6 @@
 """A headless Chromium and a server for it: one of each for the journeys of a file."""
 
 import contextlib
-import shutil
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -10,15 +9,10 @@ from pathlib import Path
 import uvicorn
 
 from experiments.view.server import application
+from tests.support.chromium_path import chromium_path
 
-PLACES = ("chromium", "chromium-browser", "google-chrome")
 QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")
 PATIENCE = 120_000  # milliseconds; a first program may have to be compiled on a busy machine
-
-
-def browser_path() -> str | None:
-    """Where the machine's Chromium is; None where there is none."""
-    return next((found for name in PLACES if (found := shutil.which(name))), None)
 
 
 @contextlib.contextmanager
@@ -42,6 +36,6 @@ def chromium():
 
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", *QUIET]
-        browser = playwright.chromium.launch(executable_path=browser_path(), args=arguments)
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=arguments)
         yield browser
         browser.close()

@@ -13,7 +13,20 @@ from engineer.evidence import CellGroups, Evidence
 from engineer.guard import GuardVerdict
 from engineer.proposal import Proposal
 from engineer.trial import Signal, Tried
-from experiments.loop.records import Decision, Done, Example, RunFolder, Sampled, Stage, Trial, Validation, write
+from experiments.loop.records import (
+    Answer,
+    BoardAnswers,
+    Decision,
+    Done,
+    Example,
+    RunFolder,
+    Sampled,
+    Stage,
+    Trial,
+    Validation,
+    write,
+    write_answers,
+)
 from experiments.loop.settings import RunSettings
 
 ENV = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.5, 0.25, 0.5)})
@@ -39,6 +52,11 @@ def examples(name: str) -> list[Example]:
     return [Example(board(name), ["WRR", "LWW"], "none", -1, -1), Example(board(name), ["RD", "LW"], "hole", 0, 1)]
 
 
+def rollouts() -> list[Answer]:
+    """A group of four plans: one arrives, and three step into the hole."""
+    return [Answer(["RR", "LW"], "none", -1, -1), *[Answer(["RD", "LW"], "hole", 0, 1)] * 3]
+
+
 def validate(stage: Stage, valid: int, name: str = "board") -> None:
     """Writes what a stage's policy made of the held-out boards, and that it is finished."""
     sizes = {3: outcomes(valid), 4: outcomes(valid // 2)}
@@ -46,6 +64,8 @@ def validate(stage: Stage, valid: int, name: str = "board") -> None:
     if not stage.train_log.exists():
         steps = [{"step": n, "reward": 0.1 * n, "valid": 0.2, "frac_reward_zero_std": 0.5} for n in (1, 2, 3)]
         stage.train_log.write_bytes(b"".join(msgspec.json.encode(step) + b"\n" for step in steps))
+    given = [Answer(found.plan, found.failure, found.agent, found.step) for found in examples(name)]
+    write_answers(stage.plans, [BoardAnswers(place, [answer]) for place, answer in enumerate(given)])
     write(stage.validation, Validation(sizes, examples(name), {}, "10"))
     write(stage.done, Done(90.0, {}))
 
@@ -54,12 +74,13 @@ def redesign(stage: Stage, text: str = "too hard") -> None:
     """Writes a stage's boards and rollouts, the evidence, the proposal, and its trial."""
     write(stage.env, ENV)
     write_rows(stage.boards, [board("first"), board("second", wait_required=True)])
-    groups = [Group(0, 4, 1, 0.2, 0.1, 0.1), Group(1, 4, 4, 1.0, 0.0, 0.0)]
+    groups = [Group(0, 4, 1, 0.2, 0.1, 0.1, {"hole": 3}), Group(1, 4, 4, 1.0, 0.0, 0.0)]
     stage.groups.write_bytes(b"".join(msgspec.json.encode(group) + b"\n" for group in groups))
+    write_answers(stage.rollouts, [BoardAnswers(0, rollouts())])
     write(stage.sampled, Sampled({}, "fresh", {"tokens": 100}, {}))
     cells = [CellGroups(3, 0.25, False, statistics_of(groups))]
     write(stage.evidence, Evidence(config=ENV, outcomes={3: outcomes(10)}, round=0, rounds=2, groups=cells))
-    delta = ConfigDelta({3: SizeEdit(data_ratio=-0.1, hole_ratio=-0.05, reason=text)})
+    delta = ConfigDelta({3: SizeEdit(data_ratio=-0.1, hole_ratio=-0.05, reason=text[:500])})
     verdict = GuardVerdict("projected", [text], NEXT)
     write(stage.proposal, Decision("self", Proposal(text, text, delta, ""), verdict, {}))
     write(stage.trial, Trial([Tried(ENV, SIGNAL, {}), Tried(NEXT, SIGNAL, {})], 1, 50))

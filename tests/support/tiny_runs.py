@@ -16,9 +16,10 @@ from tests.support.generated_rows import elsewhere
 from tests.support.tiny_policy import tiny_run
 
 CHECKPOINT = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
-TRAINED = {"train.jsonl", "validation.json", "done.json", *(f"checkpoint/{name}" for name in CHECKPOINT)}
-STAGE = TRAINED | {"env.json", "sampled.json", "groups.jsonl", "boards.parquet", "rollback.json"}
-STAGE |= {"evidence.json", "proposal.json", "next.json", "difficulty.json"}
+TRAINED = {"train.jsonl", "plans.jsonl", "validation.json", "done.json"}
+TRAINED |= {*(f"checkpoint/{name}" for name in CHECKPOINT)}
+STAGE = TRAINED | {"env.json", "sampled.json", "groups.jsonl", "rollouts.jsonl", "boards.parquet"}
+STAGE |= {"rollback.json", "evidence.json", "proposal.json", "next.json", "difficulty.json"}
 FILES = {"config.json", "validation.parquet"}
 FILES |= {f"warmup/{name}" for name in TRAINED} | {f"stage_{i:02d}/{name}" for i in (0, 1) for name in STAGE}
 TRIED = {"stage_00/trial.json"}  # where a config was proposed that is not the current one

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from core_jax.results import Group
 from core_jax.rows import read_all
-from experiments.loop.records import Stage
+from experiments.loop.records import Answer, BoardAnswers, Stage
 from experiments.loop.settings import RunSettings, launch_stage, seed_for
 from experiments.loop.training.policies import load_policy
 from experiments.loop.training.stage_boards import keep_boards
@@ -24,7 +24,9 @@ from experiments.runtime import FreeCores, progress
 from policy.checkpoints import save_checkpoint
 from policy.codecs import codec_for
 from policy.tasks import Task, task_of
-from policy.training import BoardStream, rank_and_processes, train_grpo
+from policy.training import Answered, BoardStream, rank_and_processes, train_grpo
+
+KEPT_A_STEP, MOST_KEPT = 4, 1024  # groups whose plans are kept
 
 
 def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
@@ -100,7 +102,12 @@ def _trained(
 ) -> PreTrainedModel:
     rank, processes = rank_and_processes()
     cores, spent = FreeCores(), 0
-    with _bar(settings, rank) as bar, _log(stage.train_log, rank) as log, _log(stage.groups, rank) as log_group:
+    with (
+        _bar(settings, rank) as bar,
+        _log(stage.train_log, rank) as log,
+        _log(stage.groups, rank) as log_group,
+        _log(stage.rollouts, rank) as log_rollouts,
+    ):
 
         def on_step(figures: dict[str, Any]) -> bool:
             nonlocal spent
@@ -127,8 +134,23 @@ def _trained(
             scratch=stage.scratch,
             on_step=on_step,
             on_groups=on_groups,
+            on_answers=_first_of_each_step(log_rollouts),
             codec=codec_for(settings.codec, tokenizer, settings.text),
         )
+
+
+def _first_of_each_step(log: Callable[[dict[str, Any]], None]) -> Callable[[list[tuple[int, Answered]]], None]:
+    """Keeps the plans of the first groups of each step, to be looked at: the log stays small however long the stage."""
+    left = MOST_KEPT
+
+    def keep(numbered: list[tuple[int, Answered]]) -> None:
+        nonlocal left
+        for board, made in numbered[: min(KEPT_A_STEP, left)]:
+            judged = zip(made.moves, made.failures, made.agents, made.steps, strict=True)
+            log(msgspec.to_builtins(BoardAnswers(board, [Answer.of(*one) for one in judged])))
+            left -= 1
+
+    return keep
 
 
 def _bar(settings: RunSettings, rank: int) -> AbstractContextManager[tqdm]:

@@ -3,9 +3,9 @@
 import jax
 import numpy as np
 
-from core_jax.rows import Row, plan_of
+from core_jax.rows import Row
 from core_jax.types import FAILURE_NAMES, Failure, Verdict
-from experiments.loop.records import Example, Stage, Validation, write
+from experiments.loop.records import Answer, BoardAnswers, Example, Stage, Validation, write, write_answers
 from experiments.loop.settings import RunSettings
 from experiments.loop.training.policies import load_policy
 from experiments.runtime import progress
@@ -14,21 +14,27 @@ from policy.evaluation import evaluate, outcomes_by_size
 from policy.tasks import Task, task_of
 
 EXAMPLES = 6  # boards kept to look at, of each kind: valid plans on boards that force a wait, and failures
+VALID, UNREAD = FAILURE_NAMES[Failure.NONE], FAILURE_NAMES[Failure.PARSE_ERROR]
 
 
 def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
     """Validates the policy of a stage."""
     tasks = [task_of(row) for row in held_out]
     verdicts, plans = _answered(settings, stage, tasks)
+    verdicts = jax.tree.map(np.asarray, verdicts)
     forced = np.flatnonzero([task.wait_required for task in tasks])
-    of_forced = jax.tree.map(lambda field: np.asarray(field)[forced], verdicts)
-    valid = "".join("01"[int(failure == Failure.NONE)] for failure in np.asarray(verdicts.failure))
+    of_forced = jax.tree.map(lambda field: field[forced], verdicts)
+    valid = "".join("01"[int(failure == Failure.NONE)] for failure in verdicts.failure)
+    answers = [
+        _answer(row, plan, verdicts, place) for place, (row, plan) in enumerate(zip(held_out, plans, strict=True))
+    ]
     record = Validation(
         sizes=outcomes_by_size(tasks, verdicts),
-        examples=_examples(held_out, verdicts, plans),
+        examples=_examples(held_out, answers),
         forced=outcomes_by_size([tasks[i] for i in forced], of_forced),
         valid=valid,
     )
+    write_answers(stage.plans, [BoardAnswers(place, [answer]) for place, answer in enumerate(answers)])
     write(stage.validation, record)
 
 
@@ -39,22 +45,22 @@ def _answered(settings: RunSettings, stage: Stage, tasks: list[Task]) -> tuple[V
         return evaluate(model, tokenizer, tasks, horizon=settings.horizon, codec=codec, on_progress=bar.update)
 
 
-def _examples(rows: list[Row], verdicts: Verdict, plans: np.ndarray) -> list[Example]:
+def _answer(row: Row, plan: np.ndarray, verdicts: Verdict, place: int) -> Answer:
+    failure, agent, step = (int(field[place]) for field in (verdicts.failure, verdicts.agent, verdicts.step))
+    return Answer.of(plan[: row.agents], failure, agent, step)
+
+
+def _examples(rows: list[Row], answers: list[Answer]) -> list[Example]:
     """Valid plans on boards that force a wait, and failures, each kind spread evenly over the set."""
-    failure = np.asarray(verdicts.failure)
-    forced = np.array([row.wait_required for row in rows])
-    valid = np.flatnonzero((failure == Failure.NONE) & forced)
-    failed = np.flatnonzero(failure > Failure.PARSE_ERROR)
+    both = list(zip(rows, answers, strict=True))
+    valid = [one for one in both if one[1].failure == VALID and one[0].wait_required]
+    failed = [one for one in both if one[1].failure not in (VALID, UNREAD)]
     return [
-        _example(rows[i], plans[i], failure[i], int(verdicts.agent[i]), int(verdicts.step[i]))
-        for i in [*_spread(valid), *_spread(failed)]
+        Example(row, found.plan, found.failure, found.agent, found.step)
+        for row, found in [*_spread(valid), *_spread(failed)]
     ]
 
 
-def _spread(places: np.ndarray) -> np.ndarray:
-    """At most EXAMPLES of `places`, evenly over their range."""
-    return places[np.linspace(0, len(places) - 1, min(EXAMPLES, len(places))).astype(int)]
-
-
-def _example(row: Row, plan: np.ndarray, failure: int, agent: int, step: int) -> Example:
-    return Example(row, plan_of(plan[: row.agents]), FAILURE_NAMES[failure], agent, step)
+def _spread(found: list[tuple[Row, Answer]]) -> list[tuple[Row, Answer]]:
+    """At most EXAMPLES of them, evenly over their range."""
+    return [found[int(place)] for place in np.linspace(0, len(found) - 1, min(EXAMPLES, len(found)))]

@@ -1,6 +1,7 @@
 """Boards in files of any length, filtered and page by page: DuckDB reads them, never whole."""
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,15 @@ SORTS = {
     "learnability": "learnability DESC NULLS LAST, place",
 }
 
+# By the share of valid plans among those given for a board.
+VERDICTS = {"valid": "success = 1", "failed": "success = 0", "mixed": "success > 0 AND success < 1"}
+
 
 class Filters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which boards are wanted, and in which order; what is None, or empty, is not asked for."""
+    """Which boards are wanted, and in which order; what is None, or empty, is not asked for.
+
+    plans: whether plans for the board were kept. policy: of held-out boards, whose plans count, by default the last.
+    """
 
     size: int | None = None
     agents: int | None = None
@@ -51,11 +58,13 @@ class Filters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verdict: str = ""
     failure: str = ""
     learnable: float | None = None
+    plans: bool | None = None
+    policy: str = ""
     sort: str = ""
     page: int = 0
 
     def __post_init__(self) -> None:
-        for name, choices in (("status", STATUS_NAMES), ("failure", FAILURE_NAMES), ("verdict", ("valid", "failed"))):
+        for name, choices in (("status", STATUS_NAMES), ("failure", FAILURE_NAMES), ("verdict", tuple(VERDICTS))):
             if getattr(self, name) not in ("", *choices):
                 raise ValueError(f"{name} is {getattr(self, name)!r:.40}; choose from {', '.join(choices)}")
         if self.sort not in SORTS:
@@ -72,25 +81,25 @@ class Filters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ("hole_ratio <= ?", self.most_holes),
             ("wait_required = ?", self.wait),
             ("status = ?", self.status or None),
-            ("valid = ?", self.verdict == "valid" if self.verdict else None),
-            ("failure = ?", self.failure or None),
+            ("list_contains(failures, ?)", self.failure or None),
             ("learnability >= ?", self.learnable),
+            ("kept = ?", self.plans),
         ]
         wanted = [(condition, value) for condition, value in asked if value is not None]
-        return [condition for condition, _ in wanted], [value for _, value in wanted]
+        verdict = [VERDICTS[self.verdict]] if self.verdict else []
+        return [*verdict, *(condition for condition, _ in wanted)], [value for _, value in wanted]
 
 
 class Tile(msgspec.Struct, frozen=True):
     """A board of a table. row: None where it is no board, and `problem` says why.
 
-    valid, failure, agent, step, answer: of a plan that was given for it. success: the share of valid plans of
-    `completions` rollouts. digits: for every checkpoint whether its plan is valid.
+    failure, agent, step, answer: of the first plan that was given for it. success: the share of valid plans among the
+    `completions` that were given. failures: the ways in which they fail. kept: whether they can be looked at.
     """
 
     place: int
     row: Row | None
     problem: str = ""
-    valid: bool | None = None
     failure: str | None = None
     agent: int | None = None
     step: int | None = None
@@ -98,16 +107,26 @@ class Tile(msgspec.Struct, frozen=True):
     success: float | None = None
     completions: int | None = None
     learnability: float | None = None
+    failures: list[str] | None = None
+    kept: bool | None = None
+
+    @property
+    def valid(self) -> bool | None:
+        """Whether all plans are valid, or none; None where some are, or it is not known."""
+        return None if self.success is None or 0 < self.success < 1 else self.success == 1
 
 
 class BoardTable(msgspec.Struct, frozen=True):
-    """Boards with what is known of them. relation: SQL with the columns COLUMNS, `place` and those of EXTRA."""
+    """Boards with what is known of them. relation: SQL with the columns COLUMNS, `place` and those of EXTRA.
+
+    judged: whether plans were given for them; several: more than one for a board.
+    """
 
     title: str
     relation: str
     values: list[Any]
     judged: bool = False
-    rolled_out: bool = False
+    several: bool = False
     countable: bool = True
 
     def page(self, filters: Filters) -> tuple[list[Tile], bool]:
@@ -127,17 +146,17 @@ class BoardTable(msgspec.Struct, frozen=True):
         [found] = asked(f"SELECT count(*) AS boards FROM ({self.relation}) {where}", [*self.values, *values])
         return found["boards"]
 
-    def at(self, place: int) -> Tile:
-        """The board at a place of the file, from 0. Raises InputError where there is none."""
-        query = f"SELECT * FROM ({self.relation}) WHERE place = ? LIMIT 1"
-        for raw in asked(query, [*self.values, place]):
-            return _tile(raw)
-        raise InputError(f"{self.title}: has no board {place}; choose a smaller number")
+    def at(self, place: int) -> tuple[Tile, bool]:
+        """The board at a place of the file, from 0, and whether one follows. Raises InputError where there is none."""
+        query = f"SELECT * FROM ({self.relation}) WHERE place BETWEEN ? AND ? ORDER BY place LIMIT 2"
+        found = asked(query, [*self.values, place, place + 1])
+        if not found or found[0]["place"] != place:
+            raise InputError(f"{self.title}: has no board {place}; choose a smaller number")
+        return _tile(found[0]), len(found) > 1
 
 
 # What a table may know beyond the boards; null where it does not.
 EXTRA = {
-    "valid": "BOOLEAN",
     "failure": "VARCHAR",
     "agent": "BIGINT",
     "step": "BIGINT",
@@ -145,11 +164,14 @@ EXTRA = {
     "success": "DOUBLE",
     "completions": "BIGINT",
     "learnability": "DOUBLE",
+    "failures": "VARCHAR[]",
+    "kept": "BOOLEAN",
 }
+NOTHING: dict[str, str] = {}
 
 
-def boards_of_file(path: Path, extra: str = "", source: str = "") -> tuple[str, list[Any]]:
-    """SQL that reads the boards of a file, and its values. extra: columns of EXTRA that `source` brings.
+def boards_of_file(path: Path, known: Mapping[str, str] = NOTHING, source: str = "") -> tuple[str, list[Any]]:
+    """SQL that reads the boards of a file, and its values. known: columns of EXTRA, as SQL over what `source` joins.
 
     Raises InputError where the file holds no boards.
     """
@@ -167,7 +189,7 @@ def boards_of_file(path: Path, extra: str = "", source: str = "") -> tuple[str, 
         reader = f"read_json(?, format = 'newline_delimited', columns = {{{kinds}}}, ignore_errors = true)"
         names, place = list(COLUMNS), "row_number() OVER () - 1 AS place"
     boards = f"SELECT {', '.join(names)}, {place} FROM {reader}"
-    given = extra or ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in EXTRA.items())
+    given = ", ".join(f"CAST({known.get(name, 'NULL')} AS {kind}) AS {name}" for name, kind in EXTRA.items())
     return f"SELECT boards.*, {given} FROM ({boards}) AS boards {source}", values
 
 

@@ -5,80 +5,130 @@ from typing import Any
 
 from core_jax.errors import InputError
 from core_jax.support import read_raw
-from experiments.loop.records import RunFolder, Stage
+from experiments.loop.records import RunFolder, Stage, Validation, read
 from experiments.view.catalogue.board_table import COUNTED, BoardTable, boards_of_file, escaped_glob
 from experiments.view.catalogue.discovery import Catalogue, Item, Kind, MissingError
 
-GROUP_COLUMNS = "{'board': 'BIGINT', 'completions': 'BIGINT', 'valid': 'BIGINT'}"
-JUDGED_COLUMNS = (
-    "{'sample': 'BIGINT', 'verdict': 'STRUCT(id VARCHAR, valid BOOLEAN, failure VARCHAR, agent BIGINT, step BIGINT)'}"
-)
-ANSWER_COLUMNS = "{'id': 'VARCHAR', 'sample': 'BIGINT', 'plan': 'VARCHAR[]'}"
-NONE = "CAST(NULL AS {})"
+GROUP_COLUMNS = {"board": "BIGINT", "completions": "BIGINT", "valid": "BIGINT", "failures": "MAP(VARCHAR, BIGINT)"}
+PLAN = "STRUCT(plan VARCHAR[], failure VARCHAR, agent BIGINT, step BIGINT)"
+PLANS_COLUMNS = {"board": "BIGINT", "answers": f"{PLAN}[]"}
+VERDICT = "STRUCT(id VARCHAR, valid BOOLEAN, failure VARCHAR, agent BIGINT, step BIGINT)"
+JUDGED_COLUMNS = {"sample": "BIGINT", "verdict": VERDICT}
+ANSWER_COLUMNS = {"id": "VARCHAR", "sample": "BIGINT", "plan": "VARCHAR[]"}
 BENCHMARK_FILES = ("benchmark.parquet", "benchmark.jsonl")
 
 
-def table_of(catalogue: Catalogue, item: Item, part: str) -> BoardTable:
-    """A table of an item. part: `file`, `held-out`, `stage-N` or `answers`.
+def table_of(catalogue: Catalogue, item: Item, part: str, policy: str = "") -> BoardTable:
+    """A table of an item. part: `file`, `held-out`, `stage-N` or `answers`. policy: whose plans for held-out boards.
 
     Raises InputError where the item has no such part, or its file is not there yet or not readable.
     """
     if item.kind is Kind.RUN:
-        return _of_run(RunFolder(item.path), item, part)
+        return _of_run(RunFolder(item.path), item, part, policy)
     if item.kind is Kind.EVALUATION:
-        return _answers(catalogue, item)
+        return _answered(catalogue, item)
     path = item.path if item.kind is Kind.BOARDS else _benchmark_file(item.path)
     return BoardTable(path.name, *boards_of_file(_there(path)), countable=_countable(path))
 
 
-def _of_run(folder: RunFolder, item: Item, part: str) -> BoardTable:
+def policies_of(folder: RunFolder) -> dict[str, Stage]:
+    """The policies of a run that are validated, in order: `warmup`, `stage-0` ..."""
+    stages = {"warmup": folder.warmup, **{f"stage-{n}": folder.stage(n) for n in range(folder.settings().stages)}}
+    return {name: stage for name, stage in stages.items() if stage.validation.exists()}
+
+
+def written_so_far(path: Path) -> Path:
+    """A file, or where it is while it is written."""
+    return path if path.exists() else path.with_name(f".{path.name}.part")
+
+
+def lines(columns: dict[str, str]) -> str:
+    """SQL that reads lines of JSON of the next file that is given."""
+    kinds = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
+    return f"read_json(?, format = 'newline_delimited', columns = {{{kinds}}}, ignore_errors = true)"
+
+
+def _of_run(folder: RunFolder, item: Item, part: str, policy: str) -> BoardTable:
     if part == "held-out":
-        return BoardTable("Held-out boards", *boards_of_file(_there(folder.validation)))
+        return _held_out(folder, item, policy)
     number = part.removeprefix("stage-")
     if not (part.startswith("stage-") and number.isascii() and number.isdigit() and len(number) < 4):
         raise MissingError(f"{item.name}: has no boards called {part!r:.40}")
     return _rolled_out(folder.stage(int(number)), f"Boards of stage {int(number)}")
 
 
+def _held_out(folder: RunFolder, item: Item, policy: str) -> BoardTable:
+    """The held-out boards, each with the plan that a policy gave for it, by default the last one."""
+    boards, policies = _there(folder.validation), policies_of(folder)
+    if policy and policy not in policies:
+        raise MissingError(f"{item.name}: no policy {policy!r:.40} is validated; choose from {', '.join(policies)}")
+    if not policies:
+        return BoardTable("Held-out boards", *boards_of_file(boards))
+    name = policy or list(policies)[-1]
+    stage = policies[name]
+    digit = "substr(?, CAST(boards.place AS INTEGER) + 1, 1)"
+    known = {"success": f"CASE {digit} WHEN '1' THEN 1 WHEN '0' THEN 0 END", "completions": "1"}
+    source, plans = "", []
+    if stage.plans.exists():
+        known |= {name: f"p.answers[1].{name}" for name in ("failure", "agent", "step")}
+        known |= {"answer": "p.answers[1].plan", "failures": "[p.answers[1].failure]", "kept": "p.board IS NOT NULL"}
+        source = f"LEFT JOIN {lines(PLANS_COLUMNS)} AS p ON p.board = boards.place ORDER BY boards.place"
+        plans = [escaped_glob(stage.plans)]
+    query, values = boards_of_file(boards, known, source)
+    digits = read(stage.validation, Validation).valid
+    title = f"Held-out boards, plans of {name.replace('-', ' ').replace('warmup', 'the warm-up')}"
+    return BoardTable(title, query, [digits, *values, *plans], judged=True)
+
+
 def _rolled_out(stage: Stage, title: str) -> BoardTable:
     """The boards of a stage, each with what became of its rollouts, all of its groups pooled."""
-    boards = _there(stage.boards)
-    if not stage.groups.exists():
+    boards, groups, plans = _there(stage.boards), written_so_far(stage.groups), written_so_far(stage.rollouts)
+    if not groups.exists():
         return BoardTable(title, *boards_of_file(boards))
-    pooled = "SELECT board, sum(completions) AS completions, sum(valid) AS valid"
-    reader = f"read_json(?, format = 'newline_delimited', columns = {GROUP_COLUMNS}, ignore_errors = true)"
-    success = "g.valid / g.completions"
-    extra = ", ".join(
-        [
-            *("CAST(NULL AS BOOLEAN) AS valid", "CAST(NULL AS VARCHAR) AS failure", "CAST(NULL AS BIGINT) AS agent"),
-            *("CAST(NULL AS BIGINT) AS step", "CAST(NULL AS VARCHAR[]) AS answer", f"{success} AS success"),
-            *("CAST(g.completions AS BIGINT) AS completions", f"{success} * (1 - {success}) AS learnability"),
-        ]
+    pooled = (
+        "SELECT board, sum(completions) AS completions, sum(valid) AS valid, "
+        "list_distinct(flatten(list(map_keys(failures)))) AS failures"
     )
-    source = f"LEFT JOIN ({pooled} FROM {reader} GROUP BY board) AS g ON g.board = boards.place"
-    query, values = boards_of_file(boards, extra, f"{source} ORDER BY boards.place")
-    return BoardTable(title, query, [*values, escaped_glob(stage.groups)], rolled_out=True)
+    source = f"LEFT JOIN ({pooled} FROM {lines(GROUP_COLUMNS)} GROUP BY board) AS g ON g.board = boards.place"
+    success = "g.valid / g.completions"
+    known = {"success": success, "completions": "g.completions", "learnability": f"{success} * (1 - {success})"}
+    known |= {"failures": "g.failures", "kept": "false"}
+    files = [escaped_glob(groups)]
+    if plans.exists():
+        known["kept"] = "k.board IS NOT NULL"
+        source += f" LEFT JOIN (SELECT DISTINCT board FROM {lines(PLANS_COLUMNS)}) AS k ON k.board = boards.place"
+        files.append(escaped_glob(plans))
+    query, values = boards_of_file(boards, known, f"{source} ORDER BY boards.place")
+    return BoardTable(title, query, [*values, *files], judged=True, several=True)
 
 
-def _answers(catalogue: Catalogue, item: Item) -> BoardTable:
-    """The boards of an evaluation with the first answer to each."""
+def _answered(catalogue: Catalogue, item: Item) -> BoardTable:
+    """The boards of an evaluation with the first answer to each, and the rates of all answers to it."""
     summary = read_raw(_there(item.path / "summary.json"))
     boards = _evaluated(catalogue, item.path, summary if isinstance(summary, dict) else {})
-    first = 0 if not isinstance(summary, dict) or summary.get("greedy", True) else 1
-    extra = (
-        "v.valid, v.failure, v.agent, v.step, v.answer, CAST(NULL AS DOUBLE) AS success, "
-        "CAST(NULL AS BIGINT) AS completions, CAST(NULL AS DOUBLE) AS learnability"
+    judged = (
+        "SELECT verdict.id AS id, arg_min(verdict, sample) AS first, arg_min(sample, sample) AS sample, "
+        "avg(CAST(verdict.valid AS INTEGER)) AS success, count(*) AS completions, "
+        "list_distinct(list(verdict.failure)) AS failures"
     )
-    judged = f"read_json(?, format = 'newline_delimited', columns = {JUDGED_COLUMNS}, ignore_errors = true)"
-    answers = f"read_json(?, format = 'newline_delimited', columns = {ANSWER_COLUMNS}, ignore_errors = true)"
-    both = (
-        f"SELECT j.verdict.id AS id, j.verdict.valid AS valid, j.verdict.failure AS failure, j.verdict.agent AS agent, "
-        f"j.verdict.step AS step, a.plan AS answer FROM {judged} AS j "
-        f"LEFT JOIN {answers} AS a ON a.id = j.verdict.id AND a.sample = j.sample WHERE j.sample = {first}"
+    source = (
+        f"JOIN ({judged} FROM {lines(JUDGED_COLUMNS)} GROUP BY verdict.id) AS v ON v.id = boards.id "
+        f"LEFT JOIN {lines(ANSWER_COLUMNS)} AS a ON a.id = v.id AND a.sample = v.sample ORDER BY boards.place"
     )
-    query, values = boards_of_file(boards, extra, f"JOIN ({both}) AS v ON v.id = boards.id ORDER BY boards.place")
+    known = {name: f"v.first.{name}" for name in ("failure", "agent", "step")}
+    known |= {name: f"v.{name}" for name in ("success", "completions", "failures")}
+    known |= {"answer": "a.plan", "kept": "true"}
+    known["learnability"] = "CASE WHEN v.completions > 1 THEN v.success * (1 - v.success) END"
+    query, values = boards_of_file(boards, known, source)
     files: list[Any] = [escaped_glob(_there(item.path / name)) for name in ("verdicts.jsonl", "answers.jsonl")]
-    return BoardTable("Boards and answers", query, [*values, *files], judged=True)
+    several = isinstance(summary, dict) and _several(summary)
+    return BoardTable("Boards and answers", query, [*values, *files], judged=True, several=several)
+
+
+def _several(summary: dict[str, Any]) -> bool:
+    """Whether an evaluation asked for more than one answer to each board."""
+    samples = summary.get("samples", 0)
+    return isinstance(samples, int) and samples + bool(summary.get("greedy", True)) > 1
 
 
 def _evaluated(catalogue: Catalogue, folder: Path, summary: dict[str, Any]) -> Path:

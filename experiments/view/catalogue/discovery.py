@@ -69,6 +69,10 @@ class Catalogue:
         """All items, those last changed first."""
         return sorted(self._fresh().values(), key=lambda item: -item.changed)
 
+    def names(self) -> int:
+        """A number that changes with the items that there are."""
+        return hash(tuple(self._fresh()))
+
     def find(self, kind: Kind, name: str) -> Item:
         """The item of that kind and name. Raises MissingError."""
         found = self._fresh().get((kind, name))

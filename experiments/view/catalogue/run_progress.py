@@ -1,35 +1,40 @@
 """How far a run is: what each stage has finished, what is being done now, how fast, and how long it will take."""
 
+import math
 import time
 from pathlib import Path
 
 import msgspec
 
-from experiments.loop.records import RunFolder, Stage
+from core_jax.support import is_locked
+from experiments.loop.records import Done, RunFolder, Stage, left, read, spent
 from experiments.loop.settings import RunSettings
+from experiments.view.catalogue.pace import Limits, Pace, pace_of
+from experiments.view.catalogue.stamps import files_of
 
-ALIVE = 120.0  # seconds without a write after which a run that is not finished counts as stopped
+ALIVE = 120.0  # seconds without a write after which a run that no process here holds counts as stopped
 
 
 class StageProgress(msgspec.Struct, frozen=True):
-    """A stage, or the warm-up. state: done, current or waiting. steps: of the training, done and planned."""
+    """A stage, or the warm-up. state: done, current or waiting. pace: of the training, while it goes on."""
 
     name: str
     number: int
     state: str
     doing: str
-    steps: int
-    planned: int
-    per_second: float | None
-    seconds_left: float | None
+    pace: Pace | None = None
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """A run. state: finished, running or stopped. silent: seconds since its last write."""
+    """A run. state: finished, running or stopped. written: when something last was, in seconds since 1970.
+
+    seconds_left: until the last stage is finished, about, where the finished ones and the pace of this one tell.
+    """
 
     state: str
-    silent: float
+    written: float
     stages: list[StageProgress]
+    seconds_left: float | None
 
     @property
     def now(self) -> StageProgress | None:
@@ -38,67 +43,66 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 def progress_of(folder: RunFolder, settings: RunSettings) -> Progress:
-    """Where a run is. Cheap: it looks at names, times and the log that is being written."""
-    parts = [("warm-up", -1, folder.warmup, settings.warmup.steps)]
-    parts += [(f"stage {n}", n, folder.stage(n), settings.grpo.steps) for n in range(settings.stages)]
-    done = [stage.done.exists() for _, _, stage, _ in parts]
-    first = done.index(False) if False in done else len(parts)
-    stages = [_stage(*part, place - first) for place, part in enumerate(parts)]
-    silent = max(0.0, time.time() - newest(folder.folder))
-    state = "finished" if all(done) else "running" if silent < ALIVE else "stopped"
-    return Progress(state, silent, stages)
+    """Where a run is. Cheap: it looks at names, times, and the logs of a run that goes on."""
+    parts = [("warm-up", -1, folder.warmup), *((f"stage {n}", n, folder.stage(n)) for n in range(settings.stages))]
+    first = next((place for place, (_, _, stage) in enumerate(parts) if not stage.done.exists()), len(parts))
+    stages = [StageProgress(name, number, "done", "done") for name, number, _ in parts[:first]]
+    over = first == len(parts) or _is_spent(folder, settings, first - 1)
+    if not over:
+        stages.append(_current(folder, settings, *parts[first]))
+    later = "the budget was spent before" if over else "to come"
+    stages += [StageProgress(name, number, "waiting", later) for name, number, _ in parts[len(stages) :]]
+    written = newest(folder.folder)
+    running = is_locked(folder.folder) or time.time() - written < ALIVE
+    state = "finished" if over else "running" if running else "stopped"
+    return Progress(state, written, stages, _left(folder, stages))
 
 
 def newest(folder: Path) -> float:
     """When something was last written into a run folder."""
-    return max((entry.stat().st_mtime for entry in _files(folder)), default=0.0)
+    return max((entry.stat().st_mtime for entry in files_of(folder)), default=0.0)
 
 
-def stamp_of(folder: Path) -> str:
-    """A text that changes whenever a file of a run does; logs that grow are among them."""
-    found = [f"{path.name}:{(stat := path.stat()).st_mtime_ns}:{stat.st_size}" for path in _files(folder)]
-    return f"{hash(tuple(found)) & (1 << 64) - 1:x}"
+def _is_spent(folder: RunFolder, settings: RunSettings, number: int) -> bool:
+    """Whether a run ends before stage `number`, as its tokens are generated."""
+    if number <= 0 or settings.budget is None or folder.stage(number).folder.exists():
+        return False
+    return left(settings.budget, spent(folder, number)) <= 0
 
 
-def _files(folder: Path) -> list[Path]:
-    try:
-        names = [path for path in folder.iterdir() if path.name not in (".lock", "report.html")]
-        inner = [path for part in names if part.is_dir() for path in part.iterdir() if path.name != ".scratch"]
-        return [path for path in (*names, *inner) if path.exists()]
-    except OSError:
-        return []
+def _current(folder: RunFolder, settings: RunSettings, name: str, number: int, stage: Stage) -> StageProgress:
+    if stage.checkpoint.exists():
+        return StageProgress(name, number, "current", _doing(stage))
+    log = stage.train_log.with_name(f".{stage.train_log.name}.part")  # where it is while it is written
+    pace = pace_of(log, _limits(folder, settings, number))
+    return StageProgress(name, number, "current", pace.words if pace.steps else "preparing", pace)
 
 
-def _stage(name: str, number: int, stage: Stage, planned: int, after: int) -> StageProgress:
-    if after < 0:
-        return StageProgress(name, number, "done", "done", planned, planned, None, None)
-    if after > 0:
-        return StageProgress(name, number, "waiting", "to come", 0, planned, None, None)
-    begun = stage.train_log.with_name(f".{stage.train_log.name}.part")
-    steps, rate = _speed(begun)
-    left = (planned - steps) / rate if rate else None
-    doing = _doing(stage, steps, planned)
-    return StageProgress(name, number, "current", doing, steps, planned, rate, left)
+def _limits(folder: RunFolder, settings: RunSettings, number: int) -> Limits:
+    """What ends the training of a stage, or of the warm-up."""
+    training = settings.grpo if number >= 0 else settings.warmup
+    tokens = left(settings.budget, spent(folder, number)) if number >= 0 else math.inf
+    seconds = 60 * training.minutes if training.minutes else None
+    return Limits(training.steps, seconds, tokens if math.isfinite(tokens) else None)
 
 
-def _speed(log: Path) -> tuple[int, float | None]:
-    """The lines of a log that is being written, and how many come a second."""
-    try:
-        lines, stat = log.read_bytes().count(b"\n"), log.stat()
-    except OSError:
-        return 0, None
-    seconds = stat.st_mtime - getattr(stat, "st_birthtime", stat.st_ctime)
-    return lines, lines / seconds if lines > 1 and seconds > 0 else None
-
-
-def _doing(stage: Stage, steps: int, planned: int) -> str:
-    """In words, by which of its files are there."""
+def _doing(stage: Stage) -> str:
+    """In words, what a stage that is trained does, by which of its files are there."""
     if stage.proposal.exists():
         return "deciding on the next boards"
     if stage.validation.exists():
         return "asking the engineer"
-    if stage.checkpoint.exists():
-        return "validating on the held-out boards"
-    if steps:
-        return f"training, step {steps} of {planned}"
-    return "preparing"
+    return "validating on the held-out boards"
+
+
+def _left(folder: RunFolder, stages: list[StageProgress]) -> float | None:
+    """Stages to come take as long as finished ones did on average; where none is, as the training of this one."""
+    now = next((stage for stage in stages if stage.state == "current"), None)
+    here = now.pace.seconds_left if now and now.pace else None
+    if now is None or now.pace is None or here is None:
+        return None
+    waiting = sum(stage.state == "waiting" for stage in stages)
+    if now.number < 0:
+        return None if waiting else here
+    done = [read(folder.stage(number).done, Done).seconds for number in range(now.number)]
+    return here + waiting * (sum(done) / len(done) if done else here + now.pace.seconds)

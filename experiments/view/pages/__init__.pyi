@@ -1,3 +1,4 @@
+from .board_pages import SITE_PAGES as SITE_PAGES
 from .editor_page import drawn_row as drawn_row
 from .routes import page_for as page_for
 from .run_charts import rates_chart as rates_chart

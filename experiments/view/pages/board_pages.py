@@ -7,18 +7,31 @@ import msgspec
 
 from core_jax.rows import Row
 from core_jax.types import FAILURE_NAMES, STATUS_NAMES
-from experiments.loop.records import Example, RunFolder, Validation, read
-from experiments.view.catalogue import PAGE, Catalogue, Filters, Item, Kind, Tile, table_of
+from experiments.loop.records import Answer, Example, RunFolder, Validation, read, read_answers
+from experiments.view.catalogue import (
+    PAGE,
+    VERDICTS,
+    Catalogue,
+    Filters,
+    Item,
+    Kind,
+    Tile,
+    answers_to,
+    policies_of,
+    table_of,
+)
 from experiments.view.pictures import played, still_svg
 from experiments.view.templating import Crumb, Page, asked_for, picture, plain
 
 Query = Mapping[str, list[str]]
+SITE_PAGES = 4  # of each list of boards that a static site holds
+GIVEN = "The plan that was given"
 
 
 def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Page:
     """A page of boards. Raises InputError where a filter is none, or the file cannot be read."""
     filters = asked_for(Filters, query)
-    table = table_of(catalogue, item, part)
+    table = table_of(catalogue, item, part, filters.policy)
     tiles, more = table.page(filters)
     values = {
         "table": table,
@@ -30,7 +43,10 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
         "tiles": [(tile, picture(still_svg(tile.row)) if tile.row else None) for tile in tiles],
         "count": table.count(filters),
         "more": more,
+        "of_site": SITE_PAGES * PAGE,
         "first": filters.page * PAGE,
+        "policies": list(policies_of(RunFolder(item.path))) if part == "held-out" else [],
+        "verdicts": [name for name in VERDICTS if table.several or name != "mixed"],
         "statuses": STATUS_NAMES,
         "failures": FAILURE_NAMES[1:],
     }
@@ -40,34 +56,38 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
 def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place: str) -> Page:
     """One board: its labels, the certified plan, and the plan that was given for it. Raises InputError."""
     table = table_of(catalogue, item, part)
-    tile = table.at(int(place))
+    tile, more = table.at(int(place))
     values = {
         "tile": tile,
         "place": int(place),
+        "more": more,
         "item": item,
         "board": f"board/{item.kind}/{part}",
         "export": f"export/{item.kind}/{part}/{int(place)}/{item.name}",
-        "players": players_of(tile) if tile.row else [],
+        "players": players_of(item, part, tile) if tile.row else [],
         "row_text": msgspec.json.encode(tile.row).decode() if tile.row else "",
         "bare": bare(tile.row) if tile.row else "",
         "still": picture(still_svg(tile.row)) if tile.row else None,
-        "checkpoints": _over_checkpoints(item, int(place), tile.row) if part == "held-out" else [],
+        "checkpoints": _over_checkpoints(item, tile) if part == "held-out" else [],
         "asking": checkpoints_of(item) if item.kind is Kind.RUN else [],
     }
     crumbs = [*_crumbs(item, part), Crumb(f"board {int(place)}", "")]
     return Page(f"Board {int(place)} of {item.name}", "board.html", values, crumbs)
 
 
-def players_of(tile: Tile) -> list[dict[str, Any]]:
-    """The plan that was given, and beside it the certified one."""
-    row, found = tile.row, []
+def players_of(item: Item, part: str, tile: Tile) -> list[dict[str, Any]]:
+    """The plans that were given, and before them the certified one."""
+    row = tile.row
     assert row
-    if tile.answer and tile.failure is not None:
-        given = Example(row, tile.answer[: row.agents], tile.failure, tile.agent or 0, tile.step or 0)
-        found.append({"title": "The plan that was answered", "played": played(given)})
-    if row.plan:
-        found.append({"title": "The certified plan", "played": played(Example(row, row.plan, "none", -1, -1))})
-    return found
+    found = [("The certified plan", Example(row, row.plan, "none", -1, -1))] if row.plan else []
+    answers = answers_to(item, part, tile)
+    titles = [f"Plan {n} of {len(answers)}" for n in range(1, len(answers) + 1)] if len(answers) > 1 else [GIVEN]
+    found += [(title, _given(row, answer)) for title, answer in zip(titles, answers, strict=False)]
+    return [{"title": title, "played": played(example)} for title, example in found]
+
+
+def _given(row: Row, answer: Answer) -> Example:
+    return Example(row, answer.plan[: row.agents], answer.failure, answer.agent, answer.step)
 
 
 def bare(row: Row) -> str:
@@ -82,17 +102,17 @@ def checkpoints_of(item: Item) -> list[tuple[str, str]]:
     return [(name, name.replace("-", " ")) for name, stage in parts if stage.checkpoint.exists()]
 
 
-def _over_checkpoints(item: Item, place: int, held_out: Row | None) -> list[dict[str, Any]]:
-    """For every policy of the run whether its plan for this held-out board is valid, and the plan where it was kept."""
-    folder, found = RunFolder(item.path), []
-    parts = [("warm-up", folder.warmup), *((f"stage {n}", folder.stage(n)) for n in range(folder.settings().stages))]
-    for name, stage in parts:
-        if stage.validation.exists():
-            seen = read(stage.validation, Validation)
-            valid = seen.valid[place : place + 1]
-            plans = [example for example in seen.examples if held_out and example.row.id == held_out.id]
-            player = played(plans[0]) if plans else None
-            found.append({"name": name, "valid": valid == "1" if valid else None, "played": player})
+def _over_checkpoints(item: Item, tile: Tile) -> list[dict[str, Any]]:
+    """For every policy of the run whether its plan for this held-out board is valid, and the plan where it is kept."""
+    found = []
+    for name, stage in policies_of(RunFolder(item.path)).items():
+        seen = read(stage.validation, Validation)
+        digit = seen.valid[tile.place : tile.place + 1]
+        plans = [_given(tile.row, answer) for answer in read_answers(stage.plans, tile.place)] if tile.row else []
+        plans += [example for example in seen.examples if tile.row and example.row.id == tile.row.id]
+        player = played(plans[0]) if plans else None
+        valid = digit == "1" if digit else None
+        found.append({"name": name.replace("-", " "), "valid": valid, "played": player})
     return found
 
 

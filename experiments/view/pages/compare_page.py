@@ -1,7 +1,9 @@
 """Runs, or arms of a study, over one another: curves with intervals, and the settings in which they differ."""
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,8 +13,8 @@ from scipy.stats import t
 from core_jax.errors import InputError
 from experiments.charts import Point, Series, line_chart
 from experiments.loop.records import Chapter, RunFolder, chapters
-from experiments.view.catalogue import Catalogue, Kind
-from experiments.view.pages.run_charts import MEASURES, PERCENT, curve, tokens_after
+from experiments.view.catalogue import Catalogue, Kind, stamp_of
+from experiments.view.pages.run_charts import MEASURES, curve, tokens_after
 from experiments.view.templating import Crumb, Page, Table, asked_for, percent, picture
 
 MOST_RUNS = 64
@@ -37,17 +39,17 @@ def compare_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
     if len(names) > MOST_RUNS:
         raise InputError(f"address: {len(names)} runs; compare at most {MOST_RUNS}")
     folders = {name: RunFolder(catalogue.find(Kind.RUN, name).path) for name in names}
-    histories = {name: chapters(folder) for name, folder in folders.items()}
+    histories = {name: history_of(folder.folder) for name, folder in folders.items()}
     settings = {name: _flat(msgspec.to_builtins(folder.settings())) for name, folder in folders.items()}
-    series = _arms(histories, asked.measure) if asked.arms else _runs(histories, asked.measure)
-    title = f"{MEASURES[asked.measure][0].capitalize()} plans for held-out boards"
-    chart = line_chart(title, series, x_label="tokens generated", y_label="%", y_range=PERCENT)
+    chart = (
+        arms_chart(histories, asked.measure) if asked.arms else _chart(_runs(histories, asked.measure), asked.measure)
+    )
     values = {
         "all": [item.name for item in catalogue.items() if item.kind is Kind.RUN],
         "chosen": names,
         "asked": asked,
         "measures": {name: words for name, (words, _) in MEASURES.items()},
-        "chart": picture(chart) if any(one.points for one in series) else None,
+        "chart": picture(chart) if any(histories.values()) else None,
         "ends": _ends(histories),
         "differing": differing(settings),
     }
@@ -68,6 +70,26 @@ def differing(settings: Mapping[str, Mapping[str, Any]]) -> Table:
 def arm_of(name: str) -> str:
     """The arm of a study's run: its name without the seed."""
     return SEED.sub("", name)
+
+
+def history_of(folder: Path) -> list[Chapter]:
+    """The finished parts of a run; they are read again once a file of it has changed."""
+    return _read(folder, stamp_of(folder))
+
+
+def arms_chart(histories: Mapping[str, Sequence[Chapter]], measure: str) -> str:
+    """A measure over the tokens, the runs of an arm as one curve."""
+    return _chart(_arms(histories, measure), measure)
+
+
+@functools.lru_cache(maxsize=MOST_RUNS)
+def _read(folder: Path, stamp: str) -> list[Chapter]:
+    return chapters(RunFolder(folder))
+
+
+def _chart(series: Sequence[Series], measure: str) -> str:
+    title = f"{MEASURES[measure][0].capitalize()} plans for held-out boards"
+    return line_chart(title, series, x_label="tokens generated", y_label="%")
 
 
 def _runs(histories: Mapping[str, Sequence[Chapter]], measure: str) -> list[Series]:

@@ -1,4 +1,4 @@
-"""The pages of studies, evaluations and benchmarks: their records as tables and charts, and the way to their boards."""
+"""The pages of evaluations and benchmarks: their records as tables and charts, and the way to their boards."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,32 +7,17 @@ from core_jax.errors import InputError
 from core_jax.support import read_raw
 from core_jax.types import FAILURE_NAMES
 from experiments.charts import heat_map, stacked_bars
-from experiments.view.catalogue import Catalogue, Item, Kind
-from experiments.view.pages.compare_page import arm_of
+from experiments.view.catalogue import Catalogue, Item
 from experiments.view.templating import Crumb, Page, Table, percent, picture
 
 Query = Mapping[str, list[str]]
-
-
-def study_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
-    """The arms of a study and its runs. Raises InputError where its results cannot be read."""
-    found = _record(item, "results.json") if (item.path / "results.json").exists() else {}
-    runs = [run for run in catalogue.items() if run.kind is Kind.RUN and run.name.startswith(f"{item.name}/")]
-    values = {
-        "item": item,
-        "results": found,
-        "arms": _arms(found),
-        "runs": sorted(run.name for run in runs),
-        "compared": [run.name for run in runs if arm_of(run.name) != run.name],
-    }
-    return Page(item.name, "study.html", values, _crumbs(item), not found)
 
 
 def evaluation_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
     """The rates of an evaluation by agents and size. Raises InputError where its summary is not there or no summary."""
     if not (item.path / "summary.json").exists():
         raise InputError(f"{item.name}: has no summary.json yet; it is written when all answers are judged")
-    found = _record(item, "summary.json")
+    found = record_of(item, "summary.json")
     try:
         values = {"item": item, "summary": found, "rates": _rates(found), "charts": _evaluation_charts(found)}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -42,7 +27,7 @@ def evaluation_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
 
 def benchmark_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
     """How many boards of each kind a benchmark holds. Raises InputError where its manifest cannot be read."""
-    found = _record(item, "manifest.json")
+    found = record_of(item, "manifest.json")
     try:
         counts = [
             {name: int(team[name]) for name in ("agents", "size", "boards", "wait_required")}
@@ -93,28 +78,8 @@ def _by_kind(title: str, cells: list[dict[str, Any]], name: str, top: float | No
     return picture(heat_map(title, [f"{n} agents" for n in agents], [f"{n}x{n}" for n in sizes], lines, top=top))
 
 
-def _arms(found: dict[str, Any]) -> Table | None:
-    """The arms, the best first."""
-    arms = found.get("arms")
-    if not isinstance(arms, list) or not all(isinstance(arm, dict) for arm in arms):
-        return None
-    names = {"arm": "", "seeds": "seeds", "valid": "valid %", "deviation": "s.d.", "forced": "forced %"}
-    names |= {"optimal": "optimal %", "stages": "stages", "tried": "trials", "taken_back": "taken back"}
-    ordered = sorted(arms, key=lambda arm: -float(arm.get("valid") or 0))
-    rows = []
-    for arm in ordered:
-        against = arm.get("against") or {}
-        points = against.get("points")
-        change = f"{points:+.1f} ± {against.get('interval', 0):.1f}" if isinstance(points, int | float) else ""
-        rows.append((*(_figure(arm.get(name)) for name in names), change))
-    return Table((*names.values(), f"against {found.get('baseline') or 'no baseline'!s:.40}"), rows)
-
-
-def _figure(value: Any) -> str:
-    return f"{value:.1f}" if isinstance(value, float) else str(value)[:60]
-
-
-def _record(item: Item, name: str) -> dict[str, Any]:
+def record_of(item: Item, name: str) -> dict[str, Any]:
+    """A file of an item that holds a JSON object. Raises InputError where it is none."""
     found = read_raw(item.path / name)
     if not isinstance(found, dict):
         raise InputError(f"{item.name}/{name}: holds no object; was it written by another version?")

@@ -1,112 +1,16 @@
 """The first page: everything that lies under the given paths, the latest first."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
-from core_jax.errors import InputError
-from core_jax.results import pool
-from core_jax.support import read_raw
-from experiments.loop.records import RunFolder, Validation, read
-from experiments.sweep import SweepFolder
-from experiments.view.catalogue import Catalogue, Item, Kind, progress_of, stamp_of
-from experiments.view.pages.run_page import agents_of
+from experiments.view.catalogue import Catalogue, Kind
+from experiments.view.pages.cards import card_of
 from experiments.view.templating import Page
-
-KEPT = 1000  # summaries of runs
-_SUMMARIES: dict[str, tuple[str, dict[str, Any]]] = {}
-
-
-class Card(NamedTuple):
-    """An item on the first page. problem: why nothing is known of it."""
-
-    item: Item
-    address: str
-    state: str
-    words: str
-    valid: float | None
-    problem: str
 
 
 def index_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
     """Everything there is, by kind."""
-    cards = [_card(item) for item in catalogue.items()]
+    cards = [card_of(item) for item in catalogue.items()]
     groups = {kind: [card for card in cards if card.item.kind is kind] for kind in Kind}
     shown = {kind: found for kind, found in groups.items() if found}
     live = any(card.state == "running" for card in cards)
     return Page("Lakewright", "index.html", {"groups": shown, "total": len(cards)}, (), live)
-
-
-def _card(item: Item) -> Card:
-    address = f"boards/boards/file/{item.name}" if item.kind is Kind.BOARDS else f"{item.kind}/{item.name}"
-    try:
-        found = _KNOWN[item.kind](item)
-    except (InputError, OSError) as error:
-        return Card(item, address, "unreadable", "", None, str(error))
-    return Card(item, address, found.get("state", ""), found.get("words", ""), found.get("valid"), "")
-
-
-def _run(item: Item) -> dict[str, Any]:
-    """A run in a line; read again once its files have changed."""
-    stamp = stamp_of(item.path)
-    kept = _SUMMARIES.get(str(item.path))
-    if kept and kept[0] == stamp and kept[1]["state"] != "running":
-        return kept[1]
-    folder = RunFolder(item.path)
-    settings = folder.settings()
-    progress = progress_of(folder, settings)
-    done = [stage for stage in progress.stages if stage.state == "done"]
-    stage = folder.stage(done[-1].number) if done and done[-1].number >= 0 else folder.warmup
-    valid = None
-    if stage.validation.exists():
-        found = pool(read(stage.validation, Validation).sizes.values())
-        valid = found.rate(found.valid)
-    count = sum(stage.number >= 0 for stage in done)
-    sizes = f"{min(settings.env.sizes)} to {max(settings.env.sizes)}"
-    words = f"{settings.teacher}, seed {settings.seed}; {count} of {settings.stages} stages; "
-    words += f"{agents_of(settings)} agents, sizes {sizes}"
-    if len(_SUMMARIES) >= KEPT:
-        _SUMMARIES.clear()
-    _SUMMARIES[str(item.path)] = stamp, {"state": progress.state, "words": words, "valid": valid}
-    return _SUMMARIES[str(item.path)][1]
-
-
-def _sweep(item: Item) -> dict[str, Any]:
-    status = SweepFolder(item.path).status()
-    words = f"{status.shards_done} of {status.shards} shards, {status.boards_done:,} of {status.boards:,} boards"
-    state = "finished" if status.shards_done == status.shards else "running" if status.boards_per_second else "stopped"
-    return {"state": state, "words": words}
-
-
-def _evaluation(item: Item) -> dict[str, Any]:
-    if not (item.path / "summary.json").exists():
-        return {"state": "running", "words": "no summary yet"}
-    found = read_raw(item.path / "summary.json")
-    if not isinstance(found, dict):
-        raise InputError("summary.json: holds no object; run the evaluation again")
-    state = "finished" if found.get("complete") is True else "stopped"
-    return {"state": state, "words": f"{found.get('who', '')!s:.80}, {found.get('boards', '?')!s:.12} boards"}
-
-
-def _study(item: Item) -> dict[str, Any]:
-    finished = (item.path / "results.json").exists()
-    return {"state": "finished" if finished else "running", "words": "arms compared under one budget"}
-
-
-def _benchmark(item: Item) -> dict[str, Any]:
-    found = read_raw(item.path / "manifest.json")
-    boards = found.get("boards", "?") if isinstance(found, dict) else "?"
-    return {"state": "finished", "words": f"{boards!s:.12} certified boards with prompts"}
-
-
-def _boards(item: Item) -> dict[str, Any]:
-    return {"words": f"{item.path.stat().st_size / 1e6:.1f} MB"}
-
-
-_KNOWN = {
-    Kind.RUN: _run,
-    Kind.SWEEP: _sweep,
-    Kind.EVALUATION: _evaluation,
-    Kind.STUDY: _study,
-    Kind.BENCHMARK: _benchmark,
-    Kind.BOARDS: _boards,
-}

@@ -20,6 +20,7 @@ MEASURES: dict[str, tuple[str, Count]] = {
     "forced": ("valid, wait forced", lambda found: (found.wait_valid, found.wait_boards)),
 }
 PERCENT = (0.0, 100.0)
+MOST_MEANS = 300
 
 
 def tokens_after(history: Sequence[Chapter]) -> list[int]:
@@ -89,6 +90,18 @@ def step_charts(logs: Mapping[str, Sequence[Mapping[str, float | None]]]) -> lis
         reward,
         line_chart("Valid plans and groups that teach nothing", series, y_label="%", y_range=PERCENT, **common),  # type: ignore[arg-type]
     ]
+
+
+def warmup_chart(log: Sequence[Mapping[str, float | None]]) -> str:
+    """The loss over the steps of the warm-up, means over at most MOST_MEANS stretches of them."""
+    stretch = -(-len(log) // MOST_MEANS)
+    points = []
+    for first in range(0, len(log), stretch):
+        part = log[first : first + stretch]
+        losses = [loss for step in part if isinstance(loss := step.get("loss"), int | float)]
+        if losses:
+            points.append(Point(first + len(part) / 2, sum(losses) / len(losses)))
+    return line_chart("Loss of the warm-up", [Series("loss", points)], x_label="step", y_label="loss")
 
 
 def config_charts(history: Sequence[Chapter]) -> list[str]:

@@ -8,7 +8,7 @@ import msgspec
 
 from experiments.loop.records import Chapter, RunFolder, chapters, forced_rate, met_in_training
 from experiments.loop.settings import RunSettings
-from experiments.view.catalogue import Catalogue, Item, progress_of
+from experiments.view.catalogue import Catalogue, Item, StageProgress, progress_of
 from experiments.view.pages import run_charts as charts
 from experiments.view.pages.stage_page import stage_values
 from experiments.view.pictures import caption, frames
@@ -45,21 +45,22 @@ def _values(folder: RunFolder, name: str) -> dict[str, Any]:
         "history": history,
         "progress": progress,
         "finished": len(_staged(history)),
-        "result": result_of(history),
+        "result": result_of(history, progress.now),
         "results": _results(history),
         "by_size": _by_size(history),
         "met": {size: count for size, count in met_in_training(folder).items() if count},
         "charts": _charts(history),
-        "step_charts": _step_charts(folder, history, progress.now.number if progress.now else None),
+        "step_charts": _step_charts(folder, history, progress.now),
         "config_charts": [picture(chart) for chart in charts.config_charts(history)] if _staged(history) else [],
         "tokens": charts.tokens_after(history)[-1] if history else 0,
     }
 
 
-def result_of(history: Sequence[Chapter]) -> str:
-    """What came of a run, in a sentence."""
+def result_of(history: Sequence[Chapter], now: StageProgress | None = None) -> str:
+    """What came of a run, in a sentence. now: what is being done."""
     if not history:
-        return "Nothing is finished yet: the warm-up is still to come."
+        doing = now.doing if now else "preparing"
+        return f"Nothing is finished yet; the warm-up comes first: {doing}."
     first, last = history[0], history[-1]
     if first is last:
         valid, forced = percent(first.pooled.rate(first.pooled.valid)), percent(forced_rate(first.pooled))
@@ -122,13 +123,16 @@ def _charts(history: Sequence[Chapter]) -> list:
     return [picture(make(history)) for make in made] if history else []
 
 
-def _step_charts(folder: RunFolder, history: Sequence[Chapter], now: int | None) -> list:
-    logs: dict[str, Log] = {chapter.name: chapter.log for chapter in _staged(history) if chapter.log}
-    if now is not None and now >= 0:
-        log = folder.stage(now).train_log
+def _step_charts(folder: RunFolder, history: Sequence[Chapter], now: StageProgress | None) -> list:
+    """The curves over the steps: of GRPO in all stages, and of the warm-up; also those that are being made."""
+    logs: dict[str, Log] = {chapter.name: chapter.log for chapter in history if chapter.log}
+    if now is not None:
+        log = (folder.stage(now.number) if now.number >= 0 else folder.warmup).train_log
         if lines := _growing(log.with_name(f".{log.name}.part")) or _growing(log):
-            logs[f"stage {now}"] = lines
-    return [picture(chart) for chart in charts.step_charts(logs)] if logs else []
+            logs[now.name] = lines
+    warmup = logs.pop("warm-up", None)
+    found = charts.step_charts(logs) if logs else []
+    return [picture(chart) for chart in [*found, *([charts.warmup_chart(warmup)] if warmup else [])]]
 
 
 def _growing(log: Path) -> Log:

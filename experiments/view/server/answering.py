@@ -6,24 +6,26 @@ from collections import OrderedDict
 from typing import Any
 
 from core_jax.errors import InputError
-from core_jax.rows import Row, solve_rows, verify_rows
+from core_jax.rows import Row, verify_rows
 from core_jax.solver import check_memory
 from experiments.loop.records import Example, RunFolder, Stage
 from experiments.view.catalogue import Catalogue, Kind, MissingError
 from experiments.view.pages import drawn_row
 from experiments.view.pictures import played, still_svg
+from experiments.view.server.solving import CompilingError, Solver
 from experiments.view.templating import fragment
 
-PATIENCE = 120.0  # seconds that a request waits for those before it
+PATIENCE = 120.0  # seconds that a question to a checkpoint waits for those before it
+SOON = 0.7  # seconds that a first board waits for its programs, before the page says that they are compiled
 MODELS = 2  # checkpoints kept in memory
 NO_PLAN = "no plan could be read from its answer"
 
 
 class Answering:
-    """The solver and the checkpoints, one request at a time."""
+    """The solver, and the checkpoints, one request at a time."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+        self._catalogue, self._solver = catalogue, Solver()
         self._one = threading.Lock()
         self._models: OrderedDict[str, Any] = OrderedDict()
 
@@ -32,11 +34,17 @@ class Answering:
         return still_svg(drawn_row(board))
 
     def solve(self, board: str) -> str:
-        """Status, optima, forced wait and plan of a board. Raises InputError where it is none, or too large."""
+        """Status, optima, forced wait and plan of a board, or that its programs are compiled, to be asked again.
+
+        Raises InputError where it is none, or too large.
+        """
         row = drawn_row(board)
         check_memory(row.size, row.agents)
-        begun = time.perf_counter()
-        [solved] = self._alone(solve_rows, [row])
+        try:
+            begun = time.perf_counter()
+            solved = self._solver.solve(row, SOON)
+        except CompilingError:
+            return fragment("_compiling.html", {"size": row.size, "agents": row.agents})
         plan = played(Example(solved, solved.plan, "none", -1, -1)) if solved.plan else None
         found = {"row": solved, "played": plan, "title": "The solver", "plan_title": "The certified plan"}
         return self._shown(found, _solved(solved), begun)
@@ -67,7 +75,7 @@ class Answering:
 
     def _alone(self, function: Any, *arguments: Any) -> Any:
         if not self._one.acquire(timeout=PATIENCE):
-            raise InputError("the solver is busy with an earlier board; try again")
+            raise InputError("the checkpoints are busy with an earlier board; try again")
         try:
             return function(*arguments)
         finally:

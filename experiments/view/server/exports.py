@@ -24,7 +24,7 @@ def export(catalogue: Catalogue, kind: str, part: str, place: int, name: str, fo
         raise InputError(f"form is {form!r:.40}; choose from {', '.join(FORMS)}")
     if kind not in list(Kind):
         raise MissingError(f"{kind!r:.40} has no boards")
-    tile = table_of(catalogue, catalogue.find(Kind(kind), name), part).at(place)
+    tile, _ = table_of(catalogue, catalogue.find(Kind(kind), name), part).at(place)
     if tile.row is None:
         raise InputError(f"row {place} is no board: {tile.problem}")
     ending, media = FORMS[form]

@@ -2,31 +2,32 @@
 
 import hashlib
 import logging
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from core_jax.errors import InputError
-from experiments.view.catalogue import Catalogue, Kind, MissingError, stamp_of
+from experiments.view.catalogue import Catalogue, Kind, MissingError, stamp_of_item
 from experiments.view.pages import page_for
 from experiments.view.server.answering import Answering
 from experiments.view.server.exports import export
+from experiments.view.server.kept_pages import KeptPages
 from experiments.view.server.protection import LOOPBACK, Protection
 from experiments.view.templating import Page, render, static_files
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-KEPT = 128  # pages
+# For each kind of page the parts of its address before the name of an item.
+BEFORE_NAME = {"stage": 1, "boards": 2, "board": 3} | dict.fromkeys(
+    ("run", "study", "sweep", "evaluation", "benchmark"), 0
+)
 LONGEST_ADDRESS = 16_384
 LOG = logging.getLogger("lakewright.view")
 
@@ -42,8 +43,7 @@ def application(paths: Sequence[Path], hosts: tuple[str, ...] = LOOPBACK) -> Sta
         Route("/export/{kind}/{part}/{place:int}/{name:path}", site.export),
         Route("/{address:path}", site.page),
     ]
-    middleware = [Middleware(Protection, hosts=hosts), Middleware(GZipMiddleware, minimum_size=2048)]
-    return Starlette(routes=routes, middleware=middleware)
+    return Starlette(routes=routes, middleware=[Middleware(Protection, hosts=hosts)])
 
 
 class _Site:
@@ -51,8 +51,7 @@ class _Site:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue, self._answering = catalogue, Answering(catalogue)
-        self._kept: OrderedDict[str, tuple[str, str]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept = KeptPages()
 
     async def page(self, request: Request) -> Response:
         """A page, or why there is none."""
@@ -87,34 +86,29 @@ class _Site:
 
     def _rendered(self, address: str, query: str) -> str:
         """A page; one whose files have not changed since is kept."""
-        place, stamp = f"{address}?{query}", self._stamp(address)
-        with self._lock:
-            kept = self._kept.get(place)
-        if kept and stamp and kept[0] == stamp:
-            return kept[1]
-        page = page_for(self._catalogue, address, parse_qs(query, keep_blank_values=True))
+        place, asked = f"{address}?{query}", parse_qs(query, keep_blank_values=True)
+        stamp = self._stamp(address, asked)
+        if stamp and (kept := self._kept.get(place, stamp)):
+            return kept
+        page = page_for(self._catalogue, address, asked)
         html = render(page, link)
         if stamp and (not page.live or not address):
-            with self._lock:
-                self._kept[place] = stamp, html
-                while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
+            self._kept.keep(place, stamp, html)
         return html
 
-    def _stamp(self, address: str) -> str:
+    def _stamp(self, address: str, asked: Mapping[str, list[str]]) -> str:
         """What changes with what a page shows; empty where that is not known. The first page is kept for a second."""
         kind, *rest = address.split("/")
         if kind == "":
             return f"{time.monotonic():.0f}"
-        behind = {"run": 0, "stage": 1, "boards": 2, "board": 3}.get(kind)  # the parts before the item's name
+        if kind == "compare":
+            runs = [self._catalogue.find(Kind.RUN, name) for name in asked.get("run", [])]
+            return f"{self._catalogue.names()} {[stamp_of_item(run) for run in runs]}"
+        behind = BEFORE_NAME.get(kind)
         if behind is None or len(rest) <= behind:
             return ""
-        of = Kind.RUN if behind < 2 else rest[0]
-        if of not in (Kind.RUN, Kind.BOARDS):
-            return ""
-        path = self._catalogue.find(Kind(of), "/".join(rest[behind:])).path
-        stat = path.stat()
-        return stamp_of(path) if of == Kind.RUN else f"{stat.st_mtime_ns}:{stat.st_size}"
+        of = rest[0] if kind in ("boards", "board") else "run" if kind == "stage" else kind
+        return stamp_of_item(self._catalogue.find(Kind(of), "/".join(rest[behind:]))) if of in list(Kind) else ""
 
 
 def link(address: str, **query: object) -> str:

@@ -137,10 +137,14 @@ class Editor {
   async answered(place, address, asked, last) {
     place.classList.add("busy");
     place.setAttribute("aria-busy", "true");
-    const found = document.createElement("div");
-    await answerOf(address, asked, found, () => {});
-    if (!last()) return;
-    place.replaceChildren(...found.childNodes);
+    if (!place.childElementCount) place.append(Object.assign(document.createElement("p"), { textContent: "asking …", className: "note" }));
+    for (let compiling = true; compiling;) {
+      const found = document.createElement("div");
+      await answerOf(address, asked, found, () => {});
+      if (!last()) return;
+      compiling = found.querySelector("[data-compiling]") !== null;
+      place.replaceChildren(...found.childNodes);
+    }
     place.classList.remove("busy");
     place.removeAttribute("aria-busy");
     this.bring(place);

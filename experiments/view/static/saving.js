@@ -1,6 +1,6 @@
 // Any picture as an SVG file, any table as CSV.
 export function startSaving(root) {
-  for (const figure of root.querySelectorAll("figure[data-picture]")) {
+  for (const figure of root.querySelectorAll("[data-picture]:not(:has(.save))")) {
     const button = saveButton("SVG", `Save ${figure.dataset.picture} as SVG`, "save");
     button.addEventListener("click", () => save(svgOf(figure.querySelector("svg")), `${figure.dataset.picture}.svg`, "image/svg+xml"));
     figure.append(button);

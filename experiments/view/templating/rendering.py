@@ -76,8 +76,8 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    found.filters |= {"percent": percent, "points": points, "ago": ago, "duration": duration, "words": words}
-    found.filters["svg"] = picture
+    found.filters |= {"percent": percent, "points": points, "words": words, "svg": picture}
+    found.filters |= {"ago": ago, "moment": moment, "duration": duration}
     return found
 
 
@@ -111,9 +111,14 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:.0f} s"
 
 
-def ago(moment: float) -> str:
+def ago(seconds: float) -> str:
     """How long ago a moment was, in seconds since 1970."""
-    return f"{duration(max(0.0, time.time() - moment))} ago"
+    return f"{duration(max(0.0, time.time() - seconds))} ago"
+
+
+def moment(seconds: float) -> str:
+    """A moment in seconds since 1970, as a date and a time of this machine's clock."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
 def words(name: str) -> str:

@@ -8,8 +8,11 @@ import pytest
 
 from core_jax.rows import write_rows
 from experiments.view import write_site
+from policy.checkpoints import save_checkpoint
 from tests.support.browser import PATIENCE, chromium, served
 from tests.support.finished_run import begin, board, finish, redesign, validate
+from tests.support.shown_folders import benchmark, evaluation, study
+from tests.support.tiny_policy import MODEL, tiny_model, tokenizer
 
 pytestmark = pytest.mark.browser
 BOARDS = "/boards/boards/file/shown/boards.jsonl"
@@ -18,11 +21,17 @@ WALLED = {"grid": [".H.", "...", "..."], "starts": [[0, 0], [2, 2]], "goals": [[
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with a failing plan, two arms of two seeds, and a file of boards."""
+    """A run with a failing plan, one with checkpoints, two arms of two seeds, a file of boards, and the other kinds."""
     shown = tmp_path_factory.mktemp("journeys") / "shown"
     for name in ("demo", "one-s0", "one-s1", "two-s0", "two-s1"):
         finish(shown / name, reason(name), horizon=21 if name.startswith("two") else 20)
     write_rows(shown / "boards.jsonl", [board(f"board-{n}", wait_required=n % 2 == 1) for n in range(60)])
+    study(shown / "study")
+    evaluation(shown / "evaluation")
+    benchmark(shown / "benchmark")
+    trained = finish(shown / "trained", model=MODEL, horizon=8)
+    for number in (0, 1):
+        save_checkpoint(trained.stage(number).checkpoint, tiny_model(number), tokenizer())
     return shown
 
 
@@ -43,18 +52,29 @@ def address(folder):
 
 
 @pytest.fixture
-def page(browser, address):
-    """A page at the server's first address, that must say nothing on the console."""
-    context = browser.new_context(viewport={"width": 1100, "height": 900}, base_url=address)
-    context.set_default_timeout(PATIENCE)
-    found = context.new_page()
+def new_page(browser, address):
+    """Makes pages at the server's first address, which must say nothing on their consoles."""
     said: list[str] = []
-    found.on("console", lambda message: said.append(message.text))
-    found.on("pageerror", lambda error: said.append(str(error)))
-    yield found
-    context.close()
+    contexts = []
+
+    def make(base_url: str = address, width: int = 1100, height: int = 900, **settings: str):
+        contexts.append(browser.new_context(viewport={"width": width, "height": height}, base_url=base_url, **settings))
+        contexts[-1].set_default_timeout(PATIENCE)
+        found = contexts[-1].new_page()
+        found.on("console", lambda message: said.append(message.text))
+        found.on("pageerror", lambda error: said.append(str(error)))
+        return found
+
+    yield make
+    for context in contexts:
+        context.close()
     said = [words for words in said if "status of 404" not in words]  # the browser's own note of a page that is gone
-    assert not said, f"the page said on its console: {said}"
+    assert not said, f"a page said on its console: {said}"
+
+
+@pytest.fixture
+def page(new_page):
+    return new_page()
 
 
 def at(page, address: str):
@@ -168,23 +188,84 @@ def test_pictures_and_tables_are_saved(page):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(
-    "where", ["/", "/run/shown/demo", "/stage/0/shown/demo", "/boards/boards/file/shown/boards.jsonl"]
+def test_the_plans_of_a_group_are_played_side_by_side(page):
+    at(page, "/boards/run/stage-0/shown/demo").get_by_label("plans kept").check()
+    page.wait_for_url("**plans=true**")
+    page.locator(".tile a").click()
+    page.get_by_text("Plan 4 of 4").wait_for()
+    players = page.locator(".player[data-ready]")
+    assert players.count() == 5, "four plans and the certified one"
+    players.nth(2).focus()
+    page.keyboard.press("End")
+    assert players.nth(2).locator("output").inner_text() == "t = 2 of 2"
+    assert players.nth(1).locator("output").inner_text() == "t = 0 of 2", "each player has a time of its own"
+
+
+@pytest.mark.deep
+def test_held_out_boards_are_filtered_by_what_a_policy_made_of_them(page):
+    at(page, "/boards/run/held-out/shown/demo").get_by_label("Failure").select_option("hole")
+    page.wait_for_url("**failure=hole**")
+    assert page.locator(".tile").count() == 1
+    page.get_by_label("Plans of").select_option("warmup")
+    page.wait_for_url("**policy=warmup**")
+    page.locator(".tile a").click()
+    assert page.locator(".checkpoints li").all_inner_texts() == ["warmup failed", "stage 0 failed", "stage 1 failed"]
+    page.get_by_text("A0 steps into the hole").first.wait_for()
+
+
+@pytest.mark.deep
+def test_a_checkpoint_answers_for_a_board_of_the_editor(page):
+    at(page, f"/editor?board={json.dumps(WALLED)}")
+    page.get_by_label("Also ask").select_option("stage-1/shown/trained")
+    page.locator("[data-policy] [data-answered]").wait_for()
+    assert "The checkpoint of stage 1" in page.locator("[data-policy]").inner_text()
+    page.locator("[data-answer] [data-status=solvable]").wait_for()
+
+
+@pytest.mark.deep
+def test_the_checkpoints_of_a_run_answer_for_one_of_its_boards(page):
+    at(page, "/board/run/held-out/0/shown/trained").get_by_label("all of them").check()
+    page.get_by_role("button", name="Ask for its greedy plan").click()
+    page.locator("[data-answers] [data-answered]").nth(1).wait_for()
+    titles = page.locator("[data-answers] h2").all_inner_texts()
+    assert titles == ["The checkpoint of stage 0", "The checkpoint of stage 1"]
+
+
+@pytest.mark.deep
+def test_a_study_is_looked_through_from_its_arms_to_a_run(page):
+    at(page, "/study/shown/study")
+    assert page.locator("[data-picture=arms] polyline").count() == 2
+    page.get_by_role("link", name="Compare by other measures").click()
+    page.wait_for_url("**arms=true**")
+    page.get_by_label("Measure").select_option("forced")
+    page.wait_for_url("**measure=forced**")
+    page.go_back()
+    page.go_back()
+    page.get_by_role("link", name="shown/study/runs/one-s0").click()
+    page.get_by_text("valid plans go from 15.0% to 60.0%").wait_for()
+
+
+EVERY_KIND = (
+    *("/", "/run/shown/demo", "/stage/0/shown/demo", BOARDS, "/board/boards/file/3/shown/boards.jsonl", "/editor"),
+    *("/board/run/stage-0/0/shown/demo", "/compare?run=shown/demo", "/study/shown/study", "/benchmark/shown/benchmark"),
+    "/evaluation/shown/evaluation/answers",
 )
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("where", EVERY_KIND)
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_pages_fit_a_phone_in_dark_and_light(browser, address, where, scheme):
-    context = browser.new_context(viewport={"width": 360, "height": 740}, base_url=address, color_scheme=scheme)
-    page = at(context.new_page(), where)
+def test_pages_fit_a_phone_in_dark_and_light(new_page, where, scheme):
+    page = at(new_page(width=360, height=740, color_scheme=scheme), where)
     wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     ink, paper = (page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("color", "backgroundColor"))
-    context.close()
     assert wide <= 0, f"{where} is {wide} pixels wider than a phone"
     assert ink != paper
 
 
 @pytest.mark.deep
 def test_everything_on_a_page_that_can_be_used_has_a_name(page):
-    for where in ("/", "/stage/0/shown/demo", "/compare", BOARDS):
+    for where in EVERY_KIND:
         at(page, where)
         nameless = page.evaluate(
             "[...document.querySelectorAll('a, button, input, select, [tabindex=\"0\"]')].filter(one => "
@@ -194,7 +275,7 @@ def test_everything_on_a_page_that_can_be_used_has_a_name(page):
 
 
 @pytest.mark.deep
-def test_the_static_site_plays_plans_too(browser, folder, tmp_path):
+def test_the_static_site_plays_plans_too(new_page, folder, tmp_path):
     import http.server
     import threading
     from functools import partial
@@ -203,12 +284,11 @@ def test_the_static_site_plays_plans_too(browser, folder, tmp_path):
     handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "site"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        page = browser.new_page()
-        page.goto(f"http://127.0.0.1:{server.server_port}/")
+        page = new_page(f"http://127.0.0.1:{server.server_port}")
+        page.goto("/")
         page.get_by_role("link", name="demo", exact=True).click()
         page.get_by_role("link", name="stage 0").click()
         page.locator(".player[data-ready]").first.focus()
         page.keyboard.press("End")
         assert page.locator("output").first.inner_text() == "t = 2 of 2"
-        page.close()
         server.shutdown()

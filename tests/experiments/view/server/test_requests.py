@@ -78,10 +78,59 @@ def test_boards_are_filtered_and_paged_by_the_address(site):
     assert "none fit" in page(site, "/boards/boards/file/shown/boards.jsonl?size=9")
 
 
+STAGE_BOARDS = "/boards/run/stage-0/shown/plain"
+
+
 def test_boards_of_a_stage_know_their_rollouts(site):
-    found = page(site, "/boards/run/stage-0/shown/plain?learnable=0.1")
-    assert "1 boards" in found
-    assert "25.0% of 4 plans valid" in found
+    found = page(site, f"{STAGE_BOARDS}?learnable=0.1")
+    assert "1 board;" in found
+    assert "1 of 4 plans valid" in found
+
+
+@pytest.mark.parametrize(
+    ("query", "boards"),
+    [
+        ("verdict=valid", ["1"]),
+        ("verdict=mixed", ["0"]),
+        ("verdict=failed", []),
+        ("failure=hole", ["0"]),
+        ("failure=vertex_conflict", []),
+        ("plans=true", ["0"]),
+    ],
+)
+def test_boards_of_a_stage_are_filtered_by_what_became_of_their_plans(site, query, boards):
+    assert re.findall(r"<strong>board (\d+)", page(site, f"{STAGE_BOARDS}?{query}")) == boards
+
+
+def test_the_plans_of_a_group_stand_side_by_side(site):
+    found = page(site, "/board/run/stage-0/0/shown/plain")
+    assert [f"Plan {n} of 4" in found for n in (1, 2, 3, 4)] == [True] * 4
+    assert found.count("ending bad") == 3
+    assert "certified plan" in found
+
+
+def test_plans_of_a_group_are_shown_while_the_stage_is_trained(tmp_path):
+    run = finish(tmp_path / "run")
+    stage = run.stage(1)
+    for log in (stage.groups, stage.rollouts):
+        log.rename(log.with_name(f".{log.name}.part"))
+    with stage.rollouts.with_name(".rollouts.jsonl.part").open("ab") as growing:
+        growing.write(b'{"board":1,"answ')
+    stage.done.unlink()
+    assert "Plan 4 of 4" in page(client(tmp_path / "run"), "/board/run/stage-1/0/run")
+
+
+def test_held_out_boards_are_filtered_by_the_verdict_on_a_policys_plan(site):
+    held_out = "/boards/run/held-out/shown/plain"
+    assert "plans of stage 1" in page(site, held_out)
+    for query, boards in (
+        ("verdict=valid", 1),
+        ("verdict=failed", 1),
+        ("failure=hole", 1),
+        ("failure=swap_conflict", 0),
+    ):
+        assert page(site, f"{held_out}?{query}&policy=warmup").count("<strong>board ") == boards, query
+    assert site.get(f"{held_out}?policy=stage-9").status_code == 404
 
 
 def test_a_held_out_board_is_shown_over_the_checkpoints(site):
@@ -240,12 +289,19 @@ def test_the_editor_draws_a_board_and_says_what_is_wrong_with_one(site):
         assert reply.headers["content-type"].startswith("text/plain")
 
 
+def solved(site: TestClient, board: str) -> str:
+    """What the solver says, once its programs for this kind of board are compiled."""
+    while "data-compiling" in (found := page(site, f"/api/solve?board={board}")):
+        assert "for 3x3 boards of 2 agents" in found
+    return found
+
+
 def test_the_editor_is_answered_by_the_real_solver(site):
-    found = page(site, f"/api/solve?board={BOARD}")
+    found = solved(site, BOARD)
     assert 'data-status="solvable"' in found
     assert "the least sum of costs is 3" in found
     walled = BOARD.replace('"..."', '".H."').replace('".H.", ".H."', '".H.", "HH."')
-    assert 'data-status="unsolvable"' in page(site, f"/api/solve?board={walled}")
+    assert 'data-status="unsolvable"' in solved(site, walled)
 
 
 def test_boards_are_exported_in_every_form(site):
@@ -302,4 +358,4 @@ def test_an_evaluation_shows_its_rates_and_every_answer(tmp_path):
     found = page(site, f"/boards/evaluation/answers/{tmp_path.name}/evaluation?verdict=valid")
     assert "2 boards" in found
     shown = page(site, f"/board/evaluation/answers/0/{tmp_path.name}/evaluation")
-    assert shown.index("The plan that was answered") < shown.index("The certified plan")
+    assert shown.index("The certified plan") < shown.index("The plan that was given")

@@ -1,0 +1,101 @@
+"""The page of a study: its arms over one another, their differences, and every run with how far it is."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core_jax.errors import InputError
+from core_jax.support import is_locked
+from experiments.view.catalogue import Catalogue, Item, Kind
+from experiments.view.pages.cards import Card, card_of
+from experiments.view.pages.compare_page import arm_of, arms_chart, history_of
+from experiments.view.pages.folder_pages import record_of
+from experiments.view.templating import Crumb, Page, Table, picture
+
+RESULTS = "results.json"
+COLUMNS = {"arm": "", "seeds": "seeds", "valid": "valid %", "deviation": "s.d.", "gain": "gain", "forced": "forced %"}
+COLUMNS |= {"optimal": "optimal %", "stages": "stages", "tried": "trials", "taken_back": "taken back"}
+
+
+def study_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
+    """The arms of a study and its runs, also while it goes on. Raises InputError where its files cannot be read."""
+    found = record_of(item, RESULTS) if (item.path / RESULTS).exists() else {}
+    cards = [card_of(run) for run in catalogue.items() if run.kind is Kind.RUN and _of_study(run, item)]
+    started = [card for card in cards if arm_of(card.item.name) != card.item.name]
+    running = is_locked(item.path) or any(card.state == "running" for card in cards)
+    values = {
+        "item": item,
+        "state": "running" if running else "finished" if found else "stopped",
+        "finished": sum(card.state == "finished" for card in started),
+        "planned": _planned(item),
+        "results": {name: _figure(found.get(name)) for name in ("budget", "baseline", "valid", "held_out")},
+        "chart": _chart(started),
+        "arms": _of_records(_arms, found, "arms"),
+        "tests": _of_records(_tests, found, "tests"),
+        "missing": [str(name)[:80] for name in found.get("missing") or []] if found else [],
+        "cards": sorted(cards, key=lambda card: card.item.name),
+        "compared": [card.item.name for card in started],
+    }
+    return Page(item.name, "study.html", values, [Crumb("All", ""), Crumb(item.name, f"study/{item.name}")], running)
+
+
+def _of_study(run: Item, study: Item) -> bool:
+    return run.name.startswith(f"{study.name}/")
+
+
+def _planned(item: Item) -> int | None:
+    """How many runs are planned; None where the plan does not say."""
+    runs = record_of(item, "study.json").get("runs")
+    return len(runs) if isinstance(runs, list) else None
+
+
+def _chart(cards: Sequence[Card]) -> Any:
+    """Valid plans over tokens, a curve for each arm; None while there is nothing to draw."""
+    histories = {}
+    for card in cards:
+        try:
+            histories[card.item.name.rpartition("/")[2]] = history_of(card.item.path)
+        except InputError:  # its card says so
+            continue
+    return picture(arms_chart(histories, "valid")) if any(histories.values()) else None
+
+
+def _of_records(make: Any, found: dict[str, Any], name: str) -> Table | None:
+    """A table of a list of records, where there is one and it is of this version."""
+    records = found.get(name)
+    if not isinstance(records, list) or not records or not all(isinstance(one, dict) for one in records):
+        return None
+    try:
+        table: Table = make(records, found)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{RESULTS}: {name} are not those of this version ({error!r:.80})") from error
+    return table
+
+
+def _arms(arms: list[dict[str, Any]], found: dict[str, Any]) -> Table:
+    """The arms, the best first."""
+    rows = []
+    for arm in sorted(arms, key=lambda arm: -float(arm.get("valid") or 0)):
+        points = (arm.get("against") or {}).get("points")
+        half = (arm.get("against") or {}).get("interval") or 0
+        change = f"{points:+.1f} ± {half:.1f}" if isinstance(points, int | float) else ""
+        one = arm | ({"deviation": None} if arm.get("seeds") == 1 else {})
+        rows.append((*(_figure(one.get(name)) for name in COLUMNS), change))
+    baseline = str(found.get("baseline") or "no baseline")[:40]
+    return Table((*COLUMNS.values(), f"against {baseline}"), rows)
+
+
+def _tests(tests: list[dict[str, Any]], found: dict[str, Any]) -> Table:
+    """Differences of arms on equal seeds, with p corrected for their number."""
+    rows = []
+    for test in tests:
+        gain = test["difference"]
+        interval = f"{float(gain['low']):+.1f} to {float(gain['high']):+.1f}"
+        names = (str(test["arm"])[:60], str(test["other"])[:60])
+        rows.append(
+            (*names, f"{float(gain['mean']):+.1f}", interval, f"{float(test['corrected']):.2g}", f"{test['seeds']}")
+        )
+    return Table(("arm", "against", "points", "95 %", "p (Holm)", "seeds"), rows)
+
+
+def _figure(value: Any) -> str:
+    return "" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)[:60]

@@ -1,0 +1,40 @@
+"""Pages that are kept until a file behind them changes, so that they are made once however often they are asked for."""
+
+import threading
+from collections import OrderedDict
+from typing import NamedTuple
+
+MOST_LETTERS = 1 << 25  # of all kept pages together
+
+
+class _Kept(NamedTuple):
+    stamp: str
+    html: str
+
+
+class KeptPages:
+    """The pages last asked for, by their address; as many as fit in MOST_LETTERS."""
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[str, _Kept] = OrderedDict()
+        self._lock = threading.Lock()
+        self._letters = 0
+
+    def get(self, address: str, stamp: str) -> str | None:
+        """The page, if it was kept under the same stamp."""
+        with self._lock:
+            kept = self._pages.get(address)
+            if kept is None or kept.stamp != stamp:
+                return None
+            self._pages.move_to_end(address)
+            return kept.html
+
+    def keep(self, address: str, stamp: str, html: str) -> None:
+        """Keeps a page; those asked for longest ago make room."""
+        with self._lock:
+            if before := self._pages.pop(address, None):
+                self._letters -= len(before.html)
+            self._pages[address] = _Kept(stamp, html)
+            self._letters += len(html)
+            while self._letters > MOST_LETTERS:
+                self._letters -= len(self._pages.popitem(last=False)[1].html)

@@ -1,0 +1,128 @@
+"""Studies, evaluations and benchmarks; and every page of a folder that is full of hostile text."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from core_jax.rows import write_rows
+from experiments.view.server import application
+from tests.support.finished_run import board, finish
+from tests.support.shown_folders import benchmark, evaluation, study
+from tests.support.tiny_sweep import SPEC, make
+
+HOSTILE = "<script>alert(1)</script>\"'&]]>\x00\x1b[31m{{ 7 * 7 }}" + "x" * 65_536
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    shown = tmp_path_factory.mktemp("folders") / "shown"
+    study(shown / "study")
+    evaluation(shown / "evaluation")
+    benchmark(shown / "benchmark")
+    return shown
+
+
+@pytest.fixture(scope="module")
+def site(folder: Path) -> TestClient:
+    return client(folder)
+
+
+def client(*paths: Path) -> TestClient:
+    return TestClient(application(paths), base_url="http://127.0.0.1:8000")
+
+
+def page(site: TestClient, address: str) -> str:
+    reply = site.get(address)
+    assert reply.status_code == 200, f"{address}: {reply.status_code} {reply.text[-500:]}"
+    return reply.text
+
+
+def test_a_study_overlays_its_arms_and_shows_differences_and_runs(site):
+    found = page(site, "/study/shown/study")
+    assert "4 of 4 runs finished; the baseline is plain" in found
+    assert found.count("<polyline") == 2, "a curve for each arm"
+    assert "one (2)" in found
+    assert "+2.0 ± 3.0" in found
+    assert "-1.0 to +5.0" in found
+    assert 'href="/run/shown/study/runs/two-s1"' in found
+    assert "arms=true" in found
+
+
+def test_a_study_that_goes_on_shows_the_runs_so_far(tmp_path):
+    study(tmp_path / "study")
+    (tmp_path / "study" / "results.json").unlink()
+    (tmp_path / "study" / "runs" / "two-s1" / "stage_01" / "done.json").unlink()
+    found = page(client(tmp_path / "study"), "/study/study")
+    assert "3 of 4 runs finished" in found
+    assert "data-live" in found
+    assert "1 of 2 stages" in found
+
+
+def test_a_benchmark_counts_its_boards_and_leads_to_them(site):
+    found = page(site, "/benchmark/shown/benchmark")
+    assert "2 certified boards" in found
+    assert "2 boards; shown are 1 to 2" in page(site, "/boards/benchmark/file/shown/benchmark")
+
+
+def test_an_evaluation_leads_from_its_rates_to_every_answer(site):
+    assert "plain on 2 boards" in page(site, "/evaluation/shown/evaluation/answers")
+    assert page(site, "/boards/evaluation/answers/shown/evaluation/answers?verdict=valid").count('class="verdict"') == 2
+
+
+def test_no_page_obeys_what_it_shows(tmp_path):
+    hostile = tmp_path / "<b onclick=alert(1)>&'"
+    study(hostile / "study", HOSTILE)
+    evaluation(hostile / "evaluation", HOSTILE)
+    benchmark(hostile / "benchmark", HOSTILE)
+    finish(hostile / "run", HOSTILE, HOSTILE)
+    write_rows(hostile / "boards.jsonl", [board(HOSTILE)])
+    make(SPEC, hostile / "sweep")
+    site, seen, waiting = client(hostile), set(), ["/", "/compare", "/editor"]
+    while waiting:
+        address = waiting.pop()
+        if address not in seen:
+            seen.add(address)
+            found = page(site, address)
+            assert_harmless(found, address)
+            waiting += [link.replace("&amp;", "&") for link in re.findall(r'href="(/(?!static|export)[^"#]*)"', found)]
+    kinds = {address.split("/")[1].partition("?")[0] for address in seen}
+    assert kinds == {
+        "",
+        "board",
+        "boards",
+        "run",
+        "stage",
+        "study",
+        "sweep",
+        "evaluation",
+        "benchmark",
+        "compare",
+        "editor",
+    }
+
+
+class Tags(HTMLParser):
+    """What a browser would obey: the scripts of a page, and attributes that hold scripts or styles."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__()
+        self.scripts: list[str | None] = []
+        self.obeyed: list[str] = []
+        self.feed(found)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "script":
+            self.scripts.append(dict(attrs).get("src"))
+        self.obeyed += [f"{tag} {name}" for name, _ in attrs if name.startswith("on") or name == "style"]
+        self.obeyed += [tag] if tag in ("iframe", "object", "embed", "base", "img") else []
+
+
+def assert_harmless(found: str, address: str) -> None:
+    """Our own script only, no attribute that would be one, and no control characters."""
+    tags = Tags(found)
+    assert tags.scripts == ["/static/main.js"], address
+    assert not tags.obeyed, address
+    assert not re.findall(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", found), address
