@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What is installed: `make lock` pins it, `make install` installs that and nothing newer.
 TORCH := torch==2.13.0
 UV := uv==0.13.9
-EXTRAS := dev docs view cluster structured lora
+EXTRAS := dev docs view environments cluster structured lora
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 UV_PIP := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
@@ -41,7 +41,7 @@ lock: install
 # The licences of everything that is installed, in docs/licences.md.
 licences: install
 	{ echo "# Licences of all dependencies"; echo; echo "Made by \`make licences\` from the installed packages."; echo; \
-		$(BIN)/pip-licenses --python $(BIN)/python --format=markdown --order=license --ignore-packages lakewright; } >docs/licences.md
+		$(BIN)/pip-licenses --format=markdown --order=license --ignore-packages lakewright; } >docs/licences.md
 
 # Known weaknesses of the locked versions, from the registry; needs its vulnerability data, which mirrors may lack.
 audit: install

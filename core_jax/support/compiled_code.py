@@ -46,7 +46,7 @@ def compiled_within(function: F) -> F:
     return _awaited(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-def _awaited(function: F, **options: bool) -> F:
+def _awaited(function: F, **options: Any) -> F:
     made = numba.njit(boundscheck=False, error_model="numpy", **options)(function)
     _waiting.setdefault(_room(function), {}).setdefault(function.__module__, []).append(made)
     return typing.cast(F, made)
