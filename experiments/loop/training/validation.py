@@ -45,7 +45,8 @@ def _answered(settings: RunSettings, stage: Stage, tasks: list[Task]) -> tuple[V
 
 
 def _answer(row: Row, plan: np.ndarray, verdicts: Verdict, place: int) -> Answer:
-    return Answer.of(plan[: row.agents], verdicts.failure[place], verdicts.agent[place], verdicts.step[place])
+    found = (int(verdicts.failure[place]), int(verdicts.agent[place]), int(verdicts.step[place]))
+    return Answer.of(plan[: row.agents], *found)
 
 
 def _examples(rows: list[Row], answers: list[Answer]) -> list[Example]:
