@@ -5,10 +5,13 @@ RUN ?= runs/demo
 # One thread a test process: two that share cores slow each other down.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --durations=10
 
+# Modules are kept as byte code, in spite of what the environment says: the tests start many processes that import torch.
+export PYTHONDONTWRITEBYTECODE =
+
 # What is installed: `make lock` pins it, `make install` installs that and nothing newer.
 TORCH := torch==2.13.0
 UV := uv==0.13.9
-EXTRAS := dev docs view cluster structured lora
+EXTRAS := dev docs view environments cluster structured lora
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 UV_PIP := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
@@ -38,7 +41,7 @@ lock: install
 # The licences of everything that is installed, in docs/licences.md.
 licences: install
 	{ echo "# Licences of all dependencies"; echo; echo "Made by \`make licences\` from the installed packages."; echo; \
-		$(BIN)/pip-licenses --python $(BIN)/python --format=markdown --order=license --ignore-packages lakewright; } >docs/licences.md
+		$(BIN)/pip-licenses --format=markdown --order=license --ignore-packages lakewright; } >docs/licences.md
 
 # Known weaknesses of the locked versions, from the registry; needs its vulnerability data, which mirrors may lack.
 audit: install

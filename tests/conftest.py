@@ -2,7 +2,7 @@
 
 Compiling takes most of the time of these tests. Each program is compiled once for all processes of a run: workers,
 commands and their children keep what they compile in one folder. It is a new one for each run, unless
-JAX_COMPILATION_CACHE_DIR names one to be kept. LLVM is not to spend time on fast code, which changes no result;
+JAX_COMPILATION_CACHE_DIR names one to be kept. XLA is not to spend time on fast code, which changes no result;
 `XLA_FLAGS= make test` tests the programs as users have them.
 """
 
@@ -14,7 +14,10 @@ import tempfile
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
+)
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # the first process of the run; the others inherit what it sets
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="lakewright-compiled-")

@@ -118,7 +118,7 @@ def _generate(
         how |= {"stop_strings": [THOUGHT], "tokenizer": tokenizer}
     model.eval()
     ids = torch.tensor([prompt], device=model.device)
-    output: torch.Tensor = model.generate(  # type: ignore[operator]
+    output: torch.Tensor = model.generate(
         input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=max_new_tokens, **how
     )
     answer = output[0, len(prompt) :].tolist()

@@ -153,7 +153,7 @@ def _generated(
     ids, mask = _padded(prompts, tokenizer.pad_token_id, model.device)
     ids, mask = ids.repeat_interleave(copies, 0), mask.repeat_interleave(copies, 0)
     sampled = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0, "min_p": None}
-    output = model.generate(  # type: ignore[operator]
+    output = model.generate(
         input_ids=ids,
         attention_mask=mask,
         max_new_tokens=max_new_tokens,

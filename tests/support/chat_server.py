@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 ZIPPED = 64 * gzip.compress(bytes(1 << 24), 1)
+LONG = 30.0  # seconds, more than any test waits
 Reply = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
 
 
@@ -129,7 +130,7 @@ def dripping(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
     request.send_response(200)
     request.send_header("Content-Type", "application/json")
     request.end_headers()
-    for _ in range(40):
+    for _ in range(int(LONG / 0.05)):
         request.wfile.write(b" ")
         request.wfile.flush()
         time.sleep(0.05)
@@ -138,7 +139,7 @@ def dripping(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
 
 def silent(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
     """Says nothing for longer than anyone waits."""
-    time.sleep(1.5)
+    time.sleep(LONG)
     request.close_connection = True
 
 
@@ -159,7 +160,7 @@ def zipped(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
 def dripping_headers(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
     """Sends one header after another, and never an answer."""
     request.wfile.write(b"HTTP/1.1 200 OK\r\n")
-    for number in range(40):
+    for number in range(int(LONG / 0.05)):
         request.wfile.write(b"X-%d: 0\r\n" % number)
         request.wfile.flush()
         time.sleep(0.05)

@@ -6,14 +6,15 @@ import time
 from functools import partial
 from pathlib import Path
 
+from core_jax.support import write_atomically
 from experiments.resumable import work_on
 
 
 def work(piece: int, folder: Path) -> int:
     """Leaves its process id, and is slow unless the folder says that haste is needed."""
-    (folder / f"{piece}.pid").write_text(str(os.getpid()))
+    write_atomically(folder / f"{piece}.pid", str(os.getpid()).encode())
     if not (folder / "hurry").exists():
-        time.sleep(60)
+        time.sleep(600)
     return piece * piece
 
 

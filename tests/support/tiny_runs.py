@@ -11,6 +11,7 @@ from experiments.loop import closed_loop as loop
 from experiments.loop.records import Decision, RunFolder, read
 from experiments.loop.settings import RunSettings
 from experiments.loop.training import warmup
+from policy.training import board_stream
 from tests.support.generated_rows import elsewhere
 from tests.support.tiny_policy import tiny_run
 
@@ -29,9 +30,11 @@ State = dict[str, tuple[bytes, int]]
 
 @contextlib.contextmanager
 def quick() -> Iterator[None]:
-    """Few made-up examples for the engineer, and one thread."""
+    """Few made-up examples for the engineer, few boards ahead of training, and one thread."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(warmup, "SYNTHETIC", SYNTHETIC)
+        patch.setattr(board_stream, "AHEAD", 1)
+        patch.setattr(board_stream, "CHUNK", 32)
         patch.setenv("OMP_NUM_THREADS", "1")
         yield
 

@@ -13,7 +13,8 @@ from core_jax.support import convert
 from engineer.delta import ConfigDelta, difference
 from engineer.difficulty import Forecast
 from engineer.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
-from experiments.loop.records.run_folder import Decision, Example, Rollback, Sampled, Stage, Validation, read
+from experiments.loop.records.run_folder import Stage
+from experiments.loop.records.stage_records import Decision, Example, Rollback, Sampled, Validation, read
 from experiments.loop.settings import RunSettings
 
 PREFERRED = "another proposal of yours, which the trial preferred"

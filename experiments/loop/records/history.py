@@ -8,7 +8,8 @@ from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import Outcomes, pool
 from core_jax.rows import fingerprint, read_all
-from experiments.loop.records.run_folder import Decision, Done, Rollback, RunFolder, Stage, Trial, Validation, read
+from experiments.loop.records.run_folder import RunFolder, Stage
+from experiments.loop.records.stage_records import Decision, Done, Rollback, Trial, Validation, read
 from experiments.loop.records.token_budget import Spent, spent_on
 
 

@@ -4,7 +4,8 @@ import math
 
 import msgspec
 
-from experiments.loop.records.run_folder import Decision, EngineerTraining, RunFolder, Sampled, Stage, Trial, read
+from experiments.loop.records.run_folder import RunFolder, Stage
+from experiments.loop.records.stage_records import Decision, EngineerTraining, Sampled, Trial, read
 
 
 class Spent(msgspec.Struct, frozen=True):

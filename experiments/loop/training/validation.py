@@ -21,9 +21,10 @@ def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
     """Validates the policy of a stage."""
     tasks = [task_of(row) for row in held_out]
     verdicts, plans = _answered(settings, stage, tasks)
+    verdicts = jax.tree.map(np.asarray, verdicts)
     forced = np.flatnonzero([task.wait_required for task in tasks])
-    of_forced = jax.tree.map(lambda field: np.asarray(field)[forced], verdicts)
-    valid = "".join("01"[int(failure == Failure.NONE)] for failure in np.asarray(verdicts.failure))
+    of_forced = jax.tree.map(lambda field: field[forced], verdicts)
+    valid = "".join("01"[int(failure == Failure.NONE)] for failure in verdicts.failure)
     answers = [
         _answer(row, plan, verdicts, place) for place, (row, plan) in enumerate(zip(held_out, plans, strict=True))
     ]
@@ -45,8 +46,8 @@ def _answered(settings: RunSettings, stage: Stage, tasks: list[Task]) -> tuple[V
 
 
 def _answer(row: Row, plan: np.ndarray, verdicts: Verdict, place: int) -> Answer:
-    found = (int(verdicts.failure[place]), int(verdicts.agent[place]), int(verdicts.step[place]))
-    return Answer.of(plan[: row.agents], *found)
+    failure, agent, step = (int(field[place]) for field in (verdicts.failure, verdicts.agent, verdicts.step))
+    return Answer.of(plan[: row.agents], failure, agent, step)
 
 
 def _examples(rows: list[Row], answers: list[Answer]) -> list[Example]:

@@ -12,7 +12,8 @@ from core_jax.support import convert
 from engineer.evidence import Evidence, evidence_text
 from engineer.samplers import SamplerSettings
 from engineer.trial import strata_of
-from experiments.loop.records import RunFolder, Trial, Validation, read
+from experiments.loop.records import RunFolder, Validation, read
+from experiments.loop.redesign import try_configs
 from experiments.loop.settings import RunSettings, load_settings
 from experiments.loop.training import held_out
 from experiments.loop.training.held_out import held_out_set
@@ -67,14 +68,12 @@ def test_the_report_names_the_teams(run):
     assert "2 or 3 agents on 3x3, 5x5 boards" in run.report.read_text()
 
 
-def test_a_trial_rolls_out_every_team(tmp_path):
-    folder = RunFolder(tmp_path / "run")
-    run_loop(tiny_run(teams=TEAMS, teacher="random"), folder)
-    trial = read(folder.stage(0).trial, Trial)
+def test_a_trial_rolls_out_every_team(run):
+    trial = try_configs(tiny_run(teams=TEAMS), run.stage(0), [ENV], "trial")
     assert all(found.sizes.keys() == {3, 5} for found in trial.candidates)
-    strata = strata_of(ENV, TEAMS)
-    assert {stratum.agents for stratum in strata} == {2, 3}
-    assert sum(strata.values()) == pytest.approx(1)
+    assert {tried.stratum for tried in trial.strata} == strata_of(ENV, TEAMS).keys()
+    assert {tried.stratum.agents for tried in trial.strata} == {2, 3}
+    assert sum(strata_of(ENV, TEAMS).values()) == pytest.approx(1)
 
 
 def test_boards_drawn_while_training_are_for_the_teams_in_turn(tmp_path):

@@ -9,10 +9,9 @@ import pytest
 
 from experiments.resumable import ATTEMPTS, WorkerDiedError, work_on
 from tests.support.pool_tasks import noted, notes
-from tests.support.power_cuts import alive, wait_for
+from tests.support.power_cuts import PATIENCE, alive, wait_for
 
 PROGRAM = [sys.executable, "-m", "tests.support.pool_work"]
-PATIENCE = 60  # seconds
 
 
 def test_workers_end_with_the_process_that_began_them_however_it_ends(tmp_path):

@@ -19,6 +19,7 @@ from policy.inference import (
     endpoint,
 )
 from tests.support.chat_server import (
+    LONG,
     closed,
     completion,
     cut,
@@ -210,7 +211,7 @@ def test_a_slow_server_gets_its_time_once_a_try_and_no_more():
     begun = time.monotonic()
     with serving(dripping_headers) as server, pytest.raises(EndpointError):
         endpoint_of(server, retries=1, timeout=0.3).ask(HELLO)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < LONG / 2
 
 
 @pytest.mark.parametrize("key", ["two\nlines", "k\u00e9y"])
@@ -236,7 +237,7 @@ def test_who_asks_no_further_waits_for_no_answer():
         answers = endpoint_of(server, concurrency=4, timeout=60).ask_all(questions(8))
         next(answers)
         answers.close()
-        assert time.monotonic() - begun < 1.4, "as long as the server is silent"
+        assert time.monotonic() - begun < LONG / 2, "as long as the server is silent"
 
 
 MOST = (5 + 64, 64)  # tokens in and out that a question of five letters may cost; it does cost (100, 50)

@@ -83,6 +83,7 @@ def test_a_generator_that_was_killed_is_told_and_not_waited_for(taken):
             other.take(100_000)
 
 
+@pytest.mark.deep
 def test_the_process_ends_with_a_parent_that_is_killed(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("""

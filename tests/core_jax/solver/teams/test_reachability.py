@@ -16,7 +16,9 @@ def answer(board, states=STATES):
     return solvable(steps_of(np.asarray(board.holes)), starts, goals, states)
 
 
-@pytest.mark.parametrize(("agents", "size", "count"), [(2, 3, 200), (3, 3, 200), (4, 3, 60)])
+@pytest.mark.parametrize(
+    ("agents", "size", "count"), [(2, 3, 200), (3, 3, 100), (4, 3, 16), pytest.param(4, 3, 60, marks=pytest.mark.deep)]
+)
 def test_reachability_agrees_with_joint_search(agents, size, count):
     boards = each(mixed_boards(agents, count, size, agents))
     if agents == 4:  # crowded: only there do agents rotate, and only there do four of them block each other

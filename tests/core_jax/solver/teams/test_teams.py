@@ -36,13 +36,14 @@ from tests.support.boards import (
     searched,
 )
 
-COUNTS = {(3, 3): 300, (3, 4): 200, (3, 5): 150, (4, 3): 36, (4, 4): 30}  # boards by agents and size
+COUNTS = {(3, 3): 300, (3, 4): 80, (3, 5): 40, (4, 3): 18, (4, 4): 30}  # boards by agents and size
+MANY = {(3, 4): 200, (3, 5): 150, (4, 3): 36}  # of which the oracle takes long
 each_team = pytest.mark.parametrize(("agents", "size"), COUNTS)
 
 
 @functools.cache
-def drawn(agents: int, size: int) -> Board:
-    count = COUNTS[agents, size]
+def drawn(agents: int, size: int, many: bool = False) -> Board:
+    count = (MANY if many else COUNTS)[agents, size]
     if (agents, size) == (4, 4):  # at fewer holes the oracle takes seconds a board
         return random_boards(4, count, size, 4 + np.arange(count) % 3, agents)
     return mixed_boards(10 * agents + size, count, size, agents)
@@ -63,6 +64,13 @@ def test_labels_agree_with_exhaustive_search(agents, size):
     assert_every(labels.certificate != Certificate.NONE, boards)
     assert set(labels.status) == {Status.SOLVABLE, Status.UNSOLVABLE}, "the sample should hold both"
     assert labels.wait_required.any(), "the sample should hold boards on which a wait is required"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("agents", "size"), MANY)
+def test_labels_of_many_boards_agree_with_exhaustive_search(agents, size):
+    boards = drawn(agents, size, many=True)
+    assert_same_optima(boards, optima(solve(boards)), searched(boards))
 
 
 def test_a_set_for_three_agents_is_the_same_however_it_is_cut():
@@ -262,6 +270,16 @@ def test_an_unfinished_search_is_undecided_never_wrong(monkeypatch):
     assert_every(planless | ~undecided, boards, moves=labels.moves)
     assert_every((labels.status == known.status) | undecided, boards, status=labels.status)
     assert_every((optima(labels) == optima(known)).all(axis=1) | undecided, boards, labels=optima(labels))
+
+
+def test_all_formulas_of_a_board_share_one_budget(monkeypatch):
+    monkeypatch.setattr(teams, "search", nothing_found)
+    monkeypatch.setattr(hard_boards, "JOINT_MOVES", 0)
+    boards, budget = drawn(4, 4), 20
+    found = solve_with_stages(boards, makespan_plans=True, budget=budget)
+    assert found.conflicts.max() >= budget, "the budget should be too small for some boards"
+    # The solver looks at its budget between conflicts that follow from one another.
+    assert_every(found.conflicts <= budget + 10, boards, conflicts=found.conflicts)
 
 
 def test_four_agents_that_block_each_other_have_no_plan_although_any_three_have():

@@ -8,6 +8,7 @@ from core_jax.errors import InputError
 from core_jax.results import pool
 from experiments.study.trainee import ARMS, KINDS, StudySettings, study_trainee, trainee_table
 from tests.support.tiny_policy import SHORT, tiny_run
+from tests.support.tiny_runs import quick
 
 ENV = EnvConfig.single(3, agents=2, hole_ratio=0.2, wait_ratio=0.5)
 RUN = tiny_run(
@@ -21,8 +22,7 @@ SETTINGS = StudySettings(RUN, seeds=1, boards=6, sft_rate=0.5)
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
+    with quick():
         return folder, study_trainee(SETTINGS, folder)
 
 
