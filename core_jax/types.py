@@ -1,64 +1,29 @@
-"""The arrays of the lake.
+"""The arrays of the lake, and with them its terms (`core_jax.terms`).
 
 Shape letters, used in every docstring: B boards, K agents, H = W' = n the side of a board, T steps of a plan,
 N = n (n + 1) padded cells of a bitboard, W words of 32 boards.
 """
 
-import enum
-
 import flax.struct
 import jax
 
-MOVES = "UDLRW"
-UP, DOWN, LEFT, RIGHT, WAIT = range(5)
-# The move of a plan of cells to one that is not a neighbour: always illegal, written `?`.
-JUMP = 5
-LETTERS = MOVES + "?"
-PAD = -1  # after an agent's last move: it stays where it is
-DELTAS = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))
-OPPOSITE = (DOWN, UP, RIGHT, LEFT, WAIT)
-
-
-class Failure(enum.IntEnum):
-    """Why a plan is not valid. Within one step the smaller number is reported."""
-
-    NONE = 0
-    PARSE_ERROR = 1
-    ILLEGAL_MOVE = 2
-    HOLE = 3
-    VERTEX_CONFLICT = 4
-    SWAP_CONFLICT = 5
-    GOAL_NOT_REACHED = 6
-
-
-FAILURE_NAMES = tuple(failure.name.lower() for failure in Failure)
-
-
-class Status(enum.IntEnum):
-    """Whether a board is solvable. UNDECIDED: the search was not completed, so the board has no labels."""
-
-    SOLVABLE = 0
-    UNSOLVABLE = 1
-    UNDECIDED = 2
-
-
-STATUS_NAMES = tuple(status.name.lower() for status in Status)
-
-
-class Certificate(enum.IntEnum):
-    """Why a label is certain.
-
-    BOUND: a plan meets a lower bound (or an agent has no path at all). FLOOD: exhaustive, over all joint states.
-    SEARCH: a completed search of the joint states that the bounds leave. NONE: undecided.
-    """
-
-    NONE = 0
-    BOUND = 1
-    FLOOD = 2
-    SEARCH = 3
-
-
-CERTIFICATE_NAMES = tuple(certificate.name.lower() for certificate in Certificate)
+from core_jax.terms import CERTIFICATE_NAMES as CERTIFICATE_NAMES
+from core_jax.terms import DELTAS as DELTAS
+from core_jax.terms import DOWN as DOWN
+from core_jax.terms import FAILURE_NAMES as FAILURE_NAMES
+from core_jax.terms import JUMP as JUMP
+from core_jax.terms import LEFT as LEFT
+from core_jax.terms import LETTERS as LETTERS
+from core_jax.terms import MOVES as MOVES
+from core_jax.terms import OPPOSITE as OPPOSITE
+from core_jax.terms import PAD as PAD
+from core_jax.terms import RIGHT as RIGHT
+from core_jax.terms import STATUS_NAMES as STATUS_NAMES
+from core_jax.terms import UP as UP
+from core_jax.terms import WAIT as WAIT
+from core_jax.terms import Certificate as Certificate
+from core_jax.terms import Failure as Failure
+from core_jax.terms import Status as Status
 
 
 @flax.struct.dataclass

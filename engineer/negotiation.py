@@ -8,7 +8,7 @@ from core_jax.generator import can_draw
 from engineer.evidence import Evidence
 from engineer.guard import GuardSettings, GuardVerdict, Reachable, judge
 from engineer.proposal import Proposal, Teacher
-from engineer.rivals import with_rivals
+from engineer.trial import with_rivals
 
 TOLD = 300  # characters of a refusal that the teacher is told: what it wrote itself may be in there
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import jax
 import msgspec
 
 from core_jax.config import EnvConfig, SizeConfig
 from engineer.delta import ConfigDelta, difference
 from engineer.evidence import Evidence
+from engineer.random_generators import Key
 
 
 class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,7 +33,7 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Teacher(Protocol):
     """Maps evidence to a change of the config; never raises because of what a model answered."""
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """A change of `config`, which need not be legal: the guard decides. All chance comes from `key`, consumed.
 
         `evidence` holds all that is known; a teacher that is a language model shows it what its modules switch on.

@@ -1,9 +1,25 @@
-"""Keys as numpy's generators."""
+"""Keys of JAX as the engineer uses them: split, and turned into NumPy's generators. JAX is loaded when one is."""
 
-import jax
+from typing import TYPE_CHECKING, TypeAlias
+
 import numpy as np
 
+if TYPE_CHECKING:
+    import jax
 
-def numpy_rng(key: jax.Array) -> np.random.Generator:
-    """The chances of a typed key, which is consumed: a teacher's few draws need no compiled program."""
+Key: TypeAlias = "jax.Array"
+"""A typed key of JAX, used once."""
+
+
+def numpy_rng(key: Key) -> np.random.Generator:
+    """A generator of NumPy for a key, which it consumes: a teacher's few draws need no compiled program."""
+    import jax
+
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+
+def split(key: Key, count: int = 2) -> Key:
+    """As many keys from one, which is consumed."""
+    import jax
+
+    return jax.random.split(key, count)

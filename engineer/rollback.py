@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import msgspec
-from scipy.stats import binomtest
 
 from core_jax.support import Share
 
@@ -35,6 +34,8 @@ def compared(before: Sequence[bool], after: Sequence[bool]) -> Comparison:
 
     Raises ValueError where the two have unequal numbers of boards.
     """
+    from scipy.stats import binomtest  # a second to load: settings are read without it
+
     pairs = list(zip(before, after, strict=True))
     gained = sum(new and not old for old, new in pairs)
     lost = sum(old and not new for old, new in pairs)

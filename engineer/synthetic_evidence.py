@@ -9,7 +9,7 @@ import numpy as np
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
 from core_jax.errors import InputError
 from core_jax.results import GroupStatistics, Outcomes
-from core_jax.types import FAILURE_NAMES
+from core_jax.terms import FAILURE_NAMES
 from engineer.curriculum_cells import Cell
 from engineer.difficulty import DifficultyModel, Forecast, features, grid_of
 from engineer.evidence import (

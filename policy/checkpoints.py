@@ -5,47 +5,19 @@ import re
 from pathlib import Path
 from typing import Literal, cast
 
-import msgspec
 import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast, Qwen3Config
 from transformers import Qwen3ForCausalLM as Qwen3
 
 from core_jax.errors import InputError
-from core_jax.support import Count, replacing_folder
+from core_jax.support import replacing_folder
 from policy.codecs import VOCABULARY
+from policy.model_settings import FAMILY, ModelName, ModelSettings
 
 TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
 ADAPTER = "adapter_config.json"
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
-
-
-class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The shape of the from-scratch model; the default has 0.6 million parameters."""
-
-    hidden: Count = 128
-    """Width of the residual stream, a multiple of 2 x heads."""
-    layers: Count = 4
-    """Transformer layers."""
-    heads: Count = 4
-    """Attention heads in each layer."""
-    mlp: Count = 192
-    """Width of the feed-forward layers."""
-    positions: Count = 512
-    """Longest sequence in tokens."""
-
-    def __post_init__(self) -> None:
-        if self.hidden % (2 * self.heads):
-            raise ValueError(f"hidden is {self.hidden}, no multiple of 2 x {self.heads} heads; make it one")
-
-
-FAMILY = {
-    "0.6M": ModelSettings(),
-    "3M": ModelSettings(hidden=256, layers=6, heads=8, mlp=320),
-    "25M": ModelSettings(hidden=512, layers=8, heads=8, mlp=1344),
-    "100M": ModelSettings(hidden=768, layers=14, heads=12, mlp=2048),
-}
-ModelName = Literal["0.6M", "3M", "25M", "100M"]
 
 
 def build_model(

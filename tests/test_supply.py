@@ -13,7 +13,7 @@ PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text())["project"]
 MAKEFILE = (HOUSE / "Makefile").read_text()
 LOCKED_EXTRAS = re.search(r"^EXTRAS := (.+)$", MAKEFILE, re.MULTILINE)[1].split()
 PINNED_TORCH = Requirement(re.search(r"^TORCH := (.+)$", MAKEFILE, re.MULTILINE)[1])
-LOCK = (HOUSE / "requirements.lock").read_text()
+LOCK = (HOUSE / ".ci" / "requirements.lock").read_text()
 LINES = [line.removesuffix("\\").strip() for line in LOCK.splitlines() if re.match(r"[a-z0-9]", line)]
 LOCKED = [Requirement(line) for line in LINES]
 ASKED = [
@@ -33,7 +33,7 @@ def test_the_lock_holds_what_is_asked_for(line):
     asked = Requirement(line)
     name = canonicalize_name(asked.name)
     locked = [found for found in [*LOCKED, PINNED_TORCH] if canonicalize_name(found.name) == name]
-    assert locked, f"{name} is not in requirements.lock; run `make lock`"
+    assert locked, f"{name} is not in .ci/requirements.lock; run `make lock`"
     for found in locked:
         assert asked.specifier.contains(version_of(found), prereleases=True), f"{found} is locked; run `make lock`"
 

@@ -18,6 +18,8 @@ from .bitboards import side as side
 from .bitboards import spaced as spaced
 from .dynamics import verdict as verdict
 from .environment import EnvParams as EnvParams
+from .environment import EnvState as EnvState
+from .environment import Observation as Observation
 from .environment import reset as reset
 from .environment import reset_to as reset_to
 from .environment import step as step

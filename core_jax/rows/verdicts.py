@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import jax
 import msgspec
 import numpy as np
 import pyarrow as pa
@@ -9,9 +10,9 @@ import pyarrow.compute as pc
 
 from core_jax.lake import horizon_of, verify
 from core_jax.rows.arrays import PLAN, boards_in, kinds_of, moves_in, plan_lengths
-from core_jax.rows.columns import at, by_kind, columns_of, records_of, to_arrow
+from core_jax.rows.columns import at, by_kind, columns_of, places_by_kind, records_of, to_arrow
 from core_jax.rows.row import SCHEMA, Row
-from core_jax.types import FAILURE_NAMES, Failure, Verdict
+from core_jax.types import FAILURE_NAMES, Board, Failure, Verdict
 
 
 class VerdictRow(msgspec.Struct, frozen=True):
@@ -50,15 +51,29 @@ def verify_columns(batch: pa.RecordBatch, plans: pa.ListArray) -> pa.RecordBatch
     """The verdict on a plan for each row, in order, as columns of VERDICT_SCHEMA; no plan is null."""
     if not len(batch):
         return columns_of([], VERDICT_SCHEMA)
-    longest = plan_lengths(plans)
-    known, place = np.unique(longest, return_inverse=True)
-    horizons = np.array([horizon_of(steps) for steps in known.tolist()])[place]
 
     def judged(places: np.ndarray) -> pa.RecordBatch:
-        some, given = at(batch, places), plans if len(places) == len(batch) else plans.take(pa.array(places))
-        return _verdict_columns(some, verify(boards_in(some), moves_in(given, int(horizons[places[0]]))))
+        some = at(batch, places)
+        return _verdict_columns(
+            some, _verify(boards_in(some), plans if some is batch else plans.take(pa.array(places)))
+        )
 
-    return by_kind(np.column_stack([kinds_of(batch), horizons]), judged)
+    return by_kind(kinds_of(batch), judged)
+
+
+def _verify(boards: Board, plans: pa.ListArray) -> Verdict:
+    """As `core_jax.lake.verify`; plans of like lengths together, as one long plan is to lengthen no other."""
+    known, place = np.unique(plan_lengths(plans), return_inverse=True)
+    horizons = np.array([horizon_of(steps) for steps in known.tolist()])[place]
+    groups = places_by_kind(horizons)
+    if len(groups) == 1:
+        return verify(boards, moves_in(plans, int(horizons[0])))
+    found = []
+    for places in groups:
+        some = jax.tree.map(lambda field, places=places: field[places], boards)
+        found.append(verify(some, moves_in(plans.take(pa.array(places)), int(horizons[places[0]]))))
+    order = np.argsort(np.concatenate(groups))
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[order], *found)
 
 
 def verify_rows(rows: Sequence[Row], plans: Sequence[list[str]]) -> list[VerdictRow]:

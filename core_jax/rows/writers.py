@@ -13,10 +13,11 @@ from core_jax.rows.chunks import ending
 from core_jax.rows.columns import columns_of
 from core_jax.rows.json_lines import to_lines
 from core_jax.rows.row import SCHEMA, Row
-from core_jax.support import replacing
+from core_jax.support import in_threads, replacing
 
 ROW_GROUP = 1 << 14  # rows of a row group of Parquet, except the last
-AT_ONCE = 512  # structs turned into columns
+AT_ONCE = 1 << 12  # rows turned into lines by one core
+STRUCTS = 512  # turned into columns at once
 
 
 @contextlib.contextmanager
@@ -26,12 +27,16 @@ def column_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Call
     with replacing(path) as beside:
         if form == ".jsonl":
             with open(beside, "wb") as lines:
-                yield lambda batch: lines.write(to_lines(batch))
+                yield lambda batch: lines.writelines(in_threads(to_lines, _pieces(batch)))
         else:
             with pq.ParquetWriter(beside, schema) as parquet:
                 groups = RowGroups(parquet, schema)
                 yield groups.add
                 groups.write_rest()
+
+
+def _pieces(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    return [batch.slice(first, AT_ONCE) for first in range(0, len(batch), AT_ONCE)]
 
 
 class RowGroups:
@@ -68,7 +73,7 @@ def row_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Callabl
 
         def write_rows(rows: Iterable[msgspec.Struct]) -> None:
             iterator = iter(rows)
-            while some := list(itertools.islice(iterator, AT_ONCE)):
+            while some := list(itertools.islice(iterator, STRUCTS)):
                 write(columns_of(some, schema))
 
         yield write_rows

@@ -8,6 +8,7 @@ from .child_processes import end_with_starter as end_with_starter
 from .child_processes import starter as starter
 from .compiled_code import compile_all as compile_all
 from .compiled_code import compiled as compiled
+from .compiled_code import compiled_within as compiled_within
 from .decoding import convert as convert
 from .decoding import read_config as read_config
 from .decoding import read_raw as read_raw
@@ -19,7 +20,6 @@ from .field_types import Share as Share
 from .field_types import Team as Team
 from .field_types import Weight as Weight
 from .field_types import one_of as one_of
-from .parallel import cores as cores
 from .parallel import in_blocks as in_blocks
 from .parallel import on_all_cores as on_all_cores
 from .parallel import workers as workers
@@ -29,3 +29,5 @@ from .profiling import seconds_by_phase as seconds_by_phase
 from .programs import program as program
 from .random_keys import IMPLEMENTATION as IMPLEMENTATION
 from .random_keys import streams as streams
+from .threads import cores as cores
+from .threads import in_threads as in_threads

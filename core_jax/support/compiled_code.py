@@ -1,8 +1,10 @@
 """Functions compiled by numba for the host, and where their machine code is kept.
 
-numba keeps machine code under a key of its own version, the processor and the types of the arguments, but it only looks
-at the file of a function, not at those that the function calls. So the folder is named by a digest of all sources of
-the function's room, which must hold what it calls: code of other sources is never found.
+Only what Python calls is kept: its machine code holds that of all functions that it calls, which therefore need not be
+compiled, nor even read, where it is found. numba keeps machine code under a key of its own, but it only looks at the
+file of a function, not at those that the function calls. So the folder is named by a digest of all sources of the
+function's room, which must hold what it calls, and of what else decides machine code: code of other sources, of another
+processor or of another numba is never found.
 """
 
 import atexit
@@ -17,25 +19,41 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import llvmlite
+import llvmlite.binding
 import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+MARK = ".kept"  # the ending of an empty file that says that a function is kept
 _config: Any = numba.config  # made at run time
-_waiting: dict[str, list[Any]] = {}  # functions that are yet to be compiled, by file
+_waiting: dict[Path, dict[str, list[Any]]] = {}  # functions that are yet to be compiled, by room and file
 _lock = threading.Lock()
 
 
 def compiled(function: F) -> F:
     """`function`, to be compiled by `compile_all` for the types of its annotations; it leaves the interpreter free."""
     before = _config.CACHE_DIR
-    _config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename).parent))
+    _config.CACHE_DIR = str(cache_folder(_room(function)))
     try:
-        made = numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")(function)
+        return _awaited(function, nogil=True, cache=True)
     finally:
         _config.CACHE_DIR = before
-    _waiting.setdefault(function.__module__, []).append(made)
+
+
+def compiled_within(function: F) -> F:
+    """As `compiled`, for a function that compiled functions of its room call, and Python never."""
+    return _awaited(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def _awaited(function: F, **options: Any) -> F:
+    made = numba.njit(boundscheck=False, error_model="numpy", **options)(function)
+    _waiting.setdefault(_room(function), {}).setdefault(function.__module__, []).append(made)
     return typing.cast(F, made)
+
+
+def _room(function: Callable[..., object]) -> Path:
+    return Path(function.__code__.co_filename).parent
 
 
 def compile_all() -> None:
@@ -45,10 +63,22 @@ def compile_all() -> None:
     Files import what they call, and in a file callers stand before what they call.
     """
     with _lock:
-        for functions in _waiting.values():
-            while functions:
-                functions[-1].compile(_signature(functions[-1].py_func))
-                functions.pop().disable_compile()
+        for room, files in _waiting.items():
+            functions = [function for file in files.values() for function in reversed(file)]
+            called = [function for function in functions if not function.targetoptions.get("no_cpython_wrapper")]
+            if called:
+                _compile(cache_folder(room), functions, called)
+                files.clear()
+
+
+def _compile(folder: Path, functions: list[Any], called: list[Any]) -> None:
+    """Compiles functions of a room; only those `called` by Python where `folder` has all of these."""
+    marks = [folder / f"{function.py_func.__name__}{MARK}" for function in called]
+    for function in called if all(mark.exists() for mark in marks) else functions:
+        function.compile(_signature(function.py_func))
+        function.disable_compile()
+    for mark in marks:
+        mark.touch()
 
 
 def _signature(function: Callable[..., object]) -> Any:
@@ -65,13 +95,16 @@ def _type_of(hint: Any) -> Any:
 
 @functools.cache
 def cache_folder(room: Path) -> Path:
-    """The first folder of `_candidates` that can be written; else a private one that goes with the process."""
+    """The first folder of `_candidates` that can be written, or a copy of one that can only be read.
+
+    Else a private one, which goes with the process.
+    """
     for folder in _candidates(room):
         if _writable(folder):
             return folder
-    private = Path(tempfile.mkdtemp(prefix="lakewright-"))
-    atexit.register(shutil.rmtree, private, ignore_errors=True)
-    return private
+        if any(folder.glob(f"*{MARK}")):
+            return Path(shutil.copytree(folder, _private() / folder.name))
+    return _private()
 
 
 def _candidates(room: Path) -> Iterator[Path]:
@@ -82,10 +115,24 @@ def _candidates(room: Path) -> Iterator[Path]:
     yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakewright" / name
 
 
+def _private() -> Path:
+    private = Path(tempfile.mkdtemp(prefix="lakewright-"))
+    atexit.register(shutil.rmtree, private, ignore_errors=True)
+    return private
+
+
 def digest(room: Path) -> str:
-    """Of all sources of a room."""
-    sources = sorted(room.glob("*.py"))
-    return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    """Of all sources of a room, where and of when they are, as numba looks at that, and of what compiles them."""
+    found = hashlib.sha256(repr((str(room.absolute()), machine())).encode())
+    for source in sorted(room.glob("*.py")):
+        found.update(repr((source.name, source.stat().st_mtime_ns, source.read_bytes())).encode())
+    return found.hexdigest()[:16]
+
+
+def machine() -> tuple[str, ...]:
+    """What machine code is made for, and by."""
+    processor = llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()
+    return (*processor, numba.__version__, llvmlite.__version__)
 
 
 def _writable(folder: Path) -> bool:

@@ -3,7 +3,6 @@
 XLA releases the interpreter lock, and a small program uses only one core: so threads suffice.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -12,6 +11,7 @@ import jax
 import numpy as np
 
 from core_jax.support.profiling import REST, WAITING, in_phase
+from core_jax.support.threads import cores
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -42,11 +42,6 @@ def on_all_cores(function: Callable[[A], R], items: Sequence[A]) -> list[R]:
     with ThreadPoolExecutor(workers()) as pool:
         found = pool.map(lambda place: in_phase(REST, on_device, place), range(len(items)))
         return in_phase(WAITING, list, found)
-
-
-def cores() -> int:
-    """How many cores this process may use: NPROC where it is set, which XLA respects too."""
-    return int(os.environ.get("NPROC") or len(os.sched_getaffinity(0)))
 
 
 def in_blocks(function: Callable[[A], R], batch: A, block: int) -> list[R]:

@@ -2,7 +2,6 @@ from .calibration import Bin as Bin
 from .calibration import Calibration as Calibration
 from .calibration import calibration_of as calibration_of
 from .cell_features import features as features
-from .fitting import DifficultySettings as DifficultySettings
 from .fitting import fit as fit
 from .forecasting import CellForecast as CellForecast
 from .forecasting import Forecast as Forecast
@@ -13,5 +12,6 @@ from .item_response import DifficultyModel as DifficultyModel
 from .item_response import Prediction as Prediction
 from .observations import Observation as Observation
 from .observations import observations_of as observations_of
+from .settings import DifficultySettings as DifficultySettings
 from .worth import Worth as Worth
 from .worth import worth_of as worth_of

@@ -3,20 +3,12 @@
 import math
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 
-from core_jax.support import Share
 from engineer.difficulty.cell_features import features
 from engineer.difficulty.item_response import DifficultyModel
 from engineer.difficulty.observations import Observation
-
-
-class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the model of P(valid) is fitted."""
-
-    decay: Share = 0.6
-    """The factor by which the weight of a group falls with every stage since it was rolled out, 0 to 1."""
+from engineer.difficulty.settings import DifficultySettings
 
 
 def fit(observations: Sequence[Observation], settings: DifficultySettings) -> DifficultyModel:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import msgspec
 
 from core_jax.config import EnvConfig
@@ -13,7 +12,7 @@ from core_jax.support import convert
 from engineer.delta import ConfigDelta
 from engineer.difficulty import Forecast
 from engineer.evidence.context_modules import Modules
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng
 
 VERSION = 2
 GUIDELINE = (
@@ -115,7 +114,7 @@ def read_evidence(raw: Any, where: str) -> Evidence:
     return convert(raw, Evidence, where)
 
 
-def shown(evidence: Evidence, modules: Modules, key: jax.Array) -> Evidence:
+def shown(evidence: Evidence, modules: Modules, key: Key) -> Evidence:
     """What `modules` switch on, and the rest empty or None. The key, consumed, shuffles where that is asked for.
 
     With `failures` off no outcome is shown anywhere, and the history holds configs and edits alone. Refusals are always
@@ -150,7 +149,7 @@ def _history(past: Sequence[Round], modules: Modules) -> list[Round]:
     ]
 
 
-def _shuffled(evidence: Evidence, key: jax.Array) -> Evidence:
+def _shuffled(evidence: Evidence, key: Key) -> Evidence:
     """Every size tells what another did: all are shifted by the same random number of places, in every round."""
     sizes = sorted(evidence.config.sizes)
     if len(sizes) < 2:

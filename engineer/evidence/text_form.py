@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from core_jax.config import EnvConfig, holds
 from core_jax.results import Outcomes, without
-from core_jax.types import FAILURE_NAMES
+from core_jax.terms import FAILURE_NAMES
 from engineer.delta import summary
 from engineer.difficulty import Forecast
 from engineer.evidence.evidence import Case, CellGroups, Evidence, Round, SizeStatistics

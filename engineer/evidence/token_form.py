@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import Outcomes
-from core_jax.types import FAILURE_NAMES
+from core_jax.terms import FAILURE_NAMES
 from engineer.curriculum_cells import Cell
 from engineer.delta import ConfigDelta, SizeEdit
 from engineer.difficulty import Forecast

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import jax
 import msgspec
 
 from core_jax.config import EnvConfig
 from core_jax.results import Group
 from core_jax.rows import Row
+from engineer.random_generators import Key
 
 Score = Callable[[list[Row]], list[Group]]
 """Rolls the present policy out on boards, which is charged to the budget: a group each, in their order, of all of them
@@ -37,7 +37,7 @@ class Drawn(msgspec.Struct, frozen=True):
 class Sampler(Protocol):
     """Chooses the boards of a stage, where they are drawn; learns from the stage's training rollouts on them."""
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Drawn:
         """`count` boards to train on. Leaves the state as it is. All chance comes from `key`, consumed."""
 
     def learn(self, rows: Sequence[Row], groups: Sequence[Group], stage: int) -> None:

@@ -1,9 +1,8 @@
 """DAPO's filter, dynamic sampling: Yu et al. 2025, arXiv 2503.14476, equation 11."""
 
-import jax
-
 from core_jax.rows import Row
 from core_jax.support import Count
+from engineer.random_generators import Key
 from engineer.samplers.base import Drawn, Fresh, Score
 from engineer.samplers.fresh import Unscored
 
@@ -17,7 +16,7 @@ class DapoSampler(Unscored):
     def __init__(self, rounds: Count = 3) -> None:
         self.rounds = rounds
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Drawn:
         """Boards on which some plans are valid and some are not."""
         kept: list[Row] = []
         passed: list[Row] = []

@@ -1,13 +1,12 @@
 """Domain randomisation for each board: Tobin et al. 2017, arXiv 1703.06907."""
 
-import jax
 import numpy as np
 
+from core_jax import generator
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig
-from core_jax.generator import can_draw
 from core_jax.rows import Row
 from core_jax.support import Count
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
 from engineer.samplers.fresh import Unscored
 
@@ -21,7 +20,7 @@ class DomainRandomisationSampler(Unscored):
     def __init__(self, alike: Count = 8) -> None:
         self.alike = alike
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Drawn:
         """Boards of many configs, mixed."""
         rng = numpy_rng(key)
         rows: list[Row] = []
@@ -34,5 +33,5 @@ def _theta(config: EnvConfig, rng: np.random.Generator) -> EnvConfig:
     while True:
         size, hole_ratio = int(rng.choice(sorted(config.sizes))), float(rng.uniform(0, MAX_HOLE_RATIO))
         forced = bool(rng.integers(2))
-        if can_draw(size, config.agents, hole_ratio, forced):
+        if generator.can_draw(size, config.agents, hole_ratio, forced):
             return EnvConfig.single(size, config.agents, hole_ratio, float(forced))

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-
 from core_jax.results import Group
 from core_jax.rows import Row
+from engineer.random_generators import Key
 from engineer.samplers.base import Drawn, Fresh, Score
 
 
@@ -27,6 +26,6 @@ class Unscored:
 class FreshSampler(Unscored):
     """Every board is new."""
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Drawn:
         """`count` fresh boards."""
         return Drawn(fresh(count), count)

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import jax
 import msgspec
 import numpy as np
 
 from core_jax.results import Group
 from core_jax.rows import Row
 from core_jax.support import Count, Positive, Share
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
 
 Pool = Annotated[float, msgspec.Meta(ge=1, le=100)]
@@ -31,7 +30,7 @@ class PclSampler:
         self.window = window
         self.seen: list[list[float]] = []  # rows of features, and the success
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Drawn:
         """The boards of intermediate predicted difficulty, in an order of their own chance."""
         if not self.seen:
             return Drawn(fresh(count), count)

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import jax
 import msgspec
 import numpy as np
 
 from core_jax.results import Group
 from core_jax.rows import Row
 from core_jax.support import Count, Share, convert
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
 
 Beta = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and all ranks beyond the first have no chance
@@ -41,7 +40,7 @@ class PlrSampler:
         self.levels: list[Level] = []
         self.stage = 0
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Drawn:
         """Old boards by rank and staleness, and fresh ones; nothing is rolled out for it."""
         rng, again = numpy_rng(key), min(round(self.replay * count), len(self.levels))
         rows = fresh(count - again) if again < count else []

@@ -2,12 +2,11 @@
 
 from typing import Annotated
 
-import jax
 import msgspec
 
 from core_jax.errors import InputError
 from core_jax.support import Share
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
 from engineer.samplers.fresh import Unscored
 
@@ -26,7 +25,7 @@ class SflSampler(Unscored):
         self.pool = pool
         self.mix = mix
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Drawn:
         """The most learnable of a pool, and fresh boards."""
         chosen = round(self.mix * count)
         pool = fresh(max(chosen, round(self.pool * count)))

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import msgspec
 
 from core_jax.results import Group
 from core_jax.rows import Row
 from core_jax.support import Count, Share, convert
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
 
 
@@ -38,7 +37,7 @@ class VcrlSampler:
         self.memory: list[Kept] = []
         self.stage = 0
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: jax.Array) -> Drawn:
+    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Drawn:
         """The boards above the threshold, then the memory's, then the best of the rest."""
         rows = fresh(count)
         groups = score(rows)

@@ -3,14 +3,13 @@
 import math
 from typing import Any
 
-import jax
-
 from core_jax.config import EnvConfig
 from core_jax.support import Count, Share, Weight
 from engineer.curriculum_cells import config_of, difficulty, grid, weights_of
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
 from engineer.proposal import Proposal, decided, moved_to
+from engineer.random_generators import Key
 
 REASON = "the cells nearest to the target difficulty"
 
@@ -30,7 +29,7 @@ class AdaRFTTeacher:
         self.nearest = nearest
         self.target: float | None = None
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The cells about the moved target; no chance in it. Without rollouts, no edits."""
         completions = sum(cell.groups.completions for cell in evidence.groups)
         if not completions:

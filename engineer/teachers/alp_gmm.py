@@ -3,7 +3,6 @@
 import warnings
 from typing import Annotated, Any
 
-import jax
 import msgspec
 import numpy as np
 
@@ -13,7 +12,7 @@ from engineer.delta import ConfigDelta, normalised
 from engineer.evidence import CellGroups, Evidence
 from engineer.options import Draws
 from engineer.proposal import Proposal, decided, moved_to
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng
 
 REASON = "where the success rate changed most"
 SIZE, HOLE, WAIT, ALP = range(4)
@@ -42,7 +41,7 @@ class AlpGmmTeacher:
         self.seen: list[list[float]] = []  # rows of theta and R
         self.points: list[list[float]] = []  # rows of theta and ALP
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The config of the drawn tasks. Without rollouts, no edits."""
         if not evidence.groups:
             return decided(ConfigDelta({}))

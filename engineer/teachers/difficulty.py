@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-import jax
 import msgspec
 import numpy as np
 
@@ -13,7 +12,7 @@ from engineer.delta import ConfigDelta
 from engineer.difficulty import Forecast, HeldOutCell
 from engineer.evidence import Evidence
 from engineer.proposal import Proposal, Stateless, decided, moved_to
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng
 
 REASON = "the cells of the largest expected learnability, weighed by the held-out boards"
 Power = Annotated[float, msgspec.Meta(ge=0, le=10)]
@@ -35,7 +34,7 @@ class DifficultyTeacher(Stateless):
         self.mix = mix
         self.group = group
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The config of q. Without rollouts, no edits."""
         known = evidence.forecast
         held_out = [part for part in known.held_out if part.cell.size in config.sizes] if known else []
@@ -43,7 +42,7 @@ class DifficultyTeacher(Stateless):
             return decided(ConfigDelta({}))
         return moved_to(config, config_of(config, self._weights(known, held_out, config.agents, key)), REASON)
 
-    def _weights(self, known: Forecast, held_out: list[HeldOutCell], agents: int, key: jax.Array) -> dict[Cell, float]:
+    def _weights(self, known: Forecast, held_out: list[HeldOutCell], agents: int, key: Key) -> dict[Cell, float]:
         cells = [part.cell for part in held_out]
         success = known.model.sampled(cells, [agents] * len(cells), numpy_rng(key), 1)[0]
         shares = np.array([part.share for part in held_out])

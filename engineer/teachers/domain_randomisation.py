@@ -1,12 +1,10 @@
 """Domain randomisation: the config is drawn anew for every stage."""
 
-import jax
-
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
 from engineer.delta import normalised
 from engineer.evidence import Evidence
 from engineer.proposal import Proposal, Stateless, moved_to
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng
 
 REASON = "drawn uniformly from the box"
 
@@ -16,7 +14,7 @@ class DomainRandomisationTeacher(Stateless):
     ratios uniform on the simplex. The sampler of the same name draws theta for every few boards instead.
     """
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The way to a config drawn by chance alone."""
         rng = numpy_rng(key)
         data = rng.dirichlet([1.0] * len(config.sizes)).tolist()

@@ -3,7 +3,6 @@
 import math
 from typing import Annotated, Literal
 
-import jax
 import msgspec
 
 from core_jax.config import EnvConfig, SizeConfig
@@ -11,6 +10,7 @@ from core_jax.support import Weight
 from engineer.delta import normalised
 from engineer.evidence import Evidence
 from engineer.proposal import Proposal, Stateless, moved_to
+from engineer.random_generators import Key
 
 REASON = "the schedule from small to large boards"
 Sigma = Annotated[float, msgspec.Meta(ge=0.05)]  # less, and all bells may be 0
@@ -30,7 +30,7 @@ class EasyToHardTeacher(Stateless):
         self.exponent = exponent
         self.sigma = sigma
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The shares of the stage to come; no chance in it."""
         following, last = (evidence.round or 0) + 1, max((evidence.rounds or 1) - 1, 1)
         shares = self.shares(min(following / last, 1.0), len(config.sizes))

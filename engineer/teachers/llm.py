@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import msgspec
 import numpy as np
 
@@ -12,7 +11,7 @@ from core_jax.errors import InputError
 from engineer.delta import FIELDS, ConfigDelta, parse_delta
 from engineer.evidence import STEPS, STRIDES, Evidence, EvidenceSettings, evidence_text, fitted, shown, token_estimate
 from engineer.proposal import Proposal, Stateless
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng, split
 
 Message = dict[str, str]  # role and content
 THOUGHT, ANSWER = "</think>", "ANSWER:"  # what stands between reasoning and JSON
@@ -72,12 +71,12 @@ class LlmTeacher(Stateless):
         self.inline = inline
         self._unanswered = ""
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The model's delta; whatever comes back, a proposal, with an error where it is none.
 
         A model that once could not be reached is not asked again: the error stands for all tries of a stage.
         """
-        for_view, for_seeds = jax.random.split(key)
+        for_view, for_seeds = split(key)
         modules = self.settings.chosen()
         view = shown(evidence, modules, for_view)
         view, cut = fitted(view, self.settings.budget, lambda view: token_estimate(evidence_text(view)))

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import msgspec
 import numpy as np
 
@@ -10,7 +9,7 @@ from core_jax.config import EnvConfig, SizeConfig
 from engineer.delta import FIELDS, ConfigDelta, SizeEdit
 from engineer.evidence import Evidence
 from engineer.proposal import Proposal, Teacher, decided
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng, split
 from engineer.teachers.step_edits import TOPS
 
 REASON = "a random edit of the same size as another teacher's"
@@ -27,9 +26,9 @@ class MatchedRandomTeacher:
     def __init__(self, other: Teacher) -> None:
         self.other = other
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The other teacher's proposal with its edits dealt out anew."""
-        asking, dealing = jax.random.split(key)
+        asking, dealing = split(key)
         asked = self.other.propose(evidence, config, asking)
         if asked.delta is None:
             return asked

@@ -1,13 +1,12 @@
 """The control that edits by chance: it separates the choice of an edit from the change itself."""
 
-import jax
 import numpy as np
 
 from core_jax.config import EnvConfig, SizeConfig
 from engineer.delta import ConfigDelta, SizeEdit
 from engineer.evidence import STEPS, STRIDES, Evidence
 from engineer.proposal import Proposal, Stateless, decided
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng
 from engineer.teachers.step_edits import fits
 
 REASON = "drawn at random"
@@ -16,7 +15,7 @@ REASON = "drawn at random"
 class RandomTeacher(Stateless):
     """Edits a uniform number of sizes, each in one to three ratios, by steps that stay inside their ranges."""
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """Random edits of 1 to all sizes of `config`."""
         sizes, rng = list(config.sizes), numpy_rng(key)
         chosen = rng.permutation(sizes)[: rng.integers(1, len(sizes) + 1)]

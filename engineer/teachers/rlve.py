@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any
 
-import jax
 import msgspec
 
 from core_jax.config import EnvConfig
@@ -11,6 +10,7 @@ from engineer.curriculum_cells import Cell, config_of, difficulty, grid
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
 from engineer.proposal import Proposal, decided, moved_to
+from engineer.random_generators import Key
 
 REASON = "the window of levels whose hardest is not solved yet"
 Levels = Annotated[int, msgspec.Meta(ge=2, le=100)]
@@ -31,7 +31,7 @@ class RlveTeacher:
         self.levels = levels
         self.hardest = 0
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The config of the window; no chance in it. Without rollouts, no edits."""
         if not evidence.groups:
             return decided(ConfigDelta({}))

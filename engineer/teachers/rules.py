@@ -1,15 +1,14 @@
 """The threshold rule: harder where the policy succeeds, easier where it fails."""
 
-import jax
-
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import Outcomes
 from core_jax.support import Share
-from core_jax.types import FAILURE_NAMES
+from core_jax.terms import FAILURE_NAMES
 from engineer.delta import ConfigDelta, SizeEdit
 from engineer.evidence import FRONTIER, REASONS, TOO_EASY, TOO_HARD, Evidence
 from engineer.proposal import Proposal, Stateless, decided
+from engineer.random_generators import Key
 from engineer.teachers.step_edits import step_edit
 
 
@@ -30,7 +29,7 @@ class RulesTeacher(Stateless):
         self.easier_below = easier_below
         self.harder_above = harder_above
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The delta of the rule; no chance in it."""
         return decided(self.delta(evidence, config))
 

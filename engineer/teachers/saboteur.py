@@ -1,11 +1,10 @@
 """The saboteur, a test of the defences: it always asks for the boards from which least can be learned."""
 
-import jax
-
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
 from engineer.delta import normalised
 from engineer.evidence import Evidence
 from engineer.proposal import Proposal, Stateless, moved_to
+from engineer.random_generators import Key
 
 REASON = "the worst config"
 
@@ -17,7 +16,7 @@ class SaboteurTeacher(Stateless):
     What of it is legal is the guard's to say.
     """
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The worst config; no chance in it."""
         rates = {size: seen.rate(seen.valid) for size, seen in evidence.outcomes.items()}
         valid = {size: rates.get(size, 0.0) for size in config.sizes}

@@ -3,7 +3,6 @@
 import math
 from typing import Annotated, Any
 
-import jax
 import msgspec
 
 from core_jax.config import EnvConfig
@@ -12,6 +11,7 @@ from engineer.curriculum_cells import Cell, binned, config_of, grid
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
 from engineer.proposal import Proposal, decided, moved_to
+from engineer.random_generators import Key
 
 REASON = "the cells where the advantage was largest"
 Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(Q / tau) is no number
@@ -29,7 +29,7 @@ class SecTeacher:
         self.tau = tau
         self.values: dict[Cell, float] = {}
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The config of p; no chance in it. Without rollouts, no edits."""
         if not evidence.groups:
             return decided(ConfigDelta({}))

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-import jax
-
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from engineer.evidence import DeltaGrammar, Evidence, EvidenceSettings, evidence_tokens, fitted, shown, tokens_delta
 from engineer.proposal import Proposal, Stateless
+from engineer.random_generators import Key
 
 Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Decode = Callable[[list[str], Allowed], list[str]]
@@ -23,7 +22,7 @@ class SelfTeacher(Stateless):
         self.decode = decode
         self.settings = settings
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The checkpoint's delta; whatever tokens come back, a proposal, with an error where they make no delta."""
         view = shown(evidence, self.settings.chosen(), key)
         view, cut = fitted(view, self.settings.budget, lambda view: len(evidence_tokens(view)))

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-import jax
-
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from engineer.delta import ConfigDelta
 from engineer.evidence import DeltaGrammar, Evidence, EvidenceSettings, evidence_tokens, fitted, shown, tokens_delta
 from engineer.proposal import Proposal, Stateless
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng, split
 from engineer.teachers.self import Allowed
 
 Sample = Callable[[list[str], Allowed, int], list[list[str]]]
@@ -26,9 +24,9 @@ class SelfTrainedTeacher(Stateless):
         self.sample = sample
         self.settings = settings
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The checkpoint's deltas, an answer a line; with an error where no answer makes one."""
-        showing, asking = jax.random.split(key)
+        showing, asking = split(key)
         view = shown(evidence, self.settings.chosen(), showing)
         view, cut = fitted(view, self.settings.budget, lambda view: len(evidence_tokens(view)))
         prompt = evidence_tokens(view)

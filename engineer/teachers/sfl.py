@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import msgspec
 
 from core_jax.config import EnvConfig
@@ -11,6 +10,7 @@ from engineer.curriculum_cells import Cell, config_of, weights_of
 from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
 from engineer.proposal import Proposal, decided, moved_to
+from engineer.random_generators import Key
 
 REASON = "the cells of the largest p (1 - p)"
 
@@ -27,7 +27,7 @@ class SflTeacher:
         self.mix = mix
         self.first: EnvConfig | None = None
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The mixture; no chance in it. Without rollouts, no edits."""
         self.first = self.first or config
         if not evidence.groups:

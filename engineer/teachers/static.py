@@ -3,7 +3,6 @@
 import itertools
 from typing import Annotated
 
-import jax
 import msgspec
 
 from core_jax.config import EnvConfig, SizeConfig
@@ -11,6 +10,7 @@ from core_jax.support import HoleRatio, Share
 from engineer.delta import normalised
 from engineer.evidence import Evidence
 from engineer.proposal import Proposal, Stateless, moved_to
+from engineer.random_generators import Key
 
 REASON = "the static config"
 Tilt = Annotated[float, msgspec.Meta(ge=-20, le=20)]  # beyond, all data are of one size
@@ -27,7 +27,7 @@ class StaticTeacher(Stateless):
         self.wait_ratio = wait_ratio
         self.tilt = tilt
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The way to the static config; no chance in it."""
         sizes = {size: SizeConfig(size**self.tilt, self.hole_ratio, self.wait_ratio) for size in config.sizes}
         return moved_to(config, normalised(sizes), REASON)

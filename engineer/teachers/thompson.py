@@ -3,7 +3,6 @@
 from collections import Counter
 from typing import Any
 
-import jax
 import numpy as np
 
 from core_jax.config import EnvConfig
@@ -13,7 +12,7 @@ from engineer.delta import ConfigDelta
 from engineer.evidence import Evidence
 from engineer.options import Draws
 from engineer.proposal import Proposal, decided, moved_to
-from engineer.random_generators import numpy_rng
+from engineer.random_generators import Key, numpy_rng
 
 REASON = "the cells whose groups are most likely informative"
 
@@ -31,7 +30,7 @@ class ThompsonTeacher:
         self.draws = draws
         self.counts: dict[Cell, tuple[float, float]] = {}
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The config of the slots. Without rollouts, no edits."""
         if not evidence.groups:
             return decided(ConfigDelta({}))

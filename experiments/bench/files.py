@@ -53,13 +53,15 @@ class FileRate(msgspec.Struct, frozen=True):
 
 
 class FilesBench(msgspec.Struct, frozen=True):
-    """first_board: seconds from the start of `generate` to the end of its one board, by agents. kinds: seconds to solve
-    ROWS_A_KIND rows of each of KINDS. peak_mib: the most memory of `solve`, by rows.
+    """first_board: seconds from the start of `generate` to the end of its one board, by agents. cold_board: likewise,
+    with nothing compiled yet. kinds: seconds to solve ROWS_A_KIND rows of each of KINDS. peak_mib: the most memory of
+    `solve`, by rows.
     """
 
     machine: dict[str, Any]
     rates: list[FileRate]
     first_board: dict[int, float]
+    cold_board: dict[int, float]
     kinds: float
     peak_mib: dict[int, float]
 
@@ -69,7 +71,7 @@ def measure() -> FilesBench:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rates = [rate for size in SIZES for rate in file_rates(folder, size)]
-        return FilesBench(machine(), rates, _first_boards(folder), _kinds(folder), _memory(folder))
+        return FilesBench(machine(), rates, *_first_boards(folder), _kinds(folder), _memory(folder))
 
 
 def file_rates(folder: Path, size: int) -> Iterator[FileRate]:
@@ -110,12 +112,24 @@ def _seconds(call: Callable[..., object], *given: str) -> tuple[float, float]:
     return time.perf_counter() - begun[0], time.process_time() - begun[1]
 
 
-def _first_boards(folder: Path) -> dict[int, float]:
+def _first_boards(folder: Path) -> tuple[dict[int, float], dict[int, float]]:
+    """Seconds by agents, with all programs kept, and with none."""
+
     def given(agents: int) -> list[str]:
         kind = ["--size", "8", "--agents", str(agents), "--hole-ratio", "0.3", "--wait-ratio", "0.5"]
         return ["generate", *kind, "--count", "1", "--out", str(folder / "first.jsonl")]
 
-    return {agents: statistics.median(_runs(given(agents))[0]) for agents in TEAMS}
+    warm = {agents: statistics.median(_runs(given(agents))[0]) for agents in TEAMS}
+    cold = {
+        agents: statistics.median(_once(given(agents), _nothing_kept(folder))[0] for _ in range(REPEATS))
+        for agents in TEAMS
+    }
+    return warm, cold
+
+
+def _nothing_kept(folder: Path) -> dict[str, str]:
+    """The environment of a process that finds no compiled program."""
+    return {name: tempfile.mkdtemp(dir=folder) for name in ("JAX_COMPILATION_CACHE_DIR", "NUMBA_CACHE_DIR")}
 
 
 def _kinds(folder: Path) -> float:
@@ -149,16 +163,17 @@ def _memory(folder: Path) -> dict[int, float]:
 
 def _runs(arguments: list[str], repeats: int = REPEATS) -> tuple[list[float], list[float]]:
     """Seconds and most MiB of memory of a command in processes of its own, after one that compiles."""
-    seconds, mib = [], []
-    for _ in range(repeats + 1):
-        begun = time.perf_counter()
-        process = subprocess.Popen([sys.executable, "-m", "experiments.cli", *arguments])
-        _, status, used = os.wait4(process.pid, 0)
-        if status:
-            raise RuntimeError(f"lakewright {' '.join(arguments)} failed")
-        seconds.append(time.perf_counter() - begun)
-        mib.append(used.ru_maxrss / 1024)
-    return seconds[1:], mib[1:]
+    seconds, mib = zip(*(_once(arguments, {}) for _ in range(repeats + 1)), strict=True)
+    return list(seconds[1:]), list(mib[1:])
+
+
+def _once(arguments: list[str], environment: dict[str, str]) -> tuple[float, float]:
+    begun = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-m", "experiments.cli", *arguments], env=os.environ | environment)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        raise RuntimeError(f"lakewright {' '.join(arguments)} failed")
+    return time.perf_counter() - begun, used.ru_maxrss / 1024
 
 
 def table(bench: FilesBench) -> str:
@@ -177,6 +192,10 @@ def table(bench: FilesBench) -> str:
         for rate in bench.rates
     ]
     single = [(f"first board of {agents} agents", f"{seconds:.1f} s") for agents, seconds in bench.first_board.items()]
+    single += [
+        (f"first board of {agents} agents, nothing compiled", f"{seconds:.1f} s")
+        for agents, seconds in bench.cold_board.items()
+    ]
     single.append((f"{len(KINDS)} kinds, {ROWS_A_KIND} rows each, solved", f"{bench.kinds:.1f} s"))
     single += [(f"most memory, {rows:,} rows solved", f"{mib:,.0f} MiB") for rows, mib in bench.peak_mib.items()]
     about = ", ".join(f"{name} {value}" for name, value in bench.machine.items())

@@ -38,7 +38,8 @@ class Tried(msgspec.Struct, frozen=True):
     """What came of the boards of one hole ratio: of one batch, the `batch`th of `seed`, or of many.
 
     undecided: without labels; uncompared: where the other solver took too long; wrong: labels that differ from its, or
-    plans that do not replay at their optimum, or wait where no wait is required. seconds: of each board alone.
+    plans that do not replay at their optimum, or wait where no wait is required. seconds: of processor time, of each
+    board alone.
     decided: boards by the stage that decided them. examples: up to three wrong boards, drawn.
     """
 
@@ -149,13 +150,13 @@ def _batch(seed: int, number: int, count: int) -> Tried:
 
 
 def _seconds(boards: Board, row: int) -> float:
-    """How long one board takes on its own."""
+    """How much processor time one board takes on its own; other work on the machine hardly matters to that."""
     alone = jax.tree.map(lambda field: field[row : row + 1], boards)
     taken: list[float] = []
     while not taken or (len(taken) == 1 and taken[0] > LONG):
-        begun = time.perf_counter()
+        begun = time.process_time()
         solve(alone)
-        taken.append(time.perf_counter() - begun)
+        taken.append(time.process_time() - begun)
     return min(taken)
 
 

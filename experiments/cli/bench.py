@@ -20,7 +20,7 @@ app = App()
 @app.command(help_epilogue="example: lakewright bench --json")
 def bench(
     *,
-    agents: Literal[2, 3, 5] | None = None,
+    agents: Literal[2, 3, 4, 5] | None = None,
     sweeps: Annotated[bool, INSTEAD] = False,
     sampling: Annotated[bool, INSTEAD] = False,
     warmups: Annotated[bool, INSTEAD] = False,

@@ -22,7 +22,7 @@ import pyarrow as pa
 from core_jax.errors import InputError
 from core_jax.generator import Acceptance, pooled, versions
 from core_jax.rows import Chunk, column_writer, ending, kinds_of, places_by_kind, read_chunks, read_columns
-from core_jax.support import locked, read_config, rename, replacing, write_atomically
+from core_jax.support import in_threads, locked, read_config, rename, replacing, write_atomically
 
 # A part is what SECONDS of work make: a kill costs no more. It has FEWEST_ROWS at first. Where there are few kinds of
 # boards SOME_ROWS are enough; where there are many it has more, as a solver fills up its blocks, but no more than lie
@@ -170,9 +170,8 @@ def work_in_parts(
     try:
         while taken := pace.take(chunks):
             begun = time.monotonic()
-            errors: list[InputError] = []
-            read = [read_columns(chunk, errors.append, check) for chunk in taken]
-            bad = list(map(str, errors))
+            read, errors = zip(*in_threads(lambda chunk: _checked(chunk, check), taken), strict=True)
+            bad = [str(error) for some in errors for error in some]
             for line in bad:
                 report(line)
             rows = pa.concat_batches(read)
@@ -181,6 +180,14 @@ def work_in_parts(
             pace.adapt(time.monotonic() - begun, kinds=len(places_by_kind(kinds_of(rows))))
     finally:
         gc.unfreeze()
+
+
+def _checked(
+    chunk: Chunk, check: Callable[[pa.RecordBatch], dict[int, str]]
+) -> tuple[pa.RecordBatch, list[InputError]]:
+    """The good rows of a chunk, and what is wrong with the others."""
+    errors: list[InputError] = []
+    return read_columns(chunk, errors.append, check), errors
 
 
 class Pace:

@@ -2,6 +2,7 @@
 
 import errno
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +20,9 @@ class PlanIndex:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock = threading.Lock()
         with self._errors():
-            self._file = sqlite3.connect(path)
+            self._file = sqlite3.connect(path, check_same_thread=False)
             self._file.execute("PRAGMA journal_mode = OFF")  # an incomplete index is built again
             self._file.execute("PRAGMA cache_size = -65536")  # KiB
             self._file.execute("CREATE TABLE IF NOT EXISTS plans (id TEXT PRIMARY KEY, plan BLOB) WITHOUT ROWID")
@@ -43,7 +45,7 @@ class PlanIndex:
     def find(self, names: pa.StringArray) -> pa.ListArray:
         """The plan for each board of `names`, null where there is none."""
         wanted = msgspec.json.encode(names.to_pylist()).decode()
-        with self._errors():
+        with self._errors(), self._lock:
             found = dict(self._file.execute(FIND, (wanted,)).fetchall())
         plans = [found.get(name) for name in names.to_pylist()]
         return pa.array([plan and msgspec.json.decode(plan) for plan in plans], pa.list_(pa.string()))

@@ -6,7 +6,7 @@ import msgspec
 
 from core_jax.results import Outcomes, pool
 from engineer.difficulty import Calibration, Forecast
-from engineer.selection import Lead
+from engineer.trial import Lead
 from experiments.loop.records import (
     Decision,
     Done,

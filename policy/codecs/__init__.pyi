@@ -1,9 +1,9 @@
 from .codec import Codec as Codec
-from .codec import CodecName as CodecName
 from .codec import TextCodec as TextCodec
-from .codec import TextSettings as TextSettings
 from .codec import TokensCodec as TokensCodec
 from .codec import codec_for as codec_for
+from .settings import CodecName as CodecName
+from .settings import TextSettings as TextSettings
 from .text_answer import Refusal as Refusal
 from .text_answer import Refused as Refused
 from .text_answer import parse_answer as parse_answer

@@ -1,32 +1,19 @@
 """A codec with its tokenizer: boards as prompts and plans as answers, in token ids, for either codec."""
 
-from typing import Literal, Protocol
+from typing import Protocol
 
-import msgspec
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
 from core_jax.errors import InputError
-from core_jax.support import Count
 from core_jax.types import DELTAS, JUMP, MOVES, PAD, WAIT, Board
 from policy.codecs import tokens
+from policy.codecs.settings import CodecName, TextSettings
 from policy.codecs.text_answer import Refused, parse_answer
 from policy.codecs.text_prompt import MAX_AGENTS, MOVE_WORDS, encode_prompt
 
-CodecName = Literal["tokens", "text"]
 THINK = "<think>"  # with which some chat templates begin the answer
-
-
-class TextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How language models are asked."""
-
-    max_tokens: Count = 4096
-    """Most tokens of an answer, its reasoning included."""
-    thinking: bool = True
-    """Whether models whose chat template has the choice think first."""
-    batch: Count = 16
-    """Answers that one process decodes together."""
 
 
 class Codec(Protocol):

@@ -6,23 +6,8 @@ import msgspec
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.support import Count, Positive, Weight
 from policy.inference import Allowed, log_probs_under_grammar
-
-
-class AnswerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a model is trained on its own answers to one prompt."""
-
-    rate: Positive = 3e-4
-    """Learning rate of AdamW."""
-    updates: Count = 2
-    """Steps on one group."""
-    rounds: Count = 8
-    """Groups that are sampled and trained on in a stage, one after another."""
-    kl: Weight = 0.05
-    """Weight of the divergence from the reference."""
-    epsilon: Positive = 0.2
-    """Clipping range of PPO."""
+from policy.training.settings import AnswerTraining
 
 
 class AnswerGroup(msgspec.Struct, frozen=True):

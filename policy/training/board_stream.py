@@ -36,7 +36,7 @@ class BoardStream:
     """An endless stream of tasks: chunks of each of `configs` alternate, and no index is repeated.
 
     teams: numbers of agents that alternate within a chunk, instead of the one of its config. first: the place of the
-    first task. kept: whether `taken` holds all tasks taken so far.
+    first task. chunk: boards drawn at once, CHUNK by default. kept: whether `taken` holds all tasks taken so far.
 
     Configs, teams, seed and its place in the stream determine a board, so that a stream opened again at `first`
     continues with the same boards. The process ends with this one, even where this one is killed. Use it in a `with`
@@ -48,10 +48,11 @@ class BoardStream:
         configs: Sequence[EnvConfig],
         seed: int,
         first: int = 0,
-        chunk: int = CHUNK,
+        chunk: int | None = None,
         kept: bool = False,
         teams: Sequence[int] = (),
     ) -> None:
+        chunk = chunk or CHUNK
         self.agents = max(teams or (config.agents for config in configs))
         mixed = [with_teams(config, teams) for config in configs]
         self.waited = 0.0  # seconds spent waiting for boards, except for the first chunk

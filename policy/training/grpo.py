@@ -4,9 +4,8 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import msgspec
 import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerFast, PrinterCallback
@@ -14,14 +13,12 @@ from trl import GRPOConfig
 
 from core_jax.errors import InputError
 from core_jax.results import Group
-from core_jax.support import Count, Positive, Share, Weight
 from policy.codecs import Codec, TokensCodec
 from policy.tasks import Task
 from policy.training.board_stream import BoardStream
 from policy.training.callbacks import Average, Report, Until
 from policy.training.grpo_trainer import PlanTrainer, may_share_prompts
 from policy.training.hardware import (
-    HostSettings,
     adapter,
     check_host,
     host_arguments,
@@ -31,68 +28,10 @@ from policy.training.hardware import (
     share_of,
     whole_model,
 )
-from policy.training.reward import RewardSettings
 from policy.training.rollouts import Answered, Rollouts
+from policy.training.settings import GrpoSettings, RewardSettings
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
-
-
-class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One stage of GRPO: `steps` updates, each on `prompts` boards with `group` completions per board.
-
-    loss_type, scale_rewards, epsilon and epsilon_high are those of TRL's GRPOConfig.
-    """
-
-    steps: Count = 32
-    """Updates in a stage."""
-    prompts: Count = 32
-    """Boards in each update."""
-    group: Annotated[int, msgspec.Meta(ge=2)] = 8
-    """Completions sampled for each board."""
-    learning_rate: Positive = 8e-5
-    """Learning rate of the updates."""
-    temperature: Positive = 1.0
-    """Temperature of the sampled completions."""
-    beta: Weight = 0.0
-    """Weight of the KL penalty against the model at the start of the stage; 0 drops it."""
-    loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo"] = "dapo"
-    """How the loss is normalised, see TRL's GRPOConfig."""
-    scale_rewards: Literal["group", "batch", "none"] = "group"
-    """Over what rewards are scaled by their standard deviation."""
-    epsilon: Positive = 0.2
-    """Clipping range of the probability ratio."""
-    epsilon_high: Positive | None = None
-    """Upper clipping range, where it differs from epsilon."""
-    oversample: Count = 1
-    """Up to this many times `prompts` boards are sampled in a step, and those whose completions all earn the same are
-    left out; 1 leaves out none."""
-    fresh: bool = False
-    """Whether boards are drawn while training."""
-    minutes: Positive | None = None
-    """Ends the stage where its steps do not end it earlier."""
-    optimizer: Literal["adamw", "muon"] = "adamw"
-    """AdamW, or Muon for the matrices."""
-    schedule: Literal["constant", "cosine"] = "constant"
-    """A constant learning rate, or one that rises and falls as in the warm-up."""
-    average: Share = 0.0
-    """Decay of averaged weights, which are kept in place of the last ones; 0 keeps the last."""
-    share_prompts: bool = True
-    """Whether the prompt of a group is read once, where possible."""
-    guided: bool = False
-    """Whether one answer of each group is the board's certified plan."""
-    host: HostSettings = HostSettings()
-    """How the machine is used."""
-
-    def __post_init__(self) -> None:
-        if self.guided and self.host.vllm != "off":
-            raise ValueError(
-                f"guided is true, but host.vllm {self.host.vllm} weighs answers by its own chances; drop one"
-            )
-
-    @property
-    def boards(self) -> int:
-        """Boards that a stage may need: each is seen once."""
-        return self.steps * self.prompts * self.oversample
 
 
 def train_grpo(

@@ -14,8 +14,8 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import DynamicCache, PreTrainedModel, Qwen3ForCausalLM
 from trl import GRPOTrainer
 
-from policy.training.hardware import HostSettings
 from policy.training.optimizers import muon_and_adamw, rate_scale
+from policy.training.settings import HostSettings
 
 TOGETHER = 64  # answers read at a time
 SMALL = 4096  # tokens: the scores of larger vocabularies are better computed in pieces, as TRL does

@@ -3,50 +3,15 @@
 import importlib.util
 import os
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-import msgspec
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from core_jax.errors import InputError
-from core_jax.support import Count, Share
 from policy.inference import Samples
+from policy.training.settings import HostSettings
 
 ROOM = 4096  # tokens of the longest prompt that vLLM keeps room for
-
-
-class LoraSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An adapter of low rank on every linear layer (peft), merged into the weights at the end of a stage."""
-
-    rank: Count = 32
-    """Rank of the adapter."""
-    alpha: Count = 64
-    """Scale of the adapter, as alpha / rank."""
-
-
-class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a machine is to be used for."""
-
-    micro_batch: Count | None = None
-    """Answers that a process trains on at once; without it its whole share."""
-    bf16: bool = False
-    """Whether to compute in bfloat16."""
-    checkpointing: bool = False
-    """Whether activations are computed again instead of kept, which saves memory."""
-    lora: LoraSettings | None = None
-    """Train an adapter of low rank instead of all weights."""
-    vllm: Literal["off", "colocate", "server"] = "off"
-    """Who samples: the training process itself, vLLM beside it, or a server of `trl vllm-serve`."""
-    vllm_url: str | None = None
-    """The server's address, for vllm=server."""
-    vllm_memory: Share = 0.3
-    """Share of each GPU's memory that vLLM takes, for vllm=colocate."""
-    report_to: Literal["none", "tensorboard", "wandb", "trackio"] = "none"
-    """Where figures are also reported; a stage's train.jsonl is always written."""
-
-    def __post_init__(self) -> None:
-        if (self.vllm == "server") != (self.vllm_url is not None):
-            raise ValueError(f"vllm is {self.vllm!r} and vllm_url {self.vllm_url!r}; a server has a url, and only it")
 
 
 def rank_and_processes() -> tuple[int, int]:

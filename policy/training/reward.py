@@ -4,37 +4,16 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
-import msgspec
 import numpy as np
 
 from core_jax.config import MAX_TOKEN_SIZE
 from core_jax.lake import verdict
-from core_jax.support import Weight
 from core_jax.types import PAD, Board, Failure, Verdict
 from policy.codecs import Codec, decode_answer
 from policy.tasks import Task
+from policy.training.settings import RewardSettings
 
 CHUNK = 256  # plans judged at a time; the last chunk is filled up, so that one program serves all of a team size
-
-
-class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The parts of the reward of an answer, each at most its weight.
-
-    An answer that cannot be parsed earns 0. One that breaks a rule earns `parsed` and the share of its steps before
-    that of `legal`. One that breaks none but leaves agents away earns `parsed + legal` and the share of agents at home
-    of `home`. A valid plan earns `valid` and `cost` / (1 + what its sum of costs is beyond the optimum).
-    """
-
-    parsed: Weight = 0.1
-    """Reward of an answer that can be parsed."""
-    legal: Weight = 0.2
-    """Reward of legal moves: the share of the steps before the first broken rule."""
-    home: Weight = 0.2
-    """Reward of arrivals: the share of agents that end on their goals."""
-    valid: Weight = 0.7
-    """Reward of a valid plan."""
-    cost: Weight = 0.3
-    """Reward of low cost: divided by 1 + the sum of costs beyond the optimum."""
 
 
 def judge_answers(

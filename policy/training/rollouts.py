@@ -20,7 +20,8 @@ from policy.codecs import Codec, TokensCodec
 from policy.inference import sample
 from policy.tasks import Task
 from policy.training.hardware import rank_and_processes, sampled_by_vllm
-from policy.training.reward import RewardSettings, judge_answers, rewards
+from policy.training.reward import judge_answers, rewards
+from policy.training.settings import RewardSettings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,47 +9,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
-import msgspec
 import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.support import Count, HoleRatio, Natural, Positive, Share
 from core_jax.types import DELTAS, PAD, Board
 from policy.codecs import Codec, TokensCodec
 from policy.tasks import Task
 from policy.training.board_stream import BoardStream
 from policy.training.optimizers import averaged_model, muon_and_adamw, rate_scale
+from policy.training.settings import WarmupSettings
 
 POOL = 8  # batches drawn together, then sorted by length
 IGNORED = -100  # the label of tokens without a loss: prompt and padding
-
-
-class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long the warm-up on certified plans is, and how fast it learns."""
-
-    steps: Natural = 900
-    """Steps of supervised learning on certified plans."""
-    boards: Count = 20000
-    """Boards that are drawn for it and seen again and again."""
-    batch: Count = 64
-    """Examples in each step."""
-    matrix_rate: Positive = 2e-3
-    """Learning rate of the matrices, trained by Muon."""
-    other_rate: Positive = 2e-3
-    """Learning rate of all other weights, trained by AdamW."""
-    decay: Share = 0.99
-    """Decay of the averaged weights, which are kept in the end."""
-    extra_share: Share = 0.125
-    """Share of each batch that are the caller's own examples, if it has any."""
-    augment: bool = True
-    """Whether boards are turned, mirrored and their agents exchanged at random."""
-    fresh: bool = False
-    """Whether boards are drawn while training, instead of `boards` that come again."""
-    hole_ratios: tuple[HoleRatio, ...] = ()
-    """Hole ratios that fresh boards have in turn; without any, those of warmup_env."""
-    minutes: Positive | None = None
-    """Ends the warm-up where its steps do not end it earlier; the rates fall towards the nearer end."""
 
 
 Example = tuple[list[int], list[int]]  # prompt and answer, token ids

@@ -9,8 +9,9 @@ import torch
 
 from core_jax.errors import InputError
 from core_jax.support import convert
-from policy.checkpoints import FAMILY, ModelName, ModelSettings, build_model, load_checkpoint, save_checkpoint
+from policy.checkpoints import build_model, load_checkpoint, save_checkpoint
 from policy.codecs.tokens import encode_prompt
+from policy.model_settings import FAMILY, ModelName, ModelSettings
 from policy.training.muon import Muon, orthogonalised
 from tests.support.tiny_policy import MODEL, tasks, tiny_model, tokenizer
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from policy.checkpoints import TEXT, ModelSettings, build_model, save_checkpoint
+from policy.checkpoints import TEXT, build_model, save_checkpoint
+from policy.model_settings import ModelSettings
 from tests.support.generated_rows import elsewhere
 
 SETTINGS = ModelSettings(hidden=32, layers=1, heads=2, mlp=32, positions=16384)

@@ -14,8 +14,9 @@ from engineer.evidence import ENGINEER_TOKENS
 from engineer.trial import TrialSettings
 from experiments.loop.settings import RunSettings
 from experiments.loop.settings.run_settings import ValidationSettings
-from policy.checkpoints import ModelSettings, build_model
+from policy.checkpoints import build_model
 from policy.codecs import build_tokenizer
+from policy.model_settings import ModelSettings
 from policy.tasks import Task, task_of
 from policy.training import GrpoSettings, WarmupSettings
 from tests.support.generated_rows import rows

@@ -34,6 +34,7 @@ def quick() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(warmup, "SYNTHETIC", SYNTHETIC)
         patch.setattr(board_stream, "AHEAD", 1)
+        patch.setattr(board_stream, "CHUNK", 32)
         patch.setenv("OMP_NUM_THREADS", "1")
         yield
 

@@ -13,10 +13,8 @@ from engineer.evidence import SizeStatistics
 from engineer.guard import GuardVerdict
 from engineer.negotiation import Attempt
 from engineer.proposal import Proposal
-from engineer.proposal_reward import Earned
 from engineer.rollback import Comparison
-from engineer.selection import Lead
-from engineer.trial import StratumTrial, Tried
+from engineer.trial import Earned, Lead, StratumTrial, Tried
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -13,8 +13,8 @@ from engineer.evidence import Evidence, read_evidence
 from engineer.guard import judge
 from engineer.negotiation import negotiate
 from engineer.proposal import Teacher
-from engineer.selection import shortlisted
 from engineer.teachers import deltas_of, make_teacher
+from engineer.trial import shortlisted
 from experiments.loop.records import Decision, EngineerTraining, Next, RunFolder, Stage, Trial, chosen, gather, read
 from experiments.loop.redesign.difficulty import read_forecast, trust_region
 from experiments.loop.redesign.rollback import config_before, taken_back

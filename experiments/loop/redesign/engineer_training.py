@@ -10,8 +10,8 @@ from engineer.delta import ConfigDelta
 from engineer.difficulty import worth_of
 from engineer.evidence import DeltaGrammar
 from engineer.guard import GuardVerdict, judge
-from engineer.proposal_reward import Earned, earned_by
 from engineer.teachers import deltas_of
+from engineer.trial import Earned, earned_by
 from experiments.loop.records import Decision, EngineerGroup, EngineerTraining, RunFolder, Validation, read, write
 from experiments.loop.redesign.difficulty import read_forecast, trust_region
 from experiments.loop.settings import RunSettings, seed_for

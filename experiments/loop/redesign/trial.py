@@ -8,8 +8,7 @@ from core_jax.config import EnvConfig
 from core_jax.generator import Stratum, generate
 from core_jax.rows import rows_of
 from engineer.difficulty import Worth
-from engineer.selection import Lead, boards_by_round, lead_of
-from engineer.trial import StratumTrial, boards_to_try, strata_of, tried
+from engineer.trial import Lead, StratumTrial, boards_by_round, boards_to_try, lead_of, strata_of, tried
 from experiments.loop.records import Stage, Trial
 from experiments.loop.settings import RunSettings, seed_for
 from experiments.loop.training import load_policy

@@ -5,10 +5,10 @@ from .preset_files import preset_table as preset_table
 from .preset_files import presets as presets
 from .run_settings import RunSettings as RunSettings
 from .run_settings import ValidationSettings as ValidationSettings
-from .run_settings import key_for as key_for
 from .run_settings import load_settings as load_settings
 from .run_settings import merged as merged
-from .run_settings import seed_for as seed_for
 from .run_settings import with_teacher as with_teacher
+from .seeds import key_for as key_for
+from .seeds import seed_for as seed_for
 from .setting_list import list_settings as list_settings
 from .setting_list import settings_table as settings_table

@@ -1,10 +1,8 @@
 """The settings of a run: presets, overrides, and what each part may be set to."""
 
-import hashlib
 import tomllib
 from typing import Annotated, Any, Literal
 
-import jax
 import msgspec
 
 from core_jax.config import MAX_TOKEN_SIZE, EnvConfig, holds, with_teams
@@ -13,16 +11,15 @@ from core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, con
 from engineer.difficulty import DifficultySettings
 from engineer.evidence import EvidenceSettings
 from engineer.guard import GuardSettings
-from engineer.proposal_reward import ProposalReward
 from engineer.rollback import RollbackSettings
 from engineer.samplers import SamplerSettings
 from engineer.teachers import TEACHERS, check_teacher
-from engineer.trial import TrialSettings
+from engineer.trial import ProposalReward, TrialSettings
 from experiments.loop.settings.launch import LaunchSettings
 from experiments.loop.settings.preset_files import preset_table
-from policy.checkpoints import ModelName, ModelSettings
 from policy.codecs import CodecName, TextSettings
 from policy.inference import EndpointSettings
+from policy.model_settings import ModelName, ModelSettings
 from policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
 
@@ -202,18 +199,8 @@ def merged(raw: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return {**raw, **changes, **both}
 
 
-def seed_for(seed: int, purpose: str) -> int:
-    """An independent 31-bit seed for each purpose of a run."""
-    return int.from_bytes(hashlib.sha256(f"{seed}/{purpose}".encode()).digest()[:4], "big") >> 1
-
-
 def _tables(one: Any, other: Any) -> bool:
     return isinstance(one, dict) and isinstance(other, dict)
-
-
-def key_for(seed: int, purpose: str) -> jax.Array:
-    """An independent typed key for each purpose of a run."""
-    return jax.random.key(seed_for(seed, purpose))
 
 
 def _override(raw: dict[str, Any], override: str) -> None:

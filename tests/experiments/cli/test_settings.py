@@ -1,5 +1,8 @@
 """`lakewright settings`: every setting of a run with its type, its default in a preset and its meaning."""
 
+import subprocess
+import sys
+
 import msgspec
 import pytest
 
@@ -7,8 +10,26 @@ from engineer.teachers import TEACHERS
 from experiments.cli import main
 from experiments.loop.settings import list_settings, load_settings, presets
 from experiments.loop.settings.setting_list import Setting
+from tests.support.generated_rows import surroundings
 
 FOUND = {setting.name: setting for setting in list_settings("cpu")}
+
+
+def test_settings_are_listed_and_checked_without_the_libraries_of_the_work():
+    program = """
+import sys
+from experiments.cli import main
+assert main(["settings"]) == 0
+assert main(["run", "--out", "never", "grpo.steps=0"]) == 2
+assert main(["run", "--out", "never", "teacher=alp_gmm", "sampler.name=plr", "sampler.options.mix=9"]) == 2
+heavy = {"jax", "flax", "torch", "transformers", "datasets", "trl", "scipy", "sklearn", "numba"} & sys.modules.keys()
+assert not heavy, f"settings are read with {sorted(heavy)}"
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=surroundings(), check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "grpo.steps: 0 does not fit" in ended.stderr
 
 
 def test_every_setting_has_a_meaning_and_a_type():

@@ -23,7 +23,8 @@ from policy.checkpoints import load_model
 from policy.codecs import TextCodec, TextSettings
 from policy.evaluation import evaluate
 from policy.training import GrpoSettings, RewardSettings, WarmupSettings, train_grpo, warm_up
-from policy.training.hardware import HostSettings, LoraSettings, share_of
+from policy.training.hardware import share_of
+from policy.training.settings import HostSettings, LoraSettings
 from tests.support.error_lines import assert_told
 from tests.support.generated_rows import SMALL, rows, small_rows, surroundings
 from tests.support.small_language_model import language, language_checkpoint, language_model

@@ -4,8 +4,8 @@ import pytest
 
 from core_jax.config import holds, holes_of
 from experiments.loop.settings import load_settings, presets
-from policy.checkpoints import FAMILY
 from policy.codecs.tokens import answer_length
+from policy.model_settings import FAMILY
 from policy.training.hardware import share_of
 
 

@@ -9,8 +9,8 @@ from policy.codecs.tokens import ID, encode_answer, encode_prompt
 from policy.inference import Samples
 from policy.training import GrpoSettings, RewardSettings
 from policy.training import rollouts as rollouts_module
-from policy.training.hardware import HostSettings
 from policy.training.rollouts import Rollouts
+from policy.training.settings import HostSettings
 from tests.support.boards import as_lists
 from tests.support.tiny_policy import HORIZON, tasks, tokenizer
 

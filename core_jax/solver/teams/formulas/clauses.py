@@ -10,7 +10,7 @@ import numpy as np
 
 from core_jax.solver.teams.formulas.puzzle import Steps
 from core_jax.solver.teams.host_search import Numbers
-from core_jax.support import compiled
+from core_jax.support import compiled, compiled_within
 
 At = Annotated[np.ndarray, numba.int64[:, :, ::1]]
 Home = Annotated[np.ndarray, numba.int64[:, ::1]]
@@ -103,7 +103,7 @@ def write_swaps(steps: Steps, goals: Numbers, at: At, home: Home, clauses: Claus
     return count
 
 
-@compiled
+@compiled_within
 def _write_swap(
     goals: Numbers,
     at: At,
@@ -163,7 +163,7 @@ def write_home(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
     return count
 
 
-@compiled
+@compiled_within
 def _write_two(clauses: Clauses, count: int, first: int, second: int) -> int:
     if len(clauses):
         clauses[count, 0] = first

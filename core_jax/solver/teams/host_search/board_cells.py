@@ -3,10 +3,10 @@
 import numpy as np
 
 from core_jax.solver.teams.host_search.workspace import LONGEST, NO_WAY, Cells, Holes, Work
-from core_jax.support import compiled
+from core_jax.support import compiled_within
 
 
-@compiled
+@compiled_within
 def take_board(work: Work, holes: Holes, starts: Cells, goals: Cells) -> None:
     """Makes a board the one that is searched: holes bool [n, n], starts and goals int32 [K, 2].
 
@@ -38,7 +38,7 @@ def take_board(work: Work, holes: Holes, starts: Cells, goals: Cells) -> None:
         need_distance(work, agent, 0)
 
 
-@compiled
+@compiled_within
 def need_distance(work: Work, agent: int, parked: int) -> None:
     """Makes sure that `work.distance[agent, parked]` is of this board: NO_WAY where the goal cannot be reached."""
     if work.of_board[agent, parked] == work.board:
@@ -68,7 +68,7 @@ def need_distance(work: Work, agent: int, parked: int) -> None:
                 known += 1
 
 
-@compiled
+@compiled_within
 def pair_reachable(work: Work, pair: int) -> bool:
     """Whether the pair has a plan; single moves into free cells suffice, see `core_jax.solver.teams.reachability`."""
     cells = np.int64(work.cells)

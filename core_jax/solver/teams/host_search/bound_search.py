@@ -6,14 +6,14 @@ from numba import uint64
 from core_jax.solver.teams.host_search.subset_bounds import combine_bounds, members_of
 from core_jax.solver.teams.host_search.team_search import FOUND, NONE, OPEN, search_team
 from core_jax.solver.teams.host_search.workspace import MOVING, Table, Work
-from core_jax.support import compiled
+from core_jax.support import compiled_within
 
 FIRST_NODES = 60  # of the first of several searches for the same; each further one has half as many more
 ROUNDS = 40  # after which they are doubled
 IN_ALL = 8  # times the nodes of one bound that a board is searched for in all
 
 
-@compiled
+@compiled_within
 def restarts(work: Work, table: Table, mode: int, bound: int, members: int, nodes: int, most: int) -> int:
     """`search_team` with ever more nodes and other orders of agents and moves; what failed is kept.
 
@@ -31,7 +31,7 @@ def restarts(work: Work, table: Table, mode: int, bound: int, members: int, node
     return OPEN
 
 
-@compiled
+@compiled_within
 def _shuffle(work: Work, members: int, variant: int) -> None:
     """Puts the members into `work.order`: by rank, or for further variants shuffled (Fisher-Yates)."""
     count = 0
@@ -49,7 +49,7 @@ def _shuffle(work: Work, members: int, variant: int) -> None:
         work.order[place], work.order[other] = work.order[other], work.order[place]
 
 
-@compiled
+@compiled_within
 def least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes: int) -> int:
     """The least slack of a plan of the whole team: FOUND, it is `work.lower[mode]` of all, or NONE up to most_slack.
 
@@ -75,7 +75,7 @@ def least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes: int
     return NONE
 
 
-@compiled
+@compiled_within
 def _settle(work: Work, table: Table, mode: int, count: int, most_slack: int, nodes: int, most: int) -> bool:
     """Finds the least slack of all sets of so many agents, as far as it matters; False where nodes end."""
     every = (1 << work.agents) - 1

@@ -8,12 +8,12 @@ import numpy as np
 from numba import uint64
 
 from core_jax.solver.teams.host_search.workspace import FAILURES, MAKESPAN, Word, Work
-from core_jax.support import compiled
+from core_jax.support import compiled_within
 
 PROBES = 4
 
 
-@compiled
+@compiled_within
 def search_key(work: Work, mode: int, bound: int, members: int) -> int:
     """The part of the key that all states of one search share; only the lowest 16 bits are free.
 
@@ -24,7 +24,7 @@ def search_key(work: Work, mode: int, bound: int, members: int) -> int:
     return ((((work.board & 0xFFFFFF) << 2 | mode) << 8 | bound) << 8 | members) << 16
 
 
-@compiled
+@compiled_within
 def cells_key(work: Work, step: int) -> Word:
     """The cells of the agents that take part; the others have cell 0."""
     key = uint64(0)
@@ -33,13 +33,13 @@ def cells_key(work: Work, step: int) -> Word:
     return key
 
 
-@compiled
+@compiled_within
 def rest_key(key: int, mode: int, parked: int, step: int) -> Word:
     """`key` is that of the search."""
     return uint64(key | parked << 8 | (0 if mode == MAKESPAN else step))
 
 
-@compiled
+@compiled_within
 def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
     """Whether nothing was found from that state with so much left, or more."""
     slot = _slot(cells, rest)
@@ -53,7 +53,7 @@ def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
     return False
 
 
-@compiled
+@compiled_within
 def remember_failure(work: Work, cells: Word, rest: Word, left: int) -> None:
     """Kept in a slot of its own, or of another board or bound, else in place of what failed with least left."""
     slot = _slot(cells, rest)
@@ -73,7 +73,7 @@ def remember_failure(work: Work, cells: Word, rest: Word, left: int) -> None:
     work.failed_left[best] = left
 
 
-@compiled
+@compiled_within
 def _slot(cells: Word, rest: Word) -> int:
     mixed = cells ^ (rest * uint64(0x9E3779B97F4A7C15))
     mixed = (mixed ^ (mixed >> uint64(31))) * uint64(0x7FB5D329728EA185)

@@ -31,7 +31,7 @@ from core_jax.solver.teams.host_search.workspace import (
     Work,
     Works,
 )
-from core_jax.support import compiled
+from core_jax.support import compiled, compiled_within
 
 SUSPICIOUS = 8  # excess of a pair from which on it is asked whether the pair has a plan at all
 MOST_EXCESS, MOST_SLACK = 40, 60  # of a pair, of the team
@@ -70,7 +70,7 @@ def search_boards(
             answer.excess[:] = 0
 
 
-@compiled
+@compiled_within
 def _label(work: Work, table: Table, wanted: int, nodes: int, answer: Answer, moves: TwoMoves) -> None:
     every = (1 << work.agents) - 1
     answer.solvable = _take_singles(work, answer) and _take_pairs(work, table)
@@ -90,7 +90,7 @@ def _label(work: Work, table: Table, wanted: int, nodes: int, answer: Answer, mo
     answer.by_bounds = answer.slack == least and not answer.wait and answer.makespan == furthest
 
 
-@compiled
+@compiled_within
 def _take_singles(work: Work, answer: Answer) -> bool:
     """The bounds of single agents; False where one has no way."""
     answer.alone = answer.makespan = 0
@@ -103,7 +103,7 @@ def _take_singles(work: Work, answer: Answer) -> bool:
     return True
 
 
-@compiled
+@compiled_within
 def _take_pairs(work: Work, table: Table) -> bool:
     """The bounds on slack of all sets from those of pairs; False where a pair has no plan."""
     work.lower[:] = 0
@@ -130,7 +130,7 @@ def _take_pairs(work: Work, table: Table) -> bool:
     return True
 
 
-@compiled
+@compiled_within
 def _rank(work: Work, weight: Numbers) -> None:
     """Sorts the agents by falling weight, equal ones by number."""
     for agent in range(work.agents):
@@ -141,7 +141,7 @@ def _rank(work: Work, weight: Numbers) -> None:
         work.rank[place] = agent
 
 
-@compiled
+@compiled_within
 def _least_cost(work: Work, table: Table, nodes: int, answer: Answer, moves: Moves) -> None:
     """Finds the least slack, whether it takes a wait, and a plan, as far as nodes go."""
     every = (1 << work.agents) - 1
@@ -166,7 +166,7 @@ def _least_cost(work: Work, table: Table, nodes: int, answer: Answer, moves: Mov
         answer.steps = _take_plan(work, moves)
 
 
-@compiled
+@compiled_within
 def _least_makespan(work: Work, table: Table, nodes: int, answer: Answer, moves: Moves) -> None:
     """Finds the least makespan, and a plan where that of least cost has a larger one."""
     every = (1 << work.agents) - 1
@@ -187,7 +187,7 @@ def _least_makespan(work: Work, table: Table, nodes: int, answer: Answer, moves:
         answer.fastest_steps = _take_plan(work, moves)
 
 
-@compiled
+@compiled_within
 def _take_plan(work: Work, moves: Moves) -> int:
     """Writes the plan that was found last to int8 [K, T]; its length."""
     length = 0
@@ -200,7 +200,7 @@ def _take_plan(work: Work, moves: Moves) -> int:
     return length
 
 
-@compiled
+@compiled_within
 def _waits(moves: Moves, steps: int) -> bool:
     for agent in range(len(moves)):
         for step in range(steps):

@@ -13,34 +13,34 @@ import numpy as np
 
 from core_jax.solver.teams.host_search.board_cells import need_distance
 from core_jax.solver.teams.host_search.workspace import COSTS, HIGHEST, MAKESPAN, MOVING, NO_WAY, Table, Work
-from core_jax.support import compiled
+from core_jax.support import compiled_within
 
 TAGS = 127
 EXACT = 256
 HOME, DEEPER, REFUTED = range(3)
 
 
-@compiled
+@compiled_within
 def pair_tag(work: Work) -> int:
     """What entries of this board begin with; see `clear_tags`."""
     return (work.board % TAGS + 1) << 9
 
 
-@compiled
+@compiled_within
 def clear_tags(work: Work, table: Table) -> None:
     """To be called for every board, so that no entry of another has its tag."""
     if work.board % TAGS == 0:
         table[:] = 0
 
 
-@compiled
+@compiled_within
 def pair_entry(entry: int, tag: int) -> int:
     """A lower bound, plus EXACT where it is more than that; 0 for an entry of another board."""
     known = np.int64(entry) - tag
     return known if 0 <= known < 2 * EXACT else 0
 
 
-@compiled
+@compiled_within
 def pair_at_most(work: Work, table: Table, mode: int, pair: int, one: int, other: int, limit: int) -> int:
     """The excess of a pair, or its makespan, from two cells; or any lower bound above `limit` where it exceeds that."""
     tag = pair_tag(work)
@@ -65,7 +65,7 @@ def pair_at_most(work: Work, table: Table, mode: int, pair: int, one: int, other
     return least
 
 
-@compiled
+@compiled_within
 def within(work: Work, table: Table, mode: int, pair: int, one: int, other: int, left: int) -> bool:
     """Whether two agents get home with so much slack, or in so many steps; depth first, what it learns is kept."""
     if mode != MAKESPAN:
@@ -89,7 +89,7 @@ def within(work: Work, table: Table, mode: int, pair: int, one: int, other: int,
     return False
 
 
-@compiled
+@compiled_within
 def _open(work: Work, mode: int, pair: int, step: int, one: int, other: int, left: int) -> None:
     """Begins a state at `step`: the moves of both agents by what they cost."""
     work.duo_cell[step, 0] = one
@@ -123,7 +123,7 @@ def _open(work: Work, mode: int, pair: int, step: int, one: int, other: int, lef
         work.duo_options[step, side] = count
 
 
-@compiled
+@compiled_within
 def _parks(work: Work, pair: int, one: int, other: int, left: int) -> bool:
     """Whether one of the two is home and the other gets there around it."""
     first, second = work.first[pair], work.second[pair]
@@ -138,7 +138,7 @@ def _parks(work: Work, pair: int, one: int, other: int, left: int) -> bool:
     return False
 
 
-@compiled
+@compiled_within
 def _advance(work: Work, table: Table, mode: int, pair: int, step: int, tag: int) -> int:
     """The next joint move of a state: HOME, DEEPER with the state that it leads to opened, or REFUTED."""
     one, other = work.duo_cell[step, 0], work.duo_cell[step, 1]
@@ -174,7 +174,7 @@ def _advance(work: Work, table: Table, mode: int, pair: int, step: int, tag: int
     return REFUTED
 
 
-@compiled
+@compiled_within
 def _keep_path(work: Work, table: Table, mode: int, pair: int, steps: int, tag: int) -> None:
     """What is left along the path is exact, as less was refuted where it begins."""
     moving_too = mode == COSTS and work.duo_left[0] == 0  # without slack nobody waits

@@ -1,10 +1,10 @@
 """Lower bounds on the slack of a team from those of its parts."""
 
 from core_jax.solver.teams.host_search.workspace import MOVING, Numbers, Work
-from core_jax.support import compiled
+from core_jax.support import compiled_within
 
 
-@compiled
+@compiled_within
 def matched(work: Work, excess: Numbers) -> int:
     """The lower bound that matchings give from the excess of each pair, int [P]."""
     best = 0
@@ -16,7 +16,7 @@ def matched(work: Work, excess: Numbers) -> int:
     return (best + 1) // 2
 
 
-@compiled
+@compiled_within
 def members_of(subset: int) -> int:
     """How many agents a set holds."""
     count = 0
@@ -26,7 +26,7 @@ def members_of(subset: int) -> int:
     return count
 
 
-@compiled
+@compiled_within
 def combine_bounds(work: Work, mode: int) -> None:
     """Raises the bounds of all sets of three and more agents to what those of their parts give.
 
@@ -53,7 +53,7 @@ def combine_bounds(work: Work, mode: int) -> None:
         lower[subset] = best
 
 
-@compiled
+@compiled_within
 def set_allowances(work: Work, mode: int, members: int, bound: int) -> None:
     """How late sets of one and two of the members may be: the others need the rest of the bound."""
     for agent in range(work.agents):

@@ -4,10 +4,10 @@ import numpy as np
 
 from core_jax.solver.teams.host_search.pair_search import EXACT, pair_at_most, pair_entry, pair_tag
 from core_jax.solver.teams.host_search.workspace import COSTS, MAKESPAN, PARK, WAIT, Table, Work
-from core_jax.support import compiled
+from core_jax.support import compiled_within
 
 
-@compiled
+@compiled_within
 def open_step(work: Work, mode: int, step: int, variant: int) -> None:
     """Lists the moves of all agents at a step, by what they cost; which of equal ones comes first goes by `variant`."""
     parked, left = work.parked[step], work.left[step]
@@ -25,7 +25,7 @@ def open_step(work: Work, mode: int, step: int, variant: int) -> None:
         work.excess[step, pair] = 0
 
 
-@compiled
+@compiled_within
 def _list_moves(work: Work, mode: int, step: int, agent: int, parked: int, left: int, variant: int) -> None:
     cell = work.cell[step, agent]
     distance = work.distance[agent, 0 if mode == MAKESPAN else parked]
@@ -55,14 +55,14 @@ def _list_moves(work: Work, mode: int, step: int, agent: int, parked: int, left:
     work.options[step, agent] = count
 
 
-@compiled
+@compiled_within
 def _add_option(work: Work, step: int, agent: int, place: int, target: int, price: int, move: int) -> None:
     work.target[step, agent, place] = target
     work.price[step, agent, place] = price
     work.move[step, agent, place] = move
 
 
-@compiled
+@compiled_within
 def choose_move(work: Work, table: Table, mode: int, step: int, place: int) -> bool:
     """The next move of the agent at that place of the order that fits those before it; False where none is left."""
     agent = work.order[place]
@@ -83,7 +83,7 @@ def choose_move(work: Work, table: Table, mode: int, step: int, place: int) -> b
     return False
 
 
-@compiled
+@compiled_within
 def _fits(work: Work, table: Table, mode: int, step: int, place: int, option: int) -> bool:
     """Whether a move neither meets one before it nor leaves a pair, or an agent, too little of the bound."""
     agent = work.order[place]
@@ -114,14 +114,14 @@ def _fits(work: Work, table: Table, mode: int, step: int, place: int, option: in
     return True
 
 
-@compiled
+@compiled_within
 def _lateness(work: Work, step: int, agent: int, cell: int) -> int:
     """How late the agent comes home at least, if it is in `cell` after this step."""
     around = np.int64(work.distance[agent, work.parked[step], cell])
     return step + 1 + around - np.int64(work.distance[agent, 0, work.start[agent]])
 
 
-@compiled
+@compiled_within
 def _pair_fits(
     work: Work, table: Table, mode: int, step: int, agent: int, there: int, other: int, rest: int, late: int
 ) -> bool:
@@ -145,6 +145,6 @@ def _pair_fits(
     return mode == MAKESPAN or late + excess + _lateness(work, step, other, theirs) <= work.allowed[both]
 
 
-@compiled
+@compiled_within
 def _detour(work: Work, agent: int, parked: int, cell: int) -> int:
     return np.int64(work.distance[agent, parked, cell]) - np.int64(work.distance[agent, 0, cell])

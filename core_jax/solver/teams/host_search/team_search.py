@@ -18,13 +18,13 @@ from core_jax.solver.teams.host_search.failed_states import (
 from core_jax.solver.teams.host_search.subset_bounds import matched, set_allowances
 from core_jax.solver.teams.host_search.team_moves import choose_move, open_step
 from core_jax.solver.teams.host_search.workspace import MAKESPAN, NO_WAY, PARK, STEPS, Table, Work
-from core_jax.support import compiled
+from core_jax.support import compiled_within
 
 NONE, FOUND, OPEN = range(3)  # no plan is within the bound; a plan is; the search ended before it knew
 CUT, DEEPER, HOME = range(3)
 
 
-@compiled
+@compiled_within
 def search_team(work: Work, table: Table, mode: int, bound: int, members: int, variant: int, nodes: int) -> int:
     """Looks for a plan of the members, in `work.order`, within a slack, or for MAKESPAN within so many steps.
 
@@ -68,7 +68,7 @@ def search_team(work: Work, table: Table, mode: int, bound: int, members: int, v
     return NONE
 
 
-@compiled
+@compiled_within
 def _move_all(work: Work, mode: int, key: int, step: int, members: int) -> int:
     """What comes of the moves that all have chosen: HOME, a next state written to step + 1, or one not worth it."""
     parked, left = work.parked[step], work.left[step] - 1
@@ -96,7 +96,7 @@ def _move_all(work: Work, mode: int, key: int, step: int, members: int) -> int:
     return DEEPER
 
 
-@compiled
+@compiled_within
 def _all_home(work: Work, step: int) -> bool:
     for place in range(work.members):
         agent = work.order[place]
@@ -105,7 +105,7 @@ def _all_home(work: Work, step: int) -> bool:
     return True
 
 
-@compiled
+@compiled_within
 def _left_around(work: Work, step: int, parked: int) -> int:
     """The slack left where agents of `parked` just parked and the others go around them; below 0 where they cannot."""
     left = work.left[step]
@@ -122,7 +122,7 @@ def _left_around(work: Work, step: int, parked: int) -> int:
     return left
 
 
-@compiled
+@compiled_within
 def _pairs_fit(work: Work, step: int, parked: int, left: int) -> bool:
     """Whether the excess of all pairs together is within what is left."""
     total = 0
@@ -140,7 +140,7 @@ def _pairs_fit(work: Work, step: int, parked: int, left: int) -> bool:
     return total <= left or (left > 0 and matched(work, work.excess[step]) <= left)
 
 
-@compiled
+@compiled_within
 def _further(work: Work, step: int, agent: int, parked: int) -> int:
     """By how much those who just parked are in the agent's way."""
     cell = work.next_cell[step, agent]

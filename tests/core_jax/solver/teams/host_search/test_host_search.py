@@ -7,8 +7,9 @@ import pytest
 
 from core_jax.lake import verify
 from core_jax.solver import solve
+from core_jax.solver.memory import SEARCH_BYTES
 from core_jax.solver.teams.host_search import search
-from core_jax.solver.teams.host_search.workspace import matchings
+from core_jax.solver.teams.host_search.workspace import matchings, workspace
 from core_jax.types import Failure
 from tests.support.boards import assert_every, drawing, mixed_boards, optima
 from tests.support.boards import batch as batch_of
@@ -73,3 +74,11 @@ def test_a_matching_takes_no_agent_twice():
                 sum(weight for pair, weight in zip(pairs, row, strict=True) if agent in pair) for agent in range(agents)
             ]
             assert max(load) <= 2, f"{agents} agents: {row}"
+
+
+@pytest.mark.parametrize(("agents", "cells"), [(3, 9), (5, 100), (8, 256)])
+def test_a_search_takes_the_memory_that_is_reckoned_with(agents, cells):
+    record, table = workspace(agents, cells)
+    pairs = agents * (agents - 1) // 2
+    assert record.nbytes <= SEARCH_BYTES
+    assert table.nbytes == 6 * pairs * cells**2

@@ -8,8 +8,8 @@ from core_jax.results import Outcomes
 from engineer.delta import FIELDS
 from engineer.guard import GuardSettings, widened
 from engineer.negotiation import negotiate
-from engineer.rivals import stretched
 from engineer.teachers import make_teacher
+from engineer.trial import stretched
 from tests.support.evidence_samples import everything, rollouts
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.2, 0.5)})

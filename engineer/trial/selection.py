@@ -11,7 +11,7 @@ from scipy.stats import norm
 from core_jax.config import EnvConfig
 from core_jax.generator import Stratum
 from engineer.difficulty import DifficultyModel, Worth, worth_of
-from engineer.trial import strata_of
+from engineer.trial.signals import strata_of
 
 MISFIT = 0.01  # of the model beyond its own uncertainty, in units of p (1 - p)
 SHARED = 4.0  # boards of any stratum that the spread of a stratum is mixed with

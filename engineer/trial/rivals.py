@@ -1,18 +1,18 @@
 """Several proposals of one teacher: asked again with other chances, and its change taken further or less far."""
 
-import jax
 import msgspec
 
 from core_jax.config import EnvConfig
 from engineer.delta import FIELDS, ConfigDelta, SizeEdit
 from engineer.evidence import Evidence
 from engineer.proposal import Proposal, Teacher
+from engineer.random_generators import Key, split
 
 STRETCHES = (2.0, 0.5, 3.0, 1.5, 4.0)  # of a change, in the order in which they are proposed
 
 
 def with_rivals(
-    teacher: Teacher, proposal: Proposal, evidence: Evidence, config: EnvConfig, key: jax.Array, count: int
+    teacher: Teacher, proposal: Proposal, evidence: Evidence, config: EnvConfig, key: Key, count: int
 ) -> Proposal:
     """The proposal with candidates, `count` deltas in all where there are so many.
 
@@ -24,7 +24,7 @@ def with_rivals(
     deltas = [proposal.delta, *proposal.candidates]
     if not proposal.tokens:
         state = teacher.state_dict()
-        for again in jax.random.split(key, count)[1:]:
+        for again in split(key, count)[1:]:
             other = teacher.propose(evidence, config, again).delta
             deltas += [other] if other and other not in deltas else []
             teacher.load_state_dict(state)

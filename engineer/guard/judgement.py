@@ -1,59 +1,22 @@
-"""The guard between the engineer's answer and the next round: legal ranges, floors and a trust region."""
+"""The judgement of a proposal: what is applied of it, and why not all."""
 
 import math
 from collections.abc import Callable
 from typing import Literal
 
 import msgspec
-import numpy as np
 
-from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
+from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
 from core_jax.generator import can_draw
 from engineer.delta import FIELDS, ConfigDelta, edited, normalised
+from engineer.guard.projection import projected
+from engineer.guard.settings import GuardSettings
 
 Reachable = Callable[[int, int, float, bool], bool]
 """Whether boards of (size, agents, hole ratio, forced wait) can be drawn; `core_jax.generator.can_draw` by default."""
 
 NOISE = 1e-3  # EnvConfig's own tolerance on the sum of the data ratios
-
-
-class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The legal region, and how far one round may go. Raises InputError on a value outside its range."""
-
-    floor: float = 0.05
-    """Least data_ratio of a size, 0 to 1."""
-    max_data_change: float = 0.15
-    """Largest change of a data_ratio in one round, 0 to 1."""
-    max_hole_change: float = 0.1
-    """Largest change of a hole_ratio in one round, 0 to 1."""
-    max_wait_change: float = 0.25
-    """Largest change of a wait_ratio in one round, 0 to 1."""
-    max_hole_ratio: float = MAX_HOLE_RATIO
-    """Upper limit of every hole_ratio, 0 to 0.5."""
-    max_wait_ratio: float = 1.0
-    """Upper limit of every wait_ratio, 0 to 1."""
-    widen: float = 0.0
-    """How many times further a round may go where the difficulty model is certain, at least 0."""
-    tries: int = 3
-    """How often the engineer is asked before a refusal stands, at least 1."""
-
-    def __post_init__(self) -> None:
-        if self.tries < 1:
-            raise InputError(f"guard: tries is {self.tries}; choose at least 1")
-        if not 0 <= self.widen <= 100:
-            raise InputError(f"guard: widen is {self.widen:g}; choose 0 to 100")
-        for name in self.__struct_fields__[:-2]:
-            top = MAX_HOLE_RATIO if name == "max_hole_ratio" else 1.0
-            if not 0 <= getattr(self, name) <= top:
-                raise InputError(f"guard: {name} is {getattr(self, name):g}; choose 0 to {top:g}")
-
-
-def widened(settings: GuardSettings, certainty: float) -> GuardSettings:
-    """The settings with each largest change 1 + widen x certainty times as large, at most 1; certainty is 0 .. 1."""
-    factor = 1 + settings.widen * certainty
-    names = [name for name in settings.__struct_fields__ if name.endswith("_change")]
-    return msgspec.structs.replace(settings, **{name: min(1.0, factor * getattr(settings, name)) for name in names})
 
 
 class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,7 +59,7 @@ def judge(
         proposed = edited(config, delta)
     except InputError as error:
         return GuardVerdict("refused", [str(error)], config)
-    applied = normalised(_projected(config.sizes, proposed, settings))
+    applied = normalised(projected(config.sizes, proposed, settings))
     try:
         applied, missing = _drawable(config, applied, reachable)
     except InputError as error:
@@ -117,46 +80,6 @@ def _check_finite(delta: ConfigDelta) -> None:
                 raise InputError(f"edits.{size}.{field}: {getattr(edit, field)} is not finite; give a number")
 
 
-def _projected(
-    current: dict[int, SizeConfig], proposed: dict[int, SizeConfig], settings: GuardSettings
-) -> dict[int, SizeConfig]:
-    (d, h, w), (raw_d, raw_h, raw_w) = _columns(current), _columns(proposed)
-    data = _data_ratios(d, raw_d, settings)
-    hole = _clipped(h, raw_h, settings.max_hole_ratio, settings.max_hole_change)
-    wait = _clipped(w, raw_w, settings.max_wait_ratio, settings.max_wait_change)
-    rows = zip(data.tolist(), hole.tolist(), wait.tolist(), strict=True)
-    return {size: SizeConfig(*row) for size, row in zip(current, rows, strict=True)}
-
-
-def _columns(sizes: dict[int, SizeConfig]) -> list[np.ndarray]:
-    return [np.array([getattr(cell, field) for cell in sizes.values()], float) for field in FIELDS]
-
-
-def _data_ratios(current: np.ndarray, raw: np.ndarray, settings: GuardSettings) -> np.ndarray:
-    legal = _walk(current, current, _floored(current, settings.floor), settings.max_data_change)
-    goal = _floored(np.clip(raw, 0, 1), settings.floor)
-    return np.clip(_walk(current, legal, goal, settings.max_data_change), 0, 1)
-
-
-def _floored(ratios: np.ndarray, floor: float) -> np.ndarray:
-    excess = np.maximum(ratios - floor, 0)
-    shares = excess / excess.sum() if excess.any() else np.full(len(ratios), 1 / len(ratios))
-    return floor + max(0.0, 1 - floor * len(ratios)) * shares
-
-
-def _walk(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach: float) -> np.ndarray:
-    """The point furthest from `start` toward `goal` that is within `reach` of `origin` in every component."""
-    way = goal - start
-    moving = np.abs(way) > 1e-12
-    room = reach - (np.sign(way) * (start - origin))[moving]
-    part = np.min(room / np.abs(way[moving]), initial=1.0)
-    return start + max(0.0, part) * way
-
-
-def _clipped(current: np.ndarray, raw: np.ndarray, top: float, reach: float) -> np.ndarray:
-    return np.clip(np.clip(raw, 0, top), current - reach, current + reach)
-
-
 def _drawable(
     config: EnvConfig, applied: dict[int, SizeConfig], reachable: Reachable
 ) -> tuple[dict[int, SizeConfig], list[str]]:
@@ -167,11 +90,11 @@ def _drawable(
         ways = [(h, w) for h in (new.hole_ratio, old.hole_ratio) for w in (new.wait_ratio, old.wait_ratio)]
         cells = [SizeConfig(new.data_ratio, *way) for way in ways]
         found = next((cell for cell in cells if _exists(size, config.agents, cell, reachable)), None)
-        told = f"hole_ratio {new.hole_ratio:.3g} and wait_ratio {new.wait_ratio:.3g}"
+        asked = f"hole_ratio {new.hole_ratio:.3g} and wait_ratio {new.wait_ratio:.3g}"
         if found is None:
-            raise InputError(f"sizes.{size}: no boards with {told} can be drawn; change hole_ratio or wait_ratio")
+            raise InputError(f"sizes.{size}: no boards with {asked} can be drawn; change hole_ratio or wait_ratio")
         if found != new:
-            missing.append(f"sizes.{size}: no boards with {told} can be drawn")
+            missing.append(f"sizes.{size}: no boards with {asked} can be drawn")
         drawable[size] = found
     return drawable, missing
 

@@ -6,8 +6,7 @@ import pytest
 from core_jax.config import EnvConfig, SizeConfig
 from engineer.curriculum_cells import Cell
 from engineer.difficulty import DifficultySettings, Observation, Worth, fit
-from engineer.selection import MISFIT, boards_by_round, lead_of, shortlisted
-from engineer.trial import strata_of
+from engineer.trial import MISFIT, boards_by_round, lead_of, shortlisted, strata_of
 
 EVEN = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 6: SizeConfig(0.5, 0.2, 0.5)})
 SMALL = EnvConfig({3: SizeConfig(0.9, 0.2, 0.5), 6: SizeConfig(0.1, 0.2, 0.5)})

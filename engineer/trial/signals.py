@@ -1,4 +1,4 @@
-"""The trial: before a config is trained on, configs are compared by the signal that the policy gets on their boards.
+"""What configs are compared by before one is trained on: the signal that the policy gets on their boards.
 
 Boards alike in size, agents, holes and forced wait form a stratum. Configs share strata, so each stratum is rolled out
 once, and the signal of a config is the mean over its strata by their shares of its boards: configs that differ in
@@ -12,28 +12,9 @@ import msgspec
 
 from core_jax.config import EnvConfig, holes_of, with_teams
 from core_jax.generator import Stratum
-from core_jax.support import Count
+from engineer.trial.settings import TrialSettings
 
 FEWEST = 2  # boards of a stratum, however small its share
-
-
-class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether and how proposals are tried before one is trained on."""
-
-    enabled: bool = True
-    """Whether proposals are tried by rollouts before training."""
-    boards: Count = 200
-    """About how many boards are rolled out for each config."""
-    samples: int = 4
-    """Plans sampled on each board, at least 2."""
-    shortlist: Count = 2
-    """How many proposals are tried beside the current config, those of the largest expected worth."""
-    prior: bool = True
-    """Whether the difficulty model has a say in the choice, beside what was measured."""
-
-    def __post_init__(self) -> None:
-        if self.samples < 2:
-            raise ValueError(f"samples is {self.samples}; choose at least 2, one plan shows no variance")
 
 
 class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

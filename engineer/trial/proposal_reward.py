@@ -6,27 +6,14 @@ import msgspec
 import numpy as np
 
 from core_jax.config import EnvConfig
-from core_jax.support import Weight
 from engineer.delta import FIELDS
 from engineer.guard import GuardVerdict
+from engineer.trial.settings import ProposalReward
 
 Score = Callable[[EnvConfig], float]  # what a config is worth beyond the current one
 REFUSED = -1.0
 NEAR = 0.02  # ratios all within this much of each other: near-identical configs
 LEAST_SPREAD = 1e-3  # of rewards: less is noise, and teaches nothing
-
-
-class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a proposal earns."""
-
-    scale: Weight = 50.0
-    """Scale of the score; with 50 a lead of 0.02 in p (1 - p) counts as 1."""
-    held_back: Weight = 0.1
-    """Lost where the guard held something back."""
-    identical: Weight = 0.5
-    """Lost in proportion to the share of near-identical siblings."""
-    gain: Weight = 0.0
-    """Weight of the measured gain of the proposal that was trained on; ten points of valid plans count as 1."""
 
 
 class Earned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

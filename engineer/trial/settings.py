@@ -1,0 +1,37 @@
+"""How proposals are tried, and what they earn the engineer that made them."""
+
+import msgspec
+
+from core_jax.support import Count, Weight
+
+
+class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether and how proposals are tried before one is trained on."""
+
+    enabled: bool = True
+    """Whether proposals are tried by rollouts before training."""
+    boards: Count = 200
+    """About how many boards are rolled out for each config."""
+    samples: int = 4
+    """Plans sampled on each board, at least 2."""
+    shortlist: Count = 2
+    """How many proposals are tried beside the current config, those of the largest expected worth."""
+    prior: bool = True
+    """Whether the difficulty model has a say in the choice, beside what was measured."""
+
+    def __post_init__(self) -> None:
+        if self.samples < 2:
+            raise ValueError(f"samples is {self.samples}; choose at least 2, one plan shows no variance")
+
+
+class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a proposal earns."""
+
+    scale: Weight = 50.0
+    """Scale of the score; with 50 a lead of 0.02 in p (1 - p) counts as 1."""
+    held_back: Weight = 0.1
+    """Lost where the guard held something back."""
+    identical: Weight = 0.5
+    """Lost in proportion to the share of near-identical siblings."""
+    gain: Weight = 0.0
+    """Weight of the measured gain of the proposal that was trained on; ten points of valid plans count as 1."""

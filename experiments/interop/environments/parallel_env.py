@@ -1,0 +1,119 @@
+"""The lake for agents that each decide for themselves, as a PettingZoo environment in which all move at once."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import seeding
+from pettingzoo import ParallelEnv
+
+from core_jax.lake import Observation
+from experiments.interop.environments.episode import Episode
+from experiments.interop.environments.observations import Arrays, as_info
+from experiments.interop.environments.pictures import MODES
+from experiments.interop.environments.pools import board_pool
+
+PLANES = 5  # holes, my place, my goal, the others' places, the others' goals
+
+
+class LakeParallelEnv(ParallelEnv[str, Arrays, int]):
+    """Agents `agent_0`, `agent_1`, ...: each chooses 0 up, 1 down, 2 left, 3 right or 4 wait, and all move at once.
+
+    All get the team's reward, 1 for the move after which everybody is home, else 0. The episode ends for all at once:
+    there, where a rule is broken (then nobody moves), or after `step_limit` moves. Options as for `TeamEnv`.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "name": "lakewright_v0",
+        "render_modes": list(MODES),
+        "render_fps": 4,
+        "is_parallelizable": True,
+    }
+
+    def __init__(
+        self,
+        size: int = 5,
+        agents: int = 2,
+        hole_ratio: float = 0.3,
+        wait_ratio: float = 0.5,
+        boards: int = 256,
+        pool_seed: int = 0,
+        step_limit: int = 0,
+        render_mode: str | None = None,
+    ) -> None:
+        pool = board_pool(size, agents, hole_ratio, wait_ratio, boards, pool_seed, step_limit)
+        self._boards = pool.boards
+        self._episode = Episode(pool, render_mode)
+        self._random, _ = seeding.np_random()
+        self.render_mode = render_mode
+        self.possible_agents = [f"agent_{number}" for number in range(agents)]
+        self.agents: list[str] = []
+        self._spaces = {name: _own_space(size) for name in self.possible_agents}
+        self._actions = {name: spaces.Discrete(5) for name in self.possible_agents}
+
+    def observation_space(self, agent: str) -> spaces.Dict:
+        """Planes int8 [n, n, 5], and the agent's position and goal, int32 [2] each."""
+        return self._spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Discrete:
+        """The five moves."""
+        return self._actions[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Arrays], dict[str, dict[str, Any]]]:
+        """The first observation of each agent, and the certified optima of the board."""
+        if seed is not None:
+            self._random, _ = seeding.np_random(seed)
+        chosen = (options or {}).get("board")
+        board = int(self._random.integers(self._boards)) if chosen is None else chosen
+        observation, optima = self._episode.begin(board)
+        self.agents = list(self.possible_agents)
+        return self._observed(observation), {name: dict(optima) for name in self.agents}
+
+    def step(
+        self, actions: dict[str, int]
+    ) -> tuple[dict[str, Arrays], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """All move; of agents that are not named the move is to wait."""
+        moves = np.array([actions.get(name, 4) for name in self.possible_agents], np.int32)
+        observation, reward, terminated, truncated, info = self._episode.move(moves)
+        names = self.agents
+        if terminated or truncated:
+            self.agents = []
+        return (
+            self._observed(observation),
+            dict.fromkeys(names, reward),
+            dict.fromkeys(names, terminated),
+            dict.fromkeys(names, truncated),
+            {name: as_info(info) for name in names},
+        )
+
+    def render(self) -> Any:
+        """Text or pixels of the board, by the render mode."""
+        return self._episode.picture()
+
+    def _observed(self, observation: Observation) -> dict[str, Arrays]:
+        planes, positions = np.asarray(observation.planes, np.int8), np.asarray(observation.positions)
+        goals, count = np.asarray(observation.goals), len(self.possible_agents)
+        holes, places, ends = planes[..., :1], planes[..., 1 : 1 + count], planes[..., 1 + count :]
+        found = {}
+        for number, name in enumerate(self.possible_agents):
+            others = [other for other in range(count) if other != number]
+            mine = places[..., [number]], ends[..., [number]]
+            rest = (part[..., others].any(-1, keepdims=True).astype(np.int8) for part in (places, ends))
+            found[name] = {
+                "planes": np.concatenate([holes, *mine, *rest], -1),
+                "position": positions[number].copy(),
+                "goal": goals[number].copy(),
+            }
+        return found
+
+
+def _own_space(size: int) -> spaces.Dict:
+    return spaces.Dict(
+        {
+            "planes": spaces.Box(0, 1, (size, size, PLANES), np.int8),
+            "position": spaces.Box(0, size - 1, (2,), np.int32),
+            "goal": spaces.Box(0, size - 1, (2,), np.int32),
+        }
+    )

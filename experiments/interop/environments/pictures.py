@@ -1,0 +1,34 @@
+"""Boards in the middle of an episode, as text and as pixels."""
+
+import numpy as np
+from matplotlib.colors import to_rgb
+
+from experiments.charts import COLOURS
+
+CELL = 24  # pixels of a cell's side
+ICE, HOLE, LINE = (236, 244, 250), (44, 62, 80), (200, 214, 226)
+MODES = ("ansi", "rgb_array")
+
+
+def as_text(holes: np.ndarray, positions: np.ndarray, goals: np.ndarray) -> str:
+    """A line for each row of the board: `.` ice, `H` hole, `a` the first agent, `A` its goal; agents hide goals."""
+    letters = np.where(holes, "H", ".")
+    for agent, (row, column) in enumerate(goals):
+        letters[row, column] = chr(ord("A") + agent)
+    for agent, (row, column) in enumerate(positions):
+        letters[row, column] = chr(ord("a") + agent)
+    return "\n".join("".join(line) for line in letters) + "\n"
+
+
+def as_pixels(holes: np.ndarray, positions: np.ndarray, goals: np.ndarray) -> np.ndarray:
+    """uint8 [CELL n, CELL n, 3]: agents are discs, their goals frames of the same colour."""
+    picture = np.where(np.kron(holes, np.ones((CELL, CELL), bool))[..., None], HOLE, ICE).astype(np.uint8)
+    picture[::CELL] = picture[:, ::CELL] = LINE
+    rows, columns = np.mgrid[:CELL, :CELL] - (CELL - 1) / 2
+    far = np.maximum(abs(rows), abs(columns))
+    frame, disc = (far < 0.44 * CELL) & (far > 0.32 * CELL), np.hypot(rows, columns) < 0.3 * CELL
+    for shape, cells in ((frame, goals), (disc, positions)):
+        for agent, (row, column) in enumerate(cells):
+            part = picture[CELL * row : CELL * (row + 1), CELL * column : CELL * (column + 1)]
+            part[shape] = np.round(255 * np.array(to_rgb(COLOURS[agent % len(COLOURS)])))
+    return picture

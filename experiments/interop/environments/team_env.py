@@ -1,0 +1,59 @@
+"""The lake for one controller of the whole team, as a Gymnasium environment."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from experiments.interop.environments.episode import Episode
+from experiments.interop.environments.observations import Arrays, as_arrays, as_info, team_space
+from experiments.interop.environments.pictures import MODES
+from experiments.interop.environments.pools import board_pool
+
+
+class TeamEnv(gymnasium.Env[Arrays, np.ndarray]):
+    """An action is one joint move, int [K]: 0 up, 1 down, 2 left, 3 right, 4 wait.
+
+    The reward is 1 for the move after which all agents are home, else 0. An episode terminates there, or where a rule
+    is broken, upon which nobody moves; it is truncated after `step_limit` moves. Each episode is on a board of a pool
+    of `boards` certified ones, drawn by `pool_seed`; `reset` chooses one by its own seed, or takes
+    `options={"board": number}`, and tells its optimal makespan and sum of costs. See `docs/interop.md`.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": list(MODES), "render_fps": 4}  # noqa: RUF012, as the base class has it
+
+    def __init__(
+        self,
+        size: int = 5,
+        agents: int = 2,
+        hole_ratio: float = 0.3,
+        wait_ratio: float = 0.5,
+        boards: int = 256,
+        pool_seed: int = 0,
+        step_limit: int = 0,
+        render_mode: str | None = None,
+    ) -> None:
+        pool = board_pool(size, agents, hole_ratio, wait_ratio, boards, pool_seed, step_limit)
+        self._boards = pool.boards
+        self._episode = Episode(pool, render_mode)
+        self.render_mode = render_mode
+        self.action_space = spaces.MultiDiscrete([5] * agents)
+        self.observation_space: spaces.Space[Arrays] = team_space(size, agents, int(pool.params.step_limit))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
+        """The first observation of an episode, and its board's certified optima."""
+        super().reset(seed=seed)
+        chosen = (options or {}).get("board")
+        board = int(self.np_random.integers(self._boards)) if chosen is None else chosen
+        observation, optima = self._episode.begin(board)
+        return as_arrays(observation), optima
+
+    def step(self, action: np.ndarray) -> tuple[Arrays, float, bool, bool, dict[str, Any]]:
+        """One joint move; `info` has `failure`, a number of `core_jax.types.Failure`, `agent` and `at_goal`."""
+        observation, reward, terminated, truncated, info = self._episode.move(action)
+        return as_arrays(observation), reward, terminated, truncated, as_info(info)
+
+    def render(self) -> Any:
+        """Text or pixels of the board, by the render mode."""
+        return self._episode.picture()

@@ -1,0 +1,20 @@
+"""What the policy speaks, and how language models are asked."""
+
+from typing import Literal
+
+import msgspec
+
+from core_jax.support import Count
+
+CodecName = Literal["tokens", "text"]
+
+
+class TextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How language models are asked."""
+
+    max_tokens: Count = 4096
+    """Most tokens of an answer, its reasoning included."""
+    thinking: bool = True
+    """Whether models whose chat template has the choice think first."""
+    batch: Count = 16
+    """Answers that one process decodes together."""

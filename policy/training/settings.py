@@ -1,0 +1,161 @@
+"""The settings of training, apart from the code: reading and checking them loads neither torch nor a trainer."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from core_jax.support import Count, HoleRatio, Natural, Positive, Share, Weight
+
+
+class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long the warm-up on certified plans is, and how fast it learns."""
+
+    steps: Natural = 900
+    """Steps of supervised learning on certified plans."""
+    boards: Count = 20000
+    """Boards that are drawn for it and seen again and again."""
+    batch: Count = 64
+    """Examples in each step."""
+    matrix_rate: Positive = 2e-3
+    """Learning rate of the matrices, trained by Muon."""
+    other_rate: Positive = 2e-3
+    """Learning rate of all other weights, trained by AdamW."""
+    decay: Share = 0.99
+    """Decay of the averaged weights, which are kept in the end."""
+    extra_share: Share = 0.125
+    """Share of each batch that are the caller's own examples, if it has any."""
+    augment: bool = True
+    """Whether boards are turned, mirrored and their agents exchanged at random."""
+    fresh: bool = False
+    """Whether boards are drawn while training, instead of `boards` that come again."""
+    hole_ratios: tuple[HoleRatio, ...] = ()
+    """Hole ratios that fresh boards have in turn; without any, those of warmup_env."""
+    minutes: Positive | None = None
+    """Ends the warm-up where its steps do not end it earlier; the rates fall towards the nearer end."""
+
+
+class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The parts of the reward of an answer, each at most its weight.
+
+    An answer that cannot be parsed earns 0. One that breaks a rule earns `parsed` and the share of its steps before
+    that of `legal`. One that breaks none but leaves agents away earns `parsed + legal` and the share of agents at home
+    of `home`. A valid plan earns `valid` and `cost` / (1 + what its sum of costs is beyond the optimum).
+    """
+
+    parsed: Weight = 0.1
+    """Reward of an answer that can be parsed."""
+    legal: Weight = 0.2
+    """Reward of legal moves: the share of the steps before the first broken rule."""
+    home: Weight = 0.2
+    """Reward of arrivals: the share of agents that end on their goals."""
+    valid: Weight = 0.7
+    """Reward of a valid plan."""
+    cost: Weight = 0.3
+    """Reward of low cost: divided by 1 + the sum of costs beyond the optimum."""
+
+
+class LoraSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An adapter of low rank on every linear layer (peft), merged into the weights at the end of a stage."""
+
+    rank: Count = 32
+    """Rank of the adapter."""
+    alpha: Count = 64
+    """Scale of the adapter, as alpha / rank."""
+
+
+class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a machine is to be used for."""
+
+    micro_batch: Count | None = None
+    """Answers that a process trains on at once; without it its whole share."""
+    bf16: bool = False
+    """Whether to compute in bfloat16."""
+    checkpointing: bool = False
+    """Whether activations are computed again instead of kept, which saves memory."""
+    lora: LoraSettings | None = None
+    """Train an adapter of low rank instead of all weights."""
+    vllm: Literal["off", "colocate", "server"] = "off"
+    """Who samples: the training process itself, vLLM beside it, or a server of `trl vllm-serve`."""
+    vllm_url: str | None = None
+    """The server's address, for vllm=server."""
+    vllm_memory: Share = 0.3
+    """Share of each GPU's memory that vLLM takes, for vllm=colocate."""
+    report_to: Literal["none", "tensorboard", "wandb", "trackio"] = "none"
+    """Where figures are also reported; a stage's train.jsonl is always written."""
+
+    def __post_init__(self) -> None:
+        if (self.vllm == "server") != (self.vllm_url is not None):
+            raise ValueError(f"vllm is {self.vllm!r} and vllm_url {self.vllm_url!r}; a server has a url, and only it")
+
+
+class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One stage of GRPO: `steps` updates, each on `prompts` boards with `group` completions per board.
+
+    loss_type, scale_rewards, epsilon and epsilon_high are those of TRL's GRPOConfig.
+    """
+
+    steps: Count = 32
+    """Updates in a stage."""
+    prompts: Count = 32
+    """Boards in each update."""
+    group: Annotated[int, msgspec.Meta(ge=2)] = 8
+    """Completions sampled for each board."""
+    learning_rate: Positive = 8e-5
+    """Learning rate of the updates."""
+    temperature: Positive = 1.0
+    """Temperature of the sampled completions."""
+    beta: Weight = 0.0
+    """Weight of the KL penalty against the model at the start of the stage; 0 drops it."""
+    loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo"] = "dapo"
+    """How the loss is normalised, see TRL's GRPOConfig."""
+    scale_rewards: Literal["group", "batch", "none"] = "group"
+    """Over what rewards are scaled by their standard deviation."""
+    epsilon: Positive = 0.2
+    """Clipping range of the probability ratio."""
+    epsilon_high: Positive | None = None
+    """Upper clipping range, where it differs from epsilon."""
+    oversample: Count = 1
+    """Up to this many times `prompts` boards are sampled in a step, and those whose completions all earn the same are
+    left out; 1 leaves out none."""
+    fresh: bool = False
+    """Whether boards are drawn while training."""
+    minutes: Positive | None = None
+    """Ends the stage where its steps do not end it earlier."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """AdamW, or Muon for the matrices."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """A constant learning rate, or one that rises and falls as in the warm-up."""
+    average: Share = 0.0
+    """Decay of averaged weights, which are kept in place of the last ones; 0 keeps the last."""
+    share_prompts: bool = True
+    """Whether the prompt of a group is read once, where possible."""
+    guided: bool = False
+    """Whether one answer of each group is the board's certified plan."""
+    host: HostSettings = HostSettings()
+    """How the machine is used."""
+
+    def __post_init__(self) -> None:
+        if self.guided and self.host.vllm != "off":
+            raise ValueError(
+                f"guided is true, but host.vllm {self.host.vllm} weighs answers by its own chances; drop one"
+            )
+
+    @property
+    def boards(self) -> int:
+        """Boards that a stage may need: each is seen once."""
+        return self.steps * self.prompts * self.oversample
+
+
+class AnswerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a model is trained on its own answers to one prompt."""
+
+    rate: Positive = 3e-4
+    """Learning rate of AdamW."""
+    updates: Count = 2
+    """Steps on one group."""
+    rounds: Count = 8
+    """Groups that are sampled and trained on in a stage, one after another."""
+    kl: Weight = 0.05
+    """Weight of the divergence from the reference."""
+    epsilon: Positive = 0.2
+    """Clipping range of PPO."""
