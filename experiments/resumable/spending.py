@@ -1,5 +1,6 @@
 """What requests to a server may have cost, in a file that survives a kill between a request and its answer."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -23,8 +24,14 @@ class Spending:
             return charged(journal)
 
     def add(self, charge: Charge) -> None:
-        """Keeps a charge; once this returns it survives a kill."""
-        with open(self._path, "ab") as lines:
-            lines.write(msgspec.json.encode(charge) + b"\n")
-            lines.flush()
-            os.fsync(lines.fileno())
+        """Keeps a charge, whole or not at all; once this returns it survives a kill."""
+        line = msgspec.json.encode(charge) + b"\n"
+        with open(self._path, "ab", buffering=0) as lines:
+            end = lines.tell()
+            try:
+                if lines.write(line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+                os.fsync(lines.fileno())
+            except OSError:
+                lines.truncate(end)
+                raise

@@ -1,6 +1,7 @@
 """Answers made and mutated by the hundred thousand: none does harm or takes long, and each refusal has its reason."""
 
 import json
+import os
 import random
 from collections.abc import Callable
 
@@ -23,7 +24,8 @@ from tests.support.evidence_samples import everything, legal
 from tests.support.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
 
 CONFIG = EnvConfig({3: SizeConfig(0.25, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5), 8: SizeConfig(0.25, 0.3, 0.2)})
-FEW, MANY, MUTANTS, TAUGHT = 20, 500, 1000, 300
+MANY = int(os.environ.get("LAKEWRIGHT_ANSWERS", "500"))  # thousands of answers in the deep test
+FEW, MUTANTS, TAUGHT = 20, 1000, 300
 GUARD = GuardSettings()
 
 INJECTIONS = [

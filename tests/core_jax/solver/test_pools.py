@@ -18,10 +18,10 @@ def test_no_pool_of_threads_begins_inside_another_whatever_stage_decides(monkeyp
             super().__init__(workers)
 
     monkeypatch.setattr(parallel, "ThreadPoolExecutor", Watched)
-    monkeypatch.setattr(host_search, "AT_ONCE", 16)
+    monkeypatch.setattr(host_search, "AT_ONCE", 8)
     monkeypatch.setattr(host_search, "NODES", 1)  # so that the search leaves boards to the formulas
     monkeypatch.setenv("NPROC", "3")
-    solved = solve_with_stages(mixed_boards(0, 64, 3, 4))
+    solved = solve_with_stages(mixed_boards(0, 24, 3, 4))
     assert Stage.FORMULAS in solved.stage.tolist(), "no board reached the last pool"
     assert len(begun) >= 2
     assert set(begun) == {threading.main_thread().name}, "a pool inside a pool: memory is counted for one"

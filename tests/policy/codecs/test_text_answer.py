@@ -1,5 +1,6 @@
 """Answers in words: what they mean is read strictly, how they are written does not matter, and nothing raises."""
 
+import os
 import random
 from collections.abc import Callable
 
@@ -75,6 +76,7 @@ REFUSED = {
     "all on one line": ("agent 0: RIGHT, agent 1: UP", Refusal.WRONG_AGENTS),
     "moves without end": ("agent 0: UP\nagent 1: " + "W" * (MAX_STEPS + 1), Refusal.TOO_LONG),
 }
+THOUSANDS = int(os.environ.get("LAKEWRIGHT_ANSWERS", "500"))  # of answers in the deep test
 SEPARATORS = (" ", ", ", "  ", "; ", " | ", "\t", " -> ", '", "')
 FRAGMENTS = (
     *("<think>", "</think>", "agent 0:", "Agent 1 :", "agent", "0", "UP", "left", "RRWD", "```", "\n", "\r", "**"),
@@ -157,7 +159,7 @@ def test_spoilt_answers_raise_nothing(drawn):
 
 @pytest.mark.deep
 @given(spoiling)
-@settings(max_examples=1000)
+@settings(max_examples=2 * THOUSANDS)
 def test_half_a_million_spoilt_answers_raise_nothing(drawn):
     spoil_and_parse(*drawn)
 
