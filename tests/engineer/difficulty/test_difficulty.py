@@ -135,6 +135,13 @@ def test_a_config_at_the_frontier_is_worth_more_and_the_difference_is_surer_than
     )
 
 
+def test_by_regret_a_config_is_worth_the_share_of_plans_that_fail():
+    model = fit([seen(cell) for cell in CELLS], DifficultySettings(objective="regret"))
+    hard, frontier = EnvConfig.single(10, 2, 0.3, 1.0), EnvConfig.single(6, 2, 0.1, 0.5)
+    assert worth_of(model, hard).mean > worth_of(model, frontier).mean
+    assert worth_of(model, hard).mean == pytest.approx(1 - truth(Cell(10, 0.3, True)), abs=0.1)
+
+
 def test_a_forecast_survives_its_file_and_tells_how_the_one_before_did():
     held_out = [HeldOutCell(Cell(size, 0.2, False), 1 / 3) for size in CONFIG.sizes]
     first = forecast(CONFIG, [seen(cell) for cell in CELLS], held_out, SETTINGS)

@@ -342,6 +342,14 @@ def test_the_difficulty_teacher_may_count_every_group_with_a_signal_alike():
     assert shares(asked_for(teacher.propose(evidence, CONFIG, jax.random.key(0)))) == pytest.approx(wanted, abs=0.05)
 
 
+def test_the_difficulty_teacher_seeks_regret_where_that_is_the_objective():
+    evidence = everything(CONFIG, {}, forecast=known({3: 0.9, 4: 0.5, 6: 0.1}))
+    model = msgspec.structs.replace(evidence.forecast.model, objective="regret")
+    evidence = msgspec.structs.replace(evidence, forecast=msgspec.structs.replace(evidence.forecast, model=model))
+    sizes = asked_for(DifficultyTeacher(mix=0.0).propose(evidence, CONFIG, jax.random.key(0)))
+    assert shares(sizes) == pytest.approx([0.1 / 1.5, 0.5 / 1.5, 0.9 / 1.5], abs=0.04)
+
+
 def test_the_difficulty_teacher_has_an_answer_where_every_plan_failed():
     evidence = everything(CONFIG, {}, forecast=known({3: 0.0, 4: 0.0, 6: 0.0}))
     sizes = asked_for(DifficultyTeacher().propose(evidence, CONFIG, jax.random.key(0)))

@@ -64,6 +64,15 @@ def test_a_config_has_the_mean_signal_of_its_strata_by_their_shares():
     assert {size: part.valid for size, part in found.sizes.items()} == pytest.approx({3: 0.3, 5: 0.5})
 
 
+def test_by_regret_boards_are_worth_the_share_of_their_plans_that_fail():
+    part = StratumTrial(Stratum(3, 2, 1, False), 4, [0, 1, 4])
+    assert part.values("regret") == [1.0, 0.75, 0.0]
+    assert part.values("learnability") == part.variances()
+    signals = {stratum: Signal(0.25, 0.0, 0.1) for stratum in strata_of(ENV)}
+    assert tried(ENV, signals, objective="regret").score == pytest.approx(0.75)
+    assert tried(ENV, signals).score == pytest.approx(0.1)
+
+
 def test_boards_with_equal_holes_are_one_stratum_whatever_their_ratio():
     one, other = (EnvConfig.single(3, 2, ratio, 0.5) for ratio in (0.2, 0.21))
     assert strata_of(one).keys() == strata_of(other).keys() == {Stratum(3, 2, 1, wait) for wait in (True, False)}

@@ -31,3 +31,14 @@ def test_the_longest_prompt_and_answer_of_the_preset_for_one_gpu_fit_its_model()
         assert holds(size, agents)
         prompt = 5 + size**2 - holes_of(size, agents, least) + 2 * agents
         assert prompt + answer_length(settings.horizon, agents) <= FAMILY[settings.model].positions, f"{agents} agents"
+
+
+def test_boards_are_worth_their_regret_where_groups_hold_the_certified_plan():
+    assert load_settings("cpu", []).objective == "regret"
+    assert load_settings("cpu", ["grpo.guided=false"]).objective == "learnability"
+    assert load_settings("cpu", ["difficulty.objective=learnability"]).objective == "learnability"
+
+
+def test_null_empties_an_optional_setting():
+    assert load_settings("cpu-30", []).warmup.minutes
+    assert load_settings("cpu-30", ["warmup.minutes=null"]).warmup.minutes is None
