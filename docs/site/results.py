@@ -1,9 +1,9 @@
-"""The tables and pictures of docs/results.md, made from the raw results in docs/data.
+"""The tables and pictures of docs/results.md, made from the raw results in docs/data/studies.
 
     python docs/site/results.py                           # makes all of them anew
     python docs/site/results.py studies/frontier          # after taking in the results of a study, by its folder's name
 
-docs/data/NAME.json is results.json of a study. In docs/results.md the lines between `<!-- made: NAME -->` and
+docs/data/studies/NAME.json is results.json of a study. In docs/results.md the lines between `<!-- made: NAME -->` and
 `<!-- end -->` are its table, and docs/images/NAME.svg and NAME-curves.svg its pictures.
 """
 
@@ -24,14 +24,14 @@ MADE = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 def main(studies: Sequence[str]) -> None:
     """Takes in the results of finished studies, and makes the page's tables and pictures."""
     for study in map(Path, studies):
-        shutil.copyfile(study / "results.json", DOCS / "data" / f"{study.name}.json")
+        shutil.copyfile(study / "results.json", DOCS / "data" / "studies" / f"{study.name}.json")
     for path, content in made().items():
         write_atomically(path, content.encode())
 
 
 def made() -> dict[Path, str]:
     """What each file should hold: the page with its tables, and the pictures."""
-    found = {path.stem: read_config(path, Results) for path in sorted((DOCS / "data").glob("*.json"))}
+    found = {path.stem: read_config(path, Results) for path in sorted((DOCS / "data" / "studies").glob("*.json"))}
     pictures = {DOCS / "images" / f"{name}.svg": study_svg(results) for name, results in found.items()}
     curves = {
         DOCS / "images" / f"{name}-curves.svg": curves_svg(results)

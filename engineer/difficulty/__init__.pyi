@@ -13,5 +13,6 @@ from .item_response import Prediction as Prediction
 from .observations import Observation as Observation
 from .observations import observations_of as observations_of
 from .settings import DifficultySettings as DifficultySettings
+from .settings import Objective as Objective
 from .worth import Worth as Worth
 from .worth import worth_of as worth_of

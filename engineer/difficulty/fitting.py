@@ -8,7 +8,7 @@ import numpy as np
 from engineer.difficulty.cell_features import features
 from engineer.difficulty.item_response import DifficultyModel
 from engineer.difficulty.observations import Observation
-from engineer.difficulty.settings import DifficultySettings
+from engineer.difficulty.settings import DifficultySettings, Objective
 
 
 def fit(observations: Sequence[Observation], settings: DifficultySettings) -> DifficultyModel:
@@ -21,18 +21,19 @@ def fit(observations: Sequence[Observation], settings: DifficultySettings) -> Di
 
     by scikit-learn; the covariance is the inverse of the Hessian there (Laplace).
     """
+    objective: Objective = "regret" if settings.objective == "regret" else "learnability"
     ages = np.array([seen.age for seen in observations], int)
     groups = settings.decay**ages * np.array([seen.groups for seen in observations], float)
     if not groups.sum():
         size = features([], []).shape[1]
-        return DifficultyModel([0.0] * size, np.eye(size).tolist(), 0.0, 1.0)
+        return DifficultyModel([0.0] * size, np.eye(size).tolist(), 0.0, 1.0, objective)
     points = features([seen.cell for seen in observations], [seen.agents for seen in observations])
     success = np.array([seen.success / seen.groups for seen in observations])
     weights = _weights(points, success, groups)
     p = 1 / (1 + np.exp(-points @ weights))
     hessian = (points * (groups * p * (1 - p))[:, None]).T @ points + np.eye(len(weights))
     evenness = _evenness(observations, p, settings.decay**ages)
-    return DifficultyModel(weights.tolist(), np.linalg.inv(hessian).tolist(), float(groups.sum()), evenness)
+    return DifficultyModel(weights.tolist(), np.linalg.inv(hessian).tolist(), float(groups.sum()), evenness, objective)
 
 
 def _weights(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 
 from engineer.curriculum_cells import Cell
 from engineer.difficulty.cell_features import features
+from engineer.difficulty.settings import Objective
 
 PROBIT = np.pi / 8  # MacKay 1992: the mean of a logistic function of a Gaussian
 
@@ -23,12 +24,14 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     groups: how many it was fitted to, those of earlier stages by their decayed weights. evenness: E[p (1 - p)] over the
     boards of a cell as a share of p (1 - p) of the cell's mean: boards of a cell differ, so it is less than 1.
+    objective: what boards are worth.
     """
 
     weights: list[float]
     covariance: list[list[float]]
     groups: float
     evenness: float
+    objective: Objective = "learnability"
 
     def predict(self, cells: Sequence[Cell], agents: Sequence[int]) -> Prediction:
         """P(valid) of cells, whether they were ever drawn or not."""
@@ -43,6 +46,10 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """P(valid) of cells under `count` weights drawn from the posterior, float [count, N]."""
         weights = rng.multivariate_normal(np.array(self.weights), np.array(self.covariance), count, method="eigh")
         return _logistic(weights @ features(cells, agents).T)
+
+    def value(self, success: np.ndarray) -> np.ndarray:
+        """What boards of cells are worth whose P(valid) is `success`: their expected learnability, or their regret."""
+        return 1 - success if self.objective == "regret" else self.learnability(success)
 
     def learnability(self, success: np.ndarray) -> np.ndarray:
         """The expected p (1 - p) of boards of cells whose P(valid) is `success`."""

@@ -1,12 +1,20 @@
 """How the difficulty model is fitted."""
 
+from typing import Literal
+
 import msgspec
 
 from core_jax.support import Share
+
+Objective = Literal["learnability", "regret"]
+"""What a board is worth: learnability, p (1 - p), or regret, 1 - p, by which the certified plan beats the policy."""
 
 
 class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the model of P(valid) is fitted."""
 
+    objective: Literal["auto", "learnability", "regret"] = "auto"
+    """What boards are worth: learnability, p (1 - p), or regret, 1 - p, by which the certified plan beats the policy;
+    auto is regret where each group holds the certified plan (grpo.guided), and learnability elsewhere."""
     decay: Share = 0.6
     """The factor by which the weight of a group falls with every stage since it was rolled out, 0 to 1."""

@@ -1,4 +1,4 @@
-"""What a config is worth by the model: the learnability that it expects of its boards."""
+"""What a config is worth by the model: the learnability, or the regret, that it expects of its boards."""
 
 import msgspec
 import numpy as np
@@ -12,7 +12,7 @@ SEED = 0
 
 
 class Worth(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The expected mean p (1 - p) over a config's boards, and how uncertain the model is of it."""
+    """The expected mean p (1 - p), or 1 - p, over a config's boards, and how uncertain the model is of it."""
 
     mean: float
     deviation: float
@@ -25,7 +25,7 @@ def worth_of(model: DifficultyModel, config: EnvConfig, current: EnvConfig | Non
         more, others, less = _shares(current, teams)
         cells, agents, shares = cells + more, agents + others, np.concatenate([shares, -less])
     success = model.sampled(cells, agents, np.random.default_rng(SEED), SAMPLES)
-    values = model.learnability(success) @ shares
+    values = model.value(success) @ shares
     return Worth(float(values.mean()), float(values.std()))
 
 

@@ -21,6 +21,8 @@ Power = Annotated[float, msgspec.Meta(ge=0, le=10)]
 class DifficultyTeacher(Stateless):
     """q_c ~ h_c l_c^power over the held-out cells c; h_c is the share of the held-out boards, l_c = p_c (1 - p_c).
 
+    Where the model's objective is the regret, l_c = 1 - p_c.
+
     With `group` G, l_c = 1 - p_c^G - (1 - p_c)^G instead: the chance that G plans do not all earn the same. Where
     advantages are divided by their standard deviation, every such group pulls alike.
 
@@ -46,11 +48,11 @@ class DifficultyTeacher(Stateless):
         cells = [part.cell for part in held_out]
         success = known.model.sampled(cells, [agents] * len(cells), numpy_rng(key), 1)[0]
         shares = np.array([part.share for part in held_out])
-        weights = shares * self._signal(success) ** self.power
+        weights = shares * self._value(success, known) ** self.power
         weights = (1 - self.mix) * weights / weights.sum() + self.mix * shares / shares.sum()
         return dict(zip(cells, weights.tolist(), strict=True))
 
-    def _signal(self, success: np.ndarray) -> np.ndarray:
+    def _value(self, success: np.ndarray, known: Forecast) -> np.ndarray:
         if self.group:
             return np.clip(1 - success**self.group - (1 - success) ** self.group, 1e-6, 1)
-        return success * (1 - success)
+        return 1 - success if known.model.objective == "regret" else success * (1 - success)

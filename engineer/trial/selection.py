@@ -62,11 +62,11 @@ def boards_by_round(boards: int, rivals: int) -> list[int]:
 def lead_of(
     config: EnvConfig,
     current: EnvConfig,
-    variances: Mapping[Stratum, Sequence[float]],
+    values: Mapping[Stratum, Sequence[float]],
     prior: Worth | None,
     teams: Sequence[int] = (),
 ) -> Lead:
-    """The lead of a config over the current one, from the estimates of p (1 - p) of the boards of each stratum.
+    """The lead of a config over the current one, from the estimates of what the boards of each stratum are worth.
 
     Strata are shared, so the difference is sum_s (q_s - c_s) m_s, with q and c the shares of the two and m_s the mean
     of a stratum's boards, and its variance sum_s (q_s - c_s)^2 v_s / n_s. Its normal likelihood is multiplied with the
@@ -74,9 +74,9 @@ def lead_of(
     """
     shares, others = strata_of(config, teams), strata_of(current, teams)
     away = {s: shares.get(s, 0.0) - others.get(s, 0.0) for s in shares.keys() | others.keys()}
-    spread = _spreads({s: variances[s] for s in away})
-    measured = math.fsum(part * float(np.mean(variances[s])) for s, part in away.items())
-    error = math.sqrt(math.fsum(part**2 * spread[s] / len(variances[s]) for s, part in away.items()))
+    spread = _spreads({s: values[s] for s in away})
+    measured = math.fsum(part * float(np.mean(values[s])) for s, part in away.items())
+    error = math.sqrt(math.fsum(part**2 * spread[s] / len(values[s]) for s, part in away.items()))
     outlook = Outlook(prior.mean, prior.deviation**2 + MISFIT**2) if prior else Outlook(0.0, math.inf)
     precision = 1 / max(error**2, 1e-12), 1 / outlook.variance
     mean = (precision[0] * measured + precision[1] * outlook.mean) / sum(precision)
@@ -85,9 +85,7 @@ def lead_of(
     return Lead(measured, error, outlook.mean, mean, deviation, better)
 
 
-def _spreads(variances: Mapping[Stratum, Sequence[float]]) -> dict[Stratum, float]:
+def _spreads(values: Mapping[Stratum, Sequence[float]]) -> dict[Stratum, float]:
     """The variance between the boards of each stratum, mixed with that of all, as strata are small."""
-    pooled = float(np.var(np.concatenate([np.asarray(part) for part in variances.values()])))
-    return {
-        s: (len(part) * float(np.var(part)) + SHARED * pooled) / (len(part) + SHARED) for s, part in variances.items()
-    }
+    pooled = float(np.var(np.concatenate([np.asarray(part) for part in values.values()])))
+    return {s: (len(part) * float(np.var(part)) + SHARED * pooled) / (len(part) + SHARED) for s, part in values.items()}

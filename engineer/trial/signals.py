@@ -12,6 +12,7 @@ import msgspec
 
 from core_jax.config import EnvConfig, holes_of, with_teams
 from core_jax.generator import Stratum
+from engineer.difficulty import Objective
 from engineer.trial.settings import TrialSettings
 
 FEWEST = 2  # boards of a stratum, however small its share
@@ -30,16 +31,17 @@ class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The signal of a config: on all its boards, and per map size."""
+    """The signal of a config: on all its boards, and per map size. objective: what its boards are worth."""
 
     config: EnvConfig
     signal: Signal
     sizes: dict[int, Signal]
+    objective: Objective = "learnability"
 
     @property
     def score(self) -> float:
-        """What configs are compared by: the mean variance, twice which two plans of a board differ in success."""
-        return self.signal.variance
+        """What configs are compared by: the mean regret, or the mean variance, half of how often two plans differ."""
+        return 1 - self.signal.valid if self.objective == "regret" else self.signal.variance
 
 
 def strata_of(config: EnvConfig, teams: Sequence[int] = ()) -> dict[Stratum, float]:
@@ -79,6 +81,10 @@ class StratumTrial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         return [x * (self.plans - x) / (self.plans * (self.plans - 1)) for x in self.valid]
 
+    def values(self, objective: Objective) -> list[float]:
+        """What each board is worth: its variance, or the share of its plans that are not valid."""
+        return [1 - x / self.plans for x in self.valid] if objective == "regret" else self.variances()
+
     def signal(self) -> Signal:
         """The means over the boards."""
         return Signal(
@@ -88,12 +94,17 @@ class StratumTrial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-def tried(config: EnvConfig, signals: Mapping[Stratum, Signal], teams: Sequence[int] = ()) -> Tried:
+def tried(
+    config: EnvConfig,
+    signals: Mapping[Stratum, Signal],
+    teams: Sequence[int] = (),
+    objective: Objective = "learnability",
+) -> Tried:
     """The signal of a config from those of its strata."""
     shares = strata_of(config, teams)
     sizes = {size: {s: share for s, share in shares.items() if s.size == size} for size in config.sizes}
     by_size = {size: _mean(part, signals) for size, part in sizes.items() if part}
-    return Tried(config, _mean(shares, signals), by_size)
+    return Tried(config, _mean(shares, signals), by_size, objective)
 
 
 def _mean(shares: Mapping[Stratum, float], signals: Mapping[Stratum, Signal]) -> Signal:

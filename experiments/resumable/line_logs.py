@@ -12,7 +12,11 @@ from core_jax.support import replacing
 
 @contextmanager
 def line_log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Yields a function that adds a line; the log is at `path` once the block ends without an error."""
+    """Yields a function that adds a line; the log is at `path` once the block ends without an error.
+
+    One that a killed process left is removed first, so that the time of the folder tells when this one was begun.
+    """
+    _part(path).unlink(missing_ok=True)
     with replacing(path) as beside, open(beside, "wb", buffering=0) as lines:
 
         def add(figures: dict[str, Any]) -> None:
@@ -23,5 +27,10 @@ def line_log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 def lines_so_far(path: Path) -> int:
     """How many lines the log has for which a block is open, in this process or another."""
-    beside = path.with_name(f".{path.name}.part")
+    beside = _part(path)
     return beside.read_bytes().count(b"\n") if beside.exists() else 0
+
+
+def _part(path: Path) -> Path:
+    """Where `replacing` has the log while it grows."""
+    return path.with_name(f".{path.name}.part")

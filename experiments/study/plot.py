@@ -49,7 +49,7 @@ def _prediction(found: Prediction) -> Figure:
     figure = Figure((8.4, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     share = [100 * value for value in found.informative]
-    _scatter(left, found.scores, found.gains, "mean p(1 - p)", found.by_score)
+    _scatter(left, found.scores, found.gains, "the trial's score", found.by_score)
     _scatter(right, share, found.gains, "informative groups, %", found.by_informative)
     left.set_ylabel("gain in valid plans after training, points")
     return figure

@@ -63,7 +63,7 @@ def _line(arm: ArmResult) -> tuple[str, ...]:
 
 def _prediction_lines(found: Prediction, configs: int) -> Iterator[str]:
     yield f"The trial before, and the gain in valid plans after training, over {configs} configs (Spearman's rho):"
-    ranks = (("mean p(1-p)", found.by_score), ("share of informative groups", found.by_informative))
+    ranks = (("its score", found.by_score), ("share of informative groups", found.by_informative))
     yield tabulate([(name, *_rank_cells(rank)) for name, rank in ranks], tablefmt="plain", disable_numparse=True)
     yield f"gains {min(found.gains):+.1f} to {max(found.gains):+.1f} points"
 

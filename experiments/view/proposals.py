@@ -22,7 +22,7 @@ from experiments.view.run_table import describe
 
 RECORDED = "recorded"  # the name under which the decision of the run itself is shown
 
-TRIAL_HEADER = ("", "p(1-p)", "P(better)", "informative", "valid", "per size p(1-p)")
+TRIAL_HEADER = ("", "score", "p(1-p)", "P(better)", "informative", "valid", "per size p(1-p)")
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -191,7 +191,8 @@ def _trial_lines(trial: Trial) -> Iterator[str]:
         sizes = " ".join(f"{size}: {signal.variance:.3f}" for size, signal in tried.sizes.items())
         whole = tried.signal
         better = f"{trial.leads[place].better:.2f}" if trial.leads and place else ""
-        rows.append((name, f"{whole.variance:.4f}", better, f"{whole.informative:.3f}", f"{whole.valid:.3f}", sizes))
-    alignment = ("left", "right", "right", "right", "right", "left")
+        measured = f"{tried.score:.4f}", f"{whole.variance:.4f}", better
+        rows.append((name, *measured, f"{whole.informative:.3f}", f"{whole.valid:.3f}", sizes))
+    alignment = ("left", *["right"] * 5, "left")
     yield tabulate(rows, TRIAL_HEADER, tablefmt="plain", colalign=alignment, disable_numparse=True)
     yield f"* chosen; {trial.tokens} tokens"

@@ -11,16 +11,16 @@ from tests.support.finished_run import begin, board, finish
 PLAIN = "plain"
 
 
-def study(folder: Path, text: str = PLAIN) -> None:
-    """A finished study of two arms of two seeds. text: what its records say wherever they hold text."""
-    runs = [f"{arm}-s{seed}" for arm in ("one", "two") for seed in (0, 1)]
-    for number, name in enumerate(runs):
-        finish(folder / "runs" / name, text, horizon=20 + number // 2)
+def study(folder: Path, text: str = PLAIN, name: str = "board", arms: int = 2) -> None:
+    """A finished study of arms of two seeds. text: what its records say wherever they hold text; name: of boards."""
+    runs = [f"{arm}-s{seed}" for arm in ("one", "two")[:arms] for seed in (0, 1)]
+    for number, run in enumerate(runs):
+        finish(folder / "runs" / run, text, name, horizon=20 + number // 2)
     begin(folder / "start")
     difference = {"mean": 2.0, "low": -1.0, "high": 5.0}
-    arms = [{"arm": text, "seeds": 2, "valid": 40.0, "against": {"points": 2.0, "interval": 3.0}}]
+    results = [{"arm": text, "seeds": 2, "valid": 40.0, "against": {"points": 2.0, "interval": 3.0}}]
     tests = [{"arm": text, "other": "one", "difference": difference, "seeds": 2, "p_value": 0.2, "corrected": 0.2}]
-    record = {"budget": 1000, "baseline": text, "valid": 15.0, "held_out": 80, "arms": arms, "tests": tests}
+    record = {"budget": 1000, "baseline": text, "valid": 15.0, "held_out": 80, "arms": results, "tests": tests}
     _write(folder / "results.json", record | {"missing": [text]})
     _write(folder / "study.json", {"runs": runs})
 

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
+import msgspec
+
 from core_jax.config import EnvConfig
 from core_jax.rows import Row, read_all
 from engineer.curriculum_cells import Cell
@@ -19,7 +21,8 @@ def forecast_after(settings: RunSettings, folder: RunFolder, number: int) -> For
     found += [seen for past in range(number) for seen in _tried(folder.stage(past), number - past)]
     before = read_forecast(folder.stage(number - 1)) if number else None
     config = folder.stage(number).config()
-    return forecast(config, found, held_out_cells(read_all(folder.validation), config), settings.difficulty, before)
+    how = msgspec.structs.replace(settings.difficulty, objective=settings.objective)
+    return forecast(config, found, held_out_cells(read_all(folder.validation), config), how, before)
 
 
 def _tried(stage: Stage, age: int) -> list[Observation]:

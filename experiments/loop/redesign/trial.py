@@ -25,7 +25,7 @@ def try_configs(settings: RunSettings, policy: Stage, configs: Sequence[EnvConfi
     """
     work = _Work(settings, policy, configs, purpose)
     work.roll_out_on(configs, settings.trial.boards)
-    candidates = [tried(config, work.signals(), settings.teams) for config in configs]
+    candidates = [tried(config, work.signals(), settings.teams, settings.objective) for config in configs]
     chosen = max(range(len(configs)), key=lambda place: (candidates[place].score, -place))
     return Trial(candidates, chosen, work.tokens, strata=list(work.strata.values()))
 
@@ -49,11 +49,11 @@ def try_beside_current(
         work.roll_out_on([current, *(rivals[place] for place in places)], boards)
         for place in places:
             prior = priors[place] if priors else None
-            leads[place] = lead_of(rivals[place], current, work.variances(), prior, settings.teams)
+            leads[place] = lead_of(rivals[place], current, work.values(), prior, settings.teams)
         order = sorted(places, key=lambda place: -leads[place].mean)
         places = order[: (len(order) + 1) // 2]
     best = places[0]
-    candidates = [tried(config, work.signals(), settings.teams) for config in (current, *rivals)]
+    candidates = [tried(config, work.signals(), settings.teams, settings.objective) for config in (current, *rivals)]
     return Trial(
         candidates,
         best + 1 if leads[best].better > 0.5 else 0,
@@ -79,8 +79,8 @@ class _Work:
     def signals(self) -> dict:
         return {stratum: part.signal() for stratum, part in self.strata.items()}
 
-    def variances(self) -> dict:
-        return {stratum: part.variances() for stratum, part in self.strata.items()}
+    def values(self) -> dict:
+        return {stratum: part.values(self.settings.objective) for stratum, part in self.strata.items()}
 
     def roll_out_on(self, configs: Sequence[EnvConfig], boards: int) -> None:
         """Rolls out on what these configs lack of `boards` boards each."""

@@ -8,7 +8,7 @@ import msgspec
 from core_jax.config import MAX_TOKEN_SIZE, EnvConfig, holds, with_teams
 from core_jax.errors import InputError
 from core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert, one_of
-from engineer.difficulty import DifficultySettings
+from engineer.difficulty import DifficultySettings, Objective
 from engineer.evidence import EvidenceSettings
 from engineer.guard import GuardSettings
 from engineer.rollback import RollbackSettings
@@ -118,6 +118,13 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     last of them, or after its stages."""
     engineer: EngineerSettings = EngineerSettings()
     """How a language model is asked to be the engineer."""
+
+    @property
+    def objective(self) -> Objective:
+        """What boards are worth in this run's training: the regret where groups hold the certified plan."""
+        if self.difficulty.objective == "auto":
+            return "regret" if self.grpo.guided else "learnability"
+        return self.difficulty.objective
 
     def __post_init__(self) -> None:
         check_teacher(self.teacher, self.teacher_options)

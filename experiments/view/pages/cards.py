@@ -41,29 +41,32 @@ def _run(item: Item) -> dict[str, Any]:
     kept = _SUMMARIES.get(str(item.path))
     if kept and kept[0] == stamp and kept[1]["state"] != "running":
         return kept[1]
+    if len(_SUMMARIES) >= KEPT:
+        _SUMMARIES.clear()
+    found = _summary(item)
+    _SUMMARIES[str(item.path)] = stamp, found
+    return found
+
+
+def _summary(item: Item) -> dict[str, Any]:
+    """How far a run is, and the share of valid plans of its last policy."""
     folder = RunFolder(item.path)
     settings = folder.settings()
-    progress = progress_of(folder, settings)
+    progress, state = progress_of(folder, settings), ""
     done = [stage for stage in progress.stages if stage.state == "done"]
     stage = folder.stage(done[-1].number) if done and done[-1].number >= 0 else folder.warmup
-    valid = None
-    if stage.validation.exists():
-        found = pool(read(stage.validation, Validation).sizes.values())
-        valid = found.rate(found.valid)
+    outcomes = pool(read(stage.validation, Validation).sizes.values()) if stage.validation.exists() else None
     count = sum(stage.number >= 0 for stage in done)
     sizes = f"{min(settings.env.sizes)} to {max(settings.env.sizes)}"
     words = f"{settings.teacher}, seed {settings.seed}; {count} of {settings.stages} stages; "
     words += f"{agents_of(settings)} agents, sizes {sizes}"
     if progress.state == "running" and progress.now:
         words += f"; {progress.now.name}: {progress.now.doing}"
-    state = progress.state
     if item.path.name == "start" and (item.path.parent / "study.json").exists():
         words = f"the warm-up that all runs of the study share; {words}"
-        state = "finished" if folder.warmup.done.exists() else state
-    if len(_SUMMARIES) >= KEPT:
-        _SUMMARIES.clear()
-    _SUMMARIES[str(item.path)] = stamp, {"state": state, "words": words, "valid": valid}
-    return _SUMMARIES[str(item.path)][1]
+        state = "finished" if folder.warmup.done.exists() else ""
+    valid = outcomes.rate(outcomes.valid) if outcomes else None
+    return {"state": state or progress.state, "words": words, "valid": valid}
 
 
 def _sweep(item: Item) -> dict[str, Any]:

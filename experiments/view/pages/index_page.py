@@ -8,8 +8,10 @@ from experiments.view.templating import Page
 
 
 def index_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
-    """Everything there is, by kind."""
-    cards = [card_of(item) for item in catalogue.items()]
+    """Everything there is, by kind; the runs of a study are on its own page."""
+    items = catalogue.items()
+    studies = tuple(f"{item.name}/" for item in items if item.kind is Kind.STUDY)
+    cards = [card_of(item) for item in items if not item.name.startswith(studies)]
     groups = {kind: [card for card in cards if card.item.kind is kind] for kind in Kind}
     shown = {kind: found for kind, found in groups.items() if found}
     live = any(card.state == "running" for card in cards)

@@ -15,6 +15,7 @@ from experiments.loop.records import (
     Decision,
     Done,
     EngineerTraining,
+    Example,
     Rollback,
     RunFolder,
     Sampled,
@@ -208,14 +209,19 @@ def _change_row(name: str, before: Outcomes, after: Outcomes) -> tuple[str, ...]
 
 
 def _players(stage: Stage) -> list[dict[str, Any]]:
-    """Plans for held-out boards to be stepped through; the policy's beside the certified one."""
+    """Plans for held-out boards to be stepped through; beside those that fail the certified ones."""
     if not stage.validation.exists():
         return []
     examples = read(stage.validation, Validation).examples
     failed = [example for example in examples if example.failure != "none"]
     valid = [example for example in examples if example.failure == "none"]
-    chosen = failed[: MOST_PLAYERS // 2] + valid[: MOST_PLAYERS // 2]
-    return [{"row": example.row, "failure": example.failure, "played": played(example)} for example in chosen]
+    found = []
+    for example in failed[: MOST_PLAYERS // 2] + valid[: MOST_PLAYERS // 2]:
+        found.append({"title": example.row.id, "played": played(example)})
+        if example.failure != "none" and example.row.plan:
+            certified = Example(example.row, example.row.plan, "none", -1, -1)
+            found.append({"title": f"{example.row.id}: the certified plan", "played": played(certified)})
+    return found
 
 
 def _short(field: str) -> str:

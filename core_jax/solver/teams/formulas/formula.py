@@ -77,7 +77,9 @@ class Formula:
         return moves[:, : int(np.max(np.sum(moves != PAD, axis=1)))]
 
     def _solve(self, assumed: list[int], budget: int) -> bool | None:
-        self._solver.conf_budget(max(budget, 1))
+        if budget < 1:
+            return None
+        self._solver.conf_budget(budget)
         # Nobody interrupts, but only so does the solver leave the interpreter to other threads.
         return self._solver.solve_limited(assumptions=assumed, expect_interrupt=True)
 

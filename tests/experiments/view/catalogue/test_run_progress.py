@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from experiments.loop.records import RunFolder, Stage
+from experiments.resumable import line_log
 from experiments.view.catalogue import Progress, progress_of
 from policy.training import GrpoSettings, WarmupSettings
 from tests.support.finished_run import begin, finish, redesign, validate
@@ -47,6 +48,19 @@ def test_steps_tell_the_rate_and_what_is_left_of_a_training(tmp_path):
     assert found.now.pace.seconds_left == pytest.approx(300, rel=0.01)
     assert found.now.pace.tokens_per_second is None
     assert found.seconds_left is None, "nothing tells yet how long a stage takes"
+
+
+def test_a_training_that_was_killed_and_begun_again_is_timed_from_its_new_beginning(tmp_path):
+    run = begin(tmp_path, warmup=WarmupSettings(steps=200))
+    trained(run.warmup, 50)
+    with line_log(run.warmup.train_log) as log:
+        for step in range(20):
+            log({"step": step})
+        now = progress(run).now
+        assert now
+        assert now.pace
+        assert now.pace.steps == 20
+        assert now.pace.seconds < SECONDS / 2
 
 
 def test_minutes_that_end_a_training_earlier_than_its_steps_count(tmp_path):

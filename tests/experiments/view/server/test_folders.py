@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from core_jax.rows import write_rows
 from experiments.view.server import application
-from tests.support.finished_run import board, finish
+from tests.support.finished_run import board
 from tests.support.shown_folders import benchmark, evaluation, study
 from tests.support.tiny_sweep import SPEC, make
 
@@ -51,6 +51,13 @@ def test_a_study_overlays_its_arms_and_shows_differences_and_runs(site):
     assert "arms=true" in found
 
 
+def test_the_runs_of_a_study_are_on_its_own_page(site):
+    first = page(site, "/")
+    assert 'href="/study/shown/study"' in first
+    assert "study/runs/one-s0" not in first
+    assert "4 runs under one budget" in first
+
+
 def test_a_study_that_goes_on_shows_the_runs_so_far(tmp_path):
     study(tmp_path / "study")
     (tmp_path / "study" / "results.json").unlink()
@@ -74,10 +81,9 @@ def test_an_evaluation_leads_from_its_rates_to_every_answer(site):
 
 def test_no_page_obeys_what_it_shows(tmp_path):
     hostile = tmp_path / "<b onclick=alert(1)>&'"
-    study(hostile / "study", HOSTILE)
+    study(hostile / "study", HOSTILE, HOSTILE, arms=1)
     evaluation(hostile / "evaluation", HOSTILE)
     benchmark(hostile / "benchmark", HOSTILE)
-    finish(hostile / "run", HOSTILE, HOSTILE)
     write_rows(hostile / "boards.jsonl", [board(HOSTILE)])
     make(SPEC, hostile / "sweep")
     site, seen, waiting = client(hostile), set(), ["/", "/compare", "/editor"]

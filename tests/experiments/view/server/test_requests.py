@@ -71,6 +71,11 @@ def test_a_redesign_reads_from_evidence_to_what_came_of_it(site):
     assert "+30.0" in found  # 3x3: 16 to 32 of 40 are 40 points, 4x4 20
 
 
+def test_a_failing_plan_stands_beside_the_certified_one(site):
+    titles = re.findall(r"<h4>(.*?)</h4>", page(site, "/stage/0/shown/plain"))
+    assert titles == ["board", "board: the certified plan", "board"]
+
+
 def test_boards_are_filtered_and_paged_by_the_address(site):
     assert "60 boards; shown are 1 to 24" in page(site, "/boards/boards/file/shown/boards.jsonl")
     assert "30 boards" in page(site, "/boards/boards/file/shown/boards.jsonl?wait=true")
