@@ -10,6 +10,7 @@ from typing import NamedTuple
 from core_jax.errors import InputError
 
 SECONDS = 1.0  # that a listing is kept
+MISSED = 0.05  # and where an item is not among them, which may be new
 DEEPEST = 6  # folders below a given one
 MOST_FOLDERS = 20_000
 BOARD_FILES = (".jsonl", ".parquet")
@@ -75,7 +76,7 @@ class Catalogue:
 
     def find(self, kind: Kind, name: str) -> Item:
         """The item of that kind and name. Raises MissingError."""
-        found = self._fresh().get((kind, name))
+        found = self._fresh().get((kind, name)) or self._fresh(MISSED).get((kind, name))
         if found is None:
             raise MissingError(f"{kind} {name!r:.80} is not here, or no longer; go back to the list of what there is")
         self.check_inside(found.path)
@@ -91,8 +92,9 @@ class Catalogue:
         """Whether a file lies in the given folders."""
         return path.exists() and any(path.resolve().is_relative_to(root) for root in self._roots.values())
 
-    def _fresh(self) -> dict[tuple[Kind, str], Item]:
-        if time.monotonic() - self._read > SECONDS:
+    def _fresh(self, oldest: float = SECONDS) -> dict[tuple[Kind, str], Item]:
+        """The items as they were at most `oldest` seconds ago."""
+        if time.monotonic() - self._read > oldest:
             found = (item for name, root in self._roots.items() for item in _walked(root, name))
             self._found = {(item.kind, item.name): item for item in found}
             self._read = time.monotonic()
