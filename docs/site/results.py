@@ -3,10 +3,12 @@
     python docs/site/results.py                           # makes all of them anew
     python docs/site/results.py studies/frontier          # after taking in the results of a study, by its folder's name
 
-docs/data/studies/NAME.json is results.json of a study. In docs/results.md the lines between `<!-- made: NAME -->` and
-`<!-- end -->` are its table, and docs/images/NAME.svg and NAME-curves.svg its pictures.
+docs/data/studies/NAME.json is results.json of a study, docs/data/demo/seedN.json what `lakewright report --json` says of
+a demo. In docs/results.md the lines between `<!-- made: NAME -->` and `<!-- end -->` are the table of NAME, and
+docs/images/NAME.svg and NAME-curves.svg are the pictures of a study.
 """
 
+import json
 import re
 import shutil
 import sys
@@ -38,8 +40,39 @@ def made() -> dict[Path, str]:
         for name, results in found.items()
         if not results.prediction
     }
-    page = MADE.sub(lambda place: f"{place[1]}\n```\n{as_table(found[place[2]])}\n```\n\n{place[3]}", PAGE.read_text())
+    tables = {name: f"```\n{as_table(results)}\n```" for name, results in found.items()} | {"demo": _demo()}
+    page = MADE.sub(lambda place: f"{place[1]}\n{tables[place[2]]}\n\n{place[3]}", PAGE.read_text())
     return {PAGE: page} | pictures | curves
+
+
+def _demo() -> str:
+    """The demo's runs, one line for each seed and stage."""
+    names = (
+        "seed",
+        "after",
+        "valid %",
+        "valid, wait forced %",
+        "optimal sum of costs %",
+        "3x3 / 4x4 / 5x5 / 6x6 valid %",
+    )
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    for path in sorted((DOCS / "data" / "demo").glob("seed*.json")):
+        for stage in json.loads(path.read_text())["stages"]:
+            pooled, sizes = stage["pooled"], stage["sizes"].values()
+            shares = [
+                pooled["valid"] / pooled["boards"],
+                pooled["wait_valid"] / pooled["wait_boards"],
+                pooled["optimal_sum_of_costs"] / pooled["boards"],
+            ]
+            by_size = " / ".join(f"{100 * part['valid'] / part['boards']:.0f}" for part in sizes)
+            cells = [
+                path.stem.removeprefix("seed"),
+                stage["name"],
+                *(f"{100 * share:.1f}" for share in shares),
+                by_size,
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
