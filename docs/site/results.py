@@ -3,8 +3,8 @@
     python docs/site/results.py                           # makes all of them anew
     python docs/site/results.py studies/frontier          # after taking in the results of a study, by its folder's name
 
-docs/data/studies/NAME.json is results.json of a study, docs/data/demo/seedN.json what `lakewright report --json` says of
-a demo. In docs/results.md the lines between `<!-- made: NAME -->` and `<!-- end -->` are the table of NAME, and
+docs/data/studies/NAME.json is results.json of a study, docs/data/demo/seedN.json what `lakewright report --json` says
+of a demo. In docs/results.md the lines between `<!-- made: NAME -->` and `<!-- end -->` are the table of NAME, and
 docs/images/NAME.svg and NAME-curves.svg are the pictures of a study.
 """
 
