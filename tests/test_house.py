@@ -20,6 +20,7 @@ ROOMS = sorted(file.parent for file in FILES if file.name == "__init__.py" and f
 DOORS = {".".join(room.relative_to(HOUSE).parts) for room in ROOMS}
 MANY = {"engineer.teachers", "engineer.samplers", "experiments.cli"}  # rooms with a file for each way, or command
 MOST_FILES = 12  # of any other room
+MOST_HELPERS = 10  # of a room of tests/support
 HEAVY = ("jax", "torch", "transformers", "trl", "matplotlib", "pyarrow", "sklearn")
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__", "torch.load", "torch.save", "np.load", "numpy.load"}
@@ -139,6 +140,17 @@ def test_no_room_is_crowded(room):
     files = [file.name for file in room.glob("*.py") if file.name != "__init__.py"]
     name = ".".join(room.relative_to(HOUSE).parts)
     assert len(files) <= MOST_FILES or name in MANY, f"{name} holds {len(files)} files; make a room of some"
+
+
+HELPERS = sorted(door.parent for door in (HOUSE / "tests" / "support").rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("room", HELPERS, ids=lambda room: str(room.relative_to(HOUSE)))
+def test_no_room_of_helpers_is_crowded_and_each_says_what_it_holds(room):
+    files = [file for file in room.glob("*.py") if file.name != "__init__.py"]
+    assert len(files) <= MOST_HELPERS, f"{room} holds {len(files)} files; make a room of some"
+    for file in (room / "__init__.py", *files):
+        assert ast.get_docstring(ast.parse(file.read_text())), f"{file} has no docstring"
 
 
 @each_file

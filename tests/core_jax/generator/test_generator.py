@@ -18,10 +18,9 @@ from core_jax.generator.attempts import draw_map, pick_states
 from core_jax.rows import boards_of, plan_of, read_all
 from core_jax.solver import solve
 from core_jax.types import Board, Certificate, Labels, Status
-from tests.support import search_oracle as oracle
-from tests.support.boards import as_lists, as_moves, assert_every, each, picture
-from tests.support.chi_square import assert_as_likely, assert_even
-from tests.support.generated_rows import (
+from tests.support.boards import search_oracle as oracle
+from tests.support.boards.chi_square import assert_as_likely, assert_even
+from tests.support.boards.generated_rows import (
     CONFIG,
     COUNT,
     SEED,
@@ -33,6 +32,7 @@ from tests.support.generated_rows import (
     shown,
     small_rows,
 )
+from tests.support.boards.sample_boards import as_lists, as_moves, assert_every, each, picture
 
 DRAWS = 30_240
 RARE = EnvConfig.single(3, 2, 0.0, 0.6)  # about one map in four has a forced wait

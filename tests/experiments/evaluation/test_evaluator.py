@@ -23,14 +23,13 @@ from policy.checkpoints import save_checkpoint
 from policy.codecs import PublishedRow, Refusal, encode_prompt
 from policy.codecs.text_board import read_lake
 from policy.codecs.text_prompt import MOVE_WORDS
-from tests.support.boards import drawing
-from tests.support.chat_server import closed, completion, failing, send, serving
-from tests.support.command_lines import tell
-from tests.support.error_lines import assert_told
-from tests.support.generated_rows import small_rows, surroundings, unsolved
-from tests.support.power_cuts import PATIENCE
-from tests.support.small_language_model import language_checkpoint
-from tests.support.tiny_policy import tiny_model, tokenizer
+from tests.support.boards.generated_rows import small_rows, unsolved
+from tests.support.boards.sample_boards import drawing
+from tests.support.models.small_language_model import language_checkpoint
+from tests.support.models.tiny_policy import tiny_model, tokenizer
+from tests.support.processes.commands import assert_refused, lakewright, surroundings
+from tests.support.processes.watching import PATIENCE
+from tests.support.servers.chat_server import closed, completion, failing, send, serving
 
 KEY = "sk-very-secret-0123456789"
 WORDS = {MOVES[move]: word for move, word in MOVE_WORDS.items()}
@@ -267,7 +266,7 @@ def asking(benchmark, tmp_path, server, *more: object) -> tuple:
 def test_an_endpoint_is_evaluated_and_its_key_is_in_no_file(benchmark, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("LAKEWRIGHT_API_KEY", KEY)
     with serving(answering, [failing(429)]) as server:
-        code, out, told = tell(capsys, *asking(benchmark, tmp_path, server, "--json", "--samples", 2))
+        code, out, told = lakewright(capsys, *asking(benchmark, tmp_path, server, "--json", "--samples", 2))
     assert (code, told, server.keys) == (0, [], {f"Bearer {KEY}"})
     summary = msgspec.json.decode(out, type=Summary)
     assert (summary.pooled.outcomes.valid, summary.refusals, summary.who) == (6, {"no_plan": 6}, "m")
@@ -304,7 +303,7 @@ def test_a_killed_process_has_kept_whole_answers_and_asks_for_the_others_only(be
         assert (process.returncode, kept.count(b"\n"), kept[-1:]) == (-signal.SIGKILL, 5, b"\n")
         server.usual = answering
         before = len(server.seen)
-        assert tell(capsys, *arguments)[0] == 0
+        assert lakewright(capsys, *arguments)[0] == 0
     assert len(server.seen) - before == len(ROWS) - 5
     assert (tmp_path / "out" / "answers.jsonl").read_bytes().startswith(kept)
 
@@ -312,13 +311,13 @@ def test_a_killed_process_has_kept_whole_answers_and_asks_for_the_others_only(be
 def test_the_cost_cap_ends_with_one_and_a_higher_one_goes_on(benchmark, tmp_path, capsys):
     prices = ("--price-in", 10, "--price-out", 20)  # 0.002 dollars an answer
     with serving(answering) as server:
-        code, out, told = tell(capsys, *asking(benchmark, tmp_path, server, *prices, "--max-cost", 0.03))
+        code, out, told = lakewright(capsys, *asking(benchmark, tmp_path, server, *prices, "--max-cost", 0.03))
         assert (code, len(told)) == (1, 1)
         assert "another answer may exceed --max-cost; raise it and run the same command again" in told[0]
         before = len(server.seen)
         assert 0 < before < 12
         assert f"{12 - before} boards have no answer yet" in out
-        assert tell(capsys, *asking(benchmark, tmp_path, server, *prices, "--max-cost", 1))[0] == 0
+        assert lakewright(capsys, *asking(benchmark, tmp_path, server, *prices, "--max-cost", 1))[0] == 0
     assert len(server.seen) == 12
 
 
@@ -326,21 +325,21 @@ def test_tries_that_failed_count_for_the_cap_of_later_commands_too(benchmark, tm
     prices = ("--price-in", 10, "--price-out", 20, "--retries", 0, "--concurrency", 1, "--json")
     with serving(answering, [closed]) as server:
         arguments = asking(benchmark, tmp_path, server, *prices)
-        assert tell(capsys, *arguments)[0] == 2
+        assert lakewright(capsys, *arguments)[0] == 2
         (charge,) = (json.loads(line) for line in (tmp_path / "out" / "spending.jsonl").read_text().splitlines())
         failed = (charge["tokens_in"] * 10 + charge["tokens_out"] * 20) / 1e6
-        code, out, _ = tell(capsys, *arguments, "--max-cost", failed + 0.02)
+        code, out, _ = lakewright(capsys, *arguments, "--max-cost", failed + 0.02)
         assert code == 1
         dollars = json.loads(out)["tokens"]["dollars"]
         assert failed < dollars <= failed + 0.02
-        code, out, _ = tell(capsys, *arguments)
+        code, out, _ = lakewright(capsys, *arguments)
         assert (code, json.loads(out)["tokens"]["dollars"]) == (0, pytest.approx(failed + 12 * 0.002))
 
 
 def test_an_endpoint_that_fails_ends_with_two_and_keeps_what_it_said(benchmark, tmp_path, capsys):
     with serving(failing(500), [answering] * 5) as server:
         arguments = asking(benchmark, tmp_path, server, "--concurrency", 1)
-        assert_told(
+        assert_refused(
             capsys, arguments, f"endpoint {server.url}, model 'm': answers 500 (no)", "run the same command again"
         )
     with Journal(tmp_path / "out" / "answers.jsonl", AnswerRow) as journal:
@@ -380,17 +379,17 @@ BAD = {
 def test_bad_input_is_told(benchmark, tmp_path, capsys, name):
     who, place, parts = BAD[name]
     who = [str(language_checkpoint()) if word == "MODEL" else word for word in who]
-    assert_told(capsys, ("benchmark", "eval", tmp_path / place, "--out", tmp_path / "out", *who), *parts)
+    assert_refused(capsys, ("benchmark", "eval", tmp_path / place, "--out", tmp_path / "out", *who), *parts)
 
 
 def test_a_start_on_a_goal_is_planned_for_and_told_to_those_who_are_asked_in_words(tmp_path, capsys):
     swap = Row("swap", 2, 2, ["..", ".."], [(0, 0), (0, 1)], [(0, 1), (0, 0)])
     write_rows(tmp_path / "rows.jsonl", [swap])
     benchmark = ("benchmark", "eval", tmp_path / "rows.jsonl", "--out", tmp_path / "out")
-    assert tell(capsys, *benchmark, "--solver", "optimal", "--json")[0] == 0
+    assert lakewright(capsys, *benchmark, "--solver", "optimal", "--json")[0] == 0
     with serving(answering) as server:
         arguments = asking(tmp_path / "rows.jsonl", tmp_path / "asked", server)
-        assert_told(capsys, arguments, "row 'swap' cannot be described in a prompt", "is both s and G")
+        assert_refused(capsys, arguments, "row 'swap' cannot be described in a prompt", "is both s and G")
         assert not server.seen
     save_checkpoint(tmp_path / "model", tiny_model(), tokenizer())
     arguments = (
@@ -402,7 +401,7 @@ def test_a_start_on_a_goal_is_planned_for_and_told_to_those_who_are_asked_in_wor
         "--model",
         tmp_path / "model",
     )
-    assert_told(capsys, arguments, "a board is 2x2, the tokens codec has words for 3 to 10; leave it out")
+    assert_refused(capsys, arguments, "a board is 2x2, the tokens codec has words for 3 to 10; leave it out")
 
 
 @pytest.mark.parametrize("codec", ["tokens", "text"])
@@ -412,7 +411,7 @@ def test_a_checkpoint_is_evaluated_in_its_codec_and_a_kill_loses_a_batch_at_most
     else:
         save_checkpoint(place := tmp_path / "model", tiny_model(), tokenizer())
     arguments = ("benchmark", "eval", benchmark, "--model", place, "--batch", 5, "--max-tokens", 8, "--samples", 1)
-    code, out, told = tell(capsys, *arguments, "--out", tmp_path / "out", "--json")
+    code, out, told = lakewright(capsys, *arguments, "--out", tmp_path / "out", "--json")
     assert (code, told) == (0, [])
     summary = msgspec.json.decode(out, type=Summary)
     assert (summary.pooled.outcomes.boards, summary.tokens.answers, summary.complete) == (12, 24, True)
@@ -420,13 +419,13 @@ def test_a_checkpoint_is_evaluated_in_its_codec_and_a_kill_loses_a_batch_at_most
     answers = (tmp_path / "out" / "answers.jsonl").read_bytes()
     assert (b'"text"' in answers) == (codec == "text")
     (tmp_path / "out" / "answers.jsonl").write_bytes(b"".join(answers.splitlines(keepends=True)[:10]))
-    assert tell(capsys, *arguments, "--out", tmp_path / "out", "--json")[1] == out
+    assert lakewright(capsys, *arguments, "--out", tmp_path / "out", "--json")[1] == out
     assert (tmp_path / "out" / "answers.jsonl").read_bytes() == answers
 
 
 def test_solvers_are_evaluated_without_the_training_libraries(benchmark, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "trl", None)
-    code, out, _ = tell(
+    code, out, _ = lakewright(
         capsys, "benchmark", "eval", benchmark, "--solver", "optimal", "--out", tmp_path / "out", "--json"
     )
     assert code == 0

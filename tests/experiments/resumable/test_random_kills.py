@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from core_jax.rows import write_rows
-from tests.support.generated_rows import small_rows, unsolved
-from tests.support.random_kills import Command, kill_at_random, server
-from tests.support.tiny_sweep import TOML, data_of
+from tests.support.boards.generated_rows import small_rows, unsolved
+from tests.support.processes.killable import server
+from tests.support.processes.random_kills import Command, kill_at_random
+from tests.support.samples.tiny_sweep import TOML, data_of
 
 INSTANTS = int(os.environ.get("LAKEWRIGHT_KILLS", "100"))  # at which each command is killed in a deep test
 FEW = 2
@@ -70,14 +71,14 @@ def inputs(tmp_path) -> Path:
     return tmp_path
 
 
-def kill(folder: Path, case: tuple, instants: int, *which: str, shares: int = 1) -> None:
+def kill(folder: Path, case: tuple, instants: int, kind: str = "commands", shares: int = 1) -> None:
     """Kills a command of one process, or of several that share its work, and says how often."""
     line, name, state = case
     out = folder / name
     words = [str(folder / word) if (folder / word).exists() else word for word in line]
     lines = [[*words, "--out", str(out), *([f"--shard={i}/{shares}"] if shares > 1 else [])] for i in range(shares)]
     with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(server(*which)) for _ in range(shares)]
+        servers = [stack.enter_context(server(kind)) for _ in range(shares)]
         kills = kill_at_random(Command(servers, lines), out, state, instants, seed=0)
     assert kills.instants >= instants
     print(f"{' '.join(line[:2])}: {kills}", file=sys.stderr)
@@ -101,4 +102,4 @@ def test_a_sweep_in_shards_of_which_one_is_killed_at_many_instants_ends_the_same
 @pytest.mark.deep
 @pytest.mark.parametrize("name", LEARNED)
 def test_a_run_or_study_that_is_killed_at_many_instants_ends_the_same(inputs, name):
-    kill(inputs, LEARNED[name], INSTANTS, "learned")
+    kill(inputs, LEARNED[name], INSTANTS, "training commands")

@@ -14,9 +14,9 @@ from core_jax.types import FAILURE_NAMES, MOVES, PAD
 from policy.codecs import Refusal, Refused, encode_prompt, parse_answer
 from policy.codecs.text_answer import MAX_STEPS
 from policy.codecs.text_prompt import EXAMPLE, MOVE_WORDS
-from tests.support.boards import as_lists, as_moves, as_strings, assert_every, each, mixed_boards
-from tests.support.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
-from tests.support.search_oracle import play
+from tests.support.boards.sample_boards import as_lists, as_moves, as_strings, assert_every, each, mixed_boards
+from tests.support.boards.search_oracle import play
+from tests.support.processes.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
 
 PLAIN = "agent 0: RIGHT RIGHT WAIT DOWN\nagent 1: UP LEFT"
 MEANT = ["RRWD", "UL"]

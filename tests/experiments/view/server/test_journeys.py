@@ -9,10 +9,10 @@ import pytest
 from core_jax.rows import write_rows
 from experiments.view import write_site
 from policy.checkpoints import save_checkpoint
-from tests.support.browser import PATIENCE, chromium, served
-from tests.support.finished_run import begin, board, finish, redesign, validate
-from tests.support.shown_folders import benchmark, evaluation, study
-from tests.support.tiny_policy import MODEL, tiny_model, tokenizer
+from tests.support.models.tiny_policy import MODEL, tiny_model, tokenizer
+from tests.support.samples.finished_run import begin, board, finish, redesign, validate
+from tests.support.samples.other_folders import benchmark, evaluation, study
+from tests.support.servers.browser import PATIENCE, chromium, served
 
 pytestmark = pytest.mark.browser
 BOARDS = "/boards/boards/file/shown/boards.jsonl"

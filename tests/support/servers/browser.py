@@ -9,7 +9,7 @@ from pathlib import Path
 import uvicorn
 
 from experiments.view.server import application
-from tests.support.chromium_path import chromium_path
+from tests.support.servers.chromium_path import chromium_path
 
 QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")
 PATIENCE = 120_000  # milliseconds; a first program may have to be compiled on a busy machine
