@@ -13,9 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from core_jax.lake import BOARDS_PER_WORD, by_word, cell_index, concatenate, pack_cells, with_rows
+from core_jax.solver import teams  # loaded where there are more than two agents: numba takes its time to import
 from core_jax.solver.memory import check_memory
 from core_jax.solver.shortest_paths import FAR, Certified, certify, distances
-from core_jax.solver.teams import BUDGET, Solved, Stage, compiling, rows_of, solve_teams
+from core_jax.solver.teams import BUDGET, Solved, Stage, rows_of
 from core_jax.solver.two_agents import (
     CostTable,
     cost_floods,
@@ -71,7 +72,7 @@ def solve_with_stages(
     if agents == 2:
         rest = Solved(solve_by_flood(left, makespan_plans), np.array(Stage.FLOOD), np.array(0))
     else:
-        rest = solve_teams(left, makespan_plans, budget, None if wanted is None else wanted[open_rows])
+        rest = teams.solve_teams(left, makespan_plans, budget, None if wanted is None else wanted[open_rows])
     found.stage[open_rows], found.conflicts[open_rows] = rest.stage, rest.conflicts
     return dataclasses.replace(found, labels=with_rows(labels, open_rows, rest.labels))
 
@@ -83,7 +84,7 @@ def prepare(size: int, agents: int) -> None:
     """
     check_memory(size, agents)
     if agents > 2:
-        compiling()
+        teams.compiling()
 
 
 def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:

@@ -6,7 +6,6 @@ always decided; four or more are left undecided where a board has taken its budg
 """
 
 import dataclasses
-import enum
 from typing import Any
 
 import jax
@@ -15,32 +14,11 @@ import numpy as np
 from core_jax.lake import concatenate, with_rows
 from core_jax.solver.teams.formulas import Answer, puzzle_of
 from core_jax.solver.teams.hard_boards import Decided, HardBoard
-from core_jax.solver.teams.host_search import Searched, search
+from core_jax.solver.teams.host_search import Searched, compiling, search
 from core_jax.solver.teams.joint_states import steps_of
+from core_jax.solver.teams.solved import BUDGET, Solved, Stage
 from core_jax.support import compile_all, on_all_cores
 from core_jax.types import PAD, Board, Certificate, Labels, Status
-
-BUDGET = 1 << 18  # conflicts of the satisfiability solver, after which a board of four or more agents stays undecided
-
-
-class Stage(enum.IntEnum):
-    """What decided a board, the last where there are several. NOTHING: it is undecided."""
-
-    NOTHING = 0
-    CERTIFICATE = 1
-    FLOOD = 2
-    SEARCH = 3
-    FORMULAS = 4
-    JOINT_STATES = 5
-
-
-@dataclasses.dataclass(frozen=True)
-class Solved:
-    """Labels of B boards, and what they took: stage int [B], a `Stage`; conflicts int [B], of the formulas."""
-
-    labels: Labels
-    stage: np.ndarray
-    conflicts: np.ndarray
 
 
 def solve_teams(
