@@ -142,6 +142,7 @@ def test_no_room_is_crowded(room):
     assert len(files) <= MOST_FILES or name in MANY, f"{name} holds {len(files)} files; make a room of some"
 
 
+TESTS = sorted((HOUSE / "tests").rglob("test_*.py"))
 HELPERS = sorted(door.parent for door in (HOUSE / "tests" / "support").rglob("__init__.py"))
 
 
@@ -164,6 +165,21 @@ def test_nothing_is_unpickled_or_evaluated(file):
             assert called not in UNSAFE_CALLS, f"{file}:{node.lineno}: {called} runs what it reads"
             loose = [word.arg for word in node.keywords if word.arg in ("trust_remote_code", "allow_pickle", "shell")]
             assert not loose, f"{file}:{node.lineno}: {loose[0]} trusts what comes from outside"
+
+
+def asserts(node: ast.AST) -> bool:
+    """Whether this is an assertion, an expected error, or a call of a helper that says that it asserts."""
+    if isinstance(node, ast.Call):
+        called = ast.unparse(node.func).rpartition(".")[2]
+        return called in ("raises", "warns", "expect") or called.startswith("assert_")
+    return isinstance(node, ast.Assert)
+
+
+@pytest.mark.parametrize("file", TESTS, ids=lambda file: str(file.relative_to(HOUSE)))
+def test_every_test_says_what_it_asserts(file):
+    for node in ast.walk(tree_of(file)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            assert any(map(asserts, ast.walk(node))), f"{file}:{node.lineno}: {node.name} asserts nothing itself"
 
 
 @each_file

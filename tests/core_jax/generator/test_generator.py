@@ -248,7 +248,7 @@ def test_one_agent_never_has_to_wait():
 
 
 def test_what_is_reachable_is_not_refused():
-    check_reachable(CONFIG, 0)
+    assert check_reachable(CONFIG, 0) is None, "it raises an error otherwise"
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,9 @@ def served(paths: Sequence[Path]) -> Iterator[str]:
 @contextlib.contextmanager
 def chromium():
     """A headless Chromium that fetches nothing of its own."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", *QUIET]
         browser = playwright.chromium.launch(executable_path=chromium_path(), args=arguments)
