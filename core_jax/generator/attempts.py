@@ -1,6 +1,6 @@
-"""Attempts at boards of a stratum: each is one random map, or one random board, that has the stratum or has not.
+"""Attempts at boards of a stratum: each is one random map, or one random board, in the stratum or not.
 
-An attempt depends on its key alone; what stands beside it in a batch is of no account.
+An attempt depends on its key alone, not on the rest of its batch.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from core_jax.types import Board, Labels, Status
 
 # Compiled in three quarters of the time, and as fast: drawing is what a command compiles first.
 QUICKLY = {"xla_backend_optimization_level": "1"}
-FEW = 128  # whole boards drawn at once: each is solved, so few are to be made beyond those that are needed
+FEW = 128  # whole boards drawn at once: each is solved, so few should be made beyond those needed
 
 
 def block_of(agents: int) -> int:
@@ -42,7 +42,7 @@ class Lanes:
 
 @dataclasses.dataclass(frozen=True)
 class Attempts:
-    """What became of L attempts; numpy arrays throughout.
+    """The results of L attempts; NumPy arrays throughout.
 
     met: bool [L], who has the stratum; boards, labels: of those, in their order; may be None where there are none. Of
     whole boards also status: int [L], a `Status`, and waits: bool [L], whether a wait is required; of maps None.
@@ -160,7 +160,7 @@ def _pick_starts(
 
     count = tables.reached.shape[-1]
     states = jax.vmap(of_stratum)(tables, by_word(wait))
-    # A loop, so that the states are computed once, not anew for every use.
+    # A loop, so that the states are computed once, not again for every use.
     cells, met = jax.lax.map(lambda word: pick_states(*word), (states, by_word(tickets)))
     starts = cell_position(side(count), cells.reshape(-1, 2))
     return Board(~free, starts, goals), met.reshape(-1)

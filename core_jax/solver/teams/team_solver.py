@@ -28,11 +28,11 @@ def solve_teams(
 
     Args: budget, the conflicts of the satisfiability solver for four or more agents, all formulas of a board together,
     after which it is undecided; wanted, bool [B], or None: a solvable board whose forced wait is not the wanted one has
-    a makespan of -1 and no plan, as nobody asked.
+    a makespan of -1 and no plan, as it is not wanted.
     """
     boards = jax.tree.map(np.asarray, boards)
     searched = search(boards, wanted)
-    compile_all()  # the formulas, too, where the search was compiled before they were known
+    compile_all()  # the formulas too, if the search was compiled before they were known
     found = _from_search(searched, makespan_plans, wanted)
     left = np.flatnonzero(found.stage == Stage.NOTHING)
     if not len(left):
@@ -73,7 +73,7 @@ def _only(rows: np.ndarray, moves: np.ndarray) -> np.ndarray:
 
 
 def _hard(boards: Board, searched: Searched, row: int, budget: int) -> Decided:
-    """What becomes of a board that the search left open: what it found, and the rest."""
+    """The result for a board that the search left open: what the search found, and the rest."""
     answer, agents = searched.answers[row], boards.starts.shape[1]
     bounds = answer["excess"][: agents * (agents - 1) // 2], answer["others"][:agents]
     holes, *ends = (np.asarray(field[row]) for field in (boards.holes, boards.starts, boards.goals))
