@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from core_jax.generator.placements import below, draw_board, lots, pick, scatter
-from core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, pack, side
+from core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, pack, side, take_rows
 from core_jax.solver import BLOCK, concatenate, flood, prepare, read_labels, solve
 from core_jax.solver.two_agents import CostTable
 from core_jax.support import in_phase, on_all_cores, program
@@ -69,7 +69,7 @@ def _maps_of_two_agents(size: int, holes: int, streams: jax.Array, lanes: Lanes)
         tables = flood(free, goals)
         boards, found = _pick_starts(tables, free, goals, wait, tickets)
         met = np.asarray(found)
-        return met, *_rows((boards, read_labels(tables, boards)), met)
+        return met, *take_rows((boards, read_labels(tables, boards)), met)
 
     met, boards, labels = zip(*_in_blocks(BLOCK, of_block, lanes), strict=True)
     return Attempts(np.concatenate(met), join(boards), concatenate(labels))
@@ -97,21 +97,17 @@ def _boards(agents: int, size: int, holes: int, streams: jax.Array, lanes: Lanes
     waits = np.zeros(len(fits), bool)
     if not fits.any():
         return Attempts(waits, None, None, status, waits)
-    boards = _rows(boards, fits)
+    boards = take_rows(boards, fits)
     labels = solve(boards, wanted=lanes.wait[fits])
     status[fits], waits[fits] = labels.status, labels.wait_required
     met = (status == Status.SOLVABLE) & (waits == lanes.wait)
-    return Attempts(met, _rows(boards, met[fits]), _rows(labels, met[fits]), status, waits)
+    return Attempts(met, take_rows(boards, met[fits]), take_rows(labels, met[fits]), status, waits)
 
 
 def _in_blocks(block: int, function: Callable[..., Any], lanes: Lanes) -> list[Any]:
     fields = (lanes.wait, lanes.index.astype(np.uint32), lanes.number.astype(np.uint32))
     begins = range(0, len(lanes.wait), block)
     return on_all_cores(lambda begin: function(*(field[begin : begin + block] for field in fields)), begins)
-
-
-def _rows(tree: Any, rows: np.ndarray) -> Any:
-    return jax.tree.map(lambda field: np.asarray(field)[rows], tree)
 
 
 def _key(streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Array) -> jax.Array:

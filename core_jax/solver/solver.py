@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.lake import BOARDS_PER_WORD, by_word, cell_index, concatenate, pack_cells, with_rows
+from core_jax.lake import BOARDS_PER_WORD, by_word, cell_index, concatenate, pack_cells, take_rows, with_rows
 from core_jax.solver import teams  # loaded where there are more than two agents: numba takes its time to import
 from core_jax.solver.memory import check_memory
 from core_jax.solver.shortest_paths import FAR, Certified, certify, distances
-from core_jax.solver.teams import BUDGET, Solved, Stage, rows_of
+from core_jax.solver.teams import BUDGET, Solved, Stage
 from core_jax.solver.two_agents import (
     CostTable,
     cost_floods,
@@ -68,7 +68,7 @@ def solve_with_stages(
         return found
     # Boards of similar costs side by side, as each word is flooded as far as its largest.
     open_rows = open_rows[np.argsort(labels.sum_of_costs[open_rows], kind="stable")]
-    left = rows_of(boards, open_rows)
+    left = take_rows(boards, open_rows)
     if agents == 2:
         rest = Solved(solve_by_flood(left, makespan_plans), np.array(Stage.FLOOD), np.array(0))
     else:

@@ -15,6 +15,7 @@ from core_jax.lake import concatenate, with_rows
 from core_jax.solver.teams.formulas import Answer, puzzle_of
 from core_jax.solver.teams.hard_boards import Decided, HardBoard
 from core_jax.solver.teams.host_search import Searched, search
+from core_jax.solver.teams.host_search import compiling as compiling  # offered here, where the formulas are known too
 from core_jax.solver.teams.joint_states import steps_of
 from core_jax.solver.teams.solved import BUDGET, Solved, Stage
 from core_jax.support import compile_all, on_all_cores
