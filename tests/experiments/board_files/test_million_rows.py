@@ -71,5 +71,6 @@ def test_ten_bad_rows_of_a_million_are_named_and_the_rest_is_solved_to_the_same_
             command.kill()
             command.communicate()
     last = solve(million, killed)
-    assert said_of[7] in last.communicate()[1] and last.returncode == 1
+    assert said_of[7] in last.communicate()[1]
+    assert last.returncode == 1
     assert killed.read_bytes() == whole.read_bytes(), "kills leave no trace"

@@ -10,14 +10,16 @@ import msgspec
 import numpy as np
 
 from core_jax.config import EnvConfig, SizeConfig
-from core_jax.generator import generate
+from core_jax.generator import Batch, generate
 from core_jax.generator.attempts import Attempts
-from core_jax.rows import Row, read_all, rows_of
+from core_jax.rows import Row, plan_of, read_all, rows_of
+from tests.support.boards.sample_boards import as_lists, each
 from tests.support.processes.commands import elsewhere, lakewright_process, surroundings
 
 # Chosen so that shares and forced waits leave remainders: see test_generator.
 CONFIG = EnvConfig({3: SizeConfig(0.35, 0.2, 0.5), 5: SizeConfig(0.65, 0.3, 0.3)})
 COUNT, SEED = 301, 5
+RARE = EnvConfig.single(3, 2, 0.0, 0.6)  # about one map in four has a forced wait
 SMALL = EnvConfig.single(3, agents=2, hole_ratio=0.2, wait_ratio=0.5)
 SMALL_COUNT, SMALL_SEED = 37, 11
 BLOCKED = Row("blocked", 3, 2, [".H.", ".H.", ".H."], [(0, 0), (1, 0)], [(0, 2), (2, 0)])  # no path for an agent
@@ -32,6 +34,17 @@ def rows() -> tuple[Row, ...]:
 def small_rows(seed: int = SMALL_SEED, count: int = SMALL_COUNT) -> list[Row]:
     """Rows of SMALL, drawn in this process."""
     return rows_of(generate(SMALL, seed, count), SMALL)
+
+
+def boards_by_index(*parts: dict[int, Batch]) -> dict[int, tuple]:
+    """Each board and its labels, written out."""
+    found = {}
+    for made in (one for part in parts for one in part.values()):
+        plans = [plan_of(moves) for moves in made.labels.moves]
+        costs = zip(made.labels.makespan, made.labels.sum_of_costs, made.labels.wait_required, strict=True)
+        for index, *board in zip(made.index, each(made.boards), costs, plans, strict=True):
+            found[int(index)] = (as_lists(board[0]), *board[1:])
+    return found
 
 
 def none_met(size, agents, holes, streams, lanes) -> Attempts:
