@@ -1,5 +1,4 @@
 from .agent_pairs import pairs_of as pairs_of
-from .agent_pairs import rows_of as rows_of
 from .solved import BUDGET as BUDGET
 from .solved import Solved as Solved
 from .solved import Stage as Stage

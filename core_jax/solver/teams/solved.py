@@ -1,4 +1,4 @@
-"""What solving a batch gives: labels, and what decided each board."""
+"""The result of solving a batch: labels, and what decided each board."""
 
 import dataclasses
 import enum
@@ -23,7 +23,7 @@ class Stage(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Solved:
-    """Labels of B boards, and what they took: stage int [B], a `Stage`; conflicts int [B], of the formulas."""
+    """Labels of B boards and their cost: stage int [B], a `Stage`; conflicts int [B], of the formulas."""
 
     labels: Labels
     stage: np.ndarray

@@ -13,8 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from core_jax.lake import concatenate, with_rows
-from core_jax.solver.teams.agent_pairs import rows_of
+from core_jax.lake import concatenate, take_rows, with_rows
 from core_jax.solver.teams.formulas import Answer, puzzle_of
 from core_jax.solver.teams.hard_boards import Decided, HardBoard
 from core_jax.solver.teams.host_search import Searched, search
@@ -42,7 +41,7 @@ def solve_teams(
 
     Args: budget, the conflicts of the satisfiability solver for four or more agents, all formulas of a board together,
     after which it is undecided; wanted, bool [B], or None: a solvable board whose forced wait is not the wanted one has
-    a makespan of -1 and no plan, as nobody asked.
+    a makespan of -1 and no plan, as it is not wanted.
     """
     boards = jax.tree.map(np.asarray, boards)
     compiling().result()
@@ -51,11 +50,11 @@ def solve_teams(
     rows = [np.arange(part, count, parts) for part in range(parts)]  # boards come sorted: each part gets hard ones
 
     def of_part(part: np.ndarray) -> Solved:
-        return _solve_part(rows_of(boards, part), makespan_plans, budget, None if wanted is None else wanted[part])
+        return _solve_part(take_rows(boards, part), makespan_plans, budget, None if wanted is None else wanted[part])
 
     found = on_all_cores(of_part, rows)
     order = np.argsort(np.concatenate(rows))
-    labels = rows_of(concatenate([part.labels for part in found]), order)
+    labels = take_rows(concatenate([part.labels for part in found]), order)
     stage, conflicts = (
         np.concatenate([getattr(part, name) for part in found])[order] for name in ("stage", "conflicts")
     )
@@ -105,7 +104,7 @@ def _only(rows: np.ndarray, moves: np.ndarray) -> np.ndarray:
 
 
 def _hard(boards: Board, searched: Searched, row: int, budget: int) -> Decided:
-    """What becomes of a board that the search left open: what it found, and the rest."""
+    """The result for a board that the search left open: what the search found, and the rest."""
     answer, agents = searched.answers[row], boards.starts.shape[1]
     bounds = answer["excess"][: agents * (agents - 1) // 2], answer["others"][:agents]
     holes, *ends = (np.asarray(field[row]) for field in (boards.holes, boards.starts, boards.goals))

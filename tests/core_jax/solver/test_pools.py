@@ -7,7 +7,7 @@ from core_jax.solver import Stage, solve_with_stages
 from core_jax.solver.teams import team_solver
 from core_jax.solver.teams.host_search import host_search
 from core_jax.support import parallel
-from tests.support.boards import mixed_boards
+from tests.support.boards.sample_boards import mixed_boards
 
 
 def test_no_pool_of_threads_begins_inside_another_whatever_stage_decides(monkeypatch):

@@ -14,7 +14,7 @@ from experiments.cli import build_app, conventions, main
 from experiments.cli.conventions import take_overrides
 from experiments.evaluation.planners import PLANNERS
 from experiments.sweep import BACKENDS
-from tests.support.generated_rows import surroundings
+from tests.support.processes.commands import surroundings
 
 HEAVY = ("jax", "numpy", "torch", "transformers", "trl", "pyarrow", "matplotlib", "scipy", "sklearn", "duckdb")
 PROMISED = {

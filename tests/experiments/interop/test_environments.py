@@ -31,13 +31,14 @@ def certified(pool, board: int) -> np.ndarray:
 
 
 def test_gymnasium_finds_nothing_wrong_with_the_environment_of_a_team():
-    check_env(team(render_mode="rgb_array").unwrapped)
-    check_env(team(render_mode="ansi").unwrapped)
+    for mode in ("rgb_array", "ansi"):
+        assert check_env(team(render_mode=mode).unwrapped) is None, "it raises an error otherwise"
 
 
-def test_pettingzoo_finds_nothing_wrong_with_the_parallel_environment():
+def test_pettingzoo_finds_nothing_wrong_with_the_parallel_environment(capsys):
     parallel_api_test(LakeParallelEnv(**SMALL), num_cycles=200)
-    parallel_seed_test(lambda: LakeParallelEnv(**SMALL), num_cycles=50)
+    assert "Passed Parallel API test" in capsys.readouterr().out
+    assert parallel_seed_test(lambda: LakeParallelEnv(**SMALL), num_cycles=50) is None, "it raises an error otherwise"
 
 
 def test_the_certified_plan_ends_every_board_of_the_pool_with_a_reward(pool):

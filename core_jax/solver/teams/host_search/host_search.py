@@ -26,7 +26,7 @@ class Searched:
 
 
 def search(boards: Board, wanted: np.ndarray | None = None, nodes: int | None = None) -> Searched:
-    """Labels B boards of three and more agents as far as `nodes` go, None for as many as pay.
+    """Labels B boards of three and more agents as far as `nodes` go; None: as many as are worth it.
 
     What is found of a board depends on that board alone. wanted: bool [B], or None; where it is not whether a wait is
     required, the makespan is not looked for. A board of more than CELLS free cells is left open.

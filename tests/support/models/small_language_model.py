@@ -9,8 +9,8 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from policy.checkpoints import save_checkpoint
 from policy.codecs import encode_prompt
-from tests.support.boards import each, mixed_boards
-from tests.support.generated_rows import elsewhere
+from tests.support.boards.sample_boards import each, mixed_boards
+from tests.support.processes.commands import elsewhere
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 TEMPLATE = (

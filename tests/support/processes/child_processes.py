@@ -1,4 +1,6 @@
-"""Starts a process in one of several ways, and waits to be killed: `python -m tests.support.child_processes HOW NOTE`.
+"""Starts a process in one of several ways, and waits to be killed.
+
+    python -m tests.support.processes.child_processes HOW NOTE
 
 The started process ends with its starter, writes its process id to the file NOTE, and sleeps.
 """
@@ -30,7 +32,7 @@ def work(note: str) -> None:
 
 def program(note: str) -> list[str]:
     """The command of a started program."""
-    return [sys.executable, "-m", "tests.support.child_processes", "sleep", note]
+    return [sys.executable, "-m", "tests.support.processes.child_processes", "sleep", note]
 
 
 STARTED = {

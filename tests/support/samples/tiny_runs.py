@@ -10,10 +10,12 @@ import pytest
 from experiments.loop import closed_loop as loop
 from experiments.loop.records import Decision, RunFolder, read
 from experiments.loop.settings import RunSettings
-from experiments.loop.training import warmup
+from experiments.loop.training import policies, warmup
+from policy.checkpoints import load_checkpoint
 from policy.training import board_stream
-from tests.support.generated_rows import elsewhere
-from tests.support.tiny_policy import tiny_run
+from tests.support.boards.generated_rows import SMALL
+from tests.support.models.tiny_policy import tiny_run
+from tests.support.processes.commands import elsewhere
 
 CHECKPOINT = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 TRAINED = {"train.jsonl", "plans.jsonl", "validation.json", "done.json"}
@@ -24,6 +26,7 @@ FILES = {"config.json", "validation.parquet"}
 FILES |= {f"warmup/{name}" for name in TRAINED} | {f"stage_{i:02d}/{name}" for i in (0, 1) for name in STAGE}
 TRIED = {"stage_00/trial.json"}  # where a config was proposed that is not the current one
 SYNTHETIC = 50
+RULES = tiny_run(SMALL, teacher="rules")
 
 State = dict[str, tuple[bytes, int]]
 
@@ -53,8 +56,20 @@ def finished(teacher: str) -> RunFolder:
     return run
 
 
+def watch_loading(patch: pytest.MonkeyPatch) -> list[str]:
+    """The stages whose checkpoints are loaded from now on, in turn."""
+    loaded = []
+
+    def load(folder, *how):
+        loaded.append(folder.parent.name)
+        return load_checkpoint(folder, *how)
+
+    patch.setattr(policies, "load_checkpoint", load)
+    return loaded
+
+
 def files(folder: Path) -> set[str]:
-    """All files below a folder, but for the lock."""
+    """All files below a folder, except the lock."""
     names = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
     return names - {".lock"}
 

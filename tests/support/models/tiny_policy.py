@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers.utils import logging
 
@@ -19,7 +20,7 @@ from policy.codecs import build_tokenizer
 from policy.model_settings import ModelSettings
 from policy.tasks import Task, task_of
 from policy.training import GrpoSettings, WarmupSettings
-from tests.support.generated_rows import rows
+from tests.support.boards.generated_rows import rows
 
 logging.disable_progress_bar()
 
@@ -49,6 +50,11 @@ def tokenizer() -> PreTrainedTokenizerFast:
 def tiny_model(seed: int = 0) -> PreTrainedModel:
     """A model with random weights."""
     return build_model(MODEL, tokenizer(), seed)
+
+
+def weights(model: PreTrainedModel) -> dict[str, torch.Tensor]:
+    """A copy of a model's weights, by name."""
+    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 
 def tiny_run(env: EnvConfig = ENV, **changes: Any) -> RunSettings:

@@ -1,28 +1,28 @@
-"""Generated boards that several tests share, and the command that draws them in a process of its own."""
+"""Generated boards that several tests share, drawn in this process or in another."""
 
-import atexit
 import functools
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from core_jax.config import EnvConfig, SizeConfig
-from core_jax.generator import generate
+from core_jax.generator import Batch, generate
 from core_jax.generator.attempts import Attempts
-from core_jax.rows import Row, read_all, rows_of
+from core_jax.rows import Row, plan_of, read_all, rows_of
+from tests.support.boards.sample_boards import as_lists, each
+from tests.support.processes.commands import elsewhere, lakewright_process, surroundings
 
 # Chosen so that shares and forced waits leave remainders: see test_generator.
 CONFIG = EnvConfig({3: SizeConfig(0.35, 0.2, 0.5), 5: SizeConfig(0.65, 0.3, 0.3)})
 COUNT, SEED = 301, 5
+RARE = EnvConfig.single(3, 2, 0.0, 0.6)  # about one map in four has a forced wait
 SMALL = EnvConfig.single(3, agents=2, hole_ratio=0.2, wait_ratio=0.5)
 SMALL_COUNT, SMALL_SEED = 37, 11
-HOUSE = Path(__file__).parents[2]
+BLOCKED = Row("blocked", 3, 2, [".H.", ".H.", ".H."], [(0, 0), (1, 0)], [(0, 2), (2, 0)])  # no path for an agent
 
 
 @functools.cache
@@ -34,6 +34,17 @@ def rows() -> tuple[Row, ...]:
 def small_rows(seed: int = SMALL_SEED, count: int = SMALL_COUNT) -> list[Row]:
     """Rows of SMALL, drawn in this process."""
     return rows_of(generate(SMALL, seed, count), SMALL)
+
+
+def boards_by_index(*parts: dict[int, Batch]) -> dict[int, tuple]:
+    """Each board and its labels, written out."""
+    found = {}
+    for made in (one for part in parts for one in part.values()):
+        plans = [plan_of(moves) for moves in made.labels.moves]
+        costs = zip(made.labels.makespan, made.labels.sum_of_costs, made.labels.wait_required, strict=True)
+        for index, *board in zip(made.index, each(made.boards), costs, plans, strict=True):
+            found[int(index)] = (as_lists(board[0]), *board[1:])
+    return found
 
 
 def none_met(size, agents, holes, streams, lanes) -> Attempts:
@@ -52,31 +63,11 @@ def shown(row: Row) -> str:
 
 
 @functools.cache
-def elsewhere() -> Path:
-    """A folder until the tests end."""
-    folder = Path(tempfile.mkdtemp(prefix="lakewright-tests-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
-def surroundings() -> dict[str, str]:
-    """The environment of another process: one thread, and the tests' helpers in reach."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HOUSE)}
-
-
-def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Runs `lakewright` as a user does, in a process of its own."""
-    program = str(Path(sys.executable).with_name("lakewright"))
-    given = [program, *map(str, arguments)]
-    return subprocess.run(given, capture_output=True, text=True, env=surroundings(), check=False, timeout=300)
-
-
-@functools.cache
 def drawn_elsewhere(ending: str) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """SMALL drawn by the command in another process: the file, and what the command said."""
     config, out = elsewhere() / "small.json", elsewhere() / f"small{ending}"
     config.write_bytes(msgspec.json.encode(SMALL))
-    ended = command(
+    ended = lakewright_process(
         "generate", "--config", config, "--count", SMALL_COUNT, "--seed", SMALL_SEED, "--out", out, "--json"
     )
     assert ended.returncode == 0, ended.stderr
@@ -90,7 +81,7 @@ def drawn_on_two_devices(count: int) -> tuple[list[Row], list[str]]:
 import jax.numpy as jnp
 from core_jax.rows import write_rows
 from core_jax.support import on_all_cores
-from tests.support.generated_rows import small_rows
+from tests.support.boards.generated_rows import small_rows
 print(*on_all_cores(lambda _: jnp.zeros(1).device.id, range(4)))
 write_rows({str(out)!r}, small_rows(count={count}))
 """

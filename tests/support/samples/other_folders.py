@@ -6,7 +6,7 @@ import msgspec
 
 from core_jax.rows import write_rows
 from experiments.evaluation import EvaluationSettings, PlannerAnswerer, evaluate
-from tests.support.finished_run import begin, board, finish
+from tests.support.samples.finished_run import begin, board, finish
 
 PLAIN = "plain"
 

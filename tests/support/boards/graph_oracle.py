@@ -4,7 +4,7 @@ from itertools import combinations, pairwise
 
 import networkx as nx
 
-from tests.support.search_oracle import STEPS
+from tests.support.boards.search_oracle import STEPS
 
 
 def lake(grid) -> nx.Graph:

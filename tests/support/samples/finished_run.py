@@ -49,7 +49,8 @@ def outcomes(valid: int) -> Outcomes:
 
 def examples(name: str) -> list[Example]:
     """A plan that arrives after a wait, and one that meets a hole at t = 2."""
-    return [Example(board(name), ["WRR", "LWW"], "none", -1, -1), Example(board(name), ["RD", "LW"], "hole", 0, 1)]
+    row = board(name, wait_required=True)
+    return [Example(row, ["WRR", "LWW"], "none", -1, -1), Example(row, ["RD", "LW"], "hole", 0, 1)]
 
 
 def rollouts() -> list[Answer]:

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from core_jax.types import PAD, Board, Labels
-from tests.support import search_oracle as oracle
+from tests.support.boards import search_oracle as oracle
 
 LETTERS = "UDLRWJ"
 

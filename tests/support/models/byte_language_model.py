@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 
 from policy.checkpoints import TEXT, build_model, save_checkpoint
 from policy.model_settings import ModelSettings
-from tests.support.generated_rows import elsewhere
+from tests.support.processes.commands import elsewhere
 
 SETTINGS = ModelSettings(hidden=32, layers=1, heads=2, mlp=32, positions=16384)
 CHAT = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}<assistant>"

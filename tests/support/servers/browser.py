@@ -9,7 +9,7 @@ from pathlib import Path
 import uvicorn
 
 from experiments.view.server import application
-from tests.support.chromium_path import chromium_path
+from tests.support.servers.chromium_path import chromium_path
 
 QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")
 PATIENCE = 120_000  # milliseconds; a first program may have to be compiled on a busy machine
@@ -32,8 +32,9 @@ def served(paths: Sequence[Path]) -> Iterator[str]:
 @contextlib.contextmanager
 def chromium():
     """A headless Chromium that fetches nothing of its own."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", *QUIET]
         browser = playwright.chromium.launch(executable_path=chromium_path(), args=arguments)

@@ -4,7 +4,7 @@ import re
 
 from core_jax.types import Board
 from policy.codecs.text_prompt import GOALS, HOLE, STARTS
-from tests.support.boards import drawing
+from tests.support.boards.sample_boards import drawing
 
 
 def read_board(prompt: str) -> Board:

@@ -32,6 +32,19 @@ def rollouts(size: int, forced: bool = False, hole_ratio: float = 0.25, **figure
     return CellGroups(size, hole_ratio, forced, GroupStatistics(**{**counts, **means, **figures}))
 
 
+def decode_first(prompt, allowed) -> list[str]:
+    """A policy that takes the first token that is allowed, until none is."""
+    tokens: list[str] = []
+    while choices := allowed(tokens):
+        tokens.append(choices[0])
+    return tokens
+
+
+def sample_first(prompt, allowed, seed) -> list[list[str]]:
+    """Two answers of `decode_first`."""
+    return [decode_first(prompt, allowed)] * 2
+
+
 def legal(config: EnvConfig, reachable: Reachable) -> bool:
     """Whether all ratios are in range, and all boards asked for can be drawn."""
     for size, cell in config.sizes.items():
