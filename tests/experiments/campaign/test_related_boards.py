@@ -8,7 +8,7 @@ import pytest
 from core_jax.solver import solve
 from core_jax.types import Status
 from experiments.campaign.related_boards import contradicted
-from tests.support.boards import mixed_boards
+from tests.support.boards.sample_boards import mixed_boards
 
 
 @pytest.fixture(scope="module", params=[2, 3])
