@@ -1,10 +1,11 @@
-"""The policy's network: a small Qwen3 of random weights, or any saved checkpoint; weights as safetensors."""
+"""The policy's network: random weights in the shape of the settings, or any saved checkpoint, as safetensors."""
 
 import os
 import re
 from pathlib import Path
 from typing import Literal, cast
 
+import msgspec
 import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast, Qwen3Config
@@ -13,7 +14,8 @@ from transformers import Qwen3ForCausalLM as Qwen3
 from core_jax.errors import InputError
 from core_jax.support import replacing_folder
 from policy.codecs import VOCABULARY
-from policy.model_settings import FAMILY, ModelName, ModelSettings
+from policy.model_settings import BoardNetworkSettings, ModelName, ModelSettings, shape_of
+from policy.networks import BoardConfig, BoardNetwork  # registers it for AutoModelForCausalLM
 
 TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
 ADAPTER = "adapter_config.json"
@@ -23,16 +25,25 @@ HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 def build_model(
     settings: ModelSettings | ModelName, tokenizer: PreTrainedTokenizerFast, seed: int, device: str = "auto"
 ) -> PreTrainedModel:
-    """A Qwen3-architecture model with random weights for the tokenizer's vocabulary; its codec is `tokens`.
+    """A model with random weights for the tokenizer's vocabulary; its codec is `tokens`.
 
     device: as for `load_model`.
     """
     check_device(device)
-    if isinstance(settings, str):
-        settings = FAMILY[settings]
     torch.manual_seed(seed)
+    shape, special = shape_of(settings), _special(tokenizer)
+    if shape.architecture == "board":
+        return _on(device, _board_network(shape.board, special))
+    return _on(device, _qwen3(shape, special))
+
+
+def only_plans(model: PreTrainedModel) -> bool:
+    """Whether a model has no answers except plans, so that it cannot be the engineer."""
+    return isinstance(model, BoardNetwork)
+
+
+def _qwen3(settings: ModelSettings, special: dict[str, int]) -> PreTrainedModel:
     config = Qwen3Config(
-        vocab_size=len(tokenizer),
         hidden_size=settings.hidden,
         intermediate_size=settings.mlp,
         num_hidden_layers=settings.layers,
@@ -41,12 +52,24 @@ def build_model(
         head_dim=settings.hidden // settings.heads,
         max_position_embeddings=settings.positions,
         tie_word_embeddings=False,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
         codec=TOKENS,
+        **special,
     )
-    return _on(device, Qwen3(config))
+    return Qwen3(config)
+
+
+def _board_network(settings: BoardNetworkSettings, special: dict[str, int]) -> PreTrainedModel:
+    return BoardNetwork(BoardConfig(**msgspec.structs.asdict(settings), **special, codec=TOKENS))
+
+
+def _special(tokenizer: PreTrainedTokenizerFast) -> dict[str, int]:
+    """The size of a vocabulary and its special words, as configs name them."""
+    return {
+        "vocab_size": len(tokenizer),
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
 
 
 def _on(device: str, model: PreTrainedModel) -> PreTrainedModel:

@@ -1,15 +1,38 @@
 """The shape of a model that begins with random weights, and the shapes that have a name."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from core_jax.support import Count
 
 
+class BoardNetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The shape of a board network, see policy.networks."""
+
+    channels: Annotated[int, msgspec.Meta(ge=1, le=512)] = 32
+    """Channels of the map of each agent."""
+    iterations: Annotated[int, msgspec.Meta(ge=1, le=256)] = 4
+    """Iterations by which a map is made; the weights are the same in all."""
+    hidden: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 96
+    """Width of what an agent knows at a step."""
+    layers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 3
+    """Rounds of messages between the agents at a step."""
+    cost_to_go: bool = True
+    """Whether maps begin with the distances of all cells from the goal, instead of having to learn them."""
+    keeps_rules: bool = True
+    """Whether an agent never collides with one that has chosen before it, as long as it has another move."""
+    never_repeats: bool = True
+    """Whether agents never come back to where all of them were together, as long as the last has another move."""
+
+
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The shape of the from-scratch model; the default has 0.6 million parameters."""
 
+    architecture: Literal["qwen3", "board"] = "qwen3"
+    """Qwen3's layers, of the widths that follow, or a network that computes on the board, of the shape `board`."""
+    board: BoardNetworkSettings = BoardNetworkSettings()
+    """The shape of a board network."""
     hidden: Count = 128
     """Width of the residual stream, a multiple of 2 x heads."""
     layers: Count = 4
@@ -31,5 +54,11 @@ FAMILY = {
     "3M": ModelSettings(hidden=256, layers=6, heads=8, mlp=320),
     "25M": ModelSettings(hidden=512, layers=8, heads=8, mlp=1344),
     "100M": ModelSettings(hidden=768, layers=14, heads=12, mlp=2048),
+    "board": ModelSettings(architecture="board"),
 }
-ModelName = Literal["0.6M", "3M", "25M", "100M"]
+ModelName = Literal["0.6M", "3M", "25M", "100M", "board"]
+
+
+def shape_of(settings: ModelSettings | ModelName) -> ModelSettings:
+    """The shape that settings are or name."""
+    return FAMILY[settings] if isinstance(settings, str) else settings

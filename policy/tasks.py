@@ -28,10 +28,14 @@ def task_of(row: Row) -> Task:
     """The task of a labelled row. Raises ValueError on a row without labels or without a solution."""
     if row.plan is None or row.makespan is None or row.sum_of_costs is None or row.wait_required is None:
         raise ValueError(f"row {row.id} is {row.status or 'not solved'}: only boards with a plan can be trained on")
-    holes = np.array([[letter == "H" for letter in line] for line in row.grid])
-    board = Board(holes, np.array(row.starts, np.int32), np.array(row.goals, np.int32))  # type: ignore[arg-type]
     moves = moves_of([row.plan], max(len(letters) for letters in row.plan))[0]
-    return Task(board, row.makespan, row.sum_of_costs, row.wait_required, moves)
+    return Task(board_of(row), row.makespan, row.sum_of_costs, row.wait_required, moves)
+
+
+def board_of(row: Row) -> Board:
+    """The board of a row, of numpy arrays."""
+    holes = np.array([[letter == "H" for letter in line] for line in row.grid])
+    return Board(holes, np.array(row.starts, np.int32), np.array(row.goals, np.int32))  # type: ignore[arg-type]
 
 
 def row_of(task: Task, name: str) -> Row:

@@ -11,6 +11,7 @@ from .columns import places_by_kind as places_by_kind
 from .columns import to_python as to_python
 from .identity import Fingerprint as Fingerprint
 from .identity import fingerprint as fingerprint
+from .identity import symmetric_fingerprint as symmetric_fingerprint
 from .readers import decode as decode
 from .readers import read_all as read_all
 from .readers import read_all_as as read_all_as

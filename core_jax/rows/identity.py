@@ -1,8 +1,11 @@
-"""Which rows show the same board."""
+"""Which rows show the same board, and which boards are the same up to symmetry."""
 
 from typing import TypeAlias
 
+import numpy as np
+
 from core_jax.rows.row import Row
+from core_jax.types import Board
 
 Fingerprint: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
 
@@ -10,3 +13,22 @@ Fingerprint: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, int], ...], tup
 def fingerprint(row: Row) -> Fingerprint:
     """Grid, starts and goals: what exactly the rows of one board share, whatever their ids and labels."""
     return tuple(row.grid), tuple(row.starts), tuple(row.goals)
+
+
+def symmetric_fingerprint(board: Board) -> bytes:
+    """What exactly the boards share that turns, mirrors and another order of the agents make of one board.
+
+    Args: board, of numpy arrays.
+    """
+    size = board.holes.shape[0]
+    places, holes = np.arange(size * size).reshape(size, size), np.asarray(board.holes)
+    starts, goals = (np.asarray(ends) for ends in (board.starts, board.goals))
+    forms = []
+    for mirrored in (False, True):
+        for turns in range(4):
+            turned = np.rot90(places.T if mirrored else places, turns)  # the place that each one now shows
+            moved_to = np.argsort(turned, axis=None).reshape(size, size)
+            pairs = np.stack([moved_to[ends[:, 0], ends[:, 1]] for ends in (starts, goals)], 1)
+            pairs = pairs[np.lexsort(pairs.T)].astype(np.uint16)
+            forms.append(holes.reshape(-1)[turned].tobytes() + pairs.tobytes())
+    return min(forms)

@@ -24,6 +24,7 @@ def bench(
     sweeps: Annotated[bool, INSTEAD] = False,
     sampling: Annotated[bool, INSTEAD] = False,
     warmups: Annotated[bool, INSTEAD] = False,
+    architectures: Annotated[bool, INSTEAD] = False,
     updates: Annotated[bool, INSTEAD] = False,
     files: Annotated[bool, INSTEAD] = False,
     campaign: Annotated[int | None, INSTEAD] = None,
@@ -38,6 +39,7 @@ def bench(
         sweeps: Measure sweeps instead: workers, Ray, memory, tiny shards.
         sampling: Measure sampling instead: completions per second of the tiny model.
         warmups: Measure warm-ups instead: ours beside TRL's SFTTrainer.
+        architectures: Measure networks instead: what each learns in the same processor time.
         updates: Measure steps of GRPO instead: prompts read once, or for every answer.
         files: Measure commands on files instead, beside the core's own rates.
         campaign: Check the labels of so many fresh boards of teams against another solver instead.
@@ -46,7 +48,8 @@ def bench(
     """
     import experiments.bench as benches
 
-    given = {"sweeps": sweeps, "sampling": sampling, "warmups": warmups, "updates": updates, "files": files}
+    given = {"sweeps": sweeps, "sampling": sampling, "warmups": warmups, "architectures": architectures}
+    given |= {"updates": updates, "files": files}
     for name in [name for name, wanted in given.items() if wanted]:
         other = getattr(benches, name)
         print_found(other.measure(), json, other.table)

@@ -7,7 +7,16 @@ from tabulate import tabulate
 
 from core_jax.config import EnvConfig
 from core_jax.results import Outcomes, pool
-from experiments.loop.records import Chapter, RunFolder, Validation, chapters, forced_rate, met_in_training, read
+from experiments.loop.records import (
+    Chapter,
+    RunFolder,
+    Validation,
+    chapters,
+    excluded_met,
+    forced_rate,
+    met_in_training,
+    read,
+)
 
 HEADER = ("", "valid %", "opt. makespan %", "opt. cost %", "forced wait %", "boards drawn from (size: share hole wait)")
 
@@ -19,6 +28,7 @@ def as_json(folder: RunFolder) -> dict[str, Any]:
     return {
         "folder": str(folder.folder),
         "held_out_boards_met_in_training": met_in_training(folder),
+        "excluded_boards_drawn_and_replaced": excluded_met(folder),
         "stages": [_plain(chapter) for chapter in chapters(folder)],
     }
 
@@ -32,7 +42,7 @@ def as_table(folder: RunFolder) -> str:
         lines.append((name, *_rates(chapter.pooled), config))
         lines.append(("", "", "", "", "", f"failures: {_failure_line(chapter.pooled)}"))
     table = tabulate(lines, HEADER, tablefmt="plain", colalign=ALIGNMENT, disable_numparse=True)
-    return "\n".join([table, *_that_counts(folder)])
+    return "\n".join([table, *_that_counts(folder), *_left_out(folder)])
 
 
 def _that_counts(folder: RunFolder) -> Iterator[str]:
@@ -41,6 +51,12 @@ def _that_counts(folder: RunFolder) -> Iterator[str]:
         stage = folder.standing(len(folder.finished_stages()) - 1)
         found = pool(read(stage.validation, Validation).sizes.values())
         yield f"the policy that counts: {stage.checkpoint}, {100 * found.rate(found.valid):.1f} % valid"
+
+
+def _left_out(folder: RunFolder) -> Iterator[str]:
+    """How many boards were kept out of the training, where any are to be."""
+    if excluded := folder.settings().exclude:
+        yield f"boards of {excluded} drawn in training, and replaced: {excluded_met(folder)}"
 
 
 def _plain(chapter: Chapter) -> dict[str, Any]:

@@ -12,6 +12,9 @@ from .text_board import check_text as check_text
 from .text_board import row_of as row_of
 from .text_prompt import PROMPT as PROMPT
 from .text_prompt import encode_prompt as encode_prompt
+from .tokens import CELLS as CELLS
+from .tokens import FIRST_CELL as FIRST_CELL
+from .tokens import ID as ID
 from .tokens import VOCABULARY as VOCABULARY
 from .tokens import build_tokenizer as build_tokenizer
 from .tokens import decode_answer as decode_answer

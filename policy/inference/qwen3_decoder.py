@@ -15,7 +15,7 @@ from transformers import Qwen3ForCausalLM as Qwen3
 Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
 
 
-class Decoder:
+class Qwen3Decoder:
     """The state of B boards with G answers each: keys and values of prompts and of answers so far.
 
     Shapes: B boards, G copies, h heads, P prompt positions (padded on the left), T answer positions, d a head's width.

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
-from transformers import Qwen3ForCausalLM as Qwen3
 
 from policy.codecs import Codec, TokensCodec
-from policy.inference.qwen3_decoder import Decoder
+from policy.inference.decoders import decoder_of
 from policy.tasks import Task
 
 ROWS = 512  # answers decoded together
@@ -68,10 +67,10 @@ def sample(
     """`copies` answers to each prompt, those of one prompt next to each other; greedy at temperature 0.
 
     At most `batch` answers are decoded together, to prompts of similar length, so that a batch holds little padding.
-    scored: whether log-probabilities are wanted, which take much memory for the vocabulary of a language model. Qwen3
-    models are then decoded by `Decoder`; all other answers come from the model's own `generate`.
+    scored: whether log-probabilities are wanted, which take much memory for the vocabulary of a language model. Models
+    that `decoder_of` knows are then decoded here; all other answers come from the model's own `generate`.
     """
-    decode = _decoded if isinstance(model, Qwen3) and scored else functools.partial(_generated, scored=scored)
+    decode = _decoded if decoder_of(model) and scored else functools.partial(_generated, scored=scored)
     ends = end_tokens(model, tokenizer)
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     answers: list[list[int]] = [[] for _ in range(len(prompts) * copies)]
@@ -112,7 +111,9 @@ def _decoded(
     tokens = torch.full((len(prompts), copies, max_new_tokens), tokenizer.eos_token_id, device=model.device)
     scores = torch.zeros(tokens.shape, device=model.device)
     open_ = torch.arange(len(prompts), device=model.device)
-    decoder = Decoder(model, copies, max_new_tokens)
+    make = decoder_of(model)
+    assert make
+    decoder = make(copies, max_new_tokens)
     logits = decoder.read(*_padded(prompts, tokenizer.pad_token_id, model.device))
     for step in range(max_new_tokens):
         chosen, score = _choose(logits, temperature)

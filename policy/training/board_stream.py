@@ -3,7 +3,7 @@
 import multiprocessing
 import queue
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import jax
@@ -13,6 +13,7 @@ import numpy as np
 from core_jax.config import EnvConfig, with_teams
 from core_jax.errors import InputError
 from core_jax.generator import Batch, generate_in_turn
+from core_jax.rows import symmetric_fingerprint
 from core_jax.support import end_with_starter
 from core_jax.types import Board
 from policy.tasks import Task
@@ -37,11 +38,15 @@ class BoardStream:
 
     teams: numbers of agents that alternate within a chunk, instead of the one of its config. first: the place of the
     first task. chunk: boards drawn at once, CHUNK by default. kept: whether `taken` holds all tasks taken so far.
+    excluded: fingerprints, as of `symmetric_fingerprint`, of boards that are never handed out: another board of the
+    chunk comes in the place of each, and `replaced` counts them among those taken.
 
     Configs, teams, seed and its place in the stream determine a board, so that a stream opened again at `first`
     continues with the same boards. The process ends with this one, even where this one is killed. Use it in a `with`
     statement.
     """
+
+    replaced = 0
 
     def __init__(
         self,
@@ -51,6 +56,7 @@ class BoardStream:
         chunk: int | None = None,
         kept: bool = False,
         teams: Sequence[int] = (),
+        excluded: Collection[bytes] = (),
     ) -> None:
         chunk = chunk or CHUNK
         self.agents = max(teams or (config.agents for config in configs))
@@ -59,21 +65,22 @@ class BoardStream:
         spawned = multiprocessing.get_context("spawn")  # a fork would copy the locks of JAX and torch
         self._chunks: Any = spawned.Queue(AHEAD)
         cache = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-        given = (self._chunks, mixed, seed, first // chunk, chunk, cache)
+        given = (self._chunks, mixed, seed, first // chunk, chunk, cache, frozenset(excluded))
         self._process = spawned.Process(target=_draw, args=given, daemon=True)
         self._process.start()
         self._kept, self.taken = kept, list[Task]()
-        self._tasks: list[Task] = []
-        self._tasks = self._next_chunk()[first % chunk :]
+        self._left = self._next_chunk()[first % chunk :]
         self.waited = 0.0
 
     def take(self, count: int) -> list[Task]:
         """The next tasks. Raises InputError where boards cannot be drawn."""
-        while len(self._tasks) < count:
-            self._tasks += self._next_chunk()
-        some, self._tasks = self._tasks[:count], self._tasks[count:]
-        self.taken += some if self._kept else []
-        return some
+        while len(self._left) < count:
+            self._left += self._next_chunk()
+        some, self._left = self._left[:count], self._left[count:]
+        self.replaced += sum(replaced for _, replaced in some)
+        tasks = [task for task, _ in some]
+        self.taken += tasks if self._kept else []
+        return tasks
 
     def close(self) -> None:
         """Ends the process."""
@@ -87,7 +94,7 @@ class BoardStream:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _next_chunk(self) -> list[Task]:
+    def _next_chunk(self) -> list[tuple[Task, bool]]:
         begun = time.monotonic()
         while True:
             try:
@@ -99,7 +106,7 @@ class BoardStream:
         self.waited += time.monotonic() - begun
         if isinstance(chunk, str):
             raise InputError(chunk)
-        return [Task(Board(*board), *labels) for board, labels in chunk]
+        return [(Task(Board(*board), *labels), replaced) for board, labels, replaced in chunk]
 
 
 def tasks_of(*made: dict[int, Batch]) -> list[Task]:
@@ -121,7 +128,13 @@ def _of_batch(batch: Batch) -> list[Task]:
 
 
 def _draw(
-    chunks: Any, mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int, cache: str | None
+    chunks: Any,
+    mixed: Sequence[Sequence[EnvConfig]],
+    seed: int,
+    number: int,
+    chunk: int,
+    cache: str | None,
+    excluded: frozenset[bytes],
 ) -> None:
     """The separate process: puts chunk after chunk into the queue, which is bounded and makes it wait."""
     end_with_starter()
@@ -132,10 +145,28 @@ def _draw(
         while True:
             turn, which = divmod(number, len(mixed))
             tasks = tasks_of(*generate_in_turn(mixed[which], seed, chunk, first=turn * chunk))
-            chunks.put([_plain(task) for task in tasks])
+            chunks.put([(*_plain(task), replaced) for task, replaced in _without(tasks, excluded)])
             number += 1
     except InputError as error:
         chunks.put(str(error))
+
+
+def _without(tasks: list[Task], excluded: frozenset[bytes]) -> list[tuple[Task, bool]]:
+    """The tasks, where excluded ones are replaced by the one before them that is not, and whether each is replaced.
+
+    Raises InputError where all are excluded.
+    """
+    if not excluded:
+        return [(task, False) for task in tasks]
+    allowed = [symmetric_fingerprint(task.board) not in excluded for task in tasks]
+    if not any(allowed):
+        raise InputError(f"all of {len(tasks)} boards drawn are excluded; draw other boards, or exclude fewer")
+    last = tasks[max(place for place, kept in enumerate(allowed) if kept)]
+    found = []
+    for task, kept in zip(tasks, allowed, strict=True):
+        last = task if kept else last
+        found.append((last, not kept))
+    return found
 
 
 def _plain(task: Task) -> tuple:

@@ -14,6 +14,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import DynamicCache, PreTrainedModel, Qwen3ForCausalLM
 from trl import GRPOTrainer
 
+from policy.networks import BoardNetwork
 from policy.training.optimizers import muon_and_adamw, rate_scale
 from policy.training.settings import HostSettings
 
@@ -79,7 +80,7 @@ class PlanTrainer(GRPOTrainer):
         """As TRL's own: log-probabilities of the last `logits_to_keep` tokens [B, T], 0 at padding; entropies; and the
         auxiliary loss, which these models do not have.
         """
-        if not self._shares:
+        if not (self._shares or isinstance(model, BoardNetwork)):
             return super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, *args, compute_entropy=compute_entropy, **given
             )
@@ -89,7 +90,10 @@ class PlanTrainer(GRPOTrainer):
 
 
 def may_share_prompts(model: PreTrainedModel, host: HostSettings) -> bool:
-    """Whether prompts can be shared: a Qwen3 model of a small vocabulary that this process trains alone, unwrapped."""
+    """Whether prompts can be shared: a Qwen3 model of a small vocabulary that this process trains alone, unwrapped.
+
+    A board network always reads the prompt of a group once, see `BoardNetwork.maps_of`.
+    """
     wrapped = host.lora or host.checkpointing or host.vllm != "off" or "RANK" in os.environ
     return isinstance(model, Qwen3ForCausalLM) and model.config.vocab_size <= SMALL and not wrapped
 
@@ -102,6 +106,17 @@ def answer_log_probs(
 
     Args: ids and mask, int [B, P + answer]: prompts padded on the left, answers on the right.
     """
+    if isinstance(model, BoardNetwork):
+        logits = model(input_ids=ids).logits[:, -answer - 1 : -1].float() / temperature
+        log_probs, entropies = _scores(logits, ids[:, -answer:])
+        return log_probs * mask[:, -answer:], entropies * mask[:, -answer:]
+    return _shared_log_probs(model, ids, mask, answer, temperature)
+
+
+def _shared_log_probs(
+    model: Any, ids: torch.Tensor, mask: torch.Tensor, answer: int, temperature: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """As `answer_log_probs`, for a Qwen3 model: each prompt is read once."""
     prompts, which = torch.unique(torch.stack([ids, mask], -1)[:, :-answer], dim=0, return_inverse=True)
     cache = DynamicCache(config=model.config)
     read = _hidden(model, prompts[..., 0], prompts[..., 1], cache)[:, -1:]

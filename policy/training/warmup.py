@@ -40,12 +40,14 @@ def warm_up(
     on_step: Callable[[int, float], None] = lambda step, loss: None,
     codec: Codec | None = None,
     kept: Path | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> PreTrainedModel:
     """Trains `model` on the certified plans of `tasks` and on `extra` examples; returns the averaged model.
 
     codec: the one of the model, by default tokens. kept: a file in which the training is kept about once a minute; if
     it is there, the training goes on from it: a stream of boards must then begin at its `kept_place`. Its first steps
-    are reported once more. Raises InputError where that file is of another training.
+    are reported once more. clock: the seconds that `minutes` are counted in. Raises InputError where that file is of
+    another training.
     """
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
@@ -60,13 +62,14 @@ def warm_up(
     model.train()
     codec = codec or TokensCodec(tokenizer)
     batches = _batches(codec, tasks, extra, settings, rng)
-    begun = saved = time.monotonic()
+    begun = saved = clock()
     for step in range(place.step, settings.steps):
-        seconds = place.seconds + time.monotonic() - begun
-        if kept is not None and step % POOL == 0 and time.monotonic() - saved > SECONDS:
+        seconds = place.seconds + clock() - begun
+        if kept is not None and step % POOL == 0 and clock() - saved > SECONDS:
             random, boards = json.dumps(rng.bit_generator.state), step * _boards_of_a_batch(settings, extra)
-            state.save(kept, Place(step, boards, seconds, random))
-            saved = time.monotonic()
+            replaced = place.replaced + (tasks.replaced if isinstance(tasks, BoardStream) else 0)
+            state.save(kept, Place(step, boards, seconds, random, replaced))
+            saved = clock()
         done = max(step / settings.steps, seconds / (60 * settings.minutes) if settings.minutes else 0)
         if done >= 1:
             break

@@ -7,6 +7,7 @@ from .evidence_gathering import read_groups as read_groups
 from .evidence_gathering import statistics_of_boards as statistics_of_boards
 from .history import Chapter as Chapter
 from .history import chapters as chapters
+from .history import excluded_met as excluded_met
 from .history import forced_rate as forced_rate
 from .history import met_in_training as met_in_training
 from .run_folder import RunFolder as RunFolder
@@ -17,6 +18,7 @@ from .stage_records import Done as Done
 from .stage_records import EngineerGroup as EngineerGroup
 from .stage_records import EngineerTraining as EngineerTraining
 from .stage_records import Example as Example
+from .stage_records import Excluded as Excluded
 from .stage_records import Next as Next
 from .stage_records import Rollback as Rollback
 from .stage_records import Sampled as Sampled

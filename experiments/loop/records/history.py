@@ -9,7 +9,7 @@ from core_jax.errors import InputError
 from core_jax.results import Outcomes, pool
 from core_jax.rows import fingerprint, read_all
 from experiments.loop.records.run_folder import RunFolder, Stage
-from experiments.loop.records.stage_records import Decision, Done, Rollback, Trial, Validation, read
+from experiments.loop.records.stage_records import Decision, Done, Excluded, Rollback, Trial, Validation, read
 from experiments.loop.records.token_budget import Spent, spent_on
 
 
@@ -56,6 +56,12 @@ def met_in_training(folder: RunFolder) -> dict[int, int]:
     held_out = read_all(folder.validation)
     met = Counter(row.size for row in held_out if fingerprint(row) in trained)
     return {size: met[size] for size in sorted({row.size for row in held_out})}
+
+
+def excluded_met(folder: RunFolder) -> int:
+    """How many boards of `exclude`, or symmetric to one, were drawn in training; others were trained on instead."""
+    stages = [folder.warmup, *folder.finished_stages()]
+    return sum(read(stage.excluded, Excluded).boards for stage in stages if stage.excluded.exists())
 
 
 def forced_rate(outcomes: Outcomes) -> float:

@@ -2,7 +2,8 @@
 
     config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html  spending.jsonl (of an endpoint)
 
-A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, groups.jsonl, rollouts.jsonl, the plans
+A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, excluded.json, how many boards were met
+that must not be trained on, groups.jsonl, rollouts.jsonl, the plans
 of some groups, plans.jsonl, those for the held-out boards, validation.json, rollback.json, difficulty.json,
 evidence.json, proposal.json unless it was taken back, trial.json where there was something to try, next.json, what the
 next stage is drawn from and why, and done.json, the marker that makes it count.
@@ -42,6 +43,7 @@ class Stage:
         self.boards = folder / "boards.parquet"
         self.checkpoint = folder / "checkpoint"
         self.train_log = folder / "train.jsonl"
+        self.excluded = folder / "excluded.json"
         self.groups = folder / "groups.jsonl"
         self.rollouts = folder / "rollouts.jsonl"
         self.plans = folder / "plans.jsonl"

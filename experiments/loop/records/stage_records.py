@@ -29,6 +29,12 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     step: int
 
 
+class Excluded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """excluded.json: how many boards were drawn that `exclude` names, each replaced before it was trained on."""
+
+    boards: int
+
+
 class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """validation.json: the outcomes on the held-out set per map size, and some plans to look at.
 

@@ -13,7 +13,7 @@ from experiments.loop.records import RunFolder, Stage
 from experiments.loop.settings import RunSettings
 from experiments.loop.training import dtype_of
 from experiments.resumable import Spending
-from policy.checkpoints import load_model
+from policy.checkpoints import load_model, only_plans
 from policy.inference import (
     KEYS,
     BudgetSpentError,
@@ -58,7 +58,12 @@ def check_askable(settings: RunSettings) -> None:
 def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     """A checkpoint answers in tokens where its vocabulary has the engineer's words, else in language."""
     load = functools.cache(lambda: load_model(policy.checkpoint, dtype_of(settings), settings.device))
-    _, tokenizer = load()
+    model, tokenizer = load()
+    if only_plans(model):
+        raise InputError(
+            f"teacher {settings.teacher} asks {policy.checkpoint}, a board network, which has no answers except plans; "
+            "choose a teacher that asks no checkpoint"
+        )
     if DELTA in tokenizer.get_vocab():
         if settings.teacher_options.get("match", settings.teacher) == "self_trained":
             return Tools(settings.evidence, sample=functools.partial(_sampled, settings, load))

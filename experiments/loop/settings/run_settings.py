@@ -19,7 +19,7 @@ from experiments.loop.settings.launch import LaunchSettings
 from experiments.loop.settings.preset_files import preset_table
 from policy.codecs import CodecName, TextSettings
 from policy.inference import EndpointSettings
-from policy.model_settings import ModelName, ModelSettings
+from policy.model_settings import ModelName, ModelSettings, shape_of
 from policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
 
@@ -85,6 +85,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the policy speaks: a token for each cell, or text."""
     text: TextSettings = TextSettings()
     """How the policy is asked if it speaks text."""
+    exclude: str = ""
+    """A file of boards that are never trained on, nor turned, mirrored or with their agents in another order."""
     start: str = ""
     """The model to begin with, a folder or a name on the hub, instead of random weights."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -145,6 +147,17 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         if self.codec == "text" and self.teacher == "self_trained":
             raise ValueError("teacher self_trained answers in tokens, but codec is text; choose self, or codec=tokens")
+        if self.exclude and not (self.grpo.fresh and (self.warmup.fresh or not self.warmup.steps)):
+            raise ValueError(
+                f"exclude is {self.exclude}, but only boards that are drawn while training are held against it; set "
+                "warmup.fresh and grpo.fresh"
+            )
+        own = self.teacher_options.get("match", self.teacher)
+        if own in ("self", "self_trained", "base") and not self.start and shape_of(self.model).architecture == "board":
+            raise ValueError(
+                f"teacher is {self.teacher}, but model.architecture board has no answers except plans; choose a "
+                "teacher that asks no checkpoint, such as difficulty"
+            )
         if self.codec == "text" and not self.start:
             raise ValueError("codec is text, but start names no model; give a folder or a name on the hub")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:

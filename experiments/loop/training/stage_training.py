@@ -15,8 +15,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from core_jax.results import Group
 from core_jax.rows import read_all
-from experiments.loop.records import Answer, BoardAnswers, Stage
+from experiments.loop.records import Answer, BoardAnswers, Excluded, Stage, write
 from experiments.loop.settings import RunSettings, launch_stage, seed_for
+from experiments.loop.training.excluded_boards import excluded_boards
 from experiments.loop.training.policies import load_policy
 from experiments.loop.training.stage_boards import keep_boards
 from experiments.resumable import line_log, lines_so_far
@@ -75,6 +76,7 @@ def train_here(settings: RunSettings, stage: Stage, previous: Path, number: int,
     if not rank:
         if isinstance(tasks, BoardStream):
             keep_boards(settings, stage, tasks.taken)
+            write(stage.excluded, Excluded(tasks.replaced))
         save_checkpoint(stage.checkpoint, model, tokenizer)
 
 
@@ -85,7 +87,8 @@ def _boards(settings: RunSettings, stage: Stage, number: int) -> Iterator[list[T
         rank, _ = rank_and_processes()
         purpose = f"stage {number} boards" + f" of process {rank}" * (rank > 0)
         seed = seed_for(settings.seed, purpose)
-        with BoardStream((stage.config(),), seed, kept=True, teams=settings.teams) as stream:
+        excluded, config = excluded_boards(settings), (stage.config(),)
+        with BoardStream(config, seed, kept=True, teams=settings.teams, excluded=excluded) as stream:
             yield stream
     else:
         yield [task_of(row) for row in read_all(stage.boards)]

@@ -11,14 +11,16 @@ from core_jax.generator import generate_in_turn
 from core_jax.rows import Row
 from engineer.evidence import ENGINEER_TOKENS
 from engineer.synthetic_evidence import synthetic_examples
-from experiments.loop.records import Stage
+from experiments.loop.records import Excluded, Stage, write
 from experiments.loop.settings import RunSettings, seed_for
+from experiments.loop.training.excluded_boards import excluded_boards
 from experiments.loop.training.policies import load_policy
 from experiments.loop.training.validation import validate
 from experiments.resumable import line_log
 from experiments.runtime import FreeCores, progress
-from policy.checkpoints import build_model, save_checkpoint
+from policy.checkpoints import build_model, only_plans, save_checkpoint
 from policy.codecs import build_tokenizer, codec_for, token_ids
+from policy.model_settings import shape_of
 from policy.tasks import Task
 from policy.training import BoardStream, kept_place, tasks_of, with_hole_ratios
 from policy.training import warm_up as learn_plans
@@ -47,7 +49,8 @@ def _first_model(settings: RunSettings) -> tuple[PreTrainedModel, PreTrainedToke
     """The model that the run starts from, or one of random weights."""
     if settings.start:
         return load_policy(settings, settings.start)
-    tokenizer = build_tokenizer(ENGINEER_TOKENS)
+    words = ENGINEER_TOKENS if shape_of(settings.model).architecture == "qwen3" else ()
+    tokenizer = build_tokenizer(words)
     return build_model(settings.model, tokenizer, seed_for(settings.seed, "model"), settings.device), tokenizer
 
 
@@ -55,10 +58,12 @@ def _learned(
     settings: RunSettings, warmup: Stage, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
 ) -> PreTrainedModel:
     codec = codec_for(settings.codec, tokenizer, settings.text)
-    extra = _engineer_examples(settings, tokenizer) if settings.codec == "tokens" else []
+    answers_engineer = settings.codec == "tokens" and not only_plans(model)
+    extra = _engineer_examples(settings, tokenizer) if answers_engineer else []
     cores, kept = FreeCores(), warmup.scratch / "training.safetensors"
+    place = kept_place(kept)
     with (
-        _boards(settings, kept_place(kept).boards) as tasks,
+        _boards(settings, place.boards) as tasks,
         progress("warm-up", settings.warmup.steps, "steps") as bar,
         line_log(warmup.train_log) as log,
     ):
@@ -69,7 +74,10 @@ def _learned(
             cores.adapt()
 
         seed = seed_for(settings.seed, "warm-up")
-        return learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step, codec, kept)
+        model = learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step, codec, kept)
+        if isinstance(tasks, BoardStream):
+            write(warmup.excluded, Excluded(place.replaced + tasks.replaced))
+        return model
 
 
 @contextmanager
@@ -78,7 +86,8 @@ def _boards(settings: RunSettings, first: int) -> Iterator[list[Task] | BoardStr
     seed, boards = seed_for(settings.seed, "warm-up boards"), settings.warmup.boards
     if settings.warmup.fresh:
         configs = with_hole_ratios(settings.warmup_env, settings.warmup.hole_ratios)
-        with BoardStream(configs, seed, first, teams=settings.teams) as stream:
+        excluded = excluded_boards(settings)
+        with BoardStream(configs, seed, first, teams=settings.teams, excluded=excluded) as stream:
             yield stream
     else:
         with progress("warm-up boards", boards, "boards") as bar:

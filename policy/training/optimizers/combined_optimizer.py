@@ -44,9 +44,9 @@ class CombinedOptimizer(torch.optim.Optimizer):
 
 
 def muon_and_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> CombinedOptimizer:
-    """Muon for the matrices, AdamW for embeddings, head and the rest."""
-    tables = ("embed_tokens", "lm_head")
-    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and not any(t in name for t in tables)]
+    """Muon for matrices and the kernels of convolutions, AdamW for embeddings, head and the rest."""
+    tables = ("embed", "head")
+    matrices = [p for name, p in model.named_parameters() if p.ndim >= 2 and not any(t in name for t in tables)]
     chosen = {id(p) for p in matrices}
     others = [p for p in model.parameters() if id(p) not in chosen]
     adamw = torch.optim.AdamW(others, lr=other_rate, weight_decay=0.0, betas=(0.9, 0.95))

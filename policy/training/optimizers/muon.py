@@ -15,7 +15,10 @@ ITERATIONS = 5
 
 
 class Muon(torch.optim.Optimizer):
-    """Nesterov momentum, orthogonalised, scaled by 0.2 sqrt(max(rows, columns)) to the size of an AdamW update."""
+    """Nesterov momentum, orthogonalised, scaled by 0.2 sqrt(max(rows, columns)) to the size of an AdamW update.
+
+    The kernel of a convolution counts as a matrix of its output channels by all that each of them reads.
+    """
 
     def __init__(self, params: Iterable[torch.Tensor], lr: float, momentum: float = 0.95, weight_decay: float = 0.01):
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
@@ -28,11 +31,12 @@ class Muon(torch.optim.Optimizer):
             for matrix in group["params"]:
                 if matrix.grad is not None:
                     by_shape[matrix.shape].append(matrix)
-            for (rows, columns), matrices in by_shape.items():
-                updates = orthogonalised(torch.stack([self._momentum(m, group["momentum"]) for m in matrices]))
-                scale = 0.2 * max(rows, columns) ** 0.5
+            for shape, matrices in by_shape.items():
+                momenta = torch.stack([self._momentum(m, group["momentum"]) for m in matrices])
+                updates = orthogonalised(momenta.flatten(2))
+                scale = 0.2 * max(updates.shape[1:]) ** 0.5
                 torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
-                torch._foreach_add_(matrices, list(updates), alpha=-group["lr"] * scale)
+                torch._foreach_add_(matrices, list(updates.view(-1, *shape)), alpha=-group["lr"] * scale)
 
     def _momentum(self, matrix: torch.Tensor, momentum: float) -> torch.Tensor:
         state = self.state[matrix]

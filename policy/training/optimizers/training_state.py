@@ -22,12 +22,17 @@ PLACE, LOSSES, AVERAGES = "place", "losses", "averages"
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a training is. boards: taken from the stream; seconds: of training; random: its generator, as JSON."""
+    """Where a training is.
+
+    boards: taken from the stream; replaced: how many of them, because they are excluded; seconds: of training; random:
+    its generator, as JSON.
+    """
 
     step: int = 0
     boards: int = 0
     seconds: float = 0.0
     random: str = ""
+    replaced: int = 0
 
 
 class TrainingState:

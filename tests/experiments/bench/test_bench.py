@@ -6,12 +6,15 @@ import pytest
 
 from core_jax.config import holes_of
 from core_jax.support import REST
-from experiments.bench import lake, sampling, simulator, table, timing, updates, warmups
+from experiments.bench import architectures, lake, sampling, simulator, table, timing, updates, warmups
 from experiments.bench.comparison import bandwidth, peers
 from experiments.bench.measurement import Bench
 from experiments.cli import main
 from experiments.loop.settings import load_settings
+from policy.model_settings import BoardNetworkSettings, ModelSettings
 
+TINY_MODEL = ModelSettings(hidden=16, layers=1, heads=2, mlp=16)
+BOARD_MODEL = ModelSettings(architecture="board", board=BoardNetworkSettings(4, 1, 8, 1))
 APART = peers.PlainBoard([[False, True, False]] * 3, [(0, 0), (1, 0)], [(0, 2), (2, 0)])
 CROSSING = peers.PlainBoard([[False] * 3] * 3, [(1, 0), (0, 1)], [(1, 2), (2, 1)])
 CROSSING_COSTS = 5  # one of the two agents waits for the other
@@ -111,6 +114,20 @@ def test_warm_ups_are_measured_beside_the_trainer_of_trl(capsys, monkeypatch):
     found = msgspec.json.decode(capsys.readouterr().out, type=list[warmups.Trained])
     assert [row.trainer for row in found] == ["ours", "SFTTrainer, AdamW at 0.001"]
     assert all(row.steps >= 1 and row.seconds > 0 and 0 <= row.valid <= 1 for row in found), found
+
+
+def test_architectures_are_measured_in_the_same_processor_time(capsys, monkeypatch):
+    tiny = {"qwen3": TINY_MODEL, "board": BOARD_MODEL}
+    for name, value in {"SECONDS": 0.3, "BOARDS": 64, "HELD_OUT": 8, "NETWORKS": tiny}.items():
+        monkeypatch.setattr(architectures, name, value)
+    assert main(["bench", "--architectures", "--json"]) == 0
+    found = msgspec.json.decode(capsys.readouterr().out, type=list[architectures.Learned])
+    assert [row.network for row in found] == list(tiny)
+    for row in found:
+        assert row.steps >= 1
+        assert row.seconds > 0.3, row
+        assert row.valid.keys() == {2, 3}
+        assert all(0 <= share <= 1 for share in row.valid.values()), row
 
 
 def test_steps_of_grpo_are_measured_with_prompts_read_once_and_for_every_answer(capsys, monkeypatch):

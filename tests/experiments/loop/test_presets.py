@@ -3,6 +3,8 @@
 import pytest
 
 from core_jax.config import holds, holes_of
+from core_jax.errors import InputError
+from experiments.benchmark.tiers import PAPER
 from experiments.loop.settings import load_settings, presets
 from policy.codecs.tokens import answer_length
 from policy.model_settings import FAMILY
@@ -31,6 +33,25 @@ def test_the_longest_prompt_and_answer_of_the_preset_for_one_gpu_fit_its_model()
         assert holds(size, agents)
         prompt = 5 + size**2 - holes_of(size, agents, least) + 2 * agents
         assert prompt + answer_length(settings.horizon, agents) <= FAMILY[settings.model].positions, f"{agents} agents"
+
+
+@pytest.mark.parametrize("name", ["cpu-6h", "cpu-night"])
+def test_the_presets_for_two_cores_train_a_board_network_on_what_the_benchmark_holds(name):
+    settings = load_settings(name, ["exclude=benchmark/benchmark.jsonl"])
+    assert settings.model.architecture == "board"
+    assert set(settings.teams) >= {agents for agents, _ in PAPER.teams}
+    assert set(settings.env.sizes) == set(settings.warmup_env.sizes) == {size for _, size in PAPER.teams}
+    assert settings.warmup.hole_ratios == PAPER.hole_ratios
+
+
+def test_boards_to_exclude_are_refused_where_boards_are_not_drawn_while_training():
+    with pytest.raises(InputError, match=r"exclude is boards\.jsonl, but only boards that are drawn while training"):
+        load_settings("cpu", ["exclude=boards.jsonl"])
+
+
+def test_a_board_network_cannot_be_the_engineer():
+    with pytest.raises(InputError, match=r"teacher is self, but model\.architecture board has no answers except plans"):
+        load_settings("cpu-6h", ["teacher=self"])
 
 
 def test_boards_are_worth_their_regret_where_groups_hold_the_certified_plan():

@@ -89,7 +89,7 @@ def test_sampling_leaves_the_model_in_its_mode():
 def test_a_model_of_another_kind_answers_through_the_library(monkeypatch):
     model = decided(tiny_model())
     expected = sample(model, tokenizer(), PROMPTS, max_new_tokens=LENGTH, temperature=0.0)
-    monkeypatch.setattr(sampling, "Qwen3", type(None))
+    monkeypatch.setattr(sampling, "decoder_of", lambda model: None)
     found = sample(model, tokenizer(), PROMPTS, max_new_tokens=LENGTH, temperature=0.0)
     assert found.answers == expected.answers
     for told, other in zip(found.log_probs, expected.log_probs, strict=True):

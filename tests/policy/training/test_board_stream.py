@@ -11,10 +11,12 @@ import pytest
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.generator import generate
+from core_jax.rows import symmetric_fingerprint
 from core_jax.types import Failure
 from policy.tasks import Task
 from policy.training import BoardStream, tasks_of, with_hole_ratios
 from policy.training.reward import play
+from policy.training.warmup import _augmented
 from tests.support.boards.generated_rows import SMALL
 from tests.support.boards.sample_boards import as_lists, picture
 from tests.support.models.tiny_policy import padded
@@ -53,6 +55,25 @@ def test_a_stream_opened_further_on_gives_the_same_boards(taken):
     with BoardStream(CONFIGS, SEED, first=45, chunk=CHUNK) as again:
         for task, expected in zip(again.take(30), taken[45:75], strict=True):
             assert same(task, expected), picture(task.board)
+
+
+def test_excluded_boards_and_their_symmetric_copies_are_replaced_and_counted(taken):
+    rng = np.random.default_rng(0)
+    banned = [3, 4, 40, 41]
+    excluded = {symmetric_fingerprint(_augmented(taken[place], rng).board) for place in banned}
+    met = [symmetric_fingerprint(task.board) in excluded for task in taken]
+    with BoardStream(CONFIGS, SEED, chunk=CHUNK, excluded=excluded) as stream:
+        found = stream.take(len(taken))
+    assert stream.replaced == sum(met) >= len(banned)
+    for place, (task, before, again) in enumerate(zip(taken, met, found, strict=True)):
+        assert before or same(task, again), f"{place}: {picture(task.board)}"
+        assert symmetric_fingerprint(again.board) not in excluded, f"{place}: {picture(again.board)}"
+
+
+def test_a_stream_whose_boards_are_all_excluded_is_refused(taken):
+    excluded = {symmetric_fingerprint(task.board) for task in taken[:CHUNK]}
+    with pytest.raises(InputError, match=f"all of {CHUNK} boards drawn are excluded"):
+        BoardStream(CONFIGS, SEED, chunk=CHUNK, excluded=excluded)
 
 
 def test_every_plan_is_valid_at_its_cost(taken):

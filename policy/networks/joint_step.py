@@ -1,0 +1,178 @@
+"""How the agents of a board choose their next moves, one after another, from where all of them are.
+
+Agents exchange messages in several rounds; a message depends on both agents, their offset, and on what the sender's map
+says about the receiver's cell. Then each chooses, knowing the moves of those before it in the same step. Moves that
+collide with theirs, or bring all agents back to where they were at an earlier time, may be excluded.
+"""
+
+import torch
+from torch import nn
+
+from core_jax.types import DELTAS, MOVES, WAIT
+from policy.networks.board_config import BoardConfig
+from policy.networks.prompt_parsing import Boards
+
+REACH = 4  # rows or columns between two agents, beyond which they count as this far
+END = len(MOVES)  # the choice that ends the answer, after those of moves
+LOW = -1e4  # logit of what cannot be chosen
+
+
+class JointStep(nn.Module):
+    """The choices of the agents of S joint states."""
+
+    def __init__(self, config: BoardConfig) -> None:
+        super().__init__()
+        width, self.keeps_rules, self.never_repeats = config.hidden, config.keeps_rules, config.never_repeats
+        self.last_embed = nn.Embedding(len(MOVES), width)
+        self.chosen_embed = nn.Embedding(len(MOVES), width)
+        self.offset_embed = nn.Embedding((2 * REACH + 1) ** 2, width)
+        self.home_embed = nn.Embedding(2, width)
+        self.rounds = nn.ModuleList(_Messages(width) for _ in range(config.layers))
+        self.blocked = nn.Linear(3 * len(MOVES), width, bias=False)
+        self.answer = _Messages(width)
+        self.choose = nn.Linear(width + 3 * len(MOVES) + 1, width)
+        self.head = nn.Linear(width, len(MOVES) + 1)
+
+    def look(
+        self, boards: Boards, maps: torch.Tensor, which: torch.Tensor, cells: torch.Tensor, before: torch.Tensor
+    ) -> torch.Tensor:
+        """What each agent knows before any has chosen: [S, K, hidden].
+
+        Args: boards, one for each state. maps, [D, K, n * n, hidden], and which of them a state has, int [S]. cells
+        and before, int [S, K]: where agents are and were.
+        """
+        agents = torch.arange(cells.shape[1], device=cells.device)
+        seen = maps[which[:, None, None], agents, cells[:, :, None]]  # [S, receiver, sender, hidden]
+        own = seen.diagonal(dim1=1, dim2=2).mT
+        home = (cells == boards.goals).long()
+        known = own + self.last_embed(_moves(before, cells, boards.side)) + self.home_embed(home)
+        offsets = seen + self.offset_embed(_offsets(cells, boards.side))
+        heard = boards.there[:, None] & (agents[:, None] != agents)
+        for messages in self.rounds:
+            known = messages(known, known[:, None], offsets, heard)
+        return known
+
+    def decide(
+        self,
+        boards: Boards,
+        known: torch.Tensor,
+        cells: torch.Tensor,
+        following: torch.Tensor,
+        past: torch.Tensor,
+        state: torch.Tensor,
+        agent: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits of moves and end, [Q, 6], of one agent of a state each; and where moves lead, [Q, 5], -1 off the grid.
+
+        Args: boards, known and cells as for `look`. following, int [S, K]: where agents are a step later, read only of
+        those before the one that chooses. past, int [S, T, K]: all joint states so far. state and agent, int [Q].
+        """
+        there, at, then = boards.there[state], cells[state], following[state]
+        own_cell = at.gather(1, agent[:, None])
+        targets, legal = _targets(own_cell, boards.free[state], boards.side)
+        numbers = torch.arange(cells.shape[1], device=cells.device)
+        decided = there & (numbers < agent[:, None])
+        others = there & (numbers != agent[:, None])
+        marks = _marks(targets, own_cell, at, then, decided, others)
+        moved = torch.where(decided, _moves(at, then, boards.side), WAIT)
+        said = self.chosen_embed(moved) * decided[..., None] + self.blocked(marks)
+        own = known[state, agent]
+        informed = self.answer(own, known[state], said, others)
+        all_home = ((at == boards.goals[state]) | ~there).all(1, keepdim=True)
+        logits = self.head(self.choose(torch.cat([informed, marks.amax(1), all_home.float()], 1)).relu())
+        if self.keeps_rules:
+            broken = marks[..., : 2 * len(MOVES)].amax(1).bool().unflatten(1, (2, -1)).any(1)
+            legal = _unless_all(legal, broken)
+        if self.never_repeats:
+            last = agent + 1 == there.sum(1)
+            legal = _unless_all(legal, _back(targets, past, then, state, agent, last))
+        possible = torch.cat([legal, agent[:, None] == 0], 1)  # an answer ends only after whole steps
+        return logits.masked_fill(~possible, LOW), targets
+
+
+class _Messages(nn.Module):
+    """One round: what each hears from the others, the mean and the most, is added to what it knows."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.RMSNorm(width)
+        self.receive = nn.Linear(width, width)
+        self.send = nn.Linear(width, width, bias=False)
+        self.up = nn.Linear(3 * width, 2 * width)
+        self.down = nn.Linear(2 * width, width)
+
+    def forward(
+        self, own: torch.Tensor, others: torch.Tensor, between: torch.Tensor, heard: torch.Tensor
+    ) -> torch.Tensor:
+        """Args: own [..., H], others and between [..., K, H], heard bool [..., K]."""
+        own_normed = self.norm(own)
+        messages = self.receive(own_normed)[..., None, :] + self.send(self.norm(others)) + between
+        messages = messages.relu() * heard[..., None]
+        mean = messages.sum(-2) / heard.sum(-1, keepdim=True).clamp(min=1)
+        return own + self.down(self.up(torch.cat([own_normed, mean, messages.amax(-2)], -1)).relu())
+
+
+def _marks(
+    targets: torch.Tensor,
+    own_cell: torch.Tensor,
+    at: torch.Tensor,
+    then: torch.Tensor,
+    decided: torch.Tensor,
+    others: torch.Tensor,
+) -> torch.Tensor:
+    """What stands against each move because of each other agent, float [Q, K, 15].
+
+    For every move: whether it meets an agent that has chosen, exchanges cells with it, or leads to the cell of one that
+    has not chosen.
+    """
+    target = targets[:, None]  # [Q, 1, 5]
+    meets = (target == then[..., None]) & decided[..., None]
+    on_cell = target == at[..., None]
+    swaps = on_cell & (decided & (then == own_cell))[..., None]
+    occupied = on_cell & (others & ~decided)[..., None]
+    return torch.cat([meets, swaps, occupied], -1).float()
+
+
+def _back(
+    targets: torch.Tensor,
+    past: torch.Tensor,
+    then: torch.Tensor,
+    state: torch.Tensor,
+    agent: torch.Tensor,
+    last: torch.Tensor,
+) -> torch.Tensor:
+    """Which moves of those that choose last in a step lead back to a joint state of the past, bool [Q, 5]."""
+    rows = last.nonzero().squeeze(1)
+    earlier, own = past[state[rows]], agent[rows, None, None]  # [R, T, K]
+    alike = (earlier == then[rows, None]).scatter(2, own.expand(*earlier.shape[:2], 1), True).all(2)
+    same = earlier.gather(2, own.expand(*earlier.shape[:2], 1)) == targets[rows, None]  # [R, T, 5]
+    return torch.zeros_like(targets, dtype=torch.bool).index_copy(0, rows, (same & alike[..., None]).any(1))
+
+
+def _unless_all(legal: torch.Tensor, excluded: torch.Tensor) -> torch.Tensor:
+    """The legal moves [Q, 5] without those excluded, or as they are where none would be left."""
+    left = legal & ~excluded
+    return torch.where(left.any(1, keepdim=True), left, legal)
+
+
+def _targets(cells: torch.Tensor, free: torch.Tensor, side: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where moves from `cells`, int [Q, 1], lead to, -1 off the grid, and which lead to free cells: [Q, 5] each."""
+    down, right = torch.tensor(DELTAS, device=cells.device).T
+    rows, columns = cells // side + down, cells % side + right
+    inside = (rows >= 0) & (rows < side) & (columns >= 0) & (columns < side)
+    targets = torch.where(inside, rows * side + columns, -1)
+    return targets, inside & free.gather(1, targets.clamp(min=0))
+
+
+def _moves(cells: torch.Tensor, later: torch.Tensor, side: int) -> torch.Tensor:
+    """The moves that lead from cells to those a step later; what is no move is a wait."""
+    change = torch.stack([later // side - cells // side, later % side - cells % side], -1)
+    matches = (change[..., None, :] == torch.tensor(DELTAS, device=cells.device)).all(-1)
+    return torch.where(matches.any(-1), matches.int().argmax(-1), WAIT)
+
+
+def _offsets(cells: torch.Tensor, side: int) -> torch.Tensor:
+    """The numbers of the offsets from each agent to each other one, int [S, K, K]."""
+    parts = (cells // side, cells % side)
+    rows, columns = ((part[:, None] - part[:, :, None]).clamp(-REACH, REACH) + REACH for part in parts)
+    return rows * (2 * REACH + 1) + columns

@@ -1,0 +1,109 @@
+"""Boards and joint states from token ids, wherever the padding is."""
+
+import dataclasses
+
+import torch
+
+from core_jax.config import MAX_TOKEN_SIZE
+from policy.codecs import CELLS, FIRST_CELL, ID
+
+NOWHERE = -2
+STARTS, GOALS, PLAN = (ID[word] for word in ("<starts>", "<goals>", "<plan>"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Boards:
+    """A batch of boards on a grid of n x n cells, cells numbered row by row.
+
+    free: bool [B, n * n]. starts, goals: int [B, K], 0 where an agent is not there. there: bool [B, K].
+    """
+
+    free: torch.Tensor
+    starts: torch.Tensor
+    goals: torch.Tensor
+    there: torch.Tensor
+
+    @property
+    def side(self) -> int:
+        """n, at least as large as every board."""
+        return round(self.free.shape[1] ** 0.5)
+
+    def __getitem__(self, boards: torch.Tensor) -> "Boards":
+        """Some of the boards, int [B']."""
+        return Boards(self.free[boards], self.starts[boards], self.goals[boards], self.there[boards])
+
+    def cells_of(self, words: torch.Tensor) -> torch.Tensor:
+        """The cells that words name; what is no cell of the grid becomes 0."""
+        row, column = (words - FIRST_CELL) // MAX_TOKEN_SIZE, (words - FIRST_CELL) % MAX_TOKEN_SIZE
+        known = _is_cell(words) & (row < self.side) & (column < self.side)
+        return torch.where(known, row * self.side + column, 0)
+
+    def words_of(self, cells: torch.Tensor) -> torch.Tensor:
+        """The words that name cells."""
+        return FIRST_CELL + cells // self.side * MAX_TOKEN_SIZE + cells % self.side
+
+
+@dataclasses.dataclass(frozen=True)
+class JointStates:
+    """Where all agents of a board are at a time, and what is known of the step that follows.
+
+    board: int [S], the board of each. cells, before, following: int [S, K], where agents are, were a step ago, and are
+    a step later as far as the answer says it. past: int [S, T, K], where they were at every step so far, NOWHERE at
+    later ones. place: int [S, K], the place in the sequence whose logits choose the agent's move.
+    """
+
+    board: torch.Tensor
+    cells: torch.Tensor
+    before: torch.Tensor
+    following: torch.Tensor
+    past: torch.Tensor
+    place: torch.Tensor
+
+
+def parse_boards(ids: torch.Tensor) -> Boards:
+    """The boards of prompts, int [B, L]; an answer may follow."""
+    section = sum((ids == word).cumsum(1) for word in (STARTS, GOALS, PLAN))
+    named = _is_cell(ids) & (section == 0)
+    cells = torch.where(named, ids - FIRST_CELL, 0)
+    rows, columns = cells // MAX_TOKEN_SIZE, cells % MAX_TOKEN_SIZE
+    side = int(torch.maximum(rows, columns).max()) + 1
+    free = torch.zeros(len(ids), side * side + 1, dtype=torch.bool, device=ids.device)
+    free.scatter_(1, torch.where(named, rows * side + columns, side * side), True)
+    agents = (_is_cell(ids) & (section == 1)).sum(1)
+    numbers = torch.arange(max(1, int(agents.max())), device=ids.device)
+    empty = torch.zeros(len(ids), len(numbers), dtype=torch.long, device=ids.device)
+    boards = Boards(free[:, :-1], empty, empty, numbers < agents[:, None])
+
+    def ends(word: int) -> torch.Tensor:
+        places = (ids == word).int().argmax(1)[:, None] + 1 + numbers
+        return boards.cells_of(ids.gather(1, places.clamp(max=ids.shape[1] - 1))) * boards.there
+
+    return dataclasses.replace(boards, starts=ends(STARTS), goals=ends(GOALS))
+
+
+def parse_answers(ids: torch.Tensor, boards: Boards) -> JointStates:
+    """The joint states that answers pass through, the start included: of every complete step, and the last one."""
+    plan = (ids == PLAN).int().argmax(1)
+    later = torch.arange(ids.shape[1], device=ids.device) > plan[:, None]
+    agents = boards.there.sum(1).clamp(min=1)
+    steps = (_is_cell(ids) & later).sum(1) // agents
+    times = torch.arange(int(steps.max()) + 1, device=ids.device)
+    board, time = (times <= steps[:, None]).nonzero(as_tuple=True)
+    place = (
+        plan[board, None] + time[:, None] * agents[board, None] + torch.arange(boards.there.shape[1], device=ids.device)
+    )
+
+    def cells_at(step: int) -> torch.Tensor:
+        """Where agents are `step` steps from now; before the first move they are at their starts."""
+        places = place + 1 + (step - 1) * agents[board, None]
+        named = boards.cells_of(ids[board[:, None], places.clamp(0, ids.shape[1] - 1)])
+        return torch.where((time + step <= 0)[:, None], boards.starts[board], named) * boards.there[board]
+
+    cells = cells_at(0)
+    paths = cells.new_full((len(ids), len(times), cells.shape[1]), NOWHERE).index_put((board, time), cells)
+    past = torch.where((times <= time[:, None])[..., None], paths[board], NOWHERE)
+    return JointStates(board, cells, cells_at(-1), cells_at(1), past, place)
+
+
+def _is_cell(words: torch.Tensor) -> torch.Tensor:
+    return (words >= FIRST_CELL) & (words < FIRST_CELL + len(CELLS))
