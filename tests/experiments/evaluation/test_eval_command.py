@@ -20,9 +20,7 @@ from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.processes.commands import assert_refused, lakewright, surroundings
 from tests.support.processes.watching import PATIENCE
 from tests.support.samples.evaluations import ROWS, in_words
-from tests.support.servers.chat_server import closed, completion, failing, send, serving
-
-KEY = "sk-very-secret-0123456789"
+from tests.support.servers.chat_server import KEY, closed, completion, failing, send, serving
 
 
 def answering(request, body):

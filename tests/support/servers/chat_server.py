@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 ZIPPED = 64 * gzip.compress(bytes(1 << 24), 1)
+KEY = "sk-very-secret-0123456789"
 LONG = 30.0  # seconds, more than any test waits
 Reply = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
 
