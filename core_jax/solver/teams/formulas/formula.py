@@ -7,11 +7,13 @@ still gets home in time.
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Callable, Iterator
 
 import numpy as np
 from pysat.card import ITotalizer
 from pysat.solvers import Solver
+from pysolvers import glucose41_add_cl
 
 from core_jax.solver.teams.formulas import clauses as write
 from core_jax.solver.teams.formulas.puzzle import Puzzle
@@ -39,9 +41,7 @@ class Formula:
         self._moving = 1 + write.number_variables(*board, latest, self._at, self._home)
         self._solver = Solver(name=SOLVER)
         for some in self._clauses(latest, counts_costs=late is not None):
-            # A few at a time: thousands of lists at once set off the garbage collector, which costs more than they.
-            for first in range(0, len(some), FEW):
-                self._solver.append_formula(some[first : first + FEW].tolist())
+            self._add(some)
         self._late = [] if late is None else self._count_late(latest, late)
 
     @property
@@ -82,6 +82,13 @@ class Formula:
         self._solver.conf_budget(budget)
         # Never interrupted, but only this call leaves the interpreter to other threads.
         return self._solver.solve_limited(assumptions=assumed, expect_interrupt=True)
+
+    def _add(self, clauses: np.ndarray) -> None:
+        """Hands clauses [C, L] to the solver, past the Python around it, which takes twice as long for each."""
+        solver = itertools.repeat(self._solver.solver.glucose)
+        # A few at a time: thousands of lists at once set off the garbage collector, which costs more than they.
+        for first in range(0, len(clauses), FEW):
+            deque(map(glucose41_add_cl, solver, clauses[first : first + FEW].tolist()), maxlen=0)
 
     def _clauses(self, latest: np.ndarray, counts_costs: bool) -> Iterator[np.ndarray]:
         """Arrays of clauses of one length each, [C, L]."""

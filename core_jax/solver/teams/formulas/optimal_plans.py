@@ -13,6 +13,7 @@ from core_jax.solver.teams.formulas.puzzle import Puzzle
 from core_jax.types import WAIT
 
 UNLIMITED = 1 << 62
+FIRST_WINDOW = 3  # bounds that the first formula can be asked about; each further one twice as many
 
 
 class Conflicts:
@@ -43,7 +44,7 @@ def cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = 
     `core_jax.solver.teams.joint_states`.
     """
     base = int(puzzle.alone.sum())
-    bound, window = max(lower, base), 1
+    bound, window = max(lower, base), FIRST_WINDOW
     while conflicts.left > 0 and bound <= most:
         late = min(bound + window - 1, most) - base
         # An agent may be as late as the bound allows once the others have what they need.
@@ -77,7 +78,7 @@ def _without_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts
 
 def fastest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
     """A plan of least makespan, likewise."""
-    bound, window = max(lower, int(puzzle.alone.max())), 1
+    bound, window = max(lower, int(puzzle.alone.max())), FIRST_WINDOW
     while conflicts.left > 0 and bound <= most:
         last = min(bound + window - 1, most)
         formula = Formula(puzzle, np.full_like(puzzle.alone, last), None)
