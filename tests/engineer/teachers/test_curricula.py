@@ -47,7 +47,7 @@ def by_chance(seed: int) -> list[CellGroups]:
 
 
 @pytest.mark.parametrize("name", AUTOMATIC)
-def test_a_teacher_goes_on_from_its_state_as_if_it_had_never_stopped(name):
+def test_a_teacher_continues_from_its_state_as_if_it_had_never_stopped(name):
     once, again = made(name), made(name)
     for number in range(3):
         rolled, valid = by_chance(number), {3: 90, 4: 40, 6: 5}

@@ -56,7 +56,7 @@ def test_matched_random_passes_on_what_the_other_could_not_answer():
     assert proposal.tokens == 2
 
 
-def test_matched_random_keeps_what_the_other_told_itself_and_could_not_be_shown():
+def test_matched_random_keeps_the_summary_of_the_other_and_what_did_not_fit():
     teacher = make_teacher("matched_random", Tools(decode=decode_first), {"match": "self"})
     asked, proposal = propose(made("self")), propose(teacher)
     assert asked.summary
@@ -70,7 +70,7 @@ def test_the_cosine_schedule_turns_from_small_to_large(progress, expected):
     assert EasyToHardTeacher("cosine").shares(progress, 3) == pytest.approx(expected)
 
 
-def test_the_gaussian_schedule_stands_over_a_rank_above_a_floor():
+def test_the_gaussian_schedule_is_centred_on_a_rank_above_a_floor():
     side = math.exp(-2.0)  # (i - mu)^2 / (2 s^2) = 1 / 0.5, with mu = 0.25^0.5 x 2 = 1
     bells = [side / (1 + 2 * side), 1 / (1 + 2 * side)]
     expected = [1 / 6 + bells[0] / 2, 1 / 6 + bells[1] / 2, 1 / 6 + bells[0] / 2]

@@ -100,7 +100,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_answer_is_an_error_that_is_told_and_can_be_written(name):
+def test_a_hostile_answer_is_an_error_that_is_reported_and_can_be_written(name):
     proposal = propose(teacher(HOSTILE[name]))
     assert proposal.delta is None
     assert proposal.error.startswith("answer")
@@ -142,8 +142,8 @@ def test_what_fits_the_schema_is_an_answer_and_the_schema_is_strict(inline, summ
 
 
 def test_a_summary_is_asked_for_and_kept_only_where_the_module_is_on():
-    told = json.dumps({**GOOD, "summary": "less holes"})
-    proposal = propose(teacher(told, settings=EvidenceSettings(preset="v5")))
+    endpoint_settings = json.dumps({**GOOD, "summary": "less holes"})
+    proposal = propose(teacher(endpoint_settings, settings=EvidenceSettings(preset="v5")))
     assert proposal.summary == "less holes"
     assert "summary" in proposal.prompt
     assert "summary" not in propose(teacher(json.dumps(GOOD))).prompt
@@ -153,7 +153,7 @@ ENGINEER = EngineerSettings(reasoning=8, answer=1200, temperature=1.0)
 
 
 @pytest.mark.parametrize(("name", "place"), [("self", "stage_00"), ("base", "warmup")])
-def test_a_checkpoint_that_speaks_language_answers_under_the_schema(tmp_path, name, place):
+def test_a_language_model_checkpoint_answers_under_the_schema(tmp_path, name, place):
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
     checkpoint = run.named(place).checkpoint
     shutil.rmtree(checkpoint)
@@ -226,8 +226,8 @@ def test_of_several_proposals_the_one_that_teaches_most_is_trained_on(tmp_path):
     run = RunFolder(tmp_path / "run")
     answers = [{"edits": {"3": {"reason": "x", "hole_ratio": change}}} for change in (-0.05, -0.1, 0.05)]
     with serving(saying("no"), [saying(json.dumps(answer)) for answer in answers]) as server:
-        told = EndpointSettings(url=server.url, model="m", concurrency=1)
-        engineer = EngineerSettings(endpoint=told, key=False, proposals=3)
+        endpoint_settings = EndpointSettings(url=server.url, model="m", concurrency=1)
+        engineer = EngineerSettings(endpoint=endpoint_settings, key=False, proposals=3)
         run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
     decided, trial = decision(run, 0), read(run.stage(0).trial, Trial)
     assert len(decided.proposal.candidates) == 2

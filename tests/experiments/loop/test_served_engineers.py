@@ -23,8 +23,8 @@ pytestmark = pytest.mark.usefixtures("quick_endpoint")
 
 def asked(run: RunFolder, server, **changes):
     """The decision of an engineer behind a server."""
-    told = {"url": server.url, "model": "m", "timeout": 0.4, "retries": 1, **changes}
-    engineer = EngineerSettings(endpoint=EndpointSettings(**told), key=False)
+    given = {"url": server.url, "model": "m", "timeout": 0.4, "retries": 1, **changes}
+    engineer = EngineerSettings(endpoint=EndpointSettings(**given), key=False)
     return decide(tiny_run(teacher="endpoint", engineer=engineer), run, 0)
 
 
@@ -112,7 +112,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_stage_whose_engineer_fails_goes_on_with_its_config_and_says_so(run, name):
+def test_a_stage_with_a_failing_engineer_keeps_its_config_and_says_so(run, name):
     reply, reason = ANSWERS[name]
     with serving(reply) as server:
         found = asked(run, server, retries=0)
@@ -121,7 +121,7 @@ def test_a_stage_whose_engineer_fails_goes_on_with_its_config_and_says_so(run, n
     assert len(found.refused) == tiny_run().guard.tries - 1
 
 
-def test_a_run_whose_server_is_down_ends_all_the_same(run):
+def test_a_run_with_a_server_that_is_down_still_ends(run):
     with serving(failing(503)) as server:
         pass
     engineer = EngineerSettings(endpoint=EndpointSettings(url=server.url, model="m", retries=0), key=False)
@@ -133,7 +133,7 @@ def test_a_run_whose_server_is_down_ends_all_the_same(run):
         assert spent_on(run.stage(number)).engineer == 0
 
 
-def test_an_endpoint_without_a_key_or_a_server_is_told_before_anything_is_done(tmp_path):
+def test_an_endpoint_without_a_key_or_a_server_is_reported_before_anything_is_done(tmp_path):
     run = RunFolder(tmp_path / "run")
     engineer = EngineerSettings(endpoint=EndpointSettings(url="http://127.0.0.1:9/v1", model="m"))
     remedy = "set LAKEWRIGHT_API_KEY, or engineer.key=false for a server without"

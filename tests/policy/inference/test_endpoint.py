@@ -52,7 +52,7 @@ def test_a_question_may_set_temperature_seed_and_a_schema():
     assert asked["response_format"]["json_schema"]["schema"] == schema
 
 
-def test_a_schema_may_be_told_in_the_form_of_other_servers():
+def test_a_schema_may_be_sent_in_the_form_of_other_servers():
     with serving(echo) as server:
         endpoint_of(server).ask(HELLO, schema={"type": "object"}, form="json_object")
     assert server.seen[0]["response_format"] == {"type": "json_object", "schema": {"type": "object"}}
@@ -66,20 +66,20 @@ def test_what_passes_is_tried_again(name):
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_stays_is_told_in_a_line_after_so_many_tries(name):
+def test_a_lasting_fault_is_reported_in_a_line_after_so_many_tries(name):
     with serving(FAULTS[name]) as server:
         with pytest.raises(EndpointError) as refused:
             endpoint_of(server, retries=1).ask(HELLO)
-        told = str(refused.value)
-        assert told.startswith(f"endpoint {server.url}, model 'm': ")
-        assert told.endswith("(at most 2 tries); check the server, the model's name and the key in LAKEWRIGHT_API_KEY, "
-                             "then run the same command again")  # fmt: skip
-        assert "\n" not in told
+        problem = str(refused.value)
+        assert problem.startswith(f"endpoint {server.url}, model 'm': ")
+        remedy = "check the server, the model's name and the key in LAKEWRIGHT_API_KEY, then run the same command again"
+        assert problem.endswith(f"(at most 2 tries); {remedy}")
+        assert "\n" not in problem
     assert len(server.seen) == 2
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-def test_what_another_try_cannot_mend_is_told_at_once(status):
+def test_what_another_try_cannot_mend_is_reported_at_once(status):
     with serving(failing(status, "unheard\nof")) as server, pytest.raises(EndpointError) as refused:
         endpoint_of(server).ask(HELLO)
     assert f"answers {status} (" in str(refused.value)
@@ -87,7 +87,7 @@ def test_what_another_try_cannot_mend_is_told_at_once(status):
     assert len(server.seen) == 1
 
 
-def test_a_server_that_is_not_there_is_told():
+def test_a_server_that_is_not_there_is_reported():
     with serving(echo) as server:
         pass
     with pytest.raises(EndpointError, match="cannot be reached"):
@@ -141,8 +141,8 @@ def test_a_flood_is_cut_off_with_little_memory_and_time(monkeypatch):
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_neither_key_nor_question_follows_a_redirection(monkeypatch, status):
     monkeypatch.setenv(endpoint.KEYS[0], KEY)
-    told = pytest.raises(EndpointError, match=f"answers {status}")
-    with serving(echo) as other, serving(redirecting(other.url, status)) as server, told:
+    problem = pytest.raises(EndpointError, match=f"answers {status}")
+    with serving(echo) as other, serving(redirecting(other.url, status)) as server, problem:
         endpoint_of(server).ask(HELLO)
     assert (len(server.seen), len(other.seen), other.keys) == (1, 0, set())
 
@@ -161,14 +161,14 @@ def test_a_slow_server_gets_its_time_once_a_try_and_no_more():
 
 
 @pytest.mark.parametrize("key", ["two\nlines", "k\u00e9y"])
-def test_a_key_that_no_header_can_hold_is_told_without_it(monkeypatch, key):
+def test_a_key_that_no_header_can_hold_is_reported_without_it(monkeypatch, key):
     monkeypatch.setenv(endpoint.KEYS[0], key)
     with pytest.raises(InputError, match="LAKEWRIGHT_API_KEY holds a character that no key has") as refused:
         Endpoint(EndpointSettings("http://host/v1", "m"))
     assert key not in str(refused.value)
 
 
-def test_a_server_says_how_long_it_wants_to_be_left_alone():
+def test_a_server_says_how_long_to_wait():
     with serving(
         echo, [failing(429, retry_after_ms="300"), failing(503, retry_after_ms="no", retry_after="1e9")]
     ) as server:
@@ -202,7 +202,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_settings_are_refused(name):
-    changes, told = WRONG[name]
-    with pytest.raises(ValueError, match=told) as refused:
+    changes, problem = WRONG[name]
+    with pytest.raises(ValueError, match=problem) as refused:
         EndpointSettings(**{"url": "http://host/v1", "model": "m", **changes})
     assert "secret" not in str(refused.value)

@@ -15,7 +15,7 @@ def test_plans_of_a_group_are_shown_while_the_stage_is_trained(tmp_path):
     assert "Plan 4 of 4" in page(client(tmp_path / "run"), "/board/run/stage-1/0/run")
 
 
-def test_a_half_written_record_is_said_on_the_page(tmp_path):
+def test_a_half_written_record_is_reported_on_the_page(tmp_path):
     run = finish(tmp_path / "run")
     whole = run.stage(1).proposal.read_bytes()
     run.stage(1).proposal.write_bytes(whole[: len(whole) // 2])
@@ -24,7 +24,7 @@ def test_a_half_written_record_is_said_on_the_page(tmp_path):
     assert "proposal.json: not JSON" in reply.text
 
 
-def test_a_run_of_another_version_is_said_on_the_page_and_on_the_first_one(tmp_path):
+def test_a_run_of_another_version_is_reported_on_its_page_and_on_the_first_one(tmp_path):
     run = finish(tmp_path / "run")
     run.config.write_text('{"format": 99, "settings": {}}')
     site = client(tmp_path)
@@ -32,7 +32,7 @@ def test_a_run_of_another_version_is_said_on_the_page_and_on_the_first_one(tmp_p
     assert "format is 99" in site.get(f"/run/{tmp_path.name}/run").text
 
 
-def test_a_run_that_is_deleted_while_one_looks_is_said_on_the_page(tmp_path):
+def test_a_run_that_is_deleted_while_it_is_shown_is_reported_on_the_page(tmp_path):
     import shutil
 
     finish(tmp_path / "run")

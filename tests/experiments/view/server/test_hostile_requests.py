@@ -87,7 +87,7 @@ def test_links_that_lead_out_are_not_followed(folder, tmp_path):
         b"[]\n\n{}\n",
     ],
 )
-def test_hostile_files_of_boards_are_said_on_the_page(tmp_path, lines):
+def test_hostile_files_of_boards_are_reported_on_the_page(tmp_path, lines):
     (tmp_path / "bad*[1].jsonl").write_bytes(msgspec.json.encode(board("good")) + b"\n" + lines)
     reply = client(tmp_path).get(f"/boards/boards/file/{tmp_path.name}/bad%2A%5B1%5D.jsonl")
     assert reply.status_code in (200, 422)

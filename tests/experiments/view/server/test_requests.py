@@ -40,7 +40,7 @@ def test_a_redesign_reads_from_evidence_to_what_came_of_it(site):
     assert "+30.0" in found  # 3x3: 16 to 32 of 40 are 40 points, 4x4 20
 
 
-def test_a_failing_plan_stands_beside_the_certified_one(site):
+def test_a_failing_plan_is_shown_next_to_the_certified_one(site):
     titles = re.findall(r"<h4>(.*?)</h4>", page(site, "/stage/0/shown/plain"))
     assert titles == ["board", "board: the certified plan", "board"]
 
@@ -72,7 +72,7 @@ def test_boards_of_a_stage_know_their_rollouts(site):
         ("plans=true", ["0"]),
     ],
 )
-def test_boards_of_a_stage_are_filtered_by_what_became_of_their_plans(site, query, boards):
+def test_boards_of_a_stage_are_filtered_by_the_outcomes_of_their_plans(site, query, boards):
     assert re.findall(r"<strong>board (\d+)", page(site, f"{STAGE_BOARDS}?{query}")) == boards
 
 
@@ -103,7 +103,7 @@ def test_a_held_out_board_is_shown_over_the_checkpoints(site):
 
 
 @pytest.mark.parametrize("query", ["size=x", "wait=maybe", "status=gone", "sort=id", "page=-1", "size=" + "9" * 5000])
-def test_a_filter_that_is_none_is_said_in_a_line(site, query):
+def test_an_unknown_filter_is_reported_in_a_line(site, query):
     reply = site.get(f"/boards/boards/file/shown/boards.jsonl?{query}")
     assert reply.status_code == 422
     assert "address: " in reply.text
