@@ -162,11 +162,11 @@ def test_every_command_and_option_is_one_of_the_command_line(page, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     for words in commands(text_of(page)):
         command = command_of(words)
-        told = help_of(*command)
-        assert told, f"{page.name} names the command lakewright {' '.join(command)}, which does not exist"
+        help_text = help_of(*command)
+        assert help_text, f"{page.name} names the command lakewright {' '.join(command)}, which does not exist"
         options = [word.partition("=")[0] for word in words if word.startswith("--")]
         for option in [option for option in options if "." not in option]:  # with dots it is a setting
-            known = re.search(rf"{re.escape(option)}(?![\w-])", told)
+            known = re.search(rf"{re.escape(option)}(?![\w-])", help_text)
             assert known, f"{page.name}: lakewright {' '.join(command)} has no option {option}"
 
 

@@ -14,7 +14,7 @@ from engineer.proposal import Proposal, Stateless
 from engineer.random_generators import Key, numpy_rng, split
 
 Message = dict[str, str]  # role and content
-THOUGHT, ANSWER = "</think>", "ANSWER:"  # what stands between reasoning and JSON
+THOUGHT, ANSWER = "</think>", "ANSWER:"  # what comes between reasoning and JSON
 MOST = 65_536  # characters of an answer that are kept
 REASON, REASONING = 160, 1000  # characters; llama.cpp takes no grammar of 1500
 SYSTEM = (
@@ -52,14 +52,14 @@ Ask = Callable[[list[Message], dict[str, Any], int], Reply]
 
 
 class Answer(ConfigDelta, frozen=True, forbid_unknown_fields=True):
-    """The JSON of an answer: the delta, and what a model may say beside it."""
+    """The JSON of an answer: the delta, and what a model may add to it."""
 
     reasoning: str = ""
     summary: str = ""
 
 
 class LlmTeacher(Stateless):
-    """Asks `ask` for `proposals` answers; the first that can be used is the delta, the others are tried beside it.
+    """Asks `ask` for `proposals` answers; the first that can be used is the delta, the others are tried with it.
 
     inline: whether the reasoning is a part of the JSON, for servers that let a model write nothing else.
     """
@@ -74,7 +74,7 @@ class LlmTeacher(Stateless):
     def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The model's delta; whatever comes back, a proposal, with an error where it is none.
 
-        A model that once could not be reached is not asked again: the error stands for all tries of a stage.
+        A model that once could not be reached is not asked again: the error counts for all tries of a stage.
         """
         for_view, for_seeds = split(key)
         modules = self.settings.chosen()
@@ -173,5 +173,5 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _line(most: int) -> dict[str, Any]:
-    # Without quotes, backslashes and control characters: llama.cpp matches what a dot stands for to raw JSON.
+    # Without quotes, backslashes and control characters: llama.cpp matches what a dot means against raw JSON.
     return {"type": "string", "pattern": rf'^[^"\\\x00-\x1f]{{1,{most}}}$'}

@@ -1,8 +1,8 @@
-"""What a sweep costs beside the solver, what workers and Ray make of it, what it takes of memory, and what tiny shards.
+"""What a sweep costs on top of the solver: with workers, with Ray, in memory, and with tiny shards.
 
 lakewright bench --sweeps
 
-Rates of several workers are of the time when all of them were at work: what starting and compiling take is apart.
+Rates of several workers are of the time when all of them were at work: starting and compiling are separate.
 """
 
 import functools

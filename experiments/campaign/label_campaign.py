@@ -5,7 +5,7 @@ lakewright bench --campaign 1000
 Four boards in five are for two agents, the others for three to five; 3x3 to 10x10, crowded and sparse ones. Each label
 is compared with w9-pathfinding's A* over joint states, which ends on boards without a plan too, and with the labels of
 related boards; every plan is replayed. Some boards are solved alone, so that the tail of the times is seen. Batches
-are kept in a journal, so that a campaign that was killed goes on.
+are kept in a journal, so that a campaign that was killed resumes.
 """
 
 import contextlib

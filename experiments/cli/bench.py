@@ -37,12 +37,12 @@ def bench(
         agents: Only boards with this many agents.
         sweeps: Measure sweeps instead: workers, Ray, memory, tiny shards.
         sampling: Measure sampling instead: completions per second of the tiny model.
-        warmups: Measure warm-ups instead: ours beside TRL's SFTTrainer.
+        warmups: Measure warm-ups instead: ours and TRL's SFTTrainer.
         updates: Measure steps of GRPO instead: prompts read once, or for every answer.
-        files: Measure commands on files instead, beside the core's own rates.
+        files: Measure commands on files instead, and the core's own rates.
         campaign: Check the labels of so many fresh boards of teams against another solver instead.
         seed: The same seed gives the same boards of a campaign.
-        journal: Keep what a campaign has finished in this file, and go on from there.
+        journal: Keep what a campaign has finished in this file, and resume from there.
     """
     import experiments.bench as benches
 

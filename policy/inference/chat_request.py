@@ -160,7 +160,7 @@ def _refusal(status: int, headers: httpx2.Headers, body: bytes) -> FailedTryErro
 
 
 def _said(body: bytes) -> str:
-    """What a server says of an error: its message where it has the usual form, else all of it."""
+    """A server's error message: the message field if the reply has the usual form, else all of the reply."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):

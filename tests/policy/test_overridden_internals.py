@@ -1,7 +1,7 @@
 """The internals of TRL and transformers that the policy overrides or reads, and where to look when they move.
 
 Neither library promises them, so pyproject.toml pins both to a minor version. To move to a newer one: raise the pin and
-MINORS, run this file, and for every internal that it reports read the library's new code beside the named file of ours.
+MINORS, run this file, and compare the library's new code with the named file of ours for each internal that it reports.
 """
 
 import importlib.metadata

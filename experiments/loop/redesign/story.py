@@ -30,8 +30,10 @@ def changes(old: EnvConfig, new: EnvConfig) -> str:
     parts = []
     for size, cell in new.sizes.items():
         steps = {field: getattr(cell, field) - getattr(old.sizes[size], field) for field in FIELDS}
-        told = [f"{field.removesuffix('_ratio')} {step:+.2g}" for field, step in steps.items() if abs(step) > 1e-6]
-        parts += [f"{size}x{size} {' '.join(told)}"] if told else []
+        steps_shown = [
+            f"{field.removesuffix('_ratio')} {step:+.2g}" for field, step in steps.items() if abs(step) > 1e-6
+        ]
+        parts += [f"{size}x{size} {' '.join(steps_shown)}"] if steps_shown else []
     return ", ".join(parts) or "no change"
 
 

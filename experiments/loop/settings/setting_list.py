@@ -13,7 +13,7 @@ from msgspec import inspect
 from core_jax.errors import InputError
 from experiments.loop.settings.run_settings import RunSettings, load_settings
 
-SIZE = "SIZE"  # stands for a map size in the names of settings
+SIZE = "SIZE"  # a map size, in the names of settings
 WIDTHS = (None, 24, 22, 72)  # letters of the columns of the table, beyond which they are wrapped
 BOUNDS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 NAMES: dict[type, str] = {inspect.BoolType: "true or false", inspect.StrType: "text", inspect.NoneType: "none"}

@@ -18,7 +18,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """A training that goes on: what it has done, and how long it has taken."""
+    """A training in progress: what it has done, and how long it has taken."""
 
     limits: Limits
     steps: int = 0

@@ -21,7 +21,7 @@ def test_a_campaign_compares_labels_and_replays_plans(monkeypatch):
     assert any("PlainBoard" in line for line in lines), "boards on which labels differ are shown"
 
 
-def test_a_campaign_that_was_killed_goes_on_after_its_last_batch(monkeypatch, tmp_path):
+def test_a_campaign_that_was_killed_resumes_after_its_last_batch(monkeypatch, tmp_path):
     pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
     monkeypatch.setattr(campaign, "SIZES", (3,))
     monkeypatch.setattr(campaign, "AT_ONCE", 8)
