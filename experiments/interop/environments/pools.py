@@ -1,17 +1,38 @@
 """The certified boards on which episodes are played."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import msgspec
 
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.generator import generate
 from core_jax.lake import EnvParams
+from core_jax.support import Count, Natural, convert
 from core_jax.types import Labels
 
-MARGIN = 2  # times the longest optimal plan: the steps of an episode, unless it is said how many
+MARGIN = 2  # times the longest optimal plan: the steps of an episode where no limit is given
+
+
+class PoolOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The boards of an environment and the length of its episodes; every environment takes these arguments by name."""
+
+    size: int = 5
+    """Cells on a side of the board, 3 to 16."""
+    agents: int = 2
+    """Agents on a board, 1 to 8."""
+    hole_ratio: float = 0.3
+    """Holes / (cells that are neither start nor goal), 0 to 0.5."""
+    wait_ratio: float = 0.5
+    """Share of boards on which every plan of optimal sum of costs waits, 0 to 1."""
+    boards: Count = 256
+    """Certified boards that episodes are played on."""
+    pool_seed: int = 0
+    """The seed that draws them."""
+    step_limit: Natural = 0
+    """Joint moves of an episode; 0 for twice the longest optimal makespan of the pool."""
 
 
 class BoardPool(NamedTuple):
@@ -36,20 +57,13 @@ class BoardPool(NamedTuple):
         return self.params.pool.starts.shape[1]
 
 
-def board_pool(
-    size: int, agents: int, hole_ratio: float, wait_ratio: float, boards: int, seed: int, step_limit: int = 0
-) -> BoardPool:
-    """`boards` solvable boards of a kind; the same for the same arguments.
-
-    step_limit: the joint moves of an episode; 0 for twice the longest optimal makespan of the pool. Raises InputError
-    where such boards cannot be drawn.
-    """
-    if step_limit < 0:
-        raise InputError(f"step_limit is {step_limit}; give the joint moves of an episode, or 0")
+def board_pool(**given: Any) -> BoardPool:
+    """The boards of `PoolOptions`, the same for the same options. Raises InputError where they cannot be drawn."""
+    options = convert(given, PoolOptions, "lake")
     try:
-        config = EnvConfig.single(size, agents, hole_ratio, wait_ratio)
+        config = EnvConfig.single(options.size, options.agents, options.hole_ratio, options.wait_ratio)
     except ValueError as error:
         raise InputError(str(error)) from None
-    drawn = generate(config, seed, boards)[size]
-    limit = step_limit or MARGIN * int(drawn.labels.makespan.max())
+    drawn = generate(config, options.pool_seed, options.boards)[options.size]
+    limit = options.step_limit or MARGIN * int(drawn.labels.makespan.max())
     return BoardPool(EnvParams(jax.tree.map(jnp.asarray, drawn.boards), jnp.int32(limit)), drawn.labels)

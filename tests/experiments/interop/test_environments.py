@@ -1,5 +1,7 @@
 """The lake in Gymnasium and PettingZoo: their own checkers, and the core's simulator beside it."""
 
+import warnings
+
 import gymnasium
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ SMALL = {"size": 4, "agents": 2, "hole_ratio": 0.2, "boards": 16}
 
 @pytest.fixture(scope="module")
 def pool():
-    return board_pool(4, 2, 0.2, 0.5, 16, 0)
+    return board_pool(**SMALL)
 
 
 def team(**options) -> gymnasium.Env:
@@ -30,14 +32,20 @@ def certified(pool, board: int) -> np.ndarray:
     return np.where(moves < 0, 4, moves)[: int(pool.labels.makespan[board]) + 8]
 
 
-def test_gymnasium_finds_nothing_wrong_with_the_environment_of_a_team():
-    check_env(team(render_mode="rgb_array").unwrapped)
-    check_env(team(render_mode="ansi").unwrapped)
+@pytest.mark.parametrize("render_mode", ["rgb_array", "ansi"])
+def test_gymnasium_finds_nothing_wrong_with_the_environment_of_a_team(render_mode):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        check_env(team(render_mode=render_mode).unwrapped)
+    assert [str(warning.message) for warning in found] == []
 
 
 def test_pettingzoo_finds_nothing_wrong_with_the_parallel_environment():
-    parallel_api_test(LakeParallelEnv(**SMALL), num_cycles=200)
-    parallel_seed_test(lambda: LakeParallelEnv(**SMALL), num_cycles=50)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        parallel_api_test(LakeParallelEnv(**SMALL), num_cycles=200)
+        parallel_seed_test(lambda: LakeParallelEnv(**SMALL), num_cycles=50)
+    assert [str(warning.message) for warning in found] == []
 
 
 def test_the_certified_plan_ends_every_board_of_the_pool_with_a_reward(pool):
@@ -169,7 +177,8 @@ def test_boards_are_drawn_as_letters_and_as_pixels(pool):
         ({"size": 2}, "map size 2 is not supported"),
         ({"size": 3, "agents": 5}, "agents"),
         ({"render_mode": "human"}, "choose from ansi, rgb_array"),
-        ({"step_limit": -1}, "step_limit is -1"),
+        ({"step_limit": -1}, "lake: step_limit: -1 does not fit: expected `int` >= 0"),
+        ({"width": 4}, "lake: unknown field 'width' = 4; choose from size, agents"),
     ],
 )
 def test_options_that_cannot_be_are_refused_with_what_to_do(options, message):
