@@ -113,12 +113,7 @@ class TextCodec:
 
     def decode_answer(self, answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
         """As `Codec`."""
-        moves = parse_answer(self.words(self._begin, answer), len(board.starts))
-        if isinstance(moves, Refused) or moves.shape[1] > horizon:
-            return None
-        plan = np.full((len(moves), horizon), PAD, np.int8)
-        plan[:, : moves.shape[1]] = moves
-        return _jumps_off(board, plan)
+        return text_plan(self.words(self._begin, answer), board, horizon)
 
     def answer_length(self, horizon: int, agents: int) -> int:
         """As `Codec`."""
@@ -132,6 +127,16 @@ def codec_for(name: str, tokenizer: PreTrainedTokenizerFast, settings: TextSetti
     if name == TokensCodec.name:
         return TokensCodec(tokenizer)
     raise InputError(f"codec is {name!r:.40}; this version knows {TokensCodec.name} and {TextCodec.name}")
+
+
+def text_plan(text: str, board: Board, horizon: int) -> np.ndarray | None:
+    """The moves int8 [K, horizon] that an answer in words names, JUMP where one leaves the board; None if no plan."""
+    moves = parse_answer(text, len(board.starts))
+    if isinstance(moves, Refused) or moves.shape[1] > horizon:
+        return None
+    plan = np.full((len(moves), horizon), PAD, np.int8)
+    plan[:, : moves.shape[1]] = moves
+    return _jumps_off(board, plan)
 
 
 def _jumps_off(board: Board, moves: np.ndarray) -> np.ndarray:

@@ -8,8 +8,9 @@ import msgspec
 
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
-from core_jax.generator import generate
+from core_jax.generator import Batch, generate
 from core_jax.lake import EnvParams
+from core_jax.rows import Row, rows_of
 from core_jax.support import Count, Natural, convert
 from core_jax.types import Labels
 
@@ -59,11 +60,21 @@ class BoardPool(NamedTuple):
 
 def board_pool(**given: Any) -> BoardPool:
     """The boards of `PoolOptions`, the same for the same options. Raises InputError where they cannot be drawn."""
+    options, _, drawn = _drawn(given)
+    limit = options.step_limit or MARGIN * int(drawn.labels.makespan.max())
+    return BoardPool(EnvParams(jax.tree.map(jnp.asarray, drawn.boards), jnp.int32(limit)), drawn.labels)
+
+
+def pool_rows(**given: Any) -> list[Row]:
+    """The rows of the boards of `board_pool`, in its order, with their plans."""
+    options, config, drawn = _drawn(given)
+    return rows_of({options.size: drawn}, config)
+
+
+def _drawn(given: dict[str, Any]) -> tuple[PoolOptions, EnvConfig, Batch]:
     options = convert(given, PoolOptions, "lake")
     try:
         config = EnvConfig.single(options.size, options.agents, options.hole_ratio, options.wait_ratio)
     except ValueError as error:
         raise InputError(str(error)) from None
-    drawn = generate(config, options.pool_seed, options.boards)[options.size]
-    limit = options.step_limit or MARGIN * int(drawn.labels.makespan.max())
-    return BoardPool(EnvParams(jax.tree.map(jnp.asarray, drawn.boards), jnp.int32(limit)), drawn.labels)
+    return options, config, generate(config, options.pool_seed, options.boards)[options.size]
