@@ -8,6 +8,7 @@ from .settings import TextSettings as TextSettings
 from .text_answer import Refusal as Refusal
 from .text_answer import Refused as Refused
 from .text_answer import parse_answer as parse_answer
+from .text_answer import plan_text as plan_text
 from .text_board import PublishedRow as PublishedRow
 from .text_board import check_text as check_text
 from .text_board import row_of as row_of
