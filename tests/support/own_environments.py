@@ -22,7 +22,7 @@ def own_environment(name: str, *requirements: str) -> Path:
         subprocess.run([uv, "pip", "install", "--quiet", "--python", python, *requirements], check=True)
         marker.write_text("\n".join(requirements))
     site = next((folder / "lib").glob("python3*")) / "site-packages"
-    paths = [HOUSE, *(toml.parent for toml in GUESTS.glob("*/pyproject.toml")), sysconfig.get_path("purelib")]
+    paths = [HOUSE, *(toml.parent for toml in GUESTS.glob("*/pyproject.toml")), GUESTS, sysconfig.get_path("purelib")]
     (site / "lakewright.pth").write_text("\n".join(map(str, paths)) + "\n")
     return python
 

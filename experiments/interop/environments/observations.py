@@ -6,7 +6,7 @@ import numpy as np
 from gymnasium import spaces
 
 from core_jax.lake import Observation
-from experiments.interop.environments.pools import BoardPool
+from experiments.interop.episodes import BoardPool
 
 Arrays = dict[str, np.ndarray]
 

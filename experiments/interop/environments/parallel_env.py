@@ -8,10 +8,8 @@ from gymnasium.utils import seeding
 from pettingzoo import ParallelEnv
 
 from core_jax.lake import Observation
-from experiments.interop.environments.episode import Episode
 from experiments.interop.environments.observations import Arrays, as_info
-from experiments.interop.environments.pictures import MODES
-from experiments.interop.environments.pools import board_pool
+from experiments.interop.episodes import MODES, Episode, board_pool
 
 PLANES = 5  # holes, my place, my goal, the others' places, the others' goals
 

@@ -12,8 +12,7 @@ from gymnasium.vector.utils import batch_space
 from core_jax.errors import InputError
 from core_jax.lake import EnvState, reset, step
 from experiments.interop.environments.observations import Arrays, as_arrays, team_space
-from experiments.interop.environments.pictures import MODES, as_pixels, as_text
-from experiments.interop.environments.pools import board_pool
+from experiments.interop.episodes import MODES, as_pixels, as_text, board_pool
 
 METADATA = {"render_modes": list(MODES), "render_fps": 4, "autoreset_mode": AutoresetMode.SAME_STEP}
 _RESET = jax.jit(jax.vmap(reset, (0, None)))

@@ -7,7 +7,7 @@ import msgspec
 from datasets import Dataset
 
 from core_jax.rows import Row
-from experiments.interop.environments import pool_rows
+from experiments.interop.episodes import pool_rows
 from policy.codecs import encode_prompt
 from policy.tasks import task_of
 from policy.training import RewardSettings, reward_texts

@@ -12,7 +12,8 @@ import experiments.interop.environments  # noqa: F401, it registers the environm
 from core_jax.errors import InputError
 from core_jax.lake import verify
 from core_jax.types import DELTAS, FAILURE_NAMES, Board, Failure
-from experiments.interop.environments import LakeParallelEnv, TeamEnv, board_pool
+from experiments.interop.environments import LakeParallelEnv, TeamEnv
+from experiments.interop.episodes import board_pool
 
 SMALL = {"size": 4, "agents": 2, "hole_ratio": 0.2, "boards": 16}
 

@@ -1,16 +1,23 @@
 """Packages for tools whose dependencies clash with ours, checked by those tools in environments of their own."""
 
+import contextlib
 import json
+import socket
+import subprocess
+import time
+import urllib.request
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from core_jax.rows import write_rows
+from experiments.interop.episodes import pool_rows
 from experiments.interop.text_tasks import TextTask, board_key
 from tests.support.chat_server import send, serving
-from tests.support.generated_rows import small_rows
+from tests.support.generated_rows import small_rows, surroundings
 from tests.support.own_environments import HOUSE, own_environment, run_there
+from tests.support.text_games import joint_moves
 
 pytestmark = pytest.mark.deep
 
@@ -54,6 +61,50 @@ def test_verifiers_validates_every_board_and_scores_the_answers_of_a_scripted_mo
 def test_verifiers_bounds_and_repeats_boards_that_are_drawn_without_end():
     python = own_environment("verifiers", "verifiers==0.4.0")
     run_there(python, HOUSE / "tests" / "support" / "verifiers_client.py")
+
+
+def test_openenv_validates_and_plays_on_the_running_server(tmp_path):
+    python = own_environment("openenv", "openenv==0.10.0")
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    options = json.dumps({"size": 4, "agents": 2, "hole_ratio": 0.2, "boards": 8})
+    rows = pool_rows(**json.loads(options))
+    program = [python, "-m", "openenv_lakewright.server.app", "--port", str(port)]
+    with open(tmp_path / "log.txt", "w") as log:
+        env = surroundings() | {"LAKEWRIGHT_OPTIONS": options}
+        server = subprocess.Popen(program, stdout=log, stderr=subprocess.STDOUT, env=env)
+        try:
+            wait_until_healthy(url, server, tmp_path / "log.txt")
+            run_there(python.with_name("openenv"), "validate", "--url", url)
+            games = json.dumps([joint_moves(row) for row in rows])
+            played = run_there(python, HOUSE / "tests" / "support" / "openenv_client.py", url, games)
+            assert played.stdout.endswith("openenv plays\n")
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def test_openenv_finds_the_package_sound():
+    python = own_environment("openenv", "openenv==0.10.0")
+    package = HOUSE / "experiments" / "interop" / "openenv_lakewright"
+    told = run_there(python.with_name("openenv"), "validate", package, "--level", "static", "--skip-build")
+    print(told.stdout)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def wait_until_healthy(url: str, server: subprocess.Popen, log: Path) -> None:
+    for _ in range(600):
+        assert server.poll() is None, log.read_text()
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(f"{url}/health", timeout=1)
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the server does not answer: {log.read_text()}")
 
 
 def lines_of(path: Path) -> list[dict]:

@@ -14,13 +14,12 @@ from trl import GRPOConfig, GRPOTrainer
 
 from core_jax.errors import InputError
 from core_jax.rows import Row
-from core_jax.terms import MOVES
 from experiments.interop.trl_tasks import LakePlay, LakePrompts, plan_reward
+from tests.support.text_games import joint_moves
 from tests.support.tool_calling_model import tool_calling_checkpoint
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 SMALL = {"size": 4, "agents": 2, "hole_ratio": 0.2, "boards": 16}
-WORDS = dict(zip(MOVES, ("UP", "DOWN", "LEFT", "RIGHT", "WAIT"), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +34,6 @@ def play() -> LakePlay:
 
 def in_words(row: Row) -> str:
     return "\n".join(f"agent {agent}: {' '.join(moves or 'W')}" for agent, moves in enumerate(row.plan))
-
-
-def joint_moves(row: Row) -> list[list[str]]:
-    """The certified plan, a list of words for each step; agents that have arrived wait."""
-    longest = max(map(len, row.plan))
-    return [[WORDS[moves.ljust(longest, "W")[step]] for moves in row.plan] for step in range(longest)]
 
 
 def test_certified_plans_earn_everything_and_chatter_nothing(prompts):
