@@ -5,8 +5,10 @@ RUN ?= runs/demo
 # One thread a test process: two that share cores slow each other down.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --durations=10
 
-# Modules are kept as byte code, in spite of what the environment says: the tests start many processes that import torch.
+# Modules are kept as byte code, in spite of what the environment says: a command that must compile them starts seconds
+# later. What takes longest is compiled when installed: the largest packages, and the solver's search.
 export PYTHONDONTWRITEBYTECODE =
+COMPILED := import jax, flax, pandas, pyarrow.parquet, torch, transformers, trl, experiments.cli, core_jax.solver as s; s.prepare(3, 3)
 
 # What is installed: `make lock` pins it, `make install` installs that and nothing newer.
 TORCH := torch==2.13.0
@@ -28,6 +30,7 @@ install: .venv/installed
 	$(PIP) install --no-compile $(TORCH) $(UV)
 	$(UV_PIP) --no-deps --require-hashes --requirements .ci/requirements.lock
 	$(UV_PIP) --no-deps --no-build-isolation --editable .
+	$(BIN)/python -c "$(COMPILED)"
 	@command -v c++ >/dev/null && $(UV_PIP) --constraint .ci/requirements.lock --requirements pyproject.toml --extra bench || \
 		echo "Left out: the second oracle of the tests, which needs a C++ compiler (apt-get install g++)"
 	touch $@

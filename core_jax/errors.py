@@ -6,4 +6,4 @@ class InputError(ValueError):
 
 
 class TooRareError(InputError):
-    """Boards that were asked for do not exist, or hardly one among the random ones: ask for others, or for fewer."""
+    """Boards that were asked for do not exist, or are too rare among random ones: ask for others, or for fewer."""

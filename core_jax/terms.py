@@ -1,4 +1,4 @@
-"""The terms of the lake: moves, failures, statuses and certificates, by number and by name; without any array."""
+"""The terms of the lake: moves, failures, statuses and certificates, by number and by name; no arrays."""
 
 import enum
 

@@ -25,13 +25,24 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # the first process of the ru
 
 import hypothesis
 import jax
+import pytest
 
-from tests.support.chromium_path import chromium_path
+from tests.support.servers.chromium_path import chromium_path
 
 jax.config.update("jax_debug_key_reuse", True)
 
 hypothesis.settings.register_profile("lakewright", deadline=None)
 hypothesis.settings.load_profile("lakewright")
+
+
+@pytest.fixture
+def quick_endpoint(monkeypatch):
+    """Clients of chat servers use no key of this machine, and pause briefly."""
+    from policy.inference import endpoint
+
+    for name in endpoint.KEYS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(endpoint, "LONGEST_PAUSE", 0.01)
 
 
 def pytest_configure(config):

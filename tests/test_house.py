@@ -23,6 +23,7 @@ ROOMS = sorted(file.parent for file in FILES if file.name == "__init__.py" and f
 DOORS = {".".join(room.relative_to(HOUSE).parts) for room in ROOMS}
 MANY = {"engineer.teachers", "engineer.samplers", "experiments.cli"}  # rooms with a file for each way, or command
 MOST_FILES = 12  # of any other room
+MOST_HELPERS = 10  # of a room of tests/support
 HEAVY = ("jax", "torch", "transformers", "trl", "matplotlib", "pyarrow", "sklearn")
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__", "torch.load", "torch.save", "np.load", "numpy.load"}
@@ -144,6 +145,18 @@ def test_no_room_is_crowded(room):
     assert len(files) <= MOST_FILES or name in MANY, f"{name} holds {len(files)} files; make a room of some"
 
 
+TESTS = sorted((HOUSE / "tests").rglob("test_*.py"))
+HELPERS = sorted(door.parent for door in (HOUSE / "tests" / "support").rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("room", HELPERS, ids=lambda room: str(room.relative_to(HOUSE)))
+def test_no_room_of_helpers_is_crowded_and_each_says_what_it_holds(room):
+    files = [file for file in room.glob("*.py") if file.name != "__init__.py"]
+    assert len(files) <= MOST_HELPERS, f"{room} holds {len(files)} files; make a room of some"
+    for file in (room / "__init__.py", *files):
+        assert ast.get_docstring(ast.parse(file.read_text())), f"{file} has no docstring"
+
+
 @each_file
 def test_nothing_is_unpickled_or_evaluated(file):
     tree = tree_of(file)
@@ -155,6 +168,21 @@ def test_nothing_is_unpickled_or_evaluated(file):
             assert called not in UNSAFE_CALLS, f"{file}:{node.lineno}: {called} runs what it reads"
             loose = [word.arg for word in node.keywords if word.arg in ("trust_remote_code", "allow_pickle", "shell")]
             assert not loose, f"{file}:{node.lineno}: {loose[0]} trusts what comes from outside"
+
+
+def asserts(node: ast.AST) -> bool:
+    """Whether this is an assertion, an expected error, or a call of a helper that says that it asserts."""
+    if isinstance(node, ast.Call):
+        called = ast.unparse(node.func).rpartition(".")[2]
+        return called in ("raises", "warns", "expect") or called.startswith("assert_")
+    return isinstance(node, ast.Assert)
+
+
+@pytest.mark.parametrize("file", TESTS, ids=lambda file: str(file.relative_to(HOUSE)))
+def test_every_test_says_what_it_asserts(file):
+    for node in ast.walk(tree_of(file)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            assert any(map(asserts, ast.walk(node))), f"{file}:{node.lineno}: {node.name} asserts nothing itself"
 
 
 @each_file

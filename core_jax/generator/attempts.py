@@ -1,6 +1,6 @@
-"""Attempts at boards of a stratum: each is one random map, or one random board, that has the stratum or has not.
+"""Attempts at boards of a stratum: each is one random map, or one random board, in the stratum or not.
 
-An attempt depends on its key alone; what stands beside it in a batch is of no account.
+An attempt depends on its key alone, not on the rest of its batch.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from core_jax.generator.placements import below, draw_board, lots, pick, scatter
-from core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, pack, side
+from core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, pack, side, take_rows
 from core_jax.solver import BLOCK, concatenate, flood, prepare, read_labels, solve
 from core_jax.solver.two_agents import CostTable
 from core_jax.support import in_phase, on_all_cores, program
@@ -21,7 +21,7 @@ from core_jax.types import Board, Labels, Status
 
 # Compiled in three quarters of the time, and as fast: drawing is what a command compiles first.
 QUICKLY = {"xla_backend_optimization_level": "1"}
-FEW = 128  # whole boards drawn at once: each is solved, so few are to be made beyond those that are needed
+FEW = 128  # whole boards drawn at once: each is solved, so few should be made beyond those needed
 
 
 def block_of(agents: int) -> int:
@@ -42,7 +42,7 @@ class Lanes:
 
 @dataclasses.dataclass(frozen=True)
 class Attempts:
-    """What became of L attempts; numpy arrays throughout.
+    """The results of L attempts; NumPy arrays throughout.
 
     met: bool [L], who has the stratum; boards, labels: of those, in their order; may be None where there are none. Of
     whole boards also status: int [L], a `Status`, and waits: bool [L], whether a wait is required; of maps None.
@@ -69,7 +69,7 @@ def _maps_of_two_agents(size: int, holes: int, streams: jax.Array, lanes: Lanes)
         tables = flood(free, goals)
         boards, found = _pick_starts(tables, free, goals, wait, tickets)
         met = np.asarray(found)
-        return met, *_rows((boards, read_labels(tables, boards)), met)
+        return met, *take_rows((boards, read_labels(tables, boards)), met)
 
     met, boards, labels = zip(*_in_blocks(BLOCK, of_block, lanes), strict=True)
     return Attempts(np.concatenate(met), join(boards), concatenate(labels))
@@ -97,21 +97,17 @@ def _boards(agents: int, size: int, holes: int, streams: jax.Array, lanes: Lanes
     waits = np.zeros(len(fits), bool)
     if not fits.any():
         return Attempts(waits, None, None, status, waits)
-    boards = _rows(boards, fits)
+    boards = take_rows(boards, fits)
     labels = solve(boards, wanted=lanes.wait[fits])
     status[fits], waits[fits] = labels.status, labels.wait_required
     met = (status == Status.SOLVABLE) & (waits == lanes.wait)
-    return Attempts(met, _rows(boards, met[fits]), _rows(labels, met[fits]), status, waits)
+    return Attempts(met, take_rows(boards, met[fits]), take_rows(labels, met[fits]), status, waits)
 
 
 def _in_blocks(block: int, function: Callable[..., Any], lanes: Lanes) -> list[Any]:
     fields = (lanes.wait, lanes.index.astype(np.uint32), lanes.number.astype(np.uint32))
     begins = range(0, len(lanes.wait), block)
     return on_all_cores(lambda begin: function(*(field[begin : begin + block] for field in fields)), begins)
-
-
-def _rows(tree: Any, rows: np.ndarray) -> Any:
-    return jax.tree.map(lambda field: np.asarray(field)[rows], tree)
 
 
 def _key(streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Array) -> jax.Array:
@@ -160,7 +156,7 @@ def _pick_starts(
 
     count = tables.reached.shape[-1]
     states = jax.vmap(of_stratum)(tables, by_word(wait))
-    # A loop, so that the states are computed once, not anew for every use.
+    # A loop, so that the states are computed once, not again for every use.
     cells, met = jax.lax.map(lambda word: pick_states(*word), (states, by_word(tickets)))
     starts = cell_position(side(count), cells.reshape(-1, 2))
     return Board(~free, starts, goals), met.reshape(-1)

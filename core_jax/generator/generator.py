@@ -26,6 +26,7 @@ MAX_ATTEMPTS = 8192
 # A config is reachable where each stratum is met by at least REACHED of REACH_ATTEMPTS attempts.
 REACHED, REACH_ATTEMPTS = 16, 4096
 ROUND = 4096  # attempts that a worker is given at once
+LEAST = 8  # blocks in a round where so many are needed twice over: a round of few costs more than its attempts
 SPECULATION = 8  # attempts at one board in a round: at most one for so many that a board needs on average
 
 
@@ -211,11 +212,11 @@ def _round(
     """The next attempts: whose, int [L], and which of that board's, int [L]; sorted, and L a multiple of `block`.
 
     Where a stratum is rare, several at a board, so that one that cannot be had is soon given up. Blocks are filled up
-    with further attempts, and there are as many as workers if so many attempts are needed.
+    with further attempts, and there are LEAST of them if twice as many attempts are needed.
     """
     tries = np.maximum(1, tally.drawn // (SPECULATION * (tally.met + 1)))[wait[open_].astype(int)]
     needed = ((tally.drawn + 1) / (tally.met + 1))[wait[open_].astype(int)].sum()
-    blocks = max(-(-tries.sum() // block), min(workers(), -(-int(needed) // block)))
+    blocks = max(-(-tries.sum() // block), min(LEAST, -(-int(needed) // (2 * block))))
     size = min(blocks, ROUND // block * workers()) * block
     enough = np.searchsorted(np.cumsum(tries), size) + 1
     places = np.repeat(open_[:enough], tries[:enough])[:size]

@@ -20,7 +20,7 @@ PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")
 
 
 class FileManifest(msgspec.Struct, frozen=True):
-    """OUT.manifest.json, beside a generated file.
+    """OUT.manifest.json, next to a generated file.
 
     prng: the implementation of the keys. config_hash: `content_hash` of `config`. acceptance: of each stratum.
     """

@@ -10,7 +10,7 @@ from core_jax.generator.placements import lots, scatter
 from core_jax.support import in_blocks, program, streams
 from core_jax.types import Board
 
-FREE = 2  # beside the streams of the generator: 0 and 1, its strata
+FREE = 2  # after the streams of the generator: 0 and 1, its strata
 BLOCK = 4096  # boards drawn at a time
 
 

@@ -25,6 +25,7 @@ from .environment import reset_to as reset_to
 from .environment import step as step
 from .environment import step_env as step_env
 from .label_batches import concatenate as concatenate
+from .label_batches import take_rows as take_rows
 from .label_batches import with_rows as with_rows
 from .plans import pad_moves as pad_moves
 from .plans import trimmed as trimmed

@@ -1,13 +1,21 @@
-"""Batches of labels, as numpy arrays."""
+"""Batches of boards and labels, as numpy arrays."""
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TypeVar
 
 import jax
 import numpy as np
 
 from core_jax.lake.plans import pad_moves
 from core_jax.types import Labels
+
+T = TypeVar("T")
+
+
+def take_rows(batch: T, rows: np.ndarray) -> T:
+    """Some rows of a batch of arrays."""
+    return jax.tree.map(lambda field: np.asarray(field)[rows], batch)
 
 
 def concatenate(parts: Sequence[Labels]) -> Labels:

@@ -13,6 +13,7 @@ from .identity import Fingerprint as Fingerprint
 from .identity import fingerprint as fingerprint
 from .readers import decode as decode
 from .readers import read_all as read_all
+from .readers import read_all_as as read_all_as
 from .readers import read_columns as read_columns
 from .readers import read_rows as read_rows
 from .row import BENCHMARK_FIELDS as BENCHMARK_FIELDS

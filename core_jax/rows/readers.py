@@ -184,8 +184,13 @@ def _carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
 
 def read_all(path: str | Path) -> list[Row]:
     """All rows of a file. Raises InputError at the first bad one."""
+    return read_all_as(Row, path)
+
+
+def read_all_as(kind: type[R], path: str | Path) -> list[R]:
+    """As `read_all`, of another kind of rows."""
 
     def stop(error: InputError) -> None:
         raise error
 
-    return [row for chunk in read_rows(path, Row, stop) for row in chunk]
+    return [row for chunk in read_rows(path, kind, stop) for row in chunk]

@@ -106,7 +106,7 @@ def _check_grid(grid: list[str], size: int) -> None:
         raise ValueError(f"grid has {len(grid)} lines for size {size}; give one line a row of the board")
     for number, line in enumerate(grid):
         if len(line) != size:
-            raise ValueError(f"grid[{number}] is {line!r:.40}, not {size} cells long")
+            raise ValueError(f"grid[{number}] is {line!r:.40}, not {size} cells long; give one cell a column")
         if unknown := line.strip(".H"):
             raise ValueError(f"grid[{number}] holds {unknown[0]!r}; use '.' for frozen and 'H' for a hole")
 

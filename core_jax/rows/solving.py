@@ -1,4 +1,4 @@
-"""Rows with certified labels: of boards just drawn, and of rows of mixed kinds, solved kind by kind."""
+"""Rows with certified labels: of boards just drawn, or of rows of mixed kinds, solved kind by kind."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -49,7 +49,7 @@ def _by_size(batches: dict[int, Batch], config: EnvConfig) -> Iterator[tuple[np.
 
 
 def unsolvable_here(batch: pa.RecordBatch) -> dict[int, str]:
-    """What keeps rows from being solved on this machine, by their place."""
+    """Why rows cannot be solved on this machine, by their place."""
     problems: dict[int, str] = {}
     kinds = kinds_of(batch)
     for places in places_by_kind(kinds):

@@ -16,7 +16,7 @@ from core_jax.types import FAILURE_NAMES, Board, Failure, Verdict
 
 
 class VerdictRow(msgspec.Struct, frozen=True):
-    """What became of a plan: its first failure with agent and step (from 0), or its costs.
+    """The verdict on a plan: its first failure with agent and step (from 0), or its costs.
 
     optimal_makespan and optimal_sum_of_costs compare with the row's labels, null where it has none.
     """
@@ -62,7 +62,7 @@ def verify_columns(batch: pa.RecordBatch, plans: pa.ListArray) -> pa.RecordBatch
 
 
 def _verify(boards: Board, plans: pa.ListArray) -> Verdict:
-    """As `core_jax.lake.verify`; plans of like lengths together, as one long plan is to lengthen no other."""
+    """As `core_jax.lake.verify`; plans of similar lengths together, so that one long plan lengthens no other."""
     known, place = np.unique(plan_lengths(plans), return_inverse=True)
     horizons = np.array([horizon_of(steps) for steps in known.tolist()])[place]
     groups = places_by_kind(horizons)

@@ -1,4 +1,4 @@
-"""Files of rows: whole or not at all, and laid out the same however the rows came."""
+"""Files of rows: whole or not at all, and laid out the same in whatever batches the rows came."""
 
 import contextlib
 import itertools

@@ -1,4 +1,4 @@
-"""What solving takes of the memory, known before any of it is taken."""
+"""The memory that solving takes, estimated before any of it is taken."""
 
 import functools
 
@@ -12,7 +12,7 @@ from core_jax.support import workers
 
 FLOOD_WORDS = 4  # words of a block that is flooded at once
 PAIR_BYTES = 200  # of the clauses of a formula, for each pair of agents, cell and step
-SEARCH_BYTES, SEARCH_CELLS = 1 << 22, 256  # of the search, beside its table of pairs; the cells of that at most
+SEARCH_BYTES, SEARCH_CELLS = 1 << 22, 256  # of the search, without its table; the most cells in that
 
 
 @functools.cache

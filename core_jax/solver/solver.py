@@ -1,8 +1,8 @@
 """Optimal plans and certificates, on batches of one map size and number of agents.
 
 A label comes from shortest paths that meet the lower bounds, or else, for two agents, from an exhaustive flood
-(`core_jax.solver.two_agents`), for more from a search on the host (`core_jax.solver.teams`). Up to three agents none is
-ever undecided.
+(`core_jax.solver.two_agents`), for more from a search on the host (`core_jax.solver.teams`). With up to three agents no
+board is ever undecided.
 """
 
 import dataclasses
@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.lake import BOARDS_PER_WORD, by_word, cell_index, concatenate, pack_cells, with_rows
+from core_jax.lake import BOARDS_PER_WORD, by_word, cell_index, concatenate, pack_cells, take_rows, with_rows
+from core_jax.solver import teams  # loaded where there are more than two agents: numba takes its time to import
 from core_jax.solver.memory import check_memory
 from core_jax.solver.shortest_paths import FAR, Certified, certify, distances
-from core_jax.solver.teams import BUDGET, Solved, Stage, compiling, rows_of, solve_teams
+from core_jax.solver.teams import BUDGET, Solved, Stage
 from core_jax.solver.two_agents import (
     CostTable,
     cost_floods,
@@ -44,8 +45,8 @@ def solve(
     Args: boards with leading axis B, any B >= 1; whether to give `makespan_moves`, too; budget, the conflicts of the
     satisfiability solver for four or more agents, after which a board stays undecided; wanted, bool [B], or None: a
     board of three or more agents on which that is not whether a wait is required may be left without makespan and plan,
-    -1 and empty, as nobody wants it. Returns: `Labels` of numpy arrays with leading axis B. Raises InputError where the
-    agents are too many or the boards take too much memory.
+    -1 and empty, as it is not wanted. Returns: `Labels` of numpy arrays with leading axis B. Raises InputError where
+    the agents are too many or the boards take too much memory.
     """
     return solve_with_stages(boards, makespan_plans, budget, wanted).labels
 
@@ -65,25 +66,25 @@ def solve_with_stages(
     open_rows = np.flatnonzero(~proven)
     if not len(open_rows):
         return found
-    # Boards of like costs side by side, as each word is flooded as far as its furthest.
+    # Boards of similar costs side by side, as each word is flooded as far as its largest.
     open_rows = open_rows[np.argsort(labels.sum_of_costs[open_rows], kind="stable")]
-    left = rows_of(boards, open_rows)
+    left = take_rows(boards, open_rows)
     if agents == 2:
         rest = Solved(solve_by_flood(left, makespan_plans), np.array(Stage.FLOOD), np.array(0))
     else:
-        rest = solve_teams(left, makespan_plans, budget, None if wanted is None else wanted[open_rows])
+        rest = teams.solve_teams(left, makespan_plans, budget, None if wanted is None else wanted[open_rows])
     found.stage[open_rows], found.conflicts[open_rows] = rest.stage, rest.conflicts
     return dataclasses.replace(found, labels=with_rows(labels, open_rows, rest.labels))
 
 
 def prepare(size: int, agents: int) -> None:
-    """Begins to compile what is needed last where that takes long; to be called early, as often as one likes.
+    """Begins to compile what is needed last where that takes long; call it early, any number of times.
 
     Raises InputError as `solve`.
     """
     check_memory(size, agents)
     if agents > 2:
-        compiling()
+        teams.compiling()
 
 
 def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:
@@ -112,7 +113,7 @@ def _furthest(distance: jax.Array) -> jax.Array:
 
 
 def _horizon(steps: int) -> int:
-    """A plan length of at least `steps`; few are ever used, each compiled once."""
+    """A plan length of at least `steps`; few lengths are ever used, and each is compiled once."""
     return 1 << max(4, (steps - 1).bit_length())
 
 
@@ -151,7 +152,7 @@ def _optima(tables: CostTable, boards: Board) -> tuple[Labels, jax.Array, jax.Ar
     starts = cell_index(size, boards.starts)
     cost, wait = each_board(joint_cost, tables, starts)
     certain = jnp.all((cost >= 0) | jnp.repeat(tables.complete, BOARDS_PER_WORD))
-    # A board without a plan is to end at once: its goals are reached in layer 0.
+    # A board without a plan ends at once: its goals count as reached in layer 0.
     sought = jnp.where((cost >= 0)[:, None, None], boards.starts, boards.goals)
     free, goals, sought = _packed(~boards.holes), tables.goals, _cells_by_word(size, sought)
     arrival, _ = makespan_floods(size, free, goals, sought)

@@ -13,8 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 
-from core_jax.lake import by_word, cell_count, cell_index, one_hot, pack_cells
-from core_jax.solver.teams import rows_of
+from core_jax.lake import by_word, cell_count, cell_index, one_hot, pack_cells, take_rows
 from core_jax.statistics.map_features import components, terrain
 from core_jax.statistics.path_features import conflicts_on_shortest_paths
 from core_jax.support import in_blocks
@@ -81,7 +80,7 @@ def _of_boards(boards: Board, labels: dict[str, np.ndarray]) -> dict[str, np.nda
     """The statistics that are measured on the boards, and those computed from these and the labels."""
     # Sorted by distance, as each block walks as far as its longest.
     order = np.argsort(labels["makespan"], kind="stable")
-    numbers = np.concatenate(in_blocks(_measured, rows_of(boards, order), BLOCK))[np.argsort(order)]
+    numbers = np.concatenate(in_blocks(_measured, take_rows(boards, order), BLOCK))[np.argsort(order)]
     measured = dict(zip(MEASURED, np.ascontiguousarray(numbers.T), strict=True))
     links = measured.pop("links")
     agents, free = boards.starts.shape[1], np.maximum(measured["free_cells"], 1)

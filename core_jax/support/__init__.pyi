@@ -20,6 +20,7 @@ from .field_types import Share as Share
 from .field_types import Team as Team
 from .field_types import Weight as Weight
 from .field_types import one_of as one_of
+from .json_files import write_json as write_json
 from .parallel import in_blocks as in_blocks
 from .parallel import on_all_cores as on_all_cores
 from .parallel import workers as workers

@@ -1,4 +1,4 @@
-"""Files and folders that exist either complete or not at all: they are written beside, then renamed.
+"""Files and folders that exist either complete or not at all: they are written under another name, then renamed.
 
 They are synchronized to the disk before they are renamed, so this also holds for a power cut.
 """
@@ -17,7 +17,7 @@ LOCKS = Path("/proc/locks")  # what Linux lists
 
 @contextlib.contextmanager
 def replacing(path: str | Path, writer: str = "") -> Iterator[Path]:
-    """Yields a path beside `path` to write to; on success it replaces `path`, otherwise it is removed.
+    """Yields a path next to `path` to write to; on success it replaces `path`, otherwise it is removed.
 
     writer: distinguishes processes that may write the same file at the same time. An OSError without a file name, such
     as that of a full disk, gets the name of this file.
@@ -38,7 +38,7 @@ def replacing(path: str | Path, writer: str = "") -> Iterator[Path]:
 
 @contextlib.contextmanager
 def replacing_folder(path: str | Path) -> Iterator[Path]:
-    """Yields a new folder beside `path`; on success it becomes `path`, which must not exist yet."""
+    """Yields a new folder next to `path`; on success it becomes `path`, which must not exist yet."""
     path = Path(path)
     beside = path.with_name(f".{path.name}.part")
     shutil.rmtree(beside, ignore_errors=True)  # left by a run that was killed
@@ -88,7 +88,7 @@ def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a process of this machine works in a folder that it keeps others out of. Takes no lock to find out.
+    """Whether a process of this machine works in a folder and keeps others out of it. Takes no lock to find out.
 
     False too where the system does not list its locks.
     """

@@ -10,7 +10,7 @@ STARTER = "LAKEWRIGHT_LAUNCHER"  # environment variable: host and id of the proc
 
 
 def starter() -> dict[str, str]:
-    """The environment by which programs that this process starts, and those that they start, know it."""
+    """The environment variable by which programs that this process starts, and those that they start, recognise it."""
     return {STARTER: f"{socket.gethostname()} {os.getpid()}"}
 
 

@@ -1,7 +1,7 @@
 """Functions compiled by numba for the host, and where their machine code is kept.
 
-Only what Python calls is kept: its machine code holds that of all functions that it calls, which therefore need not be
-compiled, nor even read, where it is found. numba keeps machine code under a key of its own, but it only looks at the
+Only functions that Python calls are kept: their machine code includes that of all functions they call, which therefore
+need not be compiled, nor even read. numba keeps machine code under a key of its own, but it only looks at the
 file of a function, not at those that the function calls. So the folder is named by a digest of all sources of the
 function's room, which must hold what it calls, and of what else decides machine code: code of other sources, of another
 processor or of another numba is never found.
@@ -59,7 +59,7 @@ def _room(function: Callable[..., object]) -> Path:
 def compile_all() -> None:
     """Compiles all functions that are known, or reads them from the cache; to be called before any of them is.
 
-    Each for one set of types: left alone, numba compiles a function anew for every constant that it is called with.
+    Each for one set of types: otherwise numba compiles a function again for every constant that it is called with.
     Files import what they call, and in a file callers stand before what they call.
     """
     with _lock:
@@ -97,7 +97,7 @@ def _type_of(hint: Any) -> Any:
 def cache_folder(room: Path) -> Path:
     """The first folder of `_candidates` that can be written, or a copy of one that can only be read.
 
-    Else a private one, which goes with the process.
+    Else a private one, which is removed with the process.
     """
     for folder in _candidates(room):
         if _writable(folder):
@@ -122,7 +122,7 @@ def _private() -> Path:
 
 
 def digest(room: Path) -> str:
-    """Of all sources of a room, where and of when they are, as numba looks at that, and of what compiles them."""
+    """A digest of all sources of a room, of their paths and times, which numba looks at, and of what compiles them."""
     found = hashlib.sha256(repr((str(room.absolute()), machine())).encode())
     for source in sorted(room.glob("*.py")):
         found.update(repr((source.name, source.stat().st_mtime_ns, source.read_bytes())).encode())
@@ -130,7 +130,7 @@ def digest(room: Path) -> str:
 
 
 def machine() -> tuple[str, ...]:
-    """What machine code is made for, and by."""
+    """What machine code is made for, and what makes it."""
     processor = llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()
     return (*processor, numba.__version__, llvmlite.__version__)
 

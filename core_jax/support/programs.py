@@ -1,4 +1,4 @@
-"""Programs of JAX that are traced once and then kept, exported, beside what XLA compiled of them.
+"""Programs of JAX that are traced once and then kept, exported, next to what XLA compiled from them.
 
 Tracing and lowering a program of the lake takes several times as long as reading it back. What is kept counts only for
 the same versions, platform, settings and source; a file that is missing, damaged or cannot be written costs time only.
@@ -57,13 +57,13 @@ class Program(Generic[P, R]):
         kind = (static, tree, types, tuple(jax.config.values[name] for name in SETTINGS))
         ready = self._ready.get(kind)
         if ready is None:
-            with self._lock:  # of several threads one makes it
+            with self._lock:  # one of several threads makes it
                 ready = self._ready.get(kind) or self._made(kind, args)
                 self._ready[kind] = ready
         return ready(*leaves)
 
     def _cache_size(self) -> int:
-        """How many kinds of arguments there are programs for, as of a jitted function."""
+        """The number of kinds of arguments that there are programs for, as for a jitted function."""
         return len(self._ready) + self.jitted._cache_size()  # type: ignore[attr-defined]
 
     def _made(self, kind: Any, args: Sequence[Any]) -> Callable[..., Any]:
@@ -130,13 +130,13 @@ def _key(name: str, kind: Any) -> str:
 
 @functools.cache
 def _source() -> str:
-    """What the programs are made of: all of the core."""
+    """The sources the programs are made from: all of the core."""
     files = sorted(SOURCE.rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _read(path: Path) -> Kept | None:
-    """What is kept, if it is there and whole."""
+    """The kept program, if it is there and whole."""
     try:
         kept = msgspec.msgpack.decode(path.read_bytes(), type=Kept)
     except (OSError, msgspec.MsgspecError):

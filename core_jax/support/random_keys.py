@@ -1,4 +1,4 @@
-"""Streams of random keys, one for each kind of board, named by integers, of which the first is the seed."""
+"""Streams of random keys, one for each kind of board, named by integers; the first is the seed."""
 
 from collections.abc import Sequence
 

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from core_jax.results import Group
-from core_jax.rows import Row
+from core_jax.rows import Row, fingerprint
 from core_jax.support import Count, Share, convert
 from engineer.random_generators import Key, numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
@@ -61,10 +61,10 @@ class PlrSampler:
 
     def learn(self, rows: Sequence[Row], groups: Sequence[Group], stage: int) -> None:
         """Scores the boards of a stage."""
-        levels = {_board(level.row): level for level in self.levels}
+        levels = {fingerprint(level.row): level for level in self.levels}
         for group in groups:
             row = rows[group.board]
-            levels[_board(row)] = Level(row, group.learnability, stage)
+            levels[fingerprint(row)] = Level(row, group.learnability, stage)
         self.levels = sorted(levels.values(), key=lambda level: -level.score)[: self.capacity]
         self.stage = stage + 1
 
@@ -76,7 +76,3 @@ class PlrSampler:
         """The levels and the stage to come."""
         self.stage = state["stage"]
         self.levels = [convert(level, Level, "sampler state") for level in state["levels"]]
-
-
-def _board(row: Row) -> tuple:
-    return tuple(row.grid), tuple(row.starts), tuple(row.goals)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from core_jax.results import Group
-from core_jax.rows import Row
+from core_jax.rows import Row, fingerprint
 from core_jax.support import Count, Share, convert
 from engineer.random_generators import Key, numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
@@ -52,12 +52,12 @@ class VcrlSampler:
 
     def learn(self, rows: Sequence[Row], groups: Sequence[Group], stage: int) -> None:
         """Notes what the boards of a stage were worth in training."""
-        memory = {_board(kept.row): kept for kept in self.memory}
+        memory = {fingerprint(kept.row): kept for kept in self.memory}
         for group in groups:
             row, now = rows[group.board], spread_of(group)
-            before = memory.get(_board(row))
+            before = memory.get(fingerprint(row))
             priority = self.momentum * before.priority + (1 - self.momentum) * now if before else now
-            memory[_board(row)] = Kept(row, priority)
+            memory[fingerprint(row)] = Kept(row, priority)
         useful = (kept for kept in memory.values() if kept.priority >= self.later)
         self.memory = sorted(useful, key=lambda kept: -kept.priority)[: self.capacity]
         self.stage = stage + 1
@@ -77,7 +77,3 @@ def spread_of(group: Group) -> float:
     half = group.completions // 2
     most = half * (group.completions - half)
     return group.valid * (group.completions - group.valid) / most if most else 0.0
-
-
-def _board(row: Row) -> tuple:
-    return tuple(row.grid), tuple(row.starts), tuple(row.goals)

@@ -18,6 +18,8 @@ from typing import Any
 import jax
 import msgspec
 import numpy as np
+import pyarrow.json
+import pyarrow.parquet
 
 from core_jax.config import EnvConfig
 from core_jax.generator import generate
@@ -35,6 +37,11 @@ FORMS = (".jsonl", ".parquet")
 KINDS, ROWS_A_KIND = [(size, agents) for size in range(3, 13) for agents in (1, 2, 3)], 100
 TEAMS = (2, 5)  # of the first board
 MORE = 4  # times as many rows, for their memory
+READ = "read, by pyarrow alone"  # what no command that reads a file can do without, beside the core that verifies
+_READERS: dict[str, Callable[[Path], object]] = {
+    ".jsonl": pyarrow.json.read_json,
+    ".parquet": pyarrow.parquet.read_table,
+}
 
 
 class FileRate(msgspec.Struct, frozen=True):
@@ -96,6 +103,7 @@ def file_rates(folder: Path, size: int) -> Iterator[FileRate]:
         "generate": (draw_all, lambda form: draw_file(config, 0, ROWS, folder / f"drawn{form}")),
         "solve": (lambda: solve(boards), lambda form: solve_file(*of(form))),
         "verify": (lambda: verify(boards, moves), lambda form: verify_file(*of(form))),
+        READ: (lambda: verify(boards, moves), lambda form: _READERS[form](folder / f"in{form}")),
     }
     for work, (core, command) in calls.items():
         turns = [[_seconds(core), *(_seconds(command, form) for form in FORMS)] for _ in range(REPEATS + 1)]

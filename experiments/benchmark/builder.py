@@ -10,7 +10,6 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -18,8 +17,8 @@ import pyarrow.parquet as pq
 
 from core_jax.errors import InputError
 from core_jax.generator import content_hash, prng, versions
-from core_jax.rows import Fingerprint, fingerprint, read_rows, write_rows
-from core_jax.support import locked, read_config, write_atomically
+from core_jax.rows import Fingerprint, fingerprint, read_all_as, write_rows
+from core_jax.support import locked, read_config, write_json
 from experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, moved_from
 from experiments.benchmark.tiers import TIERS, Tier
 from experiments.resumable import Claim
@@ -118,7 +117,7 @@ def _rows(
         path = parts / f"{cell}.jsonl"
         if not path.exists():
             write_rows(path, draw_cell(cell, tier, request.seed, taken), BENCHMARK_SCHEMA)
-        rows = _read(path)
+        rows = read_all_as(BenchmarkRow, path)
         taken.update(map(fingerprint, rows))
         on_progress(len(rows))
         yield rows
@@ -144,7 +143,7 @@ def _write_manifest(
         moved=list(dict.fromkeys(moved for row in rows if (moved := moved_from(row)))),
         files={path.name: _file(path) for path in files},
     )
-    _write_json(folder / MANIFEST, manifest)
+    write_json(folder / MANIFEST, manifest)
     return manifest
 
 
@@ -155,17 +154,6 @@ def _check_files(folder: Path, manifest: BenchmarkManifest) -> None:
             raise InputError(f"{folder / name}: is not the file that {MANIFEST} lists; {remedy}")
 
 
-def _read(path: Path) -> list[BenchmarkRow]:
-    def stop(error: InputError) -> None:
-        raise error
-
-    return [row for chunk in read_rows(path, BenchmarkRow, stop) for row in chunk]
-
-
 def _file(path: Path) -> BenchmarkFile:
     data = path.read_bytes()
     return BenchmarkFile(hashlib.sha256(data).hexdigest(), len(data))
-
-
-def _write_json(path: Path, value: Any) -> None:
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")

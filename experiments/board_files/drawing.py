@@ -1,4 +1,4 @@
-"""A file of certified boards, drawn part by part, with a manifest beside it."""
+"""A file of certified boards, drawn part by part, with its manifest."""
 
 import time
 from pathlib import Path
@@ -8,13 +8,13 @@ import msgspec
 from core_jax.config import EnvConfig
 from core_jax.generator import beside, generate, manifest_of, prng
 from core_jax.rows import SCHEMA, drawn_columns
-from core_jax.support import write_atomically
+from core_jax.support import write_json
 from experiments.board_files.watch import UNWATCHED, Watch
 from experiments.resumable import Pace, Part, job_of, parts_of
 
 
 def draw_file(config: EnvConfig, seed: int, count: int, out: Path, watch: Watch = UNWATCHED) -> None:
-    """Draws the first `count` boards of the set of `config` and `seed` into `out`, or goes on with it.
+    """Draws the first `count` boards of the set of `config` and `seed` into `out`, or continues it.
 
     Raises as `generate`, and InputError where the file cannot be made.
     """
@@ -23,7 +23,7 @@ def draw_file(config: EnvConfig, seed: int, count: int, out: Path, watch: Watch 
     with parts_of(out, job, SCHEMA) as parts:
         watch.on_resume(parts.consumed)
         pace = Pace()
-        while parts.consumed < max(count, 1):  # a count of none is refused where the boards are drawn
+        while parts.consumed < max(count, 1):  # a count of zero is refused where the boards are drawn
             begun = time.monotonic()
             some = min(pace.rows, count - parts.consumed)
             batches = generate(config, seed, some, watch.on_progress, parts.consumed)
@@ -31,6 +31,5 @@ def draw_file(config: EnvConfig, seed: int, count: int, out: Path, watch: Watch 
             parts.add(Part(some, acceptance=acceptance), drawn_columns([batches], [config]))
             pace.adapt(time.monotonic() - begun, kinds=len(batches))
         manifest = manifest_of(config, seed, count, parts.acceptance)
-        text = msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
-        beside(out).unlink(missing_ok=True)  # that of another file is worse than none
-        parts.assemble(lambda: write_atomically(beside(out), text))
+        beside(out).unlink(missing_ok=True)  # the manifest of another file is worse than none
+        parts.assemble(lambda: write_json(beside(out), manifest))

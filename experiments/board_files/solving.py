@@ -12,7 +12,7 @@ from experiments.resumable import job_of, parts_of, work_in_parts
 
 
 def solve_file(source: Path, out: Path, makespan_plans: bool = False, watch: Watch = UNWATCHED) -> Counter[str]:
-    """Labels the boards of `source` into `out`, or goes on with it; bad rows are reported and left out.
+    """Labels the boards of `source` into `out`, or continues it; bad rows are reported and left out.
 
     makespan_plans: also write a plan that reaches the makespan. Returns: how many `boards` there are, of them
     `undecided`, and `bad_rows`. Raises InputError where a file cannot be read or written.

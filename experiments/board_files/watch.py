@@ -1,4 +1,4 @@
-"""What reports the progress of work on a file."""
+"""The reports of progress of work on a file."""
 
 import dataclasses
 from collections.abc import Callable

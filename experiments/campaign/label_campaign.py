@@ -2,9 +2,10 @@
 
 lakewright bench --campaign 1000
 
-Boards for three to five agents, of 3x3 to 10x10, crowded and sparse ones, are solved one by one, so that the tail of
-the times is seen. Each label is compared with w9-pathfinding's A* over joint states, which ends on boards without a
-plan too, and every plan is replayed. Batches are kept in a journal, so that a campaign that was killed goes on.
+Four boards in five are for two agents, the others for three to five; 3x3 to 10x10, crowded and sparse ones. Each label
+is compared with w9-pathfinding's A* over joint states, which ends on boards without a plan too, and with the labels of
+related boards; every plan is replayed. Some boards are solved alone, so that the tail of the times is seen. Batches
+are kept in a journal, so that a campaign that was killed goes on.
 """
 
 import contextlib
@@ -25,26 +26,41 @@ from core_jax.solver import Stage, solve, solve_with_stages
 from core_jax.types import WAIT, Board, Failure, Status
 from experiments.bench import markdown
 from experiments.bench.comparison import UNSOLVABLE, PlainBoard, w9_joint_astar
+from experiments.campaign.related_boards import contradicted
 from experiments.resumable import Journal
 
-AGENTS, SIZES, HOLE_RATIOS = (3, 4, 5), tuple(range(3, 11)), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
-AT_ONCE = 64  # boards of one kind
+TEAMS, SIZES, HOLE_RATIOS = (3, 4, 5), tuple(range(3, 11)), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+EVERY = 2  # batches of which one is of a team
+AT_ONCE, AT_ONCE_FOR_TWO = 64, 256  # boards of one kind
+TIMED = 4  # of them, each alone
 LONG = 0.05  # seconds; a board that takes longer is timed again, as a new program may have been compiled for it
 
-HEAD = ("hole ratio", "boards", "boards a second", "p50 ms", "p99 ms", "max ms", "undecided", "not compared", "wrong")
+HEAD = (
+    "agents",
+    "hole ratio",
+    "boards",
+    "boards a second",
+    "p50 ms",
+    "p99 ms",
+    "max ms",
+    "undecided",
+    "not compared",
+    "wrong",
+)
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """What came of the boards of one hole ratio: of one batch, the `batch`th of `seed`, or of many.
+    """What came of boards for so many agents, of one hole ratio: of one batch, the `batch`th of `seed`, or of many.
 
     undecided: without labels; uncompared: where the other solver took too long; wrong: labels that differ from its, or
-    plans that do not replay at their optimum, or wait where no wait is required. seconds: of processor time, of each
-    board alone.
-    decided: boards by the stage that decided them. examples: up to three wrong boards, drawn.
+    contradict those of related boards, or plans that do not replay at their optimum, or wait where no wait is required.
+    seconds: of processor time, of some boards, each alone. decided: boards by the stage that decided them. examples: up
+    to three wrong boards, drawn.
     """
 
     seed: int
     batch: int
+    agents: int
     hole_ratio: float
     boards: int
     undecided: int
@@ -75,14 +91,14 @@ def measure(
         done = sum(tried.boards for tried in found)
         on_progress(done)
         while done < count:
-            found.append(_batch(seed, len(found), min(AT_ONCE, count - done)))
+            found.append(_batch(seed, len(found), count - done))
             keep(found[-1])
             done += found[-1].boards
             on_progress(found[-1].boards)
-    by_ratio: dict[float, list[Tried]] = defaultdict(list)
+    alike: dict[tuple[int, float], list[Tried]] = defaultdict(list)
     for tried in found:
-        by_ratio[tried.hole_ratio].append(tried)
-    return [_together(parts) for _, parts in sorted(by_ratio.items())]
+        alike[tried.agents, tried.hole_ratio].append(tried)
+    return [_together(parts) for _, parts in sorted(alike.items())]
 
 
 @contextlib.contextmanager
@@ -119,14 +135,19 @@ def fresh_boards(random: np.random.Generator, kind: Kind, count: int) -> Board:
     return Board(holes, cells[:, : kind.agents], cells[:, kind.agents : ends])  # type: ignore[arg-type]
 
 
-def _batch(seed: int, number: int, count: int) -> Tried:
+def _batch(seed: int, number: int, most: int) -> Tried:
     """Draws the boards of a batch, all of one kind, and tries them; batches do not depend on one another."""
     random = np.random.default_rng((seed, number))
+    team = number % EVERY == 0
     kinds = [
-        Kind(agents, size, ratio) for agents in AGENTS for size in SIZES for ratio in HOLE_RATIOS if holds(size, agents)
+        Kind(agents, size, ratio)
+        for agents in (TEAMS if team else (2,))
+        for size in SIZES
+        for ratio in HOLE_RATIOS
+        if holds(size, agents)
     ]
     kind = kinds[random.integers(len(kinds))]
-    boards = fresh_boards(random, kind, count)
+    boards = fresh_boards(random, kind, min(AT_ONCE if team else AT_ONCE_FOR_TWO, most))
     found = solve_with_stages(boards, makespan_plans=True)
     labels = found.labels
     theirs = [w9_joint_astar(plain) for plain in _plain(boards)]
@@ -134,16 +155,17 @@ def _batch(seed: int, number: int, count: int) -> Tried:
     missing = np.array([cost is None for cost in theirs])
     ours = np.where(np.asarray(labels.status) == Status.UNSOLVABLE, UNSOLVABLE, labels.sum_of_costs)
     differs = ~undecided & ~missing & (ours != np.array([cost if cost is not None else 0 for cost in theirs]))
-    wrong = differs | (np.asarray(labels.solvable) & ~_replays(boards, labels))
+    wrong = differs | (np.asarray(labels.solvable) & ~_replays(boards, labels)) | contradicted(boards, labels, random)
     return Tried(
         seed=seed,
         batch=number,
+        agents=kind.agents,
         hole_ratio=kind.hole_ratio,
-        boards=count,
+        boards=len(theirs),
         undecided=int(undecided.sum()),
         uncompared=int((missing & ~undecided).sum()),
         wrong=int(wrong.sum()),
-        seconds=[_seconds(boards, row) for row in range(count)],
+        seconds=[_seconds(boards, row) for row in range(min(TIMED, len(theirs)))],
         decided={stage.name.lower(): int((found.stage == stage).sum()) for stage in Stage},
         examples=[str(plain) for plain, bad in zip(_plain(boards), wrong, strict=True) if bad][:3],
     )
@@ -183,7 +205,14 @@ def _together(parts: list[Tried]) -> Tried:
     examples = [example for part in parts for example in part.examples][:3]
     first = parts[0]
     return Tried(
-        first.seed, first.batch, first.hole_ratio, seconds=seconds, decided=decided, examples=examples, **totals
+        first.seed,
+        first.batch,
+        first.agents,
+        first.hole_ratio,
+        seconds=seconds,
+        decided=decided,
+        examples=examples,
+        **totals,
     )
 
 
@@ -192,4 +221,4 @@ def _row(tried: Tried) -> tuple[str, ...]:
     times = f"{middle:.2f}", f"{late:.1f}", f"{longest:.0f}"
     counts = (str(number) for number in (tried.undecided, tried.uncompared, tried.wrong))
     rate = f"{len(tried.seconds) / sum(tried.seconds):,.0f}"
-    return f"{tried.hole_ratio:g}", str(tried.boards), rate, *times, *counts
+    return str(tried.agents), f"{tried.hole_ratio:g}", str(tried.boards), rate, *times, *counts

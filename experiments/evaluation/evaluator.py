@@ -17,7 +17,7 @@ import msgspec
 from core_jax.errors import InputError
 from core_jax.generator import content_hash
 from core_jax.rows import Row, boards_of
-from core_jax.support import Count, Natural, Weight, locked, write_atomically
+from core_jax.support import Count, Natural, Weight, locked, write_atomically, write_json
 from experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
 from experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread
 from experiments.evaluation.judging import judged_rows
@@ -153,7 +153,7 @@ def _summarise(
         refusals=dict(Counter(found.refusal for found in judged if found.refusal and found.sample == settings.first)),
         tokens=_tokens(answers, who.spent),
     )
-    write_atomically(out / "summary.json", msgspec.json.format(msgspec.json.encode(summary)) + b"\n")
+    write_json(out / "summary.json", summary)
     return summary
 
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from core_jax.errors import InputError
-from core_jax.support import convert, locked, read_raw, write_atomically
+from core_jax.support import convert, locked, read_raw, write_json
 
 W = TypeVar("W", bound=msgspec.Struct)
 FIRST_FORMAT = 1  # of files that were written before they had a `format`
@@ -47,8 +47,7 @@ class Claim(Generic[W]):
         if self.is_in(folder) and not replace:
             self.refuse_other(folder / self.file, self.read(folder), work)
         else:
-            data = msgspec.json.format(msgspec.json.encode(work), indent=2) + b"\n"
-            write_atomically(folder / self.file, data, writer)
+            write_json(folder / self.file, work, writer)
 
     @contextlib.contextmanager
     def held(self, folder: Path, work: W, *, shared: bool = False) -> Iterator[None]:

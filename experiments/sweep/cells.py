@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from core_jax.errors import InputError
 from core_jax.results import wilson
 from core_jax.statistics import COLUMNS
-from core_jax.support import replacing, write_atomically
+from core_jax.support import replacing, write_json
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.shards import Record
 from experiments.sweep.spec import SweepCell
@@ -108,7 +108,7 @@ def summarize(sweep: SweepFolder, memory: str = MEMORY) -> list[CellSummary]:
     summaries = [
         _summary(cell, records[name], events[name], spreads[name]) for name, cell in cells.items() if name in records
     ]
-    write_atomically(sweep.folder / "cells.json", msgspec.json.format(msgspec.json.encode(summaries)) + b"\n")
+    write_json(sweep.folder / "cells.json", summaries)
     for name, table in {"cells": _table(summaries), "values": values}.items():
         with replacing(sweep.folder / f"{name}.parquet") as beside:
             pq.write_table(table, beside)

@@ -15,7 +15,7 @@ from core_jax.solver import shortest_paths, two_agents
 from core_jax.statistics import board_features
 from core_jax.support import streams
 from core_jax.types import Board
-from tests.support.boards import mixed_boards
+from tests.support.boards.sample_boards import mixed_boards
 
 SIZE, COUNT, HORIZON = 4, 128, 16
 

@@ -20,8 +20,8 @@ from engineer.guard import GuardSettings, judge
 from engineer.negotiation import negotiate
 from engineer.teachers import Reply
 from engineer.teachers.llm import LlmTeacher, parse_answer
-from tests.support.evidence_samples import everything, legal
-from tests.support.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
+from tests.support.processes.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
+from tests.support.samples.evidence import everything, legal
 
 CONFIG = EnvConfig({3: SizeConfig(0.25, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5), 8: SizeConfig(0.25, 0.3, 0.2)})
 MANY = int(os.environ.get("LAKEWRIGHT_ANSWERS", "500"))  # thousands of answers in the deep test

@@ -11,7 +11,7 @@ from engineer.evidence import Evidence
 from engineer.guard import GuardSettings, judge
 from engineer.negotiation import negotiate
 from engineer.proposal import Proposal, decided
-from tests.support.evidence_samples import everything
+from tests.support.samples.evidence import everything
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5)})
 GOOD = decided(ConfigDelta({3: SizeEdit(hole_ratio=-0.05, reason="")}))

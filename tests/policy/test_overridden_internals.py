@@ -17,8 +17,8 @@ from trl.generation.vllm_generation import VLLMGeneration
 
 from policy.codecs import build_tokenizer
 from policy.training.grpo_trainer import PlanTrainer
-from tests.support.generated_rows import HOUSE
-from tests.support.tiny_policy import tiny_model
+from tests.support.models.tiny_policy import tiny_model
+from tests.support.processes.commands import HOUSE
 
 MINORS = {"transformers": "5.23", "trl": "1.16"}
 TRAINER, DECODER = "policy/training/grpo_trainer.py", "policy/inference/qwen3_decoder.py"

@@ -1,1 +1,1 @@
-"""What several tests share."""
+"""Helpers of the tests, in rooms named for what they hold."""

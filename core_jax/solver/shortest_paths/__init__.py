@@ -1,4 +1,4 @@
-"""What agents need each alone: shortest paths, and the cheapest certificate, shortest paths that never meet."""
+"""What each agent needs on its own: shortest paths, and the cheapest certificate, shortest paths that never meet."""
 
 import lazy_loader
 

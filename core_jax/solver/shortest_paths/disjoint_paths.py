@@ -34,16 +34,16 @@ from core_jax.solver.two_agents import single_floods
 from core_jax.support import program
 from core_jax.types import DELTAS, DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Certificate, Labels, Status
 
-FAR = 1 << 14  # the distance from where there is no way
+FAR = 1 << 14  # the distance of cells without a path to the goal
 # Which of several shortest moves to take: each order is tried.
-ORDERS = ((UP, DOWN, LEFT, RIGHT), (RIGHT, LEFT, DOWN, UP))  # further ones certify hardly a board more
+ORDERS = ((UP, DOWN, LEFT, RIGHT), (RIGHT, LEFT, DOWN, UP))  # further ones certify almost no more boards
 WORDS = 4  # planned side by side
 T = TypeVar("T")
 
 
 @flax.struct.dataclass
 class Certified:
-    """What the certificate says of a board: `proven` bool [] tells if `labels` are certain."""
+    """What the certificate says of a board: `proven` bool [] says whether `labels` are certain."""
 
     proven: jax.Array
     labels: Labels
@@ -51,7 +51,7 @@ class Certified:
 
 @program
 def distances(boards: Board) -> jax.Array:
-    """The single distance of every cell to each goal, FAR where there is no way: int16 [B, K, n, n]."""
+    """The single distance of every cell to each goal, FAR where there is no path: int16 [B, K, n, n]."""
     count, agents = boards.goals.shape[:2]
     size = boards.holes.shape[-1]
     padded = _filled(boards, BOARDS_PER_WORD)
@@ -82,7 +82,7 @@ def certify(horizon: int, boards: Board, distance: jax.Array) -> Certified:
         jnp.arange(count)[:, None], jnp.arange(agents), boards.starts[..., 0], boards.starts[..., 1]
     ].astype(jnp.int32)
     solvable = jnp.all(away < FAR, axis=1)
-    # Boards of like distances side by side, as each group walks as far as its furthest.
+    # Boards of similar distances side by side, as each group walks as far as its longest path.
     furthest = jnp.where(solvable, jnp.max(away, axis=1), 0)
     order = jnp.argsort(furthest)
     in_order = jax.tree.map(lambda field: field[order], (boards.starts, boards.goals, distance, furthest))
@@ -134,14 +134,14 @@ def _apart(
 def _plan(
     size: int, steps: jax.Array, begin: jax.Array, end: jax.Array, closer: jax.Array, occupied: jax.Array
 ) -> jax.Array:
-    """A shortest path of one agent that meets nobody, for each of the ORDERS: its cells by time, like `occupied`.
+    """A shortest path of one agent that meets no other, for each of the ORDERS: its cells by time, like `occupied`.
 
     Args: steps, after which all are home; begin, end uint32 [C, U], one cell each; closer uint32 [4, C, U], where each
     move is a step nearer; occupied uint32 [T + 1, C', U], the `spaced` cells of others by time. A path that does not
     exist has no cells.
 
-    Also left out is a move into a cell that someone leaves while someone comes into one's own: for two agents just
-    the swap, for more sometimes too strict.
+    A move is also left out if it enters a cell that another agent leaves while an agent enters the mover's own: for two
+    agents just the swap, for more sometimes too strict.
     """
     cells, unit = begin.shape
     # Flat, so that a move is a shift of the whole.
@@ -193,7 +193,7 @@ def _plan(
 
 
 def _first(size: int, found: jax.Array, paths: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Of several attempts the first found: uint32 [P, U] and [P, K, T + 1, C', U] to bool [W, 32], int8 [W, 32, K, T].
+    """The first attempt that succeeded: uint32 [P, U] and [P, K, T + 1, C', U] to bool [W, 32], int8 [W, 32, K, T].
 
     The attempts are P orders of the agents, and in each unit of U the ORDERS.
     """
@@ -216,7 +216,7 @@ def _first(size: int, found: jax.Array, paths: jax.Array) -> tuple[jax.Array, ja
 
 
 def _before(move: int, other: int) -> jax.Array:
-    """All ones for the ORDERS in which `move` stands before `other`: uint32 [U]."""
+    """All ones for the ORDERS in which `move` comes before `other`: uint32 [U]."""
     ones = [0xFFFFFFFF if order.index(move) < order.index(other) else 0 for order in ORDERS]
     return jnp.repeat(jnp.array(ones, jnp.uint32), WORDS)
 

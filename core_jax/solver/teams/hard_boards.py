@@ -1,9 +1,9 @@
 """Boards that the search leaves open, one by one: formulas, and proofs that there is no plan.
 
-Bounds just above what is known are asked for by formulas. Where those fail, or take long, and no plan is known, all
+Formulas first ask for bounds just above what is known. Where those fail, or take long, and no plan is known, all
 joint states are looked at to see whether there is one at all (`core_jax.solver.teams.joint_states`): a formula that
-cannot hold for that reason may take millions of conflicts to refute. An optimum far above its bound is one of agents
-who have little room: then their joint states are few, and all of them are flooded.
+cannot hold for that reason may take millions of conflicts to refute. If the optimum is far above its bound,
+the agents have little room: then their joint states are few, and all of them are flooded.
 """
 
 import dataclasses
@@ -65,7 +65,7 @@ class HardBoard:
         if fastest.moves is None:
             return self._decided(None)
         if isinstance(cheapest, int):
-            # Somebody is not home sooner than the least makespan.
+            # At least one agent is not home sooner than the least makespan.
             alone = self._puzzle.alone
             lower = max(cheapest, int(alone.sum() + fastest.bound - alone.max()))
             found = self._optimum(cheapest_plan, Flood.sum_of_costs, lower, checked=True)

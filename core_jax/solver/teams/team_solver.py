@@ -6,41 +6,32 @@ always decided; four or more are left undecided where a board has taken its budg
 """
 
 import dataclasses
-import enum
+import functools
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
 import numpy as np
 
-from core_jax.lake import concatenate, with_rows
+from core_jax.lake import concatenate, take_rows, with_rows
 from core_jax.solver.teams.formulas import Answer, puzzle_of
 from core_jax.solver.teams.hard_boards import Decided, HardBoard
 from core_jax.solver.teams.host_search import Searched, search
 from core_jax.solver.teams.joint_states import steps_of
+from core_jax.solver.teams.solved import BUDGET, Solved, Stage
 from core_jax.support import compile_all, on_all_cores
 from core_jax.types import PAD, Board, Certificate, Labels, Status
 
-BUDGET = 1 << 18  # conflicts of the satisfiability solver, after which a board of four or more agents stays undecided
+AT_ONCE = 32  # boards that a core takes at a time
 
 
-class Stage(enum.IntEnum):
-    """What decided a board, the last where there are several. NOTHING: it is undecided."""
-
-    NOTHING = 0
-    CERTIFICATE = 1
-    FLOOD = 2
-    SEARCH = 3
-    FORMULAS = 4
-    JOINT_STATES = 5
-
-
-@dataclasses.dataclass(frozen=True)
-class Solved:
-    """Labels of B boards, and what they took: stage int [B], a `Stage`; conflicts int [B], of the formulas."""
-
-    labels: Labels
-    stage: np.ndarray
-    conflicts: np.ndarray
+@functools.cache
+def compiling() -> Future[None]:
+    """Search and formulas, compiled in a thread of its own once this is called."""
+    thread = ThreadPoolExecutor(1)
+    done = thread.submit(compile_all)
+    thread.shutdown(wait=False)
+    return done
 
 
 def solve_teams(
@@ -50,16 +41,34 @@ def solve_teams(
 
     Args: budget, the conflicts of the satisfiability solver for four or more agents, all formulas of a board together,
     after which it is undecided; wanted, bool [B], or None: a solvable board whose forced wait is not the wanted one has
-    a makespan of -1 and no plan, as nobody asked.
+    a makespan of -1 and no plan, as it is not wanted.
     """
     boards = jax.tree.map(np.asarray, boards)
+    compiling().result()
+    count = len(boards.starts)
+    parts = -(-count // AT_ONCE)
+    rows = [np.arange(part, count, parts) for part in range(parts)]  # boards come sorted: each part gets hard ones
+
+    def of_part(part: np.ndarray) -> Solved:
+        return _solve_part(take_rows(boards, part), makespan_plans, budget, None if wanted is None else wanted[part])
+
+    found = on_all_cores(of_part, rows)
+    order = np.argsort(np.concatenate(rows))
+    labels = take_rows(concatenate([part.labels for part in found]), order)
+    stage, conflicts = (
+        np.concatenate([getattr(part, name) for part in found])[order] for name in ("stage", "conflicts")
+    )
+    return Solved(labels, stage, conflicts)
+
+
+def _solve_part(boards: Board, makespan_plans: bool, budget: int, wanted: np.ndarray | None) -> Solved:
+    """As `solve_teams`, in this thread: some formulas are written while other threads search."""
     searched = search(boards, wanted)
-    compile_all()  # the formulas, too, where the search was compiled before they were known
     found = _from_search(searched, makespan_plans, wanted)
     left = np.flatnonzero(found.stage == Stage.NOTHING)
     if not len(left):
         return found
-    hard = on_all_cores(lambda row: _hard(boards, searched, row, budget), left.tolist())
+    hard = [_hard(boards, searched, row, budget) for row in left.tolist()]
     labels = concatenate([_labels_of(decided, makespan_plans) for decided in hard])
     found.stage[left] = [_stage_of(decided) for decided in hard]
     found.conflicts[left] = [decided.conflicts for decided in hard]
@@ -95,7 +104,7 @@ def _only(rows: np.ndarray, moves: np.ndarray) -> np.ndarray:
 
 
 def _hard(boards: Board, searched: Searched, row: int, budget: int) -> Decided:
-    """What becomes of a board that the search left open: what it found, and the rest."""
+    """The result for a board that the search left open: what the search found, and the rest."""
     answer, agents = searched.answers[row], boards.starts.shape[1]
     bounds = answer["excess"][: agents * (agents - 1) // 2], answer["others"][:agents]
     holes, *ends = (np.asarray(field[row]) for field in (boards.holes, boards.starts, boards.goals))

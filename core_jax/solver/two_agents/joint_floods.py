@@ -59,7 +59,7 @@ class CostLayers(Layers):
 
 
 def cost_bits(size: int) -> int:
-    """Bits that hold any sum of costs met on n x n boards; `CostTable.complete` tells if one was larger."""
+    """Bits that hold any sum of costs seen on n x n boards; `CostTable.complete` says whether one was larger."""
     return (4 * size * size).bit_length()
 
 
@@ -102,7 +102,7 @@ def _cost_floods(
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """`cost`, `reached`, `wait` and `complete` of W words flooded side by side.
 
-    Args besides: home uint32 [W, 2, N], the goals; solo_free alike, where each agent may walk while the other is home.
+    Further args: home uint32 [W, 2, N], the goals; solo_free alike, where each agent may walk while the other is home.
     """
     words = free.shape[0]
     home_a, home_b = layout.of_a(home[:, 0]), layout.of_b(home[:, 1])

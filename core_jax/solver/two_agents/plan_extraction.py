@@ -1,7 +1,7 @@
 """Optimal plans for two agents: a walk down a table, step by step.
 
 All that a step must know of a state fits a byte: so the planes of a table are laid side by side, four boards to a word,
-and each neighbour is read once. Boards of like lengths walk together, as a group walks as far as its furthest.
+and each neighbour is read once. Boards of similar lengths walk together, as a group walks as far as its longest plan.
 """
 
 import functools
@@ -43,7 +43,7 @@ class Sheet:
             spread = [(plane >> by & 0x01010101) << place for place, plane in enumerate(flat)]
             return functools.reduce(jnp.bitwise_or, spread)
 
-        # A loop, so that the planes are computed once, not anew for every shift.
+        # A loop, so that the planes are computed once, not again for every shift.
         return cls(jax.lax.map(shifted, jnp.arange(LINES, dtype=jnp.uint32)), planes[0].shape[0])
 
     def read(self, board: jax.Array, place: jax.Array) -> jax.Array:
@@ -212,7 +212,7 @@ def _around(size: int, cells: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def _first_pair(good: jax.Array) -> jax.Array:
     """The first of the PAIRS that is good, bool [25, G], or the last: its moves int32 [2, G]."""
-    # The moves are told by the place itself, which spares a look-up.
+    # The place itself gives the moves, without a look-up.
     key = np.arange(len(PAIRS)) * 25 + PAIRS[:, 0] * 5 + PAIRS[:, 1]
     moves = jnp.min(jnp.where(good, key[:, None], key[-1]), axis=0) % 25
     return jnp.stack([moves // 5, moves % 5])

@@ -8,7 +8,7 @@ import msgspec
 from core_jax.config import EnvConfig
 from core_jax.results import Outcomes
 from core_jax.rows import Row
-from core_jax.support import read_config, write_atomically
+from core_jax.support import read_config, write_json
 from engineer.evidence import SizeStatistics
 from engineer.guard import GuardVerdict
 from engineer.negotiation import Attempt
@@ -162,7 +162,7 @@ class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def write(path: Path, value: msgspec.Struct) -> None:
     """Writes a record as indented JSON, whole or not at all."""
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+    write_json(path, value)
 
 
 def read(path: Path, kind: type[T]) -> T:

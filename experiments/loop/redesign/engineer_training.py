@@ -14,21 +14,21 @@ from engineer.teachers import deltas_of
 from engineer.trial import Earned, earned_by
 from experiments.loop.records import Decision, EngineerGroup, EngineerTraining, RunFolder, Validation, read, write
 from experiments.loop.redesign.difficulty import read_forecast, trust_region
+from experiments.loop.redesign.teacher_models import sample_group
 from experiments.loop.settings import RunSettings, seed_for
 from experiments.loop.training import load_policy
 from policy.checkpoints import save_checkpoint
-from policy.inference import sample_under_grammar
 from policy.training import AnswerGroup, train_on_answers
 
 TRAINED = "self_trained"
 
 
 def train_engineer(settings: RunSettings, folder: RunFolder, number: int) -> None:
-    """Trains the stage's policy on groups of its own proposals, and keeps weights and figures beside the stage's.
+    """Trains the stage's policy on groups of its own proposals, and keeps weights and figures next to the stage's.
 
     The first group is what was proposed; each further round samples one from the weights trained so far, and the last
-    words are those of the trained engineer. The weights are what the next stage goes on from; the policy that the
-    warm-up left is the reference.
+    group is the trained engineer's. The next stage continues from these weights; the policy after the warm-up is the
+    reference.
     """
     stage = folder.stage(number)
     proposal = read(stage.proposal, Decision).proposal
@@ -47,9 +47,7 @@ def train_engineer(settings: RunSettings, folder: RunFolder, number: int) -> Non
             group.figures.update(figures)
         groups.append(group)
         seed = seed_for(settings.seed, f"stage {number} engineer round {turn + 1}")
-        answers = sample_under_grammar(
-            model, tokenizer, prompt, allowed, copies=settings.engineer.group, temperature=1.0, seed=seed
-        )
+        answers = sample_group(settings, (model, tokenizer), prompt, allowed, seed)
     groups.append(_judged(settings, folder, number, answers))
     write(stage.engineer, EngineerTraining(prompt, groups))
     save_checkpoint(stage.engineer_checkpoint, model, tokenizer)
@@ -93,12 +91,12 @@ def _measured(settings: RunSettings, folder: RunFolder, number: int) -> list[Ans
     if not weight or not number or not folder.stage(number - 1).engineer.exists():
         return []
     before, now = folder.stage(number - 1), folder.stage(number)
-    told = read(before.engineer, EngineerTraining)
-    for answer in told.proposed:
+    training = read(before.engineer, EngineerTraining)
+    for answer in training.proposed:
         verdict = _verdict(settings, folder, number - 1, deltas_of([answer])[0])
         if verdict.status != "refused" and verdict.config == now.config() != before.config():
             advantage = weight * 10 * (_valid(folder, number) - _valid(folder, number - 1))
-            return [AnswerGroup(told.prompt, [answer], [advantage])]
+            return [AnswerGroup(training.prompt, [answer], [advantage])]
     return []
 
 

@@ -2,11 +2,13 @@
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from core_jax.errors import InputError
 from engineer.evidence import DELTA, token_estimate
-from engineer.teachers import MODELS, Allowed, Ask, Message, Reply, Sample, Tools, UnansweredError
+from engineer.teachers import MODELS, Allowed, Ask, Message, Reply, Tools, UnansweredError
 from experiments.loop.records import RunFolder, Stage
 from experiments.loop.settings import RunSettings
 from experiments.loop.training import dtype_of
@@ -24,6 +26,8 @@ from policy.inference import (
     dollars,
     sample_under_grammar,
 )
+
+Policy = tuple[PreTrainedModel, PreTrainedTokenizerFast]
 
 REFUSING = (400, 404, 415, 422, 501)  # how servers say that they know no structured output
 
@@ -57,7 +61,7 @@ def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     _, tokenizer = load()
     if DELTA in tokenizer.get_vocab():
         if settings.teacher_options.get("match", settings.teacher) == "self_trained":
-            return Tools(settings.evidence, sample=_sampled(settings, load))
+            return Tools(settings.evidence, sample=functools.partial(_sampled, settings, load))
         return Tools(settings.evidence, decode=lambda prompt, allowed: answer_under_grammar(*load(), prompt, allowed))
     chosen = settings.engineer
     how = SchemaSettings(chosen.reasoning, chosen.answer, chosen.temperature)
@@ -68,15 +72,17 @@ def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     return Tools(settings.evidence, ask=ask, proposals=chosen.proposals)
 
 
-def _sampled(settings: RunSettings, load: Callable) -> Sample:
-    """A group of answers at the temperature of the training on them, 1: else they would not be the model's own."""
+def sample_group(
+    settings: RunSettings, policy: Policy, prompt: Sequence[str], allowed: Allowed, seed: int
+) -> list[list[str]]:
+    """A group of answers at temperature 1, that of the training on them: at another they are not the model's own."""
+    return sample_under_grammar(*policy, prompt, allowed, copies=settings.engineer.group, temperature=1.0, seed=seed)
 
-    def sample(prompt: list[str], allowed: Allowed, seed: int) -> list[list[str]]:
-        group = settings.engineer.group
-        model, tokenizer = load()
-        return sample_under_grammar(model, tokenizer, prompt, allowed, copies=group, temperature=1.0, seed=seed)
 
-    return sample
+def _sampled(
+    settings: RunSettings, load: Callable[[], Policy], prompt: list[str], allowed: Allowed, seed: int
+) -> list[list[str]]:
+    return sample_group(settings, load(), prompt, allowed, seed)
 
 
 def _endpoint(settings: RunSettings, spending: Spending, recorded: bool) -> Ask:

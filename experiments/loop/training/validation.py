@@ -1,6 +1,7 @@
 """Validation: greedy plans for the held-out set, how many are valid and optimal, and some of them to look at."""
 
 import jax
+import msgspec
 import numpy as np
 
 from core_jax.rows import Row
@@ -19,30 +20,41 @@ VALID, UNREAD = FAILURE_NAMES[Failure.NONE], FAILURE_NAMES[Failure.PARSE_ERROR]
 
 def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
     """Validates the policy of a stage."""
-    tasks = [task_of(row) for row in held_out]
-    verdicts, plans = _answered(settings, stage, tasks)
-    verdicts = jax.tree.map(np.asarray, verdicts)
-    forced = np.flatnonzero([task.wait_required for task in tasks])
-    of_forced = jax.tree.map(lambda field: field[forced], verdicts)
-    valid = "".join("01"[int(failure == Failure.NONE)] for failure in verdicts.failure)
+    record, verdicts, plans = measure(settings, stage, held_out, "validation")
     answers = [
         _answer(row, plan, verdicts, place) for place, (row, plan) in enumerate(zip(held_out, plans, strict=True))
     ]
-    record = Validation(
-        sizes=outcomes_by_size(tasks, verdicts),
-        examples=_examples(held_out, answers),
-        forced=outcomes_by_size([tasks[i] for i in forced], of_forced),
-        valid=valid,
-    )
     write_answers(stage.plans, [BoardAnswers(place, [answer]) for place, answer in enumerate(answers)])
-    write(stage.validation, record)
+    write(stage.validation, msgspec.structs.replace(record, examples=_examples(held_out, answers)))
 
 
-def _answered(settings: RunSettings, stage: Stage, tasks: list[Task]) -> tuple[Verdict, np.ndarray]:
+def measure(
+    settings: RunSettings, stage: Stage, boards: list[Row], label: str
+) -> tuple[Validation, Verdict, np.ndarray]:
+    """Greedy plans of a stage's policy for some boards: the record without examples, verdicts [B], plans [B, K, T].
+
+    label: what the progress bar is called.
+    """
+    tasks = [task_of(row) for row in boards]
     model, tokenizer = load_policy(settings, stage.checkpoint)
     codec = codec_for(settings.codec, tokenizer, settings.text)
-    with progress("validation", len(tasks), "boards") as bar:
-        return evaluate(model, tokenizer, tasks, horizon=settings.horizon, codec=codec, on_progress=bar.update)
+    with progress(label, len(tasks), "boards") as bar:
+        verdicts, plans = evaluate(
+            model, tokenizer, tasks, horizon=settings.horizon, codec=codec, on_progress=bar.update
+        )
+    verdicts = jax.tree.map(np.asarray, verdicts)
+    return _record(tasks, verdicts), verdicts, plans
+
+
+def _record(tasks: list[Task], verdicts: Verdict) -> Validation:
+    forced = np.flatnonzero([task.wait_required for task in tasks])
+    of_forced = jax.tree.map(lambda field: field[forced], verdicts)
+    return Validation(
+        sizes=outcomes_by_size(tasks, verdicts),
+        examples=[],
+        forced=outcomes_by_size([tasks[place] for place in forced], of_forced),
+        valid="".join("01"[int(failure == Failure.NONE)] for failure in verdicts.failure),
+    )
 
 
 def _answer(row: Row, plan: np.ndarray, verdicts: Verdict, place: int) -> Answer:

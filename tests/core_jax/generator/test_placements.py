@@ -10,8 +10,8 @@ import pytest
 
 from core_jax.generator.placements import below, components, draw_board, place_agents
 from core_jax.types import Board
-from tests.support.boards import assert_every, drawing
-from tests.support.chi_square import assert_even
+from tests.support.boards.chi_square import assert_even
+from tests.support.boards.sample_boards import assert_every, drawing
 
 DRAWS = 30_240
 # Components of 4, 3 and 2 cells, and one on its own.

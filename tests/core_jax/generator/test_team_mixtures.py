@@ -12,8 +12,8 @@ from core_jax.errors import InputError
 from core_jax.generator import can_draw, can_draw_all, can_draw_for, generate, generate_in_turn
 from core_jax.rows import Row, rows_in_turn, rows_of
 from policy.training import BoardStream, tasks_of
-from tests.support.boards import as_lists, picture
-from tests.support.generated_rows import CONFIG, SEED, SMALL
+from tests.support.boards.generated_rows import CONFIG, SEED, SMALL
+from tests.support.boards.sample_boards import as_lists, picture
 
 TEAMS = (3, 2)
 COUNT = 14

@@ -12,8 +12,17 @@ from core_jax.lake import verdict, verify
 from core_jax.lake.dynamics import PACKED_SIZE, step
 from core_jax.lake.verification import BLOCK_PLANS, _verdicts
 from core_jax.types import DELTAS, DOWN, FAILURE_NAMES, JUMP, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure, Verdict
-from tests.support import search_oracle as oracle
-from tests.support.boards import as_lists, as_moves, as_strings, assert_every, drawing, each, mixed_boards, picture
+from tests.support.boards import search_oracle as oracle
+from tests.support.boards.sample_boards import (
+    as_lists,
+    as_moves,
+    as_strings,
+    assert_every,
+    drawing,
+    each,
+    mixed_boards,
+    picture,
+)
 
 STEPS = 8
 OPEN = ["...", "...", "..."]

@@ -15,7 +15,7 @@ from core_jax.lake import EnvParams, reset, step, verify
 from core_jax.lake.environment import EnvState, Observation, observe, reset_to, step_env
 from core_jax.solver import solve
 from core_jax.types import DOWN, JUMP, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure
-from tests.support.boards import as_lists, assert_every, batch, drawing, each, mixed_boards, picture
+from tests.support.boards.sample_boards import as_lists, assert_every, batch, drawing, each, mixed_boards, picture
 
 OPEN = ["...", "...", "..."]
 BOARD = drawing(["...", ".H.", "..."], [(0, 0), (2, 2)], [(0, 2), (2, 0)])

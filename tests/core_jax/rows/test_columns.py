@@ -10,8 +10,8 @@ from core_jax.rows import SCHEMA, Row, columns_of, moves_of, plan_of, write_rows
 from core_jax.rows.column_checks import good_rows
 from core_jax.rows.columns import records_of
 from core_jax.rows.json_lines import of_lines, to_lines
-from tests.support.any_rows import any_rows
-from tests.support.generated_rows import rows, shown
+from tests.support.boards.any_rows import any_rows
+from tests.support.boards.generated_rows import rows, shown
 
 
 @given(st.lists(any_rows(), max_size=5))

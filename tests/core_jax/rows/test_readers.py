@@ -12,8 +12,8 @@ from core_jax.rows import SCHEMA, PlanRow, Row, chunks, decode, read_all, read_c
 from core_jax.rows.column_checks import good_rows
 from core_jax.rows.columns import records_of
 from core_jax.rows.json_lines import of_lines
-from tests.support.any_rows import GOOD, WRONG_ROWS, any_rows, each_ending, read_with_errors
-from tests.support.generated_rows import rows, unsolved
+from tests.support.boards.any_rows import GOOD, WRONG_ROWS, any_rows, each_ending, read_with_errors
+from tests.support.boards.generated_rows import rows, unsolved
 
 
 @each_ending

@@ -12,8 +12,8 @@ from core_jax.solver import flood, solve, solve_by_flood
 from core_jax.solver.shortest_paths import FAR, Certified, certify, distances
 from core_jax.solver.two_agents import cost_floods, makespan_floods
 from core_jax.types import WAIT, Board, Certificate, Failure, Status
-from tests.support import search_oracle as oracle
-from tests.support.boards import (
+from tests.support.boards import search_oracle as oracle
+from tests.support.boards.sample_boards import (
     as_lists,
     assert_every,
     assert_same_optima,

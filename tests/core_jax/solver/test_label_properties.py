@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from core_jax.solver import solve
 from core_jax.types import Board
-from tests.support import search_oracle as oracle
-from tests.support.boards import (
+from tests.support.boards import search_oracle as oracle
+from tests.support.boards.sample_boards import (
     as_lists,
     assert_every,
     assert_same_optima,

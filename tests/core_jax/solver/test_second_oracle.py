@@ -10,7 +10,7 @@ import pytest
 from core_jax.solver import solve
 from core_jax.types import Status
 from experiments.bench.comparison import PlainBoard, w9_joint_astar
-from tests.support.boards import assert_every, each, mixed_boards
+from tests.support.boards.sample_boards import assert_every, each, mixed_boards
 
 pytest.importorskip("w9_pathfinding", reason="the second oracle comes with `pip install lakewright[bench]`")
 

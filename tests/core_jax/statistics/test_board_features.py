@@ -10,8 +10,18 @@ from core_jax.solver import solve
 from core_jax.statistics import COLUMNS
 from core_jax.statistics.board_features import SCHEMA, features, table
 from core_jax.types import PAD, Board, Labels, Status
-from tests.support import graph_oracle as hardness
-from tests.support.boards import as_lists, as_strings, assert_every, batch, drawing, each, mapped, mixed_boards, picture
+from tests.support.boards import graph_oracle as hardness
+from tests.support.boards.sample_boards import (
+    as_lists,
+    as_strings,
+    assert_every,
+    batch,
+    drawing,
+    each,
+    mapped,
+    mixed_boards,
+    picture,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=8)

@@ -12,8 +12,8 @@ import pytest
 from core_jax.errors import InputError
 from core_jax.rows import SCHEMA, ending, read_all, row_writer, write_rows
 from core_jax.support import replacing, replacing_folder, write_atomically
-from tests.support.any_rows import GOOD, each_ending, read_with_errors
-from tests.support.generated_rows import rows
+from tests.support.boards.any_rows import GOOD, each_ending, read_with_errors
+from tests.support.boards.generated_rows import rows
 
 
 class FailureError(Exception):

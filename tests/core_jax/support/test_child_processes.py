@@ -3,28 +3,22 @@
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
 from core_jax.support import starter
-from tests.support.child_processes import STARTED
-from tests.support.generated_rows import surroundings
-from tests.support.power_cuts import alive, wait_for
-
-PATIENCE = 60  # seconds
+from tests.support.processes.child_processes import STARTED
+from tests.support.processes.commands import surroundings
+from tests.support.processes.watching import PATIENCE, assert_ends, wait_for
 
 
 @pytest.mark.parametrize("how", STARTED)
 def test_a_process_ends_with_the_one_that_started_it(tmp_path, how):
-    program = [sys.executable, "-m", "tests.support.child_processes", how, str(tmp_path / "child")]
+    program = [sys.executable, "-m", "tests.support.processes.child_processes", how, str(tmp_path / "child")]
     with subprocess.Popen(program, env=surroundings()) as parent:
         wait_for(tmp_path / "child")
         parent.kill()
-    child, deadline = int((tmp_path / "child").read_text()), time.monotonic() + PATIENCE
-    while alive(child):
-        assert time.monotonic() < deadline, f"process {child} goes on alone"
-        time.sleep(0.05)
+    assert_ends(int((tmp_path / "child").read_text()))
 
 
 def test_a_process_whose_starter_is_gone_already_ends_at_once():

@@ -10,7 +10,7 @@ import pytest
 from core_jax.solver import solve
 from core_jax.solver.teams import hard_boards
 from core_jax.support import REST, in_phase, on_all_cores, parallel, profiling, seconds_by_phase
-from tests.support.boards import mixed_boards
+from tests.support.boards.sample_boards import mixed_boards
 
 NAP = 0.1
 

@@ -20,7 +20,7 @@ from engineer.difficulty import (
     observations_of,
     worth_of,
 )
-from tests.support.generated_rows import small_rows
+from tests.support.boards.generated_rows import small_rows
 
 SETTINGS = DifficultySettings()
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 6: SizeConfig(0.25, 0.2, 0.5), 9: SizeConfig(0.25, 0.2, 0.5)})

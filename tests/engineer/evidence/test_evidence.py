@@ -28,7 +28,7 @@ from engineer.evidence import (
 from engineer.evidence.context_modules import PAPER_PRESETS, Modules
 from engineer.evidence.evidence import GUIDELINE
 from engineer.evidence.truncation import CUT_ORDER
-from tests.support.evidence_samples import V6, everything, rollouts, view
+from tests.support.samples.evidence import V6, everything, rollouts, view
 
 FEW = Outcomes(10, 4, 3, 2, {"hole": 5, "swap_conflict": 1}, 5, 1)
 MORE = Outcomes(10, 9, 9, 9, {"hole": 1}, 5, 5)

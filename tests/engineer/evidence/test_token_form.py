@@ -24,7 +24,7 @@ from engineer.evidence import (
 )
 from engineer.evidence.context_modules import Modules
 from engineer.synthetic_evidence import synthetic_examples
-from tests.support.evidence_samples import V6, view
+from tests.support.samples.evidence import V6, view
 
 OUTCOMES = Outcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25, "swap_conflict": 5}, 20, 4)
 CONFIG = EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 5, 8, 10)})

@@ -14,7 +14,7 @@ from engineer.samplers.pcl import PclSampler
 from engineer.samplers.plr import PlrSampler
 from engineer.samplers.registry import SAMPLERS
 from engineer.samplers.vcrl import VcrlSampler, spread_of
-from tests.support.generated_rows import small_rows
+from tests.support.boards.generated_rows import small_rows
 
 ROWS = small_rows()
 

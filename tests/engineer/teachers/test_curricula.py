@@ -32,23 +32,12 @@ from engineer.teachers.sec import SecTeacher
 from engineer.teachers.sfl import SflTeacher
 from engineer.teachers.static import designs
 from engineer.teachers.thompson import ThompsonTeacher
-from tests.support.evidence_samples import everything, rollouts
+from tests.support.samples.evidence import decode_first, everything, rollouts, sample_first
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.25, 0.25, 0.5), 6: SizeConfig(0.25, 0.25, 0.5)})
 ALONE = EnvConfig({5: SizeConfig(1.0, 0.2, 0.0)}, agents=1)
 AUTOMATIC = [name for name in TEACHERS if name not in ("self", "self_trained")]
 FREE = GuardSettings(floor=0, max_data_change=1, max_hole_change=1, max_wait_change=1)
-
-
-def decode_first(prompt, allowed) -> list[str]:
-    tokens: list[str] = []
-    while choices := allowed(tokens):
-        tokens.append(choices[0])
-    return tokens
-
-
-def sample_first(prompt, allowed, seed) -> list[list[str]]:
-    return [decode_first(prompt, allowed)] * 2
 
 
 def made(name: str) -> Teacher:

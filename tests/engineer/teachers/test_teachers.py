@@ -15,7 +15,7 @@ from engineer.evidence import ENGINEER_TOKENS, REASONS, STEPS, DeltaGrammar, Evi
 from engineer.guard import GuardSettings, judge
 from engineer.proposal import Proposal, Teacher
 from engineer.teachers import TEACHERS, Tools, make_teacher
-from tests.support.evidence_samples import everything
+from tests.support.samples.evidence import decode_first, everything, sample_first
 
 CONFIG = EnvConfig({4: SizeConfig(0.3, 0.2, 0.5), 5: SizeConfig(0.4, 0.2, 0.5), 8: SizeConfig(0.3, 0.2, 0.5)})
 
@@ -40,18 +40,6 @@ def rules(seen: dict[int, Outcomes], config: EnvConfig = CONFIG) -> ConfigDelta:
 
 def asking(decode) -> Teacher:
     return make_teacher("self", Tools(decode=decode))
-
-
-def decode_first(prompt, allowed):
-    """Takes the first token that is allowed until none is."""
-    tokens: list[str] = []
-    while choices := allowed(tokens):
-        tokens.append(choices[0])
-    return tokens
-
-
-def sample_first(prompt, allowed, seed) -> list[list[str]]:
-    return [decode_first(prompt, allowed)] * 2
 
 
 def test_the_fixed_teacher_edits_nothing():

@@ -10,7 +10,7 @@ from engineer.guard import GuardSettings, widened
 from engineer.negotiation import negotiate
 from engineer.teachers import make_teacher
 from engineer.trial import stretched
-from tests.support.evidence_samples import everything, rollouts
+from tests.support.samples.evidence import everything, rollouts
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.2, 0.5)})
 EVIDENCE = everything(

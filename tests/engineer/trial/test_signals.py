@@ -11,7 +11,7 @@ from core_jax.config import EnvConfig, SizeConfig
 from core_jax.generator import Stratum
 from engineer.rollback import compared
 from engineer.trial import FEWEST, Signal, StratumTrial, TrialSettings, boards_to_try, strata_of, tried
-from tests.support.tiny_policy import ENV
+from tests.support.models.tiny_policy import ENV
 
 shares = st.floats(0, 1, allow_nan=False)
 

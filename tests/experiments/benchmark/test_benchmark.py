@@ -1,9 +1,9 @@
 """The benchmark: cells as asked for, certified labels, prompts, and a build that survives its end."""
 
 import hashlib
+import os
 import shutil
-import subprocess
-import sys
+import signal
 
 import msgspec
 import numpy as np
@@ -18,23 +18,21 @@ from experiments.benchmark import builder as benchmark
 from experiments.benchmark.cells import BenchmarkRow, draw_cell, moved_from
 from experiments.benchmark.tiers import HARD, PAPER, BenchmarkCell, Tier
 from experiments.cli import main
-from tests.support.boards import drawing
-from tests.support.generated_rows import shown, surroundings
-from tests.support.killed_build import SMALL
-from tests.support.power_cuts import wait_for
-from tests.support.search_oracle import optima, play
-from tests.support.shown_boards import read_board
+from tests.support.boards.generated_rows import shown
+from tests.support.boards.prompt_boards import read_board
+from tests.support.boards.sample_boards import drawing
+from tests.support.boards.search_oracle import optima, play
+from tests.support.processes.killable import begin, server
+from tests.support.processes.killable_work import SMALL_TIER
+from tests.support.processes.power_cuts import PowerCutError
+from tests.support.processes.watching import wait_for
 
 FILES = ("benchmark.jsonl", "benchmark.parquet", "manifest.json")
 
 
-class PowerCutError(BaseException):
-    """The end of a process that cleans nothing up."""
-
-
 @pytest.fixture(autouse=True)
 def small_tier(monkeypatch):
-    monkeypatch.setitem(TIERS, "small", SMALL)
+    monkeypatch.setitem(TIERS, "small", SMALL_TIER)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +40,7 @@ def whole(tmp_path_factory):
     """A benchmark that nobody disturbed."""
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TIERS, "small", SMALL)
+        patch.setitem(TIERS, "small", SMALL_TIER)
         build(folder, "small", 0)
     return folder
 
@@ -78,7 +76,7 @@ def test_ids_have_the_published_form_and_number_the_wait_ratios_through():
 
 
 def test_every_cell_has_its_boards_in_order(rows):
-    expected = [f"{cell}_{number:03d}" for cell in SMALL.cells() for number in range(12)]
+    expected = [f"{cell}_{number:03d}" for cell in SMALL_TIER.cells() for number in range(12)]
     assert [row.id for row in rows] == expected
     assert [row.wait_ratio for row in rows] == ([0.25] * 6 + [0.75] * 6) * 4
     assert all((row.sample_id, row.num_agents) == (row.id, row.agents) for row in rows)
@@ -107,8 +105,8 @@ def test_ratios_are_met_or_the_row_says_what_was_drawn(rows):
     for row in rows:
         holes = sum(line.count("H") for line in row.grid)
         assert holes == holes_of(row.size, row.agents, row.drawn_hole_ratio), shown(row)
-    for cell in SMALL.cells():
-        for ratio in SMALL.wait_ratios:
+    for cell in SMALL_TIER.cells():
+        for ratio in SMALL_TIER.wait_ratios:
             some = [row for row in rows if row.id.startswith(f"{cell}_") and row.wait_ratio == ratio]
             waits, drawn = sum(row.wait_required for row in some), {row.drawn_wait_ratio for row in some}
             assert len(drawn) == 1
@@ -137,7 +135,7 @@ def test_a_cell_that_cannot_be_had_at_all_is_an_error_that_names_it(monkeypatch)
 
     monkeypatch.setattr(cells, "generate", never)
     with pytest.raises(InputError, match=r"^benchmark cell 2ag_5x5_hr0.5, wait ratio 0.25: too rare to go on$"):
-        draw_cell(BenchmarkCell(2, 5, 0.5), SMALL, 0, set())
+        draw_cell(BenchmarkCell(2, 5, 0.5), SMALL_TIER, 0, set())
 
 
 def test_bad_input_is_no_reason_to_draw_other_boards(monkeypatch):
@@ -147,12 +145,12 @@ def test_bad_input_is_no_reason_to_draw_other_boards(monkeypatch):
 
     monkeypatch.setattr(cells, "generate", refuse)
     with pytest.raises(InputError, match=r"^not enough memory$"):
-        draw_cell(BenchmarkCell(2, 5, 0.5), SMALL, 0, set())
+        draw_cell(BenchmarkCell(2, 5, 0.5), SMALL_TIER, 0, set())
 
 
 def test_the_manifest_counts_and_signs_what_is_there(whole, rows):
     manifest = msgspec.json.decode((whole / "manifest.json").read_bytes(), type=benchmark.BenchmarkManifest)
-    assert manifest.boards == SMALL.count == len(rows)
+    assert manifest.boards == SMALL_TIER.count == len(rows)
     assert [(team.agents, team.size, team.boards) for team in manifest.counts] == [(2, 3, 24), (2, 5, 24)]
     assert sum(team.wait_required for team in manifest.counts) == sum(row.wait_required for row in rows)
     assert {moved.cell for moved in manifest.moved} == {row.id[:-4] for row in rows if moved_from(row)}
@@ -200,20 +198,20 @@ def test_a_build_that_is_killed_goes_on_and_ends_with_the_same_bytes(whole, tmp_
         build(tmp_path, "small", 0)
     assert not (tmp_path / "manifest.json").exists()
     monkeypatch.undo()
-    monkeypatch.setitem(TIERS, "small", SMALL)
+    monkeypatch.setitem(TIERS, "small", SMALL_TIER)
     again = []
     monkeypatch.setattr(benchmark, "draw_cell", lambda cell, *rest: again.append(cell) or draw_cell(cell, *rest))
     build(tmp_path, "small", 0)
-    assert drawn + again == SMALL.cells()
+    assert drawn + again == SMALL_TIER.cells()
     assert contents(tmp_path) == contents(whole)
     assert not (tmp_path / "cells").exists()
 
 
 def test_a_killed_process_leaves_whole_cells_only(whole, tmp_path):
-    program = [sys.executable, "-m", "tests.support.killed_build", str(tmp_path)]
-    with subprocess.Popen(program, env=surroundings()) as process:
-        wait_for(tmp_path / "cells" / f"{SMALL.cells()[0]}.jsonl")
-        process.kill()
+    with server("endless builds") as builds:
+        child = begin(builds, tmp_path)
+        wait_for(tmp_path / "cells" / f"{SMALL_TIER.cells()[0]}.jsonl")
+        os.kill(child, signal.SIGKILL)
     (cell,) = tmp_path.glob("cells/2ag*.jsonl")
     assert len(benchmark_rows(cell)) == 12
     build(tmp_path, "small", 0)
@@ -235,7 +233,7 @@ def test_a_finished_benchmark_is_left_alone_and_another_one_refused(whole, tmp_p
 
 
 def test_another_seed_gives_other_boards(rows):
-    others = draw_cell(SMALL.cells()[-1], SMALL, 1, set())
+    others = draw_cell(SMALL_TIER.cells()[-1], SMALL_TIER, 1, set())
     assert not {str(row.grid) for row in others} & {str(row.grid) for row in rows[-12:]}
 
 

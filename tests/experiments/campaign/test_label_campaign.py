@@ -9,8 +9,11 @@ from experiments.campaign import label_campaign as campaign
 def test_a_campaign_compares_labels_and_replays_plans(monkeypatch):
     pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
     monkeypatch.setattr(campaign, "SIZES", (3, 4))
-    found = campaign.measure(40)
-    assert sum(tried.boards for tried in found) == sum(len(tried.seconds) for tried in found) == 40
+    monkeypatch.setattr(campaign, "AT_ONCE_FOR_TWO", 64)
+    found = campaign.measure(80)
+    assert sum(tried.boards for tried in found) == 80
+    assert {tried.agents > 2 for tried in found} == {False, True}, "boards for two agents, and for teams"
+    assert all(tried.seconds for tried in found), "some of each kind are timed"
     assert sum(tried.wrong for tried in found) == 0, campaign.table(found)
     assert all(sum(tried.decided.values()) == tried.boards for tried in found)
     monkeypatch.setattr(campaign, "w9_joint_astar", lambda board: 99)
@@ -22,6 +25,7 @@ def test_a_campaign_that_was_killed_goes_on_after_its_last_batch(monkeypatch, tm
     pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
     monkeypatch.setattr(campaign, "SIZES", (3,))
     monkeypatch.setattr(campaign, "AT_ONCE", 8)
+    monkeypatch.setattr(campaign, "AT_ONCE_FOR_TWO", 8)
     journal, tried = tmp_path / "campaign.jsonl", []
     campaign.measure(8, 5, journal)
     whole = campaign.measure(16, 5, journal, tried.append)
@@ -33,4 +37,4 @@ def test_a_campaign_that_was_killed_goes_on_after_its_last_batch(monkeypatch, tm
 
 
 def _counts(part: campaign.Tried) -> tuple:
-    return part.hole_ratio, part.boards, part.undecided, part.wrong, part.decided
+    return part.agents, part.hole_ratio, part.boards, part.undecided, part.wrong, part.decided

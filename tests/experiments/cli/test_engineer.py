@@ -10,7 +10,7 @@ from engineer.teachers import MODELS, TEACHERS
 from experiments.cli import main
 from experiments.loop.records import Decision, RunFolder, write
 from experiments.view.proposals import changes, printable
-from tests.support.tiny_runs import decision, finished, state
+from tests.support.samples.tiny_runs import decision, finished, state
 
 
 def told(capsys, *arguments: object) -> str:

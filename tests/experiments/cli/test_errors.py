@@ -5,10 +5,9 @@ import pytest
 
 from experiments.loop.records import RunFolder
 from experiments.loop.records.run_folder import FORMAT, RunConfig
-from tests.support.command_lines import tell
-from tests.support.error_lines import assert_told
-from tests.support.generated_rows import SMALL, small_rows
-from tests.support.tiny_policy import tiny_run
+from tests.support.boards.generated_rows import SMALL, small_rows
+from tests.support.models.tiny_policy import tiny_run
+from tests.support.processes.commands import assert_refused, lakewright
 
 ONE = ("--size", "3", "--agents", "2", "--hole-ratio", "0.2", "--wait-ratio", "0.5", "--count", "3")
 CONFIG = msgspec.to_builtins(SMALL, str_keys=True)
@@ -40,7 +39,7 @@ def test_a_wrong_config_is_told(tmp_path, capsys, name):
     (tmp_path / "env.json").write_bytes(msgspec.json.encode(raw))
     place = [] if name == "one agent that waits" else [f"{tmp_path}/env.json"]
     given = ("--config", tmp_path / "env.json", "--count", 3, "--out", tmp_path / "out.jsonl")
-    assert_told(capsys, ("generate", *given), *place, *parts)
+    assert_refused(capsys, ("generate", *given), *place, *parts)
     assert not (tmp_path / "out.jsonl").exists()
 
 
@@ -48,7 +47,7 @@ def test_a_wrong_config_is_told(tmp_path, capsys, name):
 def test_a_config_that_is_not_json_is_told(tmp_path, capsys, text):
     (tmp_path / "env.json").write_text(text, "latin-1")
     given = ("--config", tmp_path / "env.json", "--count", 3, "--out", tmp_path / "out.jsonl")
-    assert_told(capsys, ("generate", *given), f"{tmp_path}/env.json")
+    assert_refused(capsys, ("generate", *given), f"{tmp_path}/env.json")
 
 
 def changed(**options: str | None) -> tuple[str, ...]:
@@ -75,7 +74,7 @@ WRONG_OPTIONS = {
 @pytest.mark.parametrize("name", WRONG_OPTIONS)
 def test_a_wrong_option_is_told(tmp_path, capsys, name):
     options, parts = WRONG_OPTIONS[name]
-    assert_told(capsys, ("generate", *changed(**options), "--out", tmp_path / "out.jsonl"), *parts)
+    assert_refused(capsys, ("generate", *changed(**options), "--out", tmp_path / "out.jsonl"), *parts)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +89,7 @@ def test_a_wrong_option_is_told(tmp_path, capsys, name):
 def test_a_place_where_nothing_can_be_written_is_told(tmp_path, capsys, out, parts):
     (tmp_path / "file").write_text("in the way")
     (tmp_path / "folder.jsonl").mkdir()
-    assert_told(capsys, ("generate", *ONE, "--out", tmp_path / out), *parts)
+    assert_refused(capsys, ("generate", *ONE, "--out", tmp_path / out), *parts)
 
 
 @pytest.mark.parametrize("name", ["none.jsonl", "none.parquet", "rows.csv", "folder.jsonl", "half.parquet"])
@@ -99,7 +98,7 @@ def test_a_file_that_cannot_be_read_is_told_and_an_old_result_is_kept(tmp_path, 
     (tmp_path / "folder.jsonl").mkdir()
     (tmp_path / "half.parquet").write_bytes(b"PAR1 and no more")
     (tmp_path / "out.jsonl").write_text("an old result")
-    assert_told(capsys, (does, tmp_path / name, "--out", tmp_path / "out.jsonl"), f"{tmp_path}/{name}", ";")
+    assert_refused(capsys, (does, tmp_path / name, "--out", tmp_path / "out.jsonl"), f"{tmp_path}/{name}", ";")
     assert (tmp_path / "out.jsonl").read_text() == "an old result"
     assert not [file for file in tmp_path.iterdir() if file.name.endswith(".part")]
 
@@ -145,13 +144,13 @@ def test_a_wrong_setting_of_a_run_is_told_before_anything_is_made(tmp_path, caps
     monkeypatch.setattr(
         "experiments.loop.closed_loop.run", lambda *_: pytest.fail("the run began with a setting it cannot use")
     )
-    assert_told(capsys, ("run", "--out", tmp_path / "run", *given), *parts)
+    assert_refused(capsys, ("run", "--out", tmp_path / "run", *given), *parts)
     assert not (tmp_path / "run").exists()
 
 
 def test_settings_are_only_of_runs(tmp_path, capsys):
     given = ("generate", *ONE, "--out", tmp_path / "out.jsonl", "grpo.steps=3")
-    assert_told(capsys, given, "'grpo.steps=3'", "takes no settings", "remove it")
+    assert_refused(capsys, given, "'grpo.steps=3'", "takes no settings", "remove it")
 
 
 @pytest.mark.parametrize("command", ["run", "report"])
@@ -162,24 +161,24 @@ def test_a_run_folder_of_another_version_is_told(tmp_path, capsys, command, form
     (tmp_path / "config.json").write_bytes(written)
     given = ("run", "--out", tmp_path) if command == "run" else ("report", tmp_path)
     parts = f"format is {form!r}", f"this version reads {FORMAT}", "use the version that wrote it"
-    assert_told(capsys, given, f"{tmp_path}/config.json", *parts)
+    assert_refused(capsys, given, f"{tmp_path}/config.json", *parts)
     assert (tmp_path / "config.json").read_bytes() == written, "nothing is lost"
 
 
 def test_a_folder_of_something_else_is_told(tmp_path, capsys):
     (tmp_path / "thesis.txt").write_text("ten years of work")
-    assert_told(capsys, ("run", "--out", tmp_path), str(tmp_path), "holds no run", "choose another folder")
-    assert_told(capsys, ("report", tmp_path), str(tmp_path), "holds no run", "give a folder made by")
-    assert_told(capsys, ("run", "--out", tmp_path / "thesis.txt"), "thesis.txt")
-    assert_told(capsys, ("report", tmp_path / "none"), "none", "holds no run")
+    assert_refused(capsys, ("run", "--out", tmp_path), str(tmp_path), "holds no run", "choose another folder")
+    assert_refused(capsys, ("report", tmp_path), str(tmp_path), "holds no run", "give a folder made by")
+    assert_refused(capsys, ("run", "--out", tmp_path / "thesis.txt"), "thesis.txt")
+    assert_refused(capsys, ("report", tmp_path / "none"), "none", "holds no run")
     assert (tmp_path / "thesis.txt").read_text() == "ten years of work"
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path, capsys):
     with RunFolder(tmp_path / "run").locked():
-        assert_told(capsys, ("run", "--out", tmp_path / "run"), "another process runs here", "wait for it")
+        assert_refused(capsys, ("run", "--out", tmp_path / "run"), "another process runs here", "wait for it")
 
 
 def test_a_row_of_the_samples_is_not_bad(tmp_path, capsys):
     (tmp_path / "in.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(small_rows()))
-    assert tell(capsys, "verify", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl") == (0, "", [])
+    assert lakewright(capsys, "verify", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl") == (0, "", [])

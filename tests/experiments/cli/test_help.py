@@ -15,7 +15,7 @@ from experiments.cli.conventions import take_overrides
 from experiments.evaluation.planners import PLANNERS
 from experiments.interop.trackers import TRACKERS
 from experiments.sweep import BACKENDS
-from tests.support.generated_rows import surroundings
+from tests.support.processes.commands import surroundings
 
 HEAVY = ("jax", "numpy", "torch", "transformers", "trl", "pyarrow", "matplotlib", "scipy", "sklearn", "duckdb")
 PROMISED = {

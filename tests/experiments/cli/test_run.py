@@ -6,7 +6,7 @@ import pytest
 from experiments.cli import main
 from experiments.loop.records import RunFolder, read
 from experiments.loop.records.run_folder import RunConfig
-from tests.support.tiny_runs import FILES, TRIED, files, quick, state
+from tests.support.samples.tiny_runs import FILES, TRIED, files, quick, state
 
 OVERRIDES = [
     "stages=2",

@@ -10,7 +10,7 @@ from engineer.teachers import TEACHERS
 from experiments.cli import main
 from experiments.loop.settings import list_settings, load_settings, presets
 from experiments.loop.settings.setting_list import Setting
-from tests.support.generated_rows import surroundings
+from tests.support.processes.commands import surroundings
 
 FOUND = {setting.name: setting for setting in list_settings("cpu")}
 

@@ -4,8 +4,8 @@ import pytest
 
 from core_jax.types import MOVES
 from experiments.evaluation.planners import PLANNERS
-from tests.support import search_oracle as oracle
-from tests.support.generated_rows import rows, shown
+from tests.support.boards import search_oracle as oracle
+from tests.support.boards.generated_rows import rows, shown
 
 SOME = rows()[::4]
 

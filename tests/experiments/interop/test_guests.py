@@ -14,17 +14,18 @@ import pytest
 from core_jax.rows import write_rows
 from experiments.interop.episodes import pool_rows
 from experiments.interop.text_tasks import TextTask, board_key
-from tests.support.chat_server import send, serving
-from tests.support.generated_rows import small_rows, surroundings
-from tests.support.own_environments import HOUSE, own_environment, run_there
-from tests.support.text_games import joint_moves
+from tests.support.boards.generated_rows import small_rows
+from tests.support.processes.commands import HOUSE, surroundings
+from tests.support.servers.chat_server import send, serving
+from tests.support.tools.own_environments import own_environment, run_there
+from tests.support.tools.text_games import joint_moves
 
 pytestmark = pytest.mark.deep
 
 
 def test_reasoning_gym_creates_scores_and_mixes_our_dataset():
     python = own_environment("reasoning_gym", "reasoning-gym==0.1.25")
-    told = run_there(python, HOUSE / "tests" / "support" / "reasoning_gym_client.py")
+    told = run_there(python, HOUSE / "tests" / "support" / "tools" / "reasoning_gym_client.py")
     assert told.stdout.startswith("reasoning-gym 0.1"), told.stdout
 
 
@@ -60,7 +61,8 @@ def test_verifiers_validates_every_board_and_scores_the_answers_of_a_scripted_mo
 
 def test_verifiers_bounds_and_repeats_boards_that_are_drawn_without_end():
     python = own_environment("verifiers", "verifiers==0.4.0")
-    run_there(python, HOUSE / "tests" / "support" / "verifiers_client.py")
+    checked = run_there(python, HOUSE / "tests" / "support" / "tools" / "verifiers_client.py")
+    assert checked.stdout.endswith("40 boards\n")
 
 
 def test_openenv_validates_and_plays_on_the_running_server(tmp_path):
@@ -77,7 +79,7 @@ def test_openenv_validates_and_plays_on_the_running_server(tmp_path):
             wait_until_healthy(url, server, tmp_path / "log.txt")
             run_there(python.with_name("openenv"), "validate", "--url", url)
             games = json.dumps([joint_moves(row) for row in rows])
-            played = run_there(python, HOUSE / "tests" / "support" / "openenv_client.py", url, games)
+            played = run_there(python, HOUSE / "tests" / "support" / "tools" / "openenv_client.py", url, games)
             assert played.stdout.endswith("openenv plays\n")
         finally:
             server.terminate()
@@ -88,7 +90,7 @@ def test_openenv_finds_the_package_sound():
     python = own_environment("openenv", "openenv==0.10.0")
     package = HOUSE / "experiments" / "interop" / "openenv_lakewright"
     told = run_there(python.with_name("openenv"), "validate", package, "--level", "static", "--skip-build")
-    print(told.stdout)
+    assert "Verdict: PASS" in told.stdout
 
 
 def free_port() -> int:

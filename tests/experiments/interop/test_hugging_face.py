@@ -12,7 +12,7 @@ from experiments.benchmark import TIERS, build
 from experiments.benchmark.cells import BenchmarkRow
 from experiments.cli import main
 from experiments.interop.hugging_face import export_benchmark
-from tests.support.killed_build import SMALL
+from tests.support.processes.killable_work import SMALL_TIER as SMALL
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from experiments.interop.mapf_formats import (
     result_text,
     scenario_text,
 )
-from tests.support.generated_rows import small_rows
+from tests.support.boards.generated_rows import small_rows
 
 PLACE = "here"
 GRID = [".H.", "...", "..H"]

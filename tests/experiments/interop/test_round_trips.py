@@ -9,7 +9,7 @@ from core_jax.rows import Row, read_all, rows_of, verify_rows, write_rows
 from core_jax.types import DELTAS, MOVES
 from experiments.interop import convert
 from experiments.interop.mapf_formats import map_text
-from tests.support.generated_rows import shown, small_rows
+from tests.support.boards.generated_rows import shown, small_rows
 
 BOARDS = 10_000
 FOLDERS_AND_FILES = {"movingai": "maps", "lacam": "results", "pogema": "maps.yaml", "published": "benchmark.jsonl"}

@@ -11,9 +11,9 @@ from experiments.cli import main
 from experiments.interop.trackers import TRACKERS, Publisher, points_of
 from experiments.interop.trackers.adapters import prepare
 from experiments.loop.records import RunFolder
-from tests.support.finished_run import begin, finish, redesign, validate
-from tests.support.generated_rows import surroundings
-from tests.support.own_environments import HOUSE, own_environment, run_there
+from tests.support.processes.commands import HOUSE, surroundings
+from tests.support.samples.finished_run import begin, finish, redesign, validate
+from tests.support.tools.own_environments import own_environment, run_there
 
 VERSIONS = ("tensorboard==2.21.0", "wandb==0.31.0", "trackio==0.43.0")
 
@@ -125,5 +125,6 @@ def test_tensorboard_wandb_and_trackio_read_back_what_they_were_given(tmp_path):
     run_there(python, "-m", "experiments.cli", "track", folder.folder, *trackers, env=env)
     expected = [(point.step, point.figures, [*point.pictures]) for point in all_points(folder)]
     (tmp_path / "expected.json").write_text(json.dumps(expected))
-    reader = HOUSE / "tests" / "support" / "trackers_client.py"
-    run_there(python, reader, folder.folder, tmp_path / "expected.json", env=env)
+    reader = HOUSE / "tests" / "support" / "tools" / "trackers_client.py"
+    read = run_there(python, reader, folder.folder, tmp_path / "expected.json", env=env)
+    assert read.stdout.endswith("all trackers agree\n")

@@ -15,8 +15,8 @@ from trl import GRPOConfig, GRPOTrainer
 from core_jax.errors import InputError
 from core_jax.rows import Row
 from experiments.interop.trl_tasks import LakePlay, LakePrompts, plan_reward
-from tests.support.text_games import joint_moves
-from tests.support.tool_calling_model import tool_calling_checkpoint
+from tests.support.models.tool_calling_model import tool_calling_checkpoint
+from tests.support.tools.text_games import joint_moves
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 SMALL = {"size": 4, "agents": 2, "hole_ratio": 0.2, "boards": 16}

@@ -11,10 +11,9 @@ from engineer.evidence import Evidence, evidence_tokens, shown, tokens_delta
 from engineer.evidence.context_modules import Modules
 from experiments.loop.records import Done, RunFolder, Validation, read
 from experiments.loop.records.run_folder import FORMAT, RunConfig
-from experiments.loop.training import policies as loading
 from policy.checkpoints import load_checkpoint
-from tests.support.tiny_policy import ENV, tiny_run
-from tests.support.tiny_runs import FILES, TRIED, decision, files, finished, run_loop, state
+from tests.support.models.tiny_policy import ENV, tiny_run
+from tests.support.samples.tiny_runs import FILES, TRIED, decision, files, finished, run_loop, state, watch_loading
 
 LOOPED = ("fixed", "random", "self")
 
@@ -120,15 +119,10 @@ def test_other_settings_on_the_same_folder_are_refused_and_nothing_is_lost(chang
 @pytest.fixture(scope="module")
 def again(tmp_path_factory) -> tuple[RunFolder, list[str]]:
     """The run of the fixed teacher with another learning rate, and the checkpoints that were loaded in it."""
-    run, loaded = RunFolder(tmp_path_factory.mktemp("again") / "run"), []
-
-    def watched(folder, *how):
-        loaded.append(folder.parent.name)
-        return load_checkpoint(folder, *how)
-
+    run = RunFolder(tmp_path_factory.mktemp("again") / "run")
     faster = msgspec.structs.replace(tiny_run().grpo, learning_rate=1e-3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "load_checkpoint", watched)
+        loaded = watch_loading(patch)
         run_loop(tiny_run(teacher="fixed", grpo=faster), run)
     return run, loaded
 

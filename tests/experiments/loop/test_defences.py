@@ -15,10 +15,8 @@ from experiments.loop.records import Next, Rollback, RunFolder, Trial, read, spe
 from experiments.loop.records.run_folder import FORMAT, RunConfig
 from experiments.loop.redesign import decide, try_configs
 from experiments.loop.redesign import rollback as setbacks
-from experiments.loop.training import policies as loading
-from policy.checkpoints import load_checkpoint
-from tests.support.tiny_policy import ENV, tiny_run
-from tests.support.tiny_runs import decision, finished, run_loop, state
+from tests.support.models.tiny_policy import ENV, tiny_run
+from tests.support.samples.tiny_runs import decision, finished, run_loop, state, watch_loading
 
 FELL = Comparison(gained=1, lost=9, p_value=0.011)
 
@@ -56,13 +54,7 @@ def test_what_is_generated_is_counted_step_by_step():
 
 
 def test_a_stage_whose_policy_fell_is_taken_back_with_weights_and_config(tmp_path, monkeypatch):
-    loaded = []
-
-    def watched(folder, *how):
-        loaded.append(folder.parent.name)
-        return load_checkpoint(folder, *how)
-
-    monkeypatch.setattr(loading, "load_checkpoint", watched)
+    loaded = watch_loading(monkeypatch)
     results = iter([Comparison(3, 0, 1.0), FELL])
     monkeypatch.setattr(setbacks, "compared", lambda before, after: next(results))
     run = RunFolder(tmp_path / "run")

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -11,10 +9,10 @@ import pytest
 
 from core_jax.rows import read_all
 from experiments.loop.records import RunFolder
-from tests.support.generated_rows import surroundings
-from tests.support.killed_run import SETTINGS
-from tests.support.power_cuts import PowerCutError, begin, cut_power, wait_for
-from tests.support.tiny_runs import State, files, run_loop, state
+from tests.support.processes.killable import begin, code_of, server
+from tests.support.processes.power_cuts import PowerCutError, cut_power
+from tests.support.processes.watching import wait_for
+from tests.support.samples.tiny_runs import RULES, State, files, run_loop, state
 
 # The file at whose sight the run is killed, a random moment later.
 ONE_SIGN = ("stage_00/.scratch",)
@@ -26,18 +24,15 @@ LONGEST_MOMENT = 0.2  # seconds
 def whole(tmp_path_factory):
     """The run that nobody disturbed."""
     run = RunFolder(tmp_path_factory.mktemp("whole") / "run")
-    run_loop(SETTINGS, run)
+    run_loop(RULES, run)
     return run
 
 
 @pytest.fixture
-def server():
+def loops():
     """The process whose children run loops."""
-    program = [sys.executable, "-m", "tests.support.killed_run"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
-    with subprocess.Popen(program, env=surroundings(), **pipes) as process:
+    with server("tiny loops") as process:
         yield process
-        process.stdin.close()
 
 
 def finished(run: RunFolder) -> State:
@@ -72,7 +67,7 @@ def test_a_run_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_
         with pytest.MonkeyPatch.context() as patch:
             cut_power(patch, renamings=1 + cuts % 4, before=before)
             try:
-                run_loop(SETTINGS, run)
+                run_loop(RULES, run)
                 break
             except PowerCutError:
                 cuts += 1
@@ -87,19 +82,19 @@ def test_a_run_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_
 
 
 @pytest.mark.parametrize("signs", [ONE_SIGN, pytest.param(SIGNS, marks=pytest.mark.deep)], ids=len)
-def test_a_run_that_is_killed_at_random_instants_ends_as_if_it_had_not_been(tmp_path, whole, server, signs):
+def test_a_run_that_is_killed_at_random_instants_ends_as_if_it_had_not_been(tmp_path, whole, loops, signs):
     run, kept = RunFolder(tmp_path / "run"), {}
     moments = np.random.default_rng(0).uniform(0, LONGEST_MOMENT, len(signs))
     for sign, moment in zip(signs, moments, strict=True):
-        child = begin(server, run.folder)
+        child = begin(loops, run.folder)
         wait_for(run.folder / sign)
         time.sleep(moment)
         os.killpg(child, signal.SIGKILL)
-        assert int(server.stdout.readline()) == -signal.SIGKILL, f"the run ended before {sign} was seen"
+        assert code_of(loops) == -signal.SIGKILL, f"the run ended before {sign} was seen"
         assert_kept(kept, finished(run))
         kept = finished(run)
-    begin(server, run.folder)
-    assert int(server.stdout.readline()) == 0
+    begin(loops, run.folder)
+    assert code_of(loops) == 0
     assert_kept(kept, finished(run))
     assert_same_end(run, whole)
     assert_kept(kept, finished(run))

@@ -30,27 +30,21 @@ from experiments.loop.settings.run_settings import EngineerSettings
 from experiments.resumable import Spending
 from policy.checkpoints import build_model, load_model, save_checkpoint
 from policy.codecs import TextSettings
-from policy.inference import EndpointSettings, answer_under_grammar, endpoint
+from policy.inference import EndpointSettings, answer_under_grammar
 from policy.training import GrpoSettings, WarmupSettings
-from tests.support.byte_language_model import text_checkpoint
-from tests.support.chat_server import closed, completion, dripping, failing, saying, send, serving, silent
-from tests.support.evidence_samples import everything
-from tests.support.generated_rows import SMALL
-from tests.support.tiny_policy import ENV, tiny_run, tokenizer
-from tests.support.tiny_runs import decision, finished, run_loop
+from tests.support.boards.generated_rows import SMALL
+from tests.support.models.byte_language_model import text_checkpoint
+from tests.support.models.tiny_policy import ENV, tiny_run, tokenizer
+from tests.support.samples.evidence import everything
+from tests.support.samples.tiny_runs import decision, finished, run_loop
+from tests.support.servers.chat_server import closed, completion, dripping, failing, saying, send, serving, silent
+
+pytestmark = pytest.mark.usefixtures("quick_endpoint")
 
 EDIT = {"reason": "too hard", "data_ratio": 0.05, "hole_ratio": -0.1, "wait_ratio": 0}
 GOOD = {"edits": {"3": EDIT, "5": EDIT | {"data_ratio": 0}}}
 OUTCOMES = dict.fromkeys(range(3, 7), Outcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25}, 20, 4))
 KEY = "sk-very-secret-0123456789"
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """No key of this machine, and short pauses."""
-    for name in endpoint.KEYS:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(endpoint, "LONGEST_PAUSE", 0.01)
 
 
 def teacher(*answers: str | Exception, **changes) -> LlmTeacher:

@@ -25,20 +25,16 @@ from policy.evaluation import evaluate
 from policy.training import GrpoSettings, RewardSettings, WarmupSettings, train_grpo, warm_up
 from policy.training.hardware import share_of
 from policy.training.settings import HostSettings, LoraSettings
-from tests.support.error_lines import assert_told
-from tests.support.generated_rows import SMALL, rows, small_rows, surroundings
-from tests.support.small_language_model import language, language_checkpoint, language_model
-from tests.support.tiny_policy import SHORT, tasks, tiny_run
+from tests.support.boards.generated_rows import SMALL, rows, small_rows
+from tests.support.models.small_language_model import language, language_checkpoint, language_model
+from tests.support.models.tiny_policy import SHORT, tasks, tiny_run, weights
+from tests.support.processes.commands import assert_refused, surroundings
 
 WORDS = TextSettings(max_tokens=12)
 GRPO = GrpoSettings(steps=2, prompts=2, group=2, learning_rate=1e-2, oversample=2)
 
 
 REFUSING = "print('lakewright: grpo: 3 boards do not fill one step of 4; lower grpo.prompts'); raise SystemExit(1)"
-
-
-def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 
 def trained(tmp_path, settings: GrpoSettings = GRPO) -> tuple[torch.nn.Module, list[dict]]:
@@ -210,7 +206,7 @@ PRESETS = {
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_large_preset_tells_what_a_small_machine_lacks(tmp_path, capsys, name):
     overrides, parts = PRESETS[name]
-    assert_told(capsys, ("run", "--preset", "qwen3-4b", "--out", tmp_path / "run", *overrides), *parts)
+    assert_refused(capsys, ("run", "--preset", "qwen3-4b", "--out", tmp_path / "run", *overrides), *parts)
     assert not (tmp_path / "run").exists()
 
 

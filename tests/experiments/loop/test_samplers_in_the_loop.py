@@ -7,8 +7,8 @@ from engineer.samplers import SamplerSettings
 from experiments.loop.records import RunFolder, Sampled, read, read_groups, spent
 from experiments.loop.training import stage_boards as boards
 from policy.training import GrpoSettings
-from tests.support.tiny_policy import tiny_run
-from tests.support.tiny_runs import run_loop
+from tests.support.models.tiny_policy import tiny_run
+from tests.support.samples.tiny_runs import run_loop
 
 SHORT = {"teacher": "fixed", "grpo": GrpoSettings(steps=2, prompts=4, group=2)}
 

@@ -14,8 +14,8 @@ from experiments.loop.records import Decision, EngineerTraining, RunFolder, read
 from experiments.loop.redesign import train_engineer
 from experiments.loop.redesign.decision import _candidates
 from experiments.loop.settings import load_settings
-from tests.support.tiny_policy import tiny_run
-from tests.support.tiny_runs import decision, finished, state
+from tests.support.models.tiny_policy import tiny_run
+from tests.support.samples.tiny_runs import decision, finished, state
 
 
 def test_a_group_of_proposals_is_rewarded_and_trained_on():

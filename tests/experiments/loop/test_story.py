@@ -6,8 +6,8 @@ from engineer.rollback import Comparison
 from experiments.loop.records import Rollback, RunFolder, write
 from experiments.loop.redesign import story_of, what_follows
 from experiments.view import as_json, as_table
-from tests.support.tiny_policy import ENV
-from tests.support.tiny_runs import finished
+from tests.support.models.tiny_policy import ENV
+from tests.support.samples.tiny_runs import finished
 
 
 def test_a_stage_is_told_in_a_few_lines():

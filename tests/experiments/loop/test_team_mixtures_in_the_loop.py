@@ -19,9 +19,9 @@ from experiments.loop.training import held_out
 from experiments.loop.training.held_out import held_out_set
 from experiments.view import write_report
 from policy.training import GrpoSettings
-from tests.support.generated_rows import SMALL
-from tests.support.tiny_policy import ENV, SHORT, tiny_run
-from tests.support.tiny_runs import decision, finished, run_loop
+from tests.support.boards.generated_rows import SMALL
+from tests.support.models.tiny_policy import ENV, SHORT, tiny_run
+from tests.support.samples.tiny_runs import decision, finished, run_loop
 
 TEAMS = (2, 3)
 

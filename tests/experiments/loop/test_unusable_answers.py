@@ -8,8 +8,8 @@ from core_jax.errors import InputError
 from experiments.loop.records import RunFolder
 from experiments.loop.redesign import decision as deciding
 from experiments.loop.redesign import teacher_models as asking
-from tests.support.tiny_policy import ENV, tiny_run
-from tests.support.tiny_runs import FILES, decision, files, finished, run_loop, state
+from tests.support.models.tiny_policy import ENV, tiny_run
+from tests.support.samples.tiny_runs import FILES, decision, files, finished, run_loop, state
 
 
 def before_the_first_decision(teacher: str, folder: RunFolder) -> RunFolder:

@@ -5,8 +5,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -20,10 +18,12 @@ from core_jax.rows import SCHEMA, Chunk, Row, read_all, solving, write_rows
 from experiments.resumable import job_of, parts_of, work_in_parts
 from experiments.resumable import parts as resumable
 from experiments.resumable.parts import MOST_ROWS, ROWS_A_KIND, SOME_ROWS, Pace
-from tests.support.command_lines import APART, tell, verdicts
-from tests.support.generated_rows import SMALL, SMALL_COUNT, SMALL_SEED, small_rows, surroundings, unsolved
-from tests.support.killed_commands import few_rows_a_part
-from tests.support.power_cuts import PowerCutError, begin, cut_power, wait_for
+from tests.support.boards.generated_rows import BLOCKED, SMALL, SMALL_COUNT, SMALL_SEED, small_rows, unsolved
+from tests.support.processes.commands import lakewright, verdicts
+from tests.support.processes.killable import begin, code_of, server
+from tests.support.processes.killable_work import few_rows_a_part
+from tests.support.processes.power_cuts import PowerCutError, cut_power
+from tests.support.processes.watching import wait_for
 
 COMMANDS = ("solve", "verify", "generate")
 
@@ -61,13 +61,13 @@ def litter(folder: Path) -> list[str]:
 @pytest.mark.parametrize("form", [".jsonl", ".parquet"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_path, capsys, few, command, form):
-    assert tell(capsys, *arguments(command, tmp_path, form, "whole"))[0] == 0
+    assert lakewright(capsys, *arguments(command, tmp_path, form, "whole"))[0] == 0
     out, kept, cuts = tmp_path / f"out{form}", {}, 0
     while True:
         with pytest.MonkeyPatch.context() as patch:
             cut_power(patch, renamings=1 + cuts % 4, before=bool(cuts % 3))
             try:
-                code, said, _ = tell(capsys, *arguments(command, tmp_path, form))
+                code, said, _ = lakewright(capsys, *arguments(command, tmp_path, form))
                 break
             except PowerCutError:
                 cuts += 1
@@ -84,24 +84,21 @@ def test_a_command_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(
 
 
 def test_commands_that_are_killed_go_on(tmp_path, capsys):
-    program = [sys.executable, "-m", "tests.support.killed_commands"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
-    with subprocess.Popen(program, env=surroundings(), **pipes) as server:
+    with server("commands") as commands:
         for command in COMMANDS:
             given = arguments(command, tmp_path, ".jsonl", command)
             out = tmp_path / f"{command}.jsonl"
-            child = begin(server, json.dumps(given))
+            child = begin(commands, json.dumps(given))
             wait_for(tmp_path / f".{command}.jsonl.parts" / "000002.json")
             os.killpg(child, signal.SIGKILL)
-            assert int(server.stdout.readline()) == -signal.SIGKILL, f"{command} ended before it was killed"
+            assert code_of(commands) == -signal.SIGKILL, f"{command} ended before it was killed"
             assert not out.exists(), f"half of what {command} writes has the name of the whole"
             kept = len(parts(out)) // 2
             assert kept >= 3
-            begin(server, json.dumps(given))
-            assert int(server.stdout.readline()) == 0
-        server.stdin.close()
+            begin(commands, json.dumps(given))
+            assert code_of(commands) == 0
     for command in COMMANDS:
-        assert tell(capsys, *arguments(command, tmp_path, ".jsonl", "whole"))[0] == 0
+        assert lakewright(capsys, *arguments(command, tmp_path, ".jsonl", "whole"))[0] == 0
         assert (tmp_path / f"{command}.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert not litter(tmp_path)
 
@@ -133,7 +130,7 @@ def test_ten_bad_rows_of_many_are_told_and_the_rest_is_done(tmp_path, capsys):
     bad = list(range(7, len(rows), len(rows) // 10))[:10]
     with_bad_rows(tmp_path / "in.jsonl", rows, bad)
     for out in ("out.jsonl", "out.parquet"):
-        code, said, told = tell(capsys, "solve", tmp_path / "in.jsonl", "--out", tmp_path / out, "--json")
+        code, said, told = lakewright(capsys, "solve", tmp_path / "in.jsonl", "--out", tmp_path / out, "--json")
         assert (code, msgspec.json.decode(said)["boards"]) == (1, len(rows) - 10)
         problem = "size: 'eight' does not fit: expected `int`, got `str`"
         assert told == [f"lakewright: {tmp_path}/in.jsonl:{n}: {problem}" for n in bad]
@@ -145,13 +142,13 @@ def test_an_interruption_keeps_the_parts_and_their_bad_rows_are_told_again(tmp_p
     given = ("solve", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--json")
     with monkeypatch.context() as patch:
         interrupted_at(patch, call=3)
-        code, said, told = tell(capsys, *given)
+        code, said, told = lakewright(capsys, *given)
     assert (code, said, len(told)) == (130, "", 2)
     assert "in.jsonl:2: size" in told[0]
     assert told[1] == "lakewright: interrupted; finished work is kept, and the same command resumes"
     assert not (tmp_path / "out.jsonl").exists()
     assert len(parts(tmp_path / "out.jsonl")) == 4
-    code, said, told = tell(capsys, *given)
+    code, said, told = lakewright(capsys, *given)
     assert (code, len(told)) == (1, 2)
     assert msgspec.json.decode(said) == {
         "boards": SMALL_COUNT - 2,
@@ -166,19 +163,19 @@ def test_the_parts_of_another_command_are_not_lost_and_not_mixed_in(tmp_path, ca
     given = arguments("solve", tmp_path, ".jsonl")
     with monkeypatch.context() as patch:
         interrupted_at(patch, call=3)
-        tell(capsys, *given)
+        lakewright(capsys, *given)
     kept = parts(tmp_path / "out.jsonl")
     place, remedy = f"{tmp_path}/.out.jsonl.parts", "repeat that command, or remove the folder"
     for other, difference in (
         (arguments("verify", tmp_path, ".jsonl"), "command is solve there and verify here"),
         ([*given, "--makespan-plans"], "options.makespan_plans is False there and True here"),
     ):
-        code, _, told = tell(capsys, *other)
+        code, _, told = lakewright(capsys, *other)
         assert (code, len(told)) == (2, 1)
         assert f"an unfinished `lakewright solve` is kept in {place}" in told[0]
         assert f"({difference}); {remedy}" in told[0]
     os.utime(tmp_path / "in.jsonl", (1, 1))
-    assert "inputs.input.modified is" in tell(capsys, *given)[2][0]
+    assert "inputs.input.modified is" in lakewright(capsys, *given)[2][0]
     assert parts(tmp_path / "out.jsonl") == kept
 
 
@@ -186,7 +183,7 @@ def test_a_command_that_finished_no_part_leaves_nothing_behind(tmp_path, capsys,
     given = arguments("solve", tmp_path, ".jsonl")
     with monkeypatch.context() as patch:
         interrupted_at(patch, call=1)
-        assert tell(capsys, *given)[0] == 130
+        assert lakewright(capsys, *given)[0] == 130
     assert not litter(tmp_path)
 
 
@@ -195,29 +192,29 @@ def test_two_commands_do_not_write_one_file(tmp_path, capsys):
     folder.mkdir()
     lock = os.open(folder, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    code, _, told = tell(capsys, *arguments("verify", tmp_path, ".jsonl"))
+    code, _, told = lakewright(capsys, *arguments("verify", tmp_path, ".jsonl"))
     os.close(lock)
     said = f"lakewright: {tmp_path}/out.jsonl: another process is writing it; wait for it, or choose another --out"
     assert (code, told) == (2, [said])
-    assert tell(capsys, *arguments("verify", tmp_path, ".jsonl"))[0] == 0
+    assert lakewright(capsys, *arguments("verify", tmp_path, ".jsonl"))[0] == 0
 
 
 @pytest.mark.parametrize("form", [".jsonl", ".parquet"])
 def test_a_disk_without_space_is_told_and_nothing_is_lost(tmp_path, capsys, few, form):
     given = arguments("solve", tmp_path, form)
-    assert tell(capsys, *arguments("solve", tmp_path, form, "whole"))[0] == 0
+    assert lakewright(capsys, *arguments("solve", tmp_path, form, "whole"))[0] == 0
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     size = (tmp_path / f"whole{form}").stat().st_size
     resource.setrlimit(resource.RLIMIT_FSIZE, (size * 99 // 100, before[1]))  # enough for a part, not for the whole
     try:
-        code, _, told = tell(capsys, *given)
+        code, _, told = lakewright(capsys, *given)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert (code, len(told)) == (1, 1), told
     assert f"{tmp_path}/.out{form}.parts/" in told[0]
     assert told[0].endswith("; check the path and the disk")
     assert len(parts(tmp_path / f"out{form}")) == 10, "all parts are kept"
-    assert tell(capsys, *given)[0] == 0
+    assert lakewright(capsys, *given)[0] == 0
     assert (tmp_path / f"out{form}").read_bytes() == (tmp_path / f"whole{form}").read_bytes()
 
 
@@ -227,16 +224,16 @@ def test_plans_are_found_by_id_and_a_second_of_one_id_is_told(tmp_path, capsys, 
     lines = [{"id": row.id, "plan": row.plan} for row in [*reversed(rows), rows[0]]]
     (tmp_path / "plans.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(lines))
     given = ("verify", tmp_path / "in.jsonl", "--plans", tmp_path / "plans.jsonl", "--out", tmp_path / "out.jsonl")
-    code, _, told = tell(capsys, *given)
+    code, _, told = lakewright(capsys, *given)
     problem = f"id is {rows[0].id!r}, which has a plan in an earlier line; remove one of them"
     assert (code, told) == (1, [f"lakewright: {tmp_path}/plans.jsonl:{len(rows) + 1}: {problem}"])
     assert [found.valid for found in verdicts(tmp_path / "out.jsonl")] == [True] * (len(rows) + 1)
 
 
 def test_rows_without_a_solution_are_asked_no_plan(tmp_path, capsys):
-    lost = msgspec.structs.replace(APART, status="unsolvable")
+    lost = msgspec.structs.replace(BLOCKED, status="unsolvable")
     write_rows(tmp_path / "in.jsonl", [lost, small_rows()[0]])
-    code, said, told = tell(capsys, "verify", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--json")
+    code, said, told = lakewright(capsys, "verify", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--json")
     assert (code, told) == (0, [])
     counts = {"plans": 1, "valid": 1, "without_plan": 1, "bad_rows": 0}
     assert msgspec.json.decode(said) == counts | {"out": f"{tmp_path}/out.jsonl"}
@@ -247,12 +244,12 @@ def test_plans_that_reach_the_makespan_are_judged_where_asked(tmp_path, capsys):
     rows = [msgspec.structs.replace(row, makespan_plan=plan) for plan in (row.plan, ["W", "W"])]
     write_rows(tmp_path / "in.jsonl", rows)
     given = ("verify", tmp_path / "in.jsonl", "--makespan-plans", "--out", tmp_path / "out.jsonl")
-    assert tell(capsys, *given) == (0, "", [])
+    assert lakewright(capsys, *given) == (0, "", [])
     assert [found.valid for found in verdicts(tmp_path / "out.jsonl")] == [True, False]
 
 
 def test_a_generated_file_has_a_manifest_of_what_it_was_made_from(tmp_path, capsys, few):
-    assert tell(capsys, *arguments("generate", tmp_path, ".jsonl"))[0] == 0
+    assert lakewright(capsys, *arguments("generate", tmp_path, ".jsonl"))[0] == 0
     written = (tmp_path / "out.jsonl.manifest.json").read_bytes()
     manifest = msgspec.json.decode(written, type=FileManifest, strict=True)
     assert (manifest.config, manifest.seed, manifest.count) == (SMALL, SMALL_SEED, SMALL_COUNT)
@@ -282,7 +279,7 @@ def test_a_file_five_times_as_long_takes_no_more_memory(tmp_path, form, monkeypa
 
 def most_memory(path: Path, count: int) -> int:
     """Bytes that Python and Arrow have at most while every row of a file goes into another one."""
-    write_rows(path, (APART for _ in range(count)))
+    write_rows(path, (BLOCKED for _ in range(count)))
     out, arrow = path.with_stem("out"), [pa.total_allocated_bytes()]
 
     def copy(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:

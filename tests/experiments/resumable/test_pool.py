@@ -2,16 +2,15 @@
 
 import subprocess
 import sys
-import time
 from functools import partial
 
 import pytest
 
 from experiments.resumable import ATTEMPTS, WorkerDiedError, work_on
-from tests.support.pool_tasks import noted, notes
-from tests.support.power_cuts import PATIENCE, alive, wait_for
+from tests.support.processes.pool_work import noted, notes
+from tests.support.processes.watching import PATIENCE, assert_ends, wait_for
 
-PROGRAM = [sys.executable, "-m", "tests.support.pool_work"]
+PROGRAM = [sys.executable, "-m", "tests.support.processes.pool_work"]
 
 
 def test_workers_end_with_the_process_that_began_them_however_it_ends(tmp_path):
@@ -19,12 +18,8 @@ def test_workers_end_with_the_process_that_began_them_however_it_ends(tmp_path):
         for piece in (1, 2):
             wait_for(tmp_path / f"{piece}.pid")
         parent.kill()
-    deadline = time.monotonic() + PATIENCE
     for piece in (1, 2):
-        worker = int((tmp_path / f"{piece}.pid").read_text())
-        while alive(worker):
-            assert time.monotonic() < deadline, f"worker {worker} goes on alone"
-            time.sleep(0.05)
+        assert_ends(int((tmp_path / f"{piece}.pid").read_text()))
 
 
 def test_all_pieces_come_home_from_two_processes(tmp_path):

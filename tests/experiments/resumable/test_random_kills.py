@@ -5,14 +5,16 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
 
 from core_jax.rows import write_rows
-from tests.support.generated_rows import small_rows, unsolved
-from tests.support.random_kills import Command, kill_at_random, server
-from tests.support.tiny_sweep import TOML, data_of
+from tests.support.boards.generated_rows import small_rows, unsolved
+from tests.support.processes.killable import server
+from tests.support.processes.random_kills import Command, Kills, kill_at_random
+from tests.support.samples.tiny_sweep import TOML, data_of
 
 INSTANTS = int(os.environ.get("LAKEWRIGHT_KILLS", "100"))  # at which each command is killed in a deep test
 FEW = 2
@@ -44,19 +46,30 @@ def boards_of_runs(out: Path) -> dict[str, object]:
     return found
 
 
+class Case(NamedTuple):
+    """A command, what it writes, what of that must be the same at every end, and how it is run."""
+
+    line: list[str]
+    out: str
+    state: Callable[[Path], object]
+    kind: str = "commands"
+    shares: int = 1
+
+
 DRAWN = ("--size", "3", "--agents", "2", "--hole-ratio", "0.2", "--wait-ratio", "0.5", "--count", "100")
 ANSWERED = ("bare.jsonl", "--solver", "prioritized")
-CHEAP = {
-    "generate": (["generate", *DRAWN], "out.jsonl", Path.read_bytes),
-    "solve": (["solve", "bare.jsonl"], "out.parquet", Path.read_bytes),
-    "verify": (["verify", "solved.jsonl"], "out.jsonl", Path.read_bytes),
-    "benchmark build": (["benchmark", "build", "--tier", "small"], "out", contents("benchmark.jsonl", "manifest.json")),
-    "benchmark eval": (["benchmark", "eval", *ANSWERED], "out", lines_of("answers.jsonl", "verdicts.jsonl")),
-    "sweep": (["sweep", "sweep.toml", "--workers", "2"], "out", data_of),
-}
-LEARNED = {
-    "run": (["run", "--preset", "cpu", "--teacher", "rules", *TINY], "out", boards_of_runs),
-    "study": (["study", str(STUDY), "--workers", "2"], "out", boards_of_runs),
+CASES = {
+    "generate": Case(["generate", *DRAWN], "out.jsonl", Path.read_bytes),
+    "solve": Case(["solve", "bare.jsonl"], "out.parquet", Path.read_bytes),
+    "verify": Case(["verify", "solved.jsonl"], "out.jsonl", Path.read_bytes),
+    "benchmark build": Case(
+        ["benchmark", "build", "--tier", "small"], "out", contents("benchmark.jsonl", "manifest.json")
+    ),
+    "benchmark eval": Case(["benchmark", "eval", *ANSWERED], "out", lines_of("answers.jsonl", "verdicts.jsonl")),
+    "sweep": Case(["sweep", "sweep.toml", "--workers", "2"], "out", data_of),
+    "sweep in shards": Case(["sweep", "sweep.toml", "--workers", "2"], "out", data_of, shares=2),
+    "run": Case(["run", "--preset", "cpu", "--teacher", "rules", *TINY], "out", boards_of_runs, "training commands"),
+    "study": Case(["study", str(STUDY), "--workers", "2"], "out", boards_of_runs, "training commands"),
 }
 
 
@@ -70,35 +83,27 @@ def inputs(tmp_path) -> Path:
     return tmp_path
 
 
-def kill(folder: Path, case: tuple, instants: int, *which: str, shares: int = 1) -> None:
-    """Kills a command of one process, or of several that share its work, and says how often."""
-    line, name, state = case
-    out = folder / name
-    words = [str(folder / word) if (folder / word).exists() else word for word in line]
+def kill(folder: Path, case: Case, instants: int) -> Kills:
+    """Kills a command of one process, or one of several that share its work, and prints how often."""
+    out, shares = folder / case.out, case.shares
+    words = [str(folder / word) if (folder / word).exists() else word for word in case.line]
     lines = [[*words, "--out", str(out), *([f"--shard={i}/{shares}"] if shares > 1 else [])] for i in range(shares)]
     with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(server(*which)) for _ in range(shares)]
-        kills = kill_at_random(Command(servers, lines), out, state, instants, seed=0)
-    assert kills.instants >= instants
-    print(f"{' '.join(line[:2])}: {kills}", file=sys.stderr)
+        servers = [stack.enter_context(server(case.kind)) for _ in range(shares)]
+        kills = kill_at_random(Command(servers, lines), out, case.state, instants, seed=0)
+    print(f"{' '.join(case.line[:2])}: {kills}", file=sys.stderr)
+    return kills
 
 
 def test_a_command_that_is_killed_at_some_instants_ends_the_same(inputs):
-    kill(inputs, CHEAP["generate"], FEW)
+    kills = kill(inputs, CASES["generate"], FEW)
+    assert kills.instants >= FEW
+    assert all(end == kills.undisturbed for end in kills.ends), kills
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", CHEAP)
+@pytest.mark.parametrize("name", CASES)
 def test_a_command_that_is_killed_at_many_instants_ends_the_same(inputs, name):
-    kill(inputs, CHEAP[name], INSTANTS)
-
-
-@pytest.mark.deep
-def test_a_sweep_in_shards_of_which_one_is_killed_at_many_instants_ends_the_same(inputs):
-    kill(inputs, CHEAP["sweep"], INSTANTS, shares=2)
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("name", LEARNED)
-def test_a_run_or_study_that_is_killed_at_many_instants_ends_the_same(inputs, name):
-    kill(inputs, LEARNED[name], INSTANTS, "learned")
+    kills = kill(inputs, CASES[name], INSTANTS)
+    assert kills.instants >= INSTANTS
+    assert all(end == kills.undisturbed for end in kills.ends), kills

@@ -16,10 +16,8 @@ from matplotlib.image import imread
 from experiments.sweep import SweepFolder, SweepSpec
 from experiments.sweep.cells import LEVELS, QUANTITIES, CellSummary, quantiles, rate, summarize
 from experiments.sweep.distributions import area
-from tests.support.command_lines import tell
-from tests.support.error_lines import assert_told
-from tests.support.generated_rows import elsewhere
-from tests.support.tiny_sweep import SPEC, make
+from tests.support.processes.commands import assert_refused, elsewhere, lakewright
+from tests.support.samples.tiny_sweep import SPEC, make
 
 FREE = SweepSpec(sizes=(3, 5), agents=(2,), hole_ratios=(0.0, 0.3, 0.6), boards=600, shard=400)
 STRATA = SweepSpec(sizes=(3,), agents=(2,), hole_ratios=(0.0, 0.2), wait_ratios=(0.5,), boards=40, shard=20)
@@ -141,7 +139,7 @@ def test_pictures_are_drawn_as_svg_and_png(spec, names):
 
 def test_the_command_sums_up_what_is_finished_so_far(tmp_path, capsys):
     make(SPEC, tmp_path / "sweep", at_most=2)
-    code, out, _ = tell(capsys, "sweep", "plot", tmp_path / "sweep", "--json")
+    code, out, _ = lakewright(capsys, "sweep", "plot", tmp_path / "sweep", "--json")
     assert code == 0
     (cell,) = cells_of(tmp_path / "sweep")
     assert (cell.boards, msgspec.json.decode(out)["cells"]) == (64, str(tmp_path / "sweep" / "cells.json"))
@@ -156,10 +154,10 @@ def test_columns_that_were_not_wanted_are_not_summed_up(tmp_path):
 
 
 def test_a_folder_without_a_sweep_without_shards_or_with_a_damaged_one_is_told(tmp_path, capsys):
-    assert_told(capsys, ("sweep", "plot", tmp_path / "none"), "holds no sweep")
+    assert_refused(capsys, ("sweep", "plot", tmp_path / "none"), "holds no sweep")
     make(SPEC, tmp_path / "sweep", at_most=1)
     (shard,) = (tmp_path / "sweep" / "shards").glob("*.parquet")
     shard.write_bytes(shard.read_bytes()[:-20])
-    assert_told(capsys, ("sweep", "plot", tmp_path / "sweep"), str(tmp_path), shard.name, "remove the damaged shard")
+    assert_refused(capsys, ("sweep", "plot", tmp_path / "sweep"), str(tmp_path), shard.name, "remove the damaged shard")
     shard.unlink()
-    assert_told(capsys, ("sweep", "plot", tmp_path / "sweep"), "no shard is finished yet; run the sweep first")
+    assert_refused(capsys, ("sweep", "plot", tmp_path / "sweep"), "no shard is finished yet; run the sweep first")

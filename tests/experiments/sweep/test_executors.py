@@ -10,9 +10,9 @@ import ray
 from core_jax.errors import InputError
 from experiments.resumable import ATTEMPTS, WorkerDiedError
 from experiments.sweep import Local, Ray, sweep
-from tests.support.generated_rows import HOUSE
-from tests.support.pool_tasks import noted, notes
-from tests.support.tiny_sweep import SPEC, data_of, expected
+from tests.support.processes.commands import HOUSE
+from tests.support.processes.pool_work import noted, notes
+from tests.support.samples.tiny_sweep import SPEC, data_of, expected
 
 ITEMS = ("a", "die once", "b", "c")
 

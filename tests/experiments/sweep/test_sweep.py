@@ -18,13 +18,12 @@ from core_jax.support import cores
 from core_jax.types import Status
 from experiments.sweep import BACKENDS, Serial, SweepFolder, SweepSpec, shards, sweep
 from experiments.sweep import folder as folders
-from tests.support.boards import assert_every
-from tests.support.chi_square import assert_even
-from tests.support.command_lines import tell
-from tests.support.error_lines import assert_told
-from tests.support.generated_rows import none_met
-from tests.support.power_cuts import wait_for
-from tests.support.tiny_sweep import SPEC, TOML, data_of, expected, make
+from tests.support.boards.chi_square import assert_even
+from tests.support.boards.generated_rows import none_met
+from tests.support.boards.sample_boards import assert_every
+from tests.support.processes.commands import assert_refused, lakewright
+from tests.support.processes.watching import wait_for
+from tests.support.samples.tiny_sweep import SPEC, TOML, data_of, expected, make
 
 
 @pytest.fixture
@@ -135,7 +134,7 @@ def test_the_command_killed_at_any_time_goes_on(tmp_path, capsys, here, spec_fil
     with subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE) as process:
         wait_for(out / "shards" / next(iter(expected())).replace(".parquet", ".json"))
         os.killpg(process.pid, signal.SIGKILL)
-    code, printed, _ = tell(capsys, *given, "--json")
+    code, printed, _ = lakewright(capsys, *given, "--json")
     assert (code, msgspec.json.decode(printed)["shards"]) == (0, len(expected()))
     assert data_of(out) == expected()
 
@@ -145,16 +144,16 @@ def test_status_tells_how_far_a_sweep_is_while_it_is_made(tmp_path, capsys):
     going = sweep(SPEC, Serial(), out)
     for _ in range(4):
         next(going)
-    code, printed, _ = tell(capsys, "sweep", "status", out, "--json")
+    code, printed, _ = lakewright(capsys, "sweep", "status", out, "--json")
     found = msgspec.json.decode(printed, type=folders.Status)
     assert (code, found.cells, found.cells_done) == (0, 2, 1)
     assert (found.shards, found.shards_done, found.boards, found.boards_done) == (6, 4, 160, 112)
     assert found.seconds_left == pytest.approx(48 / found.boards_per_second)
-    _, printed, _ = tell(capsys, "sweep", "status", out)
+    _, printed, _ = lakewright(capsys, "sweep", "status", out)
     assert "1 of 2" in printed
     assert "112 of 160" in printed
     list(going)
-    _, printed, _ = tell(capsys, "sweep", "status", out, "--json")
+    _, printed, _ = lakewright(capsys, "sweep", "status", out, "--json")
     assert msgspec.json.decode(printed)["seconds_left"] == 0
 
 
@@ -190,13 +189,13 @@ def test_a_full_disk_is_told_and_costs_nothing_that_is_finished(tmp_path, capsys
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (min(map(len, kept.values())) // 2, hard))
     try:
-        code, printed, told = tell(capsys, "sweep", spec_file, "--out", out)
+        code, printed, told = lakewright(capsys, "sweep", spec_file, "--out", out)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (code, printed, len(told)) == (1, "", 1), told
     assert ".parquet: File too large; check the path and the disk" in told[0]
     assert data_of(out) == kept, "whole shards only"
-    assert tell(capsys, "sweep", spec_file, "--out", out)[0] == 0
+    assert lakewright(capsys, "sweep", spec_file, "--out", out)[0] == 0
     assert data_of(out) == expected()
 
 
@@ -228,7 +227,7 @@ WRONG_SPECS = {
 def test_a_wrong_spec_is_told(tmp_path, capsys, here, spec_file, name):
     text, parts = WRONG_SPECS[name]
     spec_file.write_text(text)
-    assert_told(capsys, ("sweep", spec_file, "--out", tmp_path / "out"), *parts)
+    assert_refused(capsys, ("sweep", spec_file, "--out", tmp_path / "out"), *parts)
     assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
@@ -236,14 +235,14 @@ def test_a_stratum_that_is_not_found_is_told_before_any_board_is_drawn(tmp_path,
     monkeypatch.setattr(generator, "attempt", none_met)
     spec_file.write_text(TOML + "wait_ratios = [0.5]\n")
     parts = "cell 2ag_3x3_hr0.00_wr0.50 is empty", "only 0 of 4096", "change wait_ratio or hole_ratio of size 3"
-    assert_told(capsys, ("sweep", spec_file, "--out", tmp_path / "out"), *parts)
+    assert_refused(capsys, ("sweep", spec_file, "--out", tmp_path / "out"), *parts)
     assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
 def test_boards_that_workers_cannot_hold_are_told_before_any_is_drawn(tmp_path, capsys, spec_file):
     spec_file.write_text(TOML.replace("[3]", "[16]").replace("[2]", "[8]"))
     given = ("sweep", spec_file, "--out", tmp_path / "out", "--workers", 10_000)
-    assert_told(capsys, given, "cell 8ag_16x16_hr0.00_free", "10000 workers take about", "use --workers")
+    assert_refused(capsys, given, "cell 8ag_16x16_hr0.00_free", "10000 workers take about", "use --workers")
 
 
 @pytest.mark.parametrize(
@@ -256,33 +255,33 @@ def test_boards_that_workers_cannot_hold_are_told_before_any_is_drawn(tmp_path, 
     ],
 )
 def test_a_wrong_option_is_told(tmp_path, capsys, spec_file, options, parts):
-    assert_told(capsys, ("sweep", spec_file, "--out", tmp_path / "out", *options), *parts)
+    assert_refused(capsys, ("sweep", spec_file, "--out", tmp_path / "out", *options), *parts)
 
 
 def test_a_folder_of_something_else_is_told_and_nothing_is_lost(tmp_path, capsys, here, spec_file):
     out = tmp_path / "sweep"
     make(msgspec.structs.replace(SPEC, seed=4), out)
     there = data_of(out)
-    assert_told(capsys, ("sweep", spec_file, "--out", out), "another sweep", "spec.seed is 4 there and 3 now")
+    assert_refused(capsys, ("sweep", spec_file, "--out", out), "another sweep", "spec.seed is 4 there and 3 now")
     assert data_of(out) == there
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "thesis.txt").write_text("ten years of work")
-    assert_told(capsys, ("sweep", spec_file, "--out", tmp_path / "thesis"), "holds no sweep", "choose another")
-    assert_told(capsys, ("sweep", "status", tmp_path / "thesis"), "holds no sweep", "give a folder made by")
+    assert_refused(capsys, ("sweep", spec_file, "--out", tmp_path / "thesis"), "holds no sweep", "choose another")
+    assert_refused(capsys, ("sweep", "status", tmp_path / "thesis"), "holds no sweep", "give a folder made by")
 
 
 def test_two_processes_make_one_sweep_only_as_shares(tmp_path, capsys, here, spec_file):
     out = tmp_path / "sweep"
     with SweepFolder(out).working(SPEC, shared=True):
-        assert_told(
+        assert_refused(
             capsys, ("sweep", spec_file, "--out", out), "another process works on this sweep", "choose another folder"
         )
-        assert tell(capsys, "sweep", spec_file, "--out", out, "--shard", "0/2")[0] == 0
+        assert lakewright(capsys, "sweep", spec_file, "--out", out, "--shard", "0/2")[0] == 0
 
 
 @pytest.mark.parametrize("step", [(), ("run",), ("status",)])
 def test_every_step_has_help_with_an_example(capsys, step):
-    code, out, told = tell(capsys, "sweep", *step, "--help")
+    code, out, told = lakewright(capsys, "sweep", *step, "--help")
     assert (code, told) == (0, [])
     assert "example: lakewright sweep" in out
 

@@ -8,38 +8,22 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
-from core_jax.results import Outcomes
-from core_jax.rows import Row
-from core_jax.types import FAILURE_NAMES
 from engineer.delta import ConfigDelta, SizeEdit
 from engineer.guard import GuardVerdict
 from engineer.proposal import Proposal
-from experiments.loop.records import Decision, Done, Example, RunFolder, Stage, Validation, chapters, write
-from experiments.loop.settings import RunSettings
+from experiments.loop.records import Decision, RunFolder, Stage, chapters, write
 from experiments.view import write_report
 from experiments.view.readme_pictures import write_pictures
+from tests.support.samples.finished_run import ENV, begin, validate
 
-ENV = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.5, 0.25, 0.5)})
 HOSTILE = "<script>alert(1)</script>\"'&]]>\x00"
-GRID = ["...", ".H.", "..H"]
-
-
-def outcomes(valid: int) -> Outcomes:
-    failures = dict.fromkeys(FAILURE_NAMES[1:], 0) | {"hole": 40 - valid}
-    return Outcomes(40, valid, valid // 2, valid // 4, failures, 10, valid // 8)
-
-
-def examples(name: str) -> list[Example]:
-    row = Row(name, 3, 2, GRID, [(0, 0), (2, 1)], [(0, 2), (2, 0)], wait_required=True)
-    return [Example(row, ["WRR", "LWW"], "none", -1, -1), Example(row, ["RD", "LW"], "hole", 0, 1)]
 
 
 def finish(stage: Stage, valid: int, log: list[dict], name: str = "board") -> None:
-    write(stage.validation, Validation({3: outcomes(valid), 4: outcomes(valid // 2)}, examples(name), {}, ""))
+    stage.folder.mkdir(parents=True, exist_ok=True)
     stage.train_log.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in log))
-    write(stage.done, Done(90.0, {}))
+    validate(stage, valid, name)
 
 
 def decide(stage: Stage, text: str, error: str = "") -> None:
@@ -47,12 +31,6 @@ def decide(stage: Stage, text: str, error: str = "") -> None:
     verdict = GuardVerdict("refused" if error else "projected", [text], ENV)
     write(stage.env, ENV)
     write(stage.proposal, Decision("self", Proposal(text, text, delta, error), verdict, {}))
-
-
-def begin(path: Path) -> RunFolder:
-    run = RunFolder(path)
-    run.open(RunSettings(env=ENV, warmup_env=ENV, seed=7, stages=2, teacher="self"))
-    return run
 
 
 @pytest.fixture

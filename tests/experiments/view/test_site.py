@@ -8,7 +8,7 @@ import pytest
 from core_jax.errors import InputError
 from core_jax.rows import write_rows
 from experiments.view import write_site
-from tests.support.finished_run import board, finish
+from tests.support.samples.finished_run import board, finish
 
 BOARDS = "boards/boards/file/boards.jsonl"
 

@@ -9,10 +9,10 @@ from core_jax.types import FAILURE_NAMES, JUMP
 from policy.codecs import TextCodec, TextSettings, TokensCodec, codec_for, encode_prompt
 from policy.codecs.tokens import ID
 from policy.training import judge_answers
-from tests.support.boards import as_moves, as_strings, picture
-from tests.support.generated_rows import rows
-from tests.support.small_language_model import language
-from tests.support.tiny_policy import tasks, tokenizer
+from tests.support.boards.generated_rows import rows
+from tests.support.boards.sample_boards import as_moves, as_strings, picture
+from tests.support.models.small_language_model import language
+from tests.support.models.tiny_policy import tasks, tokenizer
 
 HORIZON = 24
 SOME = list(tasks()[:30])

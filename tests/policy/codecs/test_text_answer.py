@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -14,9 +14,9 @@ from core_jax.types import FAILURE_NAMES, MOVES, PAD
 from policy.codecs import Refusal, Refused, encode_prompt, parse_answer
 from policy.codecs.text_answer import MAX_STEPS
 from policy.codecs.text_prompt import EXAMPLE, MOVE_WORDS
-from tests.support.boards import as_lists, as_moves, as_strings, assert_every, each, mixed_boards
-from tests.support.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
-from tests.support.search_oracle import play
+from tests.support.boards.sample_boards import as_lists, as_moves, as_strings, assert_every, each, mixed_boards
+from tests.support.boards.search_oracle import play
+from tests.support.processes.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
 
 PLAIN = "agent 0: RIGHT RIGHT WAIT DOWN\nagent 1: UP LEFT"
 MEANT = ["RRWD", "UL"]
@@ -151,32 +151,35 @@ def spoilt(text: str, draw: Callable[[], float]) -> str:
     return text
 
 
+def spoilt_answers(seed: int, agents: int, text: str) -> Iterator[tuple[str, int]]:
+    """500 answers of so many agents: a text and a good answer, spoilt."""
+    rng = random.Random(seed)
+    good = written(["".join(rng.choices(MOVES, k=rng.randint(1, 6))) for _ in range(agents)], rng)
+    for source in [text] * 50 + [good] * 450:
+        yield spoilt(source, rng.random), agents
+
+
+def is_plan_or_problem(found: np.ndarray | Refused, agents: int) -> bool:
+    """Whether this is moves int8 [agents, steps], one or more of each, or one line of text that can be encoded."""
+    if isinstance(found, Refused):
+        return "\n" not in found.problem and found.problem.encode().decode() == found.problem
+    right = (found.dtype, found.shape[0], found.ndim) == (np.int8, agents, 2) and 1 <= found.shape[1] <= MAX_STEPS
+    return right and bool((found[:, 0] != PAD).all())
+
+
 @given(spoiling)
 @settings(max_examples=20)
-def test_spoilt_answers_raise_nothing(drawn):
-    spoil_and_parse(*drawn)
+def test_spoilt_answers_are_plans_or_refused_in_one_line(drawn):
+    for answer, agents in spoilt_answers(*drawn):
+        assert is_plan_or_problem(parse_answer(answer, agents), agents), repr(answer)
 
 
 @pytest.mark.deep
 @given(spoiling)
 @settings(max_examples=2 * THOUSANDS)
-def test_half_a_million_spoilt_answers_raise_nothing(drawn):
-    spoil_and_parse(*drawn)
-
-
-def spoil_and_parse(seed: int, agents: int, text: str) -> None:
-    rng = random.Random(seed)
-    base = written(["".join(rng.choices(MOVES, k=rng.randint(1, 6))) for _ in range(agents)], rng)
-    for source in [text] * 50 + [base] * 450:
-        answer = spoilt(source, rng.random)
-        found = parse_answer(answer, agents)
-        if isinstance(found, Refused):
-            assert "\n" not in found.problem, repr(answer)
-            found.problem.encode()
-        else:
-            assert (found.dtype, found.shape[0], found.ndim) == (np.int8, agents, 2), repr(answer)
-            assert 1 <= found.shape[1] <= MAX_STEPS, repr(answer)
-            assert (found[:, 0] != PAD).all(), repr(answer)
+def test_half_a_million_spoilt_answers_are_plans_or_refused_in_one_line(drawn):
+    for answer, agents in spoilt_answers(*drawn):
+        assert is_plan_or_problem(parse_answer(answer, agents), agents), repr(answer)
 
 
 LONG = (

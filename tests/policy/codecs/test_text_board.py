@@ -13,7 +13,7 @@ from core_jax.rows import boards_of, read_rows
 from policy.codecs import PublishedRow, check_text, encode_prompt, row_of
 from policy.codecs.text_board import read_lake
 from policy.codecs.text_prompt import MAX_AGENTS, draw_lake
-from tests.support.boards import each, mixed_boards, picture
+from tests.support.boards.sample_boards import each, mixed_boards, picture
 
 THREE = "S F H\nG s A\ng F a"
 

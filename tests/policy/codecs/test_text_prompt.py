@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from core_jax.types import MOVES
 from policy.codecs import encode_prompt
 from policy.codecs.text_prompt import FROZEN, GOALS, HOLE, MAX_AGENTS, MOVE_WORDS, STARTS
-from tests.support.boards import drawing, each, mixed_boards, picture
-from tests.support.shown_boards import read_board
+from tests.support.boards.prompt_boards import read_board
+from tests.support.boards.sample_boards import drawing, each, mixed_boards, picture
 
 PUBLISHED = ("SsABC", "Ggabc")
 THREE = drawing(["..H", "...", "..."], [(0, 0), (0, 1), (2, 2)], [(1, 0), (2, 0), (1, 2)])

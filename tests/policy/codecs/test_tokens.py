@@ -12,10 +12,10 @@ from policy.codecs.tokens import CELLS, ID, cell_ids, encode_answer, encode_prom
 from policy.tasks import Task
 from policy.training.reward import play
 from policy.training.warmup import _augmented, _rotated_moves
-from tests.support import search_oracle as oracle
-from tests.support.boards import as_lists, as_strings, each, mixed_boards, picture
-from tests.support.generated_rows import COUNT
-from tests.support.tiny_policy import HORIZON, padded, tasks, tokenizer
+from tests.support.boards import search_oracle as oracle
+from tests.support.boards.generated_rows import COUNT
+from tests.support.boards.sample_boards import as_lists, as_strings, each, mixed_boards, picture
+from tests.support.models.tiny_policy import HORIZON, padded, tasks, tokenizer
 
 END = ID["<eos>"]
 STARTS = np.array([[0, 0], [1, 1]], np.int32)

@@ -18,7 +18,7 @@ from policy.inference import (
     chat_request,
     endpoint,
 )
-from tests.support.chat_server import (
+from tests.support.servers.chat_server import (
     LONG,
     closed,
     completion,
@@ -40,18 +40,12 @@ from tests.support.chat_server import (
     zipped,
 )
 
+pytestmark = pytest.mark.usefixtures("quick_endpoint")
+
 KEY = "sk-very-secret-0123456789"
 HELLO = [{"role": "user", "content": "hello"}]
 EMPTY = saying(None, choices=[])
 NOT_A_COMPLETION = saying(None, choices=[{"message": "hello"}])
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """No key of this machine, and short pauses."""
-    for name in endpoint.KEYS:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(endpoint, "LONGEST_PAUSE", 0.01)
 
 
 def endpoint_of(server, **changes) -> Endpoint:

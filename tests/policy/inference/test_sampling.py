@@ -9,7 +9,7 @@ from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 from policy.codecs.tokens import ID, encode_prompt
 from policy.inference import sample, sampling
 from policy.inference.sampling import _generated, _lengths
-from tests.support.tiny_policy import tasks, tiny_model, tokenizer
+from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer
 
 END = ID["<eos>"]
 LENGTH = 10

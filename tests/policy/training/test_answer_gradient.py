@@ -8,7 +8,7 @@ import torch
 from engineer.evidence import DeltaGrammar
 from policy.inference import log_probs_under_grammar, sample_under_grammar
 from policy.training import AnswerGroup, AnswerTraining, train_on_answers
-from tests.support.tiny_policy import tiny_model, tokenizer
+from tests.support.models.tiny_policy import tiny_model, tokenizer
 
 ALLOWED = DeltaGrammar((3, 5)).allowed
 PROMPT = ["<now>", "<size_3>", "<q5>", "<size_5>", "<q2>", "<delta>"]

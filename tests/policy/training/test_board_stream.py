@@ -15,10 +15,11 @@ from core_jax.types import Failure
 from policy.tasks import Task
 from policy.training import BoardStream, tasks_of, with_hole_ratios
 from policy.training.reward import play
-from tests.support.boards import as_lists, picture
-from tests.support.generated_rows import SMALL, surroundings
-from tests.support.power_cuts import PATIENCE
-from tests.support.tiny_policy import padded
+from tests.support.boards.generated_rows import SMALL
+from tests.support.boards.sample_boards import as_lists, picture
+from tests.support.models.tiny_policy import padded
+from tests.support.processes.commands import surroundings
+from tests.support.processes.watching import PATIENCE
 
 CONFIGS = with_hole_ratios(SMALL, (0.2, 0.4))
 SEED, CHUNK = 3, 32
@@ -88,7 +89,7 @@ def test_the_process_ends_with_a_parent_that_is_killed(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("""
 import time
-from tests.support.generated_rows import SMALL
+from tests.support.boards.generated_rows import SMALL
 from policy.training import BoardStream
 if __name__ == "__main__":
     stream = BoardStream([SMALL], 0, chunk=32)

@@ -10,7 +10,7 @@ from policy.codecs import TokensCodec
 from policy.training import GrpoSettings, RewardSettings, train_grpo
 from policy.training.grpo_trainer import PlanTrainer, answer_log_probs
 from policy.training.optimizers import rate_scale
-from tests.support.tiny_policy import HORIZON, tasks, tiny_model, tokenizer
+from tests.support.models.tiny_policy import HORIZON, tasks, tiny_model, tokenizer
 
 PAD = tokenizer().pad_token_id
 

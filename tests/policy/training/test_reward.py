@@ -10,10 +10,10 @@ from policy.tasks import Task, task_of
 from policy.training import RewardSettings, judge_answers
 from policy.training import reward as rewards_module
 from policy.training.reward import play, rewards
-from tests.support import search_oracle as oracle
-from tests.support.boards import as_lists, as_strings, drawing, picture
-from tests.support.generated_rows import rows, unsolved
-from tests.support.tiny_policy import HORIZON, tasks
+from tests.support.boards import search_oracle as oracle
+from tests.support.boards.generated_rows import rows, unsolved
+from tests.support.boards.sample_boards import as_lists, as_strings, drawing, picture
+from tests.support.models.tiny_policy import HORIZON, tasks
 
 SETTINGS = RewardSettings()
 END = ID["<eos>"]

@@ -11,8 +11,8 @@ from policy.training import GrpoSettings, RewardSettings
 from policy.training import rollouts as rollouts_module
 from policy.training.rollouts import Rollouts
 from policy.training.settings import HostSettings
-from tests.support.boards import as_lists
-from tests.support.tiny_policy import HORIZON, tasks, tokenizer
+from tests.support.boards.sample_boards import as_lists
+from tests.support.models.tiny_policy import HORIZON, tasks, tokenizer
 
 GROUP, END = 4, ID["<eos>"]
 TRAINER = SimpleNamespace(model=None, accelerator=SimpleNamespace(unwrap_model=lambda model: model))

@@ -20,15 +20,11 @@ from policy.evaluation import evaluate, outcomes_by_size
 from policy.inference import answer_tasks, answer_under_grammar
 from policy.training import GrpoSettings, RewardSettings, WarmupSettings, judge_answers, train_grpo, warm_up
 from policy.training.warmup import _batches
-from tests.support.boards import picture
-from tests.support.generated_rows import rows
-from tests.support.tiny_policy import HORIZON, SHORT, tasks, tiny_model, tokenizer
+from tests.support.boards.generated_rows import rows
+from tests.support.boards.sample_boards import picture
+from tests.support.models.tiny_policy import HORIZON, SHORT, tasks, tiny_model, tokenizer, weights
 
 END = ID["<eos>"]
-
-
-def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 
 def ended(answers: list[list[int]]) -> list[list[int]]:

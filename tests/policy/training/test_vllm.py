@@ -13,7 +13,7 @@ from policy.codecs.tokens import ID, encode_answer, encode_prompt
 from policy.training import RewardSettings
 from policy.training.hardware import sampled_by_vllm
 from policy.training.rollouts import answer_groups
-from tests.support.tiny_policy import HORIZON, tasks, tokenizer
+from tests.support.models.tiny_policy import HORIZON, tasks, tokenizer
 
 COPIES = 3
 ASKED = list(tasks()[:4])

@@ -46,7 +46,7 @@ def number_variables(steps: Steps, starts: Numbers, distance: Home, latest: Numb
 
 @compiled
 def write_steps(steps: Steps, goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
-    """Who is somewhere is next to it, there, or home a step later: seven literals each, the first one for none."""
+    """An agent in a cell is next to it, there, or home a step later: seven literals each, the first for no agent."""
     count = 0
     for agent in range(len(goals)):
         for time in range(at.shape[1] - 1):
@@ -148,7 +148,7 @@ def write_waits(starts: Numbers, size: int, moving: int, at: At, clauses: Clause
 
 @compiled
 def write_home(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
-    """Who is home is so for good, and nowhere else: two literals each."""
+    """An agent that is home stays home, and is nowhere else: two literals each."""
     count = 0
     for agent in range(len(goals)):
         for time in range(at.shape[1]):

@@ -1,17 +1,19 @@
 """Whether a team has a plan in which no agent comes home later than some step, as a propositional formula.
 
 Over the time-expanded board: who may be where at each step (Surynek, Felner, Stern & Boyarski 2016, "Efficient SAT
-approach to multi-agent path finding under the sum of costs objective"). Only cells are in it from where an agent still
-gets home in time.
+approach to multi-agent path finding under the sum of costs objective"). It has only the cells from which an agent
+still gets home in time.
 """
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Callable, Iterator
 
 import numpy as np
 from pysat.card import ITotalizer
 from pysat.solvers import Solver
+from pysolvers import glucose41_add_cl
 
 from core_jax.solver.teams.formulas import clauses as write
 from core_jax.solver.teams.formulas.puzzle import Puzzle
@@ -26,7 +28,7 @@ class Formula:
     """Which plans bring agent k home by step latest[k].
 
     Variables: `at`[k, t, c], agent k is in cell c at step t and has yet to come home; `home`[k, t], it is on its goal
-    from step t on. Zero is no variable. An agent may be in several cells at once, as nobody meets it in any of them.
+    from step t on. Zero is no variable. An agent may be in several cells at once, as no other meets it in any of them.
     """
 
     def __init__(self, puzzle: Puzzle, latest: np.ndarray, late: int | None) -> None:
@@ -39,18 +41,16 @@ class Formula:
         self._moving = 1 + write.number_variables(*board, latest, self._at, self._home)
         self._solver = Solver(name=SOLVER)
         for some in self._clauses(latest, counts_costs=late is not None):
-            # A few at a time: thousands of lists at once set off the garbage collector, which costs more than they.
-            for first in range(0, len(some), FEW):
-                self._solver.append_formula(some[first : first + FEW].tolist())
+            self._add(some)
         self._late = [] if late is None else self._count_late(latest, late)
 
     @property
     def conflicts(self) -> int:
-        """How many conflicts the solver has met."""
+        """The number of conflicts the solver has met."""
         return self._solver.accum_stats()["conflicts"]
 
     def all_home(self, step: int, budget: int) -> bool | None:
-        """Whether a plan brings everybody home by that step; None if so many conflicts are met first."""
+        """Whether a plan brings all agents home by that step; None if so many conflicts are met first."""
         return self._solve(self._home[:, step].tolist(), budget)
 
     def at_most(self, late: int, moving: bool, budget: int) -> bool | None:
@@ -80,14 +80,21 @@ class Formula:
         if budget < 1:
             return None
         self._solver.conf_budget(budget)
-        # Nobody interrupts, but only so does the solver leave the interpreter to other threads.
+        # Never interrupted, but only this call leaves the interpreter to other threads.
         return self._solver.solve_limited(assumptions=assumed, expect_interrupt=True)
+
+    def _add(self, clauses: np.ndarray) -> None:
+        """Hands clauses [C, L] to the solver, past the Python around it, which takes twice as long for each."""
+        solver = itertools.repeat(self._solver.solver.glucose)
+        # A few at a time: thousands of lists at once set off the garbage collector, which costs more than they.
+        for first in range(0, len(clauses), FEW):
+            deque(map(glucose41_add_cl, solver, clauses[first : first + FEW].tolist()), maxlen=0)
 
     def _clauses(self, latest: np.ndarray, counts_costs: bool) -> Iterator[np.ndarray]:
         """Arrays of clauses of one length each, [C, L]."""
         steps, starts, goals = self._puzzle.steps, self._puzzle.starts, self._puzzle.goals
         agents = np.arange(len(goals))
-        begin = np.maximum(self._at[agents, 0, starts], self._home[:, 0])  # who starts at home may stay, or go
+        begin = np.maximum(self._at[agents, 0, starts], self._home[:, 0])  # one that starts at home may stay, or go
         either = np.where(self._at[agents, 0, starts] > 0, self._at[agents, 0, starts], begin)
         yield self._home[agents, latest][:, None]
         yield np.stack([begin, either], axis=1)

@@ -1,7 +1,7 @@
 """Optimal plans by formulas: bounds are raised by one until a formula holds.
 
-A solver that learns from conflicts proves within milliseconds that a bound is too low where a search among joint moves
-wades through thousands of them.
+A solver that learns from conflicts proves within milliseconds that a bound is too low, where a search would try
+thousands of joint moves.
 """
 
 import dataclasses
@@ -13,10 +13,11 @@ from core_jax.solver.teams.formulas.puzzle import Puzzle
 from core_jax.types import WAIT
 
 UNLIMITED = 1 << 62
+FIRST_WINDOW = 3  # bounds that the first formula can be asked about; each further one twice as many
 
 
 class Conflicts:
-    """How many conflicts of the solver a board may take, and has taken, in all its formulas."""
+    """The conflicts of the solver that a board may take, and has taken, in all its formulas."""
 
     def __init__(self, budget: int) -> None:
         self.left, self.spent = budget, 0
@@ -43,10 +44,10 @@ def cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = 
     `core_jax.solver.teams.joint_states`.
     """
     base = int(puzzle.alone.sum())
-    bound, window = max(lower, base), 1
+    bound, window = max(lower, base), FIRST_WINDOW
     while conflicts.left > 0 and bound <= most:
         late = min(bound + window - 1, most) - base
-        # An agent may be as late as the others leave it, who need what they need.
+        # An agent may be as late as the bound allows once the others have what they need.
         formula = Formula(puzzle, puzzle.alone + np.maximum(late - puzzle.others, 0), late)
         try:
             while bound <= base + late:
@@ -77,7 +78,7 @@ def _without_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts
 
 def fastest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
     """A plan of least makespan, likewise."""
-    bound, window = max(lower, int(puzzle.alone.max())), 1
+    bound, window = max(lower, int(puzzle.alone.max())), FIRST_WINDOW
     while conflicts.left > 0 and bound <= most:
         last = min(bound + window - 1, most)
         formula = Formula(puzzle, np.full_like(puzzle.alone, last), None)

@@ -9,7 +9,7 @@ import numpy as np
 from core_jax.solver.teams.host_search import Numbers
 from core_jax.support import compiled
 
-FAR_AWAY = 1 << 14  # the distance from where there is no way
+FAR_AWAY = 1 << 14  # the distance of cells without a path to the goal
 Steps = Annotated[np.ndarray, numba.int64[:, ::1]]
 
 

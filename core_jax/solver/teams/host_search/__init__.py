@@ -1,4 +1,4 @@
-"""Labels of whole boards by a search on the host, in compiled code; what it leaves open comes back with its bounds."""
+"""Labels of whole boards by a compiled search on the host; boards that it leaves open come back with their bounds."""
 
 import lazy_loader
 

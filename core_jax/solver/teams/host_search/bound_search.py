@@ -17,7 +17,7 @@ IN_ALL = 8  # times the nodes of one bound that a board is searched for in all
 def restarts(work: Work, table: Table, mode: int, bound: int, members: int, nodes: int, most: int) -> int:
     """`search_team` with ever more nodes and other orders of agents and moves; what failed is kept.
 
-    OPEN after `nodes` in all, or where the board has had `most`.
+    OPEN after `nodes` in all, or once the board has used `most`.
     """
     limit, variant = FIRST_NODES, 0
     last = min(work.nodes + nodes, most)

@@ -17,7 +17,7 @@ PROBES = 4
 def search_key(work: Work, mode: int, bound: int, members: int) -> int:
     """The part of the key that all states of one search share; only the lowest 16 bits are free.
 
-    What is above the lowest 24 bits is the same for all searches whose failures are worth keeping at a time.
+    Searches whose failures are worth keeping together have the same bits above the lowest 24.
     """
     if mode == MAKESPAN:  # a state fails within so many steps, whatever the bound was
         bound = 0
@@ -41,7 +41,7 @@ def rest_key(key: int, mode: int, parked: int, step: int) -> Word:
 
 @compiled_within
 def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
-    """Whether nothing was found from that state with so much left, or more."""
+    """Whether nothing was found from that state with that much left, or more."""
     slot = _slot(cells, rest)
     search = rest >> uint64(24)
     for probe in range(PROBES):
@@ -55,7 +55,7 @@ def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
 
 @compiled_within
 def remember_failure(work: Work, cells: Word, rest: Word, left: int) -> None:
-    """Kept in a slot of its own, or of another board or bound, else in place of what failed with least left."""
+    """Kept in a free slot, or one of another board or bound; else it replaces what failed with least left."""
     slot = _slot(cells, rest)
     search = rest >> uint64(24)
     best, least = slot, 256

@@ -1,20 +1,17 @@
-"""Boards labelled by the search, on all cores."""
+"""Boards labelled by the search."""
 
 import dataclasses
-import functools
-from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from core_jax.lake import pad_moves, trimmed
+from core_jax.lake import trimmed
 from core_jax.solver.teams.host_search.label_search import ANY, search_boards
 from core_jax.solver.teams.host_search.workspace import ANSWER, CELLS, STEPS, workspace
-from core_jax.support import compile_all, in_phase, on_all_cores
+from core_jax.support import compile_all, in_phase
 from core_jax.types import PAD, Board
 
 # Joint states of one question, after which it is left open: a formula takes about as long.
-NODES, NODES_OF_THREE = 12_000, 60_000
-AT_ONCE = 64  # boards that a core takes at a time
+NODES, NODES_OF_THREE = 6_000, 60_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,36 +25,19 @@ class Searched:
     fastest: np.ndarray
 
 
-@functools.cache
-def compiling() -> Future[None]:
-    """The search, compiled in a thread of its own once this is called."""
-    thread = ThreadPoolExecutor(1)
-    done = thread.submit(compile_all)
-    thread.shutdown(wait=False)
-    return done
-
-
 def search(boards: Board, wanted: np.ndarray | None = None, nodes: int | None = None) -> Searched:
-    """Labels B boards of three and more agents as far as `nodes` go, None for as many as pay.
+    """Labels B boards of three and more agents as far as `nodes` go; None: as many as are worth it.
 
     What is found of a board depends on that board alone. wanted: bool [B], or None; where it is not whether a wait is
     required, the makespan is not looked for. A board of more than CELLS free cells is left open.
     """
-    compiling().result()
-    count, agents = boards.starts.shape[:2]
+    compile_all()
+    agents = boards.starts.shape[1]
     nodes = (NODES_OF_THREE if agents == 3 else NODES) if nodes is None else nodes
-    prefer = np.full(count, ANY, np.int8) if wanted is None else wanted.astype(np.int8)
-    parts = on_all_cores(
-        lambda first: in_phase("search", _search, *_part(boards, prefer, first), nodes), range(0, count, AT_ONCE)
-    )
-    answers, *plans = (list(column) for column in zip(*parts, strict=True))
-    return Searched(np.concatenate(answers), *map(_padded, plans))
-
-
-def _part(boards: Board, prefer: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    rows = slice(first, first + AT_ONCE)
-    starts, goals = (np.ascontiguousarray(ends[rows], np.int32) for ends in (boards.starts, boards.goals))
-    return np.ascontiguousarray(boards.holes[rows], bool), starts, goals, prefer[rows]
+    prefer = np.full(len(boards.starts), ANY, np.int8) if wanted is None else wanted.astype(np.int8)
+    holes = np.ascontiguousarray(boards.holes, bool)
+    starts, goals = (np.ascontiguousarray(ends, np.int32) for ends in (boards.starts, boards.goals))
+    return Searched(*in_phase("search", _search, holes, starts, goals, prefer, nodes))
 
 
 def _search(
@@ -77,9 +57,3 @@ def _search(
     same = answers["makespan_known"] & (answers["fastest_steps"] == 0)  # the plan of least cost is the fastest
     moves[same, 1] = moves[same, 0]
     return answers, trimmed(moves[:, 0]), trimmed(moves[:, 1])
-
-
-def _padded(plans: list[np.ndarray]) -> np.ndarray:
-    """Plans of several parts as one array."""
-    longest = max(plan.shape[-1] for plan in plans)
-    return np.concatenate([pad_moves(plan, longest) for plan in plans])

@@ -1,7 +1,7 @@
 """The labels of boards, one after the other: which question is asked when.
 
-First, where parity and bounds allow it, briefly for a plan without waits; then for one with waits; where that waits,
-again for one without. A plan of less makespan than that plan's is looked for last.
+First, where parity and bounds allow it, a brief search for a plan without waits; then for one with waits; if that one
+waits, again for one without. A plan of smaller makespan than that plan's is sought last.
 """
 
 import numpy as np
@@ -62,7 +62,7 @@ def search_boards(
         clear_tags(work, table)
         _label(work, table, np.int64(wanted[board]), nodes, answer, moves[board])
         answer.nodes = work.nodes
-        if work.too_long:  # distances are wrong: nothing of this is certain
+        if work.too_long:  # distances are wrong: none of this is certain
             answer.cost_known = answer.wait_known = answer.makespan_known = False
             answer.solvable = True
             answer.slack = answer.makespan = 0
@@ -92,7 +92,7 @@ def _label(work: Work, table: Table, wanted: int, nodes: int, answer: Answer, mo
 
 @compiled_within
 def _take_singles(work: Work, answer: Answer) -> bool:
-    """The bounds of single agents; False where one has no way."""
+    """The bounds of single agents; False where one has no path."""
     answer.alone = answer.makespan = 0
     for agent in range(work.agents):
         distance = np.int64(work.distance[agent, 0, work.start[agent]])

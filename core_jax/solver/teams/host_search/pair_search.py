@@ -1,9 +1,9 @@
-"""What every two agents of a board need together, found when first asked for.
+"""What each pair of agents of a board needs together, found when first asked for.
 
-A table keeps what is known of each pair, from each two cells: its *excess*, by how much the two together exceed their
-single distances, or their makespan. Found by iterative deepening (Korf 1985) over slack: a move closer costs none of
-it, a wait one and a move away two, each beside the step itself. Slack never rises and steps without slack come closer,
-so there are no cycles. That no plan stays within r proves r + 1; a plan makes all states along it exact, as less was
+A table keeps what is known of each pair from each two cells: its *excess* (by how much the two together exceed their
+single distances), or its makespan. It is found by iterative deepening (Korf 1985) over slack: besides the step itself,
+a move closer costs no slack, a wait one and a move away two. Slack never rises and steps without slack come closer, so
+there are no cycles. That no plan stays within r proves r + 1; a plan makes all states along it exact, as less was
 refuted where it begins.
 
 An entry is uint16: the board's tag in 7 bits, whether it is exact, and its value in 8.
@@ -177,7 +177,7 @@ def _advance(work: Work, table: Table, mode: int, pair: int, step: int, tag: int
 @compiled_within
 def _keep_path(work: Work, table: Table, mode: int, pair: int, steps: int, tag: int) -> None:
     """What is left along the path is exact, as less was refuted where it begins."""
-    moving_too = mode == COSTS and work.duo_left[0] == 0  # without slack nobody waits
+    moving_too = mode == COSTS and work.duo_left[0] == 0  # without slack no agent waits
     for step in range(steps + 1):
         one, other = work.duo_cell[step, 0], work.duo_cell[step, 1]
         table[mode, pair, one, other] = tag + EXACT + work.duo_left[step]

@@ -55,7 +55,7 @@ def combine_bounds(work: Work, mode: int) -> None:
 
 @compiled_within
 def set_allowances(work: Work, mode: int, members: int, bound: int) -> None:
-    """How late sets of one and two of the members may be: the others need the rest of the bound."""
+    """How late sets of one or two members may be: the others need the rest of the bound."""
     for agent in range(work.agents):
         if members >> agent & 1:
             one = 1 << agent

@@ -9,7 +9,7 @@ from core_jax.support import compiled_within
 
 @compiled_within
 def open_step(work: Work, mode: int, step: int, variant: int) -> None:
-    """Lists the moves of all agents at a step, by what they cost; which of equal ones comes first goes by `variant`."""
+    """Lists the moves of all agents at a step, by what they cost; `variant` decides the order of equal ones."""
     parked, left = work.parked[step], work.left[step]
     for place in range(work.members):
         agent = work.order[place]
@@ -85,7 +85,7 @@ def choose_move(work: Work, table: Table, mode: int, step: int, place: int) -> b
 
 @compiled_within
 def _fits(work: Work, table: Table, mode: int, step: int, place: int, option: int) -> bool:
-    """Whether a move neither meets one before it nor leaves a pair, or an agent, too little of the bound."""
+    """Whether a move meets no earlier one and leaves every pair and agent enough of the bound."""
     agent = work.order[place]
     cell, there = work.cell[step, agent], work.target[step, agent, option]
     parks = work.move[step, agent, option] == PARK

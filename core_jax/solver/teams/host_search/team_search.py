@@ -70,7 +70,7 @@ def search_team(work: Work, table: Table, mode: int, bound: int, members: int, v
 
 @compiled_within
 def _move_all(work: Work, mode: int, key: int, step: int, members: int) -> int:
-    """What comes of the moves that all have chosen: HOME, a next state written to step + 1, or one not worth it."""
+    """The result of the moves that all have chosen: HOME, a next state written to step + 1, or one not worth it."""
     parked, left = work.parked[step], work.left[step] - 1
     if mode == MAKESPAN:
         if _all_home(work, step):
@@ -142,6 +142,6 @@ def _pairs_fit(work: Work, step: int, parked: int, left: int) -> bool:
 
 @compiled_within
 def _further(work: Work, step: int, agent: int, parked: int) -> int:
-    """By how much those who just parked are in the agent's way."""
+    """How much longer the agent's way is because of those that just parked."""
     cell = work.next_cell[step, agent]
     return np.int64(work.distance[agent, parked, cell]) - np.int64(work.distance[agent, work.parked[step], cell])

@@ -1,7 +1,7 @@
 """The memory of one search: a record of arrays of fixed shapes, and a table of pairs as large as the board asks for.
 
 A record is handed to compiled code as one pointer; a tuple of as many arrays takes most of the time to compile and to
-call. Nothing in it outlives a board except as garbage: what is kept bears the number of its board.
+call. Nothing in it is valid beyond its board: what is kept bears the number of its board.
 """
 
 import itertools
@@ -24,7 +24,7 @@ LONGEST = 200  # distance on a board that is searched
 HIGHEST = 250  # bound on slack, or on a makespan
 
 MOVING, COSTS, MAKESPAN = range(3)  # what a bound is on: the slack of plans without waits, or of all; the makespan
-WAIT, PARK = 4, 5  # beside the four moves; a parked agent stays on its goal for good, and pays no more
+WAIT, PARK = 4, 5  # after the four moves; a parked agent stays on its goal for good, and costs no more
 
 _INT = np.int64
 LAYOUT: Any = np.dtype(

@@ -1,8 +1,8 @@
-"""The optima of one board from all joint states, where agents have little room and so make long detours.
+"""The optima of one board from all its joint states, for agents with little room, which make long detours.
 
-Costs flood backward from the goals, layer by layer; joint moves are legal backward as they are forward. For the sum of
-costs there is a table for each set of agents that are not parked for good yet, with the goals of the others blocked.
-numpy, on the host: few boards come here, and each has shapes of its own.
+Costs flood backward from the goals, layer by layer; joint moves are legal backward if legal forward. For the sum
+of costs there is a table for each set of agents not yet parked for good, with the goals of the others blocked.
+NumPy, on the host: few boards come here, and each has its own shapes.
 """
 
 import itertools
@@ -36,7 +36,7 @@ class Flood:
 
     @property
     def joint_moves(self) -> int:
-        """How many there are from all joint states, those that meet included."""
+        """The number of joint moves from all joint states, including those in which agents meet."""
         return math.prod(int((self._steps[home] >= 0).sum()) for home in self._homes)
 
     def makespan(self) -> tuple[np.ndarray, int, bool]:
@@ -63,7 +63,7 @@ class Flood:
         return tables
 
     def _seeds(self, tables: dict[Members, np.ndarray], members: Members) -> dict[int, list[np.ndarray]]:
-        """By their cost, the joint states in which a member is parked for good on its goal."""
+        """The joint states in which a member is parked for good on its goal, by their cost."""
         seeds = defaultdict(list)
         for place, agent in enumerate(members):
             rest = tables[members[:place] + members[place + 1 :]]

@@ -1,8 +1,8 @@
-"""Whether agents can be where they should be at all: exhaustive, for one board at a time.
+"""Whether agents can reach their goals at all: exhaustive, for one board at a time.
 
 Far fewer moves than all joint ones settle this. In a joint move each agent enters a cell that was free, or one that
 another leaves: so the moves form paths and cycles. Those of a path can be made one after the other, by single agents
-that enter free cells, the foremost first. A cycle moves at once; on a grid it has four agents or more. numpy, on the
+that enter free cells, the foremost first. A cycle moves at once; on a grid it has four agents or more. NumPy, on the
 host.
 """
 
@@ -37,7 +37,7 @@ def component(steps: np.ndarray, cell: int) -> np.ndarray:
 
 
 def solvable(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, states: int) -> bool | None:
-    """Whether there is a plan; None where that is not known, as more than so many joint states would be looked at.
+    """Whether there is a plan; None if that would take more than so many joint states.
 
     Args: steps as from `steps_of`; starts, goals: int [K], cells.
     """

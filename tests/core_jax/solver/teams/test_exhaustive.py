@@ -10,8 +10,8 @@ from core_jax.solver.teams import hard_boards, host_search, team_solver
 from core_jax.solver.teams.formulas import Answer
 from core_jax.solver.teams.joint_states import Flood, steps_of
 from core_jax.types import Board
-from tests.support import search_oracle as oracle
-from tests.support.boards import (
+from tests.support.boards import search_oracle as oracle
+from tests.support.boards.sample_boards import (
     as_lists,
     as_strings,
     assert_same_optima,

@@ -18,8 +18,8 @@ from core_jax.solver.teams import hard_boards, host_search
 from core_jax.solver.teams import team_solver as teams
 from core_jax.support import parallel
 from core_jax.types import PAD, WAIT, Board, Certificate, Failure, Labels, Status
-from tests.support import search_oracle as oracle
-from tests.support.boards import (
+from tests.support.boards import search_oracle as oracle
+from tests.support.boards.sample_boards import (
     as_lists,
     as_strings,
     assert_every,

@@ -7,8 +7,8 @@ from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import pool
 from experiments.study.trainee import ARMS, KINDS, StudySettings, study_trainee, trainee_table
-from tests.support.tiny_policy import SHORT, tiny_run
-from tests.support.tiny_runs import quick
+from tests.support.models.tiny_policy import SHORT, tiny_run
+from tests.support.samples.tiny_runs import quick
 
 ENV = EnvConfig.single(3, agents=2, hole_ratio=0.2, wait_ratio=0.5)
 RUN = tiny_run(

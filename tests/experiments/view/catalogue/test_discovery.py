@@ -6,7 +6,7 @@ import pytest
 
 from experiments.loop.records import RunFolder
 from experiments.view.catalogue import Catalogue, Kind, MissingError
-from tests.support.tiny_policy import tiny_run
+from tests.support.models.tiny_policy import tiny_run
 
 
 def test_a_run_that_was_just_begun_is_found_though_the_list_is_kept_for_a_second(tmp_path):

@@ -11,7 +11,7 @@ from experiments.loop.records import RunFolder, Stage
 from experiments.resumable import line_log
 from experiments.view.catalogue import Progress, progress_of
 from policy.training import GrpoSettings, WarmupSettings
-from tests.support.finished_run import begin, finish, redesign, validate
+from tests.support.samples.finished_run import begin, finish, redesign, validate
 
 SECONDS = 100.0  # that a training has gone on
 

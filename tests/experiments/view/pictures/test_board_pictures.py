@@ -24,7 +24,7 @@ from experiments.view.pictures.board_pictures import (
     strip_svg,
 )
 from experiments.view.pictures.replay import ending, positions
-from tests.support.boards import as_lists, each, mixed_boards
+from tests.support.boards.sample_boards import as_lists, each, mixed_boards
 
 ROW = Row("two", 3, 2, ["...", ".H.", "..H"], starts=[(0, 0), (2, 1)], goals=[(0, 2), (2, 0)], wait_required=True)
 

@@ -9,9 +9,9 @@ from starlette.testclient import TestClient
 
 from core_jax.rows import write_rows
 from experiments.view.server import application
-from tests.support.finished_run import board
-from tests.support.shown_folders import benchmark, evaluation, study
-from tests.support.tiny_sweep import SPEC, make
+from tests.support.samples.finished_run import board
+from tests.support.samples.other_folders import benchmark, evaluation, study
+from tests.support.samples.tiny_sweep import SPEC, make
 
 HOSTILE = "<script>alert(1)</script>\"'&]]>\x00\x1b[31m{{ 7 * 7 }}" + "x" * 65_536
 

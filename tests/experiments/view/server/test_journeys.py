@@ -1,18 +1,20 @@
 """What people do in the viewer, done in a real browser. A message on the console of the page fails the journey."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from core_jax.rows import write_rows
 from experiments.view import write_site
 from policy.checkpoints import save_checkpoint
-from tests.support.browser import PATIENCE, chromium, served
-from tests.support.finished_run import begin, board, finish, redesign, validate
-from tests.support.shown_folders import benchmark, evaluation, study
-from tests.support.tiny_policy import MODEL, tiny_model, tokenizer
+from tests.support.models.tiny_policy import MODEL, tiny_model, tokenizer
+from tests.support.samples.finished_run import begin, board, finish, redesign, validate
+from tests.support.samples.other_folders import benchmark, evaluation, study
+from tests.support.servers.browser import PATIENCE, chromium, served
 
 pytestmark = pytest.mark.browser
 BOARDS = "/boards/boards/file/shown/boards.jsonl"
@@ -113,7 +115,7 @@ def test_boards_are_filtered_and_the_address_holds_the_filter(page, address):
     page.wait_for_url("**wait=true**")
     assert "25 to 30" in page.locator("#count").inner_text()
     page.locator(".tile a").first.click()
-    page.get_by_text("The certified plan").wait_for()
+    expect(page.get_by_text("The certified plan")).to_be_visible()
 
 
 def test_a_board_is_edited_into_an_unsolvable_one(page):
@@ -155,14 +157,14 @@ def test_two_arms_are_compared_and_the_address_holds_the_comparison(page):
 @pytest.mark.deep
 def test_a_run_is_watched_while_it_is_written(page, folder):
     run = begin(folder / "growing")
-    at(page, "/run/shown/growing").get_by_text("Nothing is finished yet").wait_for()
+    expect(at(page, "/run/shown/growing").get_by_text("Nothing is finished yet")).to_be_visible()
     validate(run.warmup, 8)
-    page.get_by_text("After the warm-up 15.0% of plans are valid").wait_for()
+    expect(page.get_by_text("After the warm-up 15.0% of plans are valid")).to_be_visible()
     redesign(run.stage(0))
     validate(run.stage(0), 16)
-    page.get_by_text("valid plans go from 15.0% to 30.0%").wait_for()
+    expect(page.get_by_text("valid plans go from 15.0% to 30.0%")).to_be_visible()
     shutil.rmtree(run.folder)
-    page.get_by_text("not here, or no longer").wait_for()
+    expect(page.get_by_text("not here, or no longer")).to_be_visible()
 
 
 @pytest.mark.deep
@@ -170,10 +172,8 @@ def test_a_plan_plays_by_itself_and_pauses(page):
     player = at(page, "/stage/1/shown/demo").locator(".player").first
     player.get_by_label("Speed").select_option("150")
     player.get_by_role("button", name="Play", exact=True).click()
-    page.wait_for_function(
-        "one => one.querySelector('output').textContent.startsWith('t = 2')", arg=player.element_handle()
-    )
-    player.get_by_role("button", name="Play", exact=True).wait_for()
+    expect(player.locator("output")).to_have_text(re.compile("^t = 2"))
+    expect(player.get_by_role("button", name="Play", exact=True)).to_be_visible()
 
 
 @pytest.mark.deep
@@ -210,7 +210,7 @@ def test_held_out_boards_are_filtered_by_what_a_policy_made_of_them(page):
     page.wait_for_url("**policy=warmup**")
     page.locator(".tile a").click()
     assert page.locator(".checkpoints li").all_inner_texts() == ["warmup failed", "stage 0 failed", "stage 1 failed"]
-    page.get_by_text("A0 steps into the hole").first.wait_for()
+    expect(page.get_by_text("A0 steps into the hole").first).to_be_visible()
 
 
 @pytest.mark.deep
@@ -242,7 +242,7 @@ def test_a_study_is_looked_through_from_its_arms_to_a_run(page):
     page.go_back()
     page.go_back()
     page.get_by_role("link", name="shown/study/runs/one-s0").click()
-    page.get_by_text("valid plans go from 15.0% to 60.0%").wait_for()
+    expect(page.get_by_text("valid plans go from 15.0% to 60.0%")).to_be_visible()
 
 
 EVERY_KIND = (

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 from core_jax.rows import write_rows
 from experiments.evaluation import EvaluationSettings, PlannerAnswerer, evaluate
 from experiments.view.server import application
-from tests.support.finished_run import begin, board, finish, redesign
-from tests.support.tiny_sweep import SPEC, make
+from tests.support.samples.finished_run import begin, board, finish, redesign
+from tests.support.samples.tiny_sweep import SPEC, make
 
 HOSTILE = "<script>alert(1)</script>\"'&]]>\x00\x1b[31m"
 BOARD = json.dumps({"grid": ["...", ".H.", "..H"], "starts": [[0, 0], [2, 1]], "goals": [[0, 2], [2, 0]]})

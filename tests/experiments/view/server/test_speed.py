@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from core_jax.rows import write_rows
-from tests.support.finished_run import board, finish
-from tests.support.shown_folders import benchmark, evaluation, study
-from tests.support.tiny_sweep import SPEC, make
+from tests.support.samples.finished_run import board, finish
+from tests.support.samples.other_folders import benchmark, evaluation, study
+from tests.support.samples.tiny_sweep import SPEC, make
 
 pytestmark = pytest.mark.deep
 REQUESTS, THREADS = 3000, 4

@@ -11,8 +11,8 @@ from core_jax.solver.memory import SEARCH_BYTES
 from core_jax.solver.teams.host_search import search
 from core_jax.solver.teams.host_search.workspace import matchings, workspace
 from core_jax.types import Failure
-from tests.support.boards import assert_every, drawing, mixed_boards, optima
-from tests.support.boards import batch as batch_of
+from tests.support.boards.sample_boards import assert_every, drawing, mixed_boards, optima
+from tests.support.boards.sample_boards import batch as batch_of
 
 
 @pytest.mark.parametrize(("size", "count"), [(3, 400), (5, 300)])

@@ -1,0 +1,77 @@
+"""Boards that cannot be drawn are refused: rare strata, wrong counts and seeds, one agent that must wait."""
+
+import pytest
+
+from core_jax.config import EnvConfig
+from core_jax.errors import InputError
+from core_jax.generator import check_reachable, generate, generator
+from tests.support.boards.generated_rows import (
+    CONFIG,
+    RARE,
+    SMALL,
+    none_met,
+)
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_stratum_that_is_not_found_is_given_up_with_size_and_remedy(monkeypatch, wait):
+    monkeypatch.setattr(generator, "attempt", none_met)
+    config = EnvConfig.single(4, 2, 0.25, float(wait))
+    waits = "with a forced wait" if wait else "without a forced wait"
+    said = (
+        rf"board 30: none of 8192 random maps has one of the 4x4 boards for 2 agents with 3 holes {waits} \(drawn \d+"
+    )
+    with pytest.raises(InputError, match=f"{said}, met 0\\); change wait_ratio or hole_ratio of size 4"):
+        generate(config, 0, 2000, first=30)
+    with pytest.raises(InputError, match=r"only 0 of 4096 random maps .* change wait_ratio or hole_ratio of size 4"):
+        check_reachable(config, 0)
+
+
+def test_what_cannot_be_found_is_given_up_soon(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(generator, "workers", lambda: 2)
+    monkeypatch.setattr(generator, "attempt", lambda *given: drawn.append(given[-1].wait) or none_met(*given))
+    with pytest.raises(InputError, match="board 0: none of 8192"):
+        generate(EnvConfig.single(4, 2, 0.25, 1.0), 0, 100_000)
+    assert sum(map(len, drawn)) < 8 * generator.MAX_ATTEMPTS, "not so many for each of the boards"
+
+
+def test_a_board_that_needs_more_attempts_than_allowed_is_refused_in_every_batch(monkeypatch):
+    needed = [generate(RARE, 5, 1, first=index)[3].acceptance[0].drawn for index in range(20)]
+    allowed = 3
+    refused = [index for index, drawn in enumerate(needed) if drawn > allowed]
+    assert 0 < len(refused) < 20
+    monkeypatch.setattr(generator, "MAX_ATTEMPTS", allowed)
+    for index in refused:
+        with pytest.raises(InputError, match=f"board {index}: none of {allowed} random maps"):
+            generate(RARE, 5, 1, first=index)
+    with pytest.raises(InputError, match=f"board ({'|'.join(map(str, refused))}): none of {allowed} random maps"):
+        generate(RARE, 5, 20)
+    others = [index for index in range(20) if index not in refused]
+    assert [generate(RARE, 5, 1, first=index)[3].index.tolist() for index in others] == [[index] for index in others]
+
+
+def test_one_agent_never_has_to_wait():
+    with pytest.raises(
+        InputError, match=r"sizes\.5\.wait_ratio is 0\.5 for 1 agent, which never has to wait; set it to 0"
+    ):
+        generate(EnvConfig.single(5, 1, 0.2, 0.5), 0, 1)
+
+
+def test_what_is_reachable_is_not_refused():
+    assert check_reachable(CONFIG, 0) is None, "it raises an error otherwise"
+
+
+@pytest.mark.parametrize(
+    ("count", "seed", "first", "problem"),
+    [
+        (0, 0, 0, "count is 0: ask for at least one"),
+        (1, -1, 0, "seed is -1: choose 0 to"),
+        (1, 1 << 32, 0, "seed is 4294967296: choose 0 to"),
+        (1, 0, -1, "first is -1: boards are numbered 0 to"),
+        (2, 0, (1 << 32) - 1, "first is 4294967295: boards are numbered"),
+    ],
+)
+def test_what_the_generator_cannot_draw_is_refused(count, seed, first, problem):
+    with pytest.raises(InputError, match=problem):
+        generate(SMALL, seed, count, first=first)

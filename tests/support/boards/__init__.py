@@ -1,0 +1,1 @@
+"""Boards, rows, and the independent oracles that judge them."""

@@ -1,0 +1,1 @@
+"""Models of a few thousand weights: the policy, and language models."""

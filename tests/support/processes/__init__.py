@@ -1,0 +1,1 @@
+"""Commands and processes: started, watched, measured, cut off, and killed."""

@@ -1,0 +1,87 @@
+"""What the children of a server do, which a test may kill: `python -m tests.support.processes.killable_work KIND`.
+
+A line is a command line as JSON, or the folder of a run or benchmark. What a kind imports is imported once, here.
+"""
+
+import importlib
+import json
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from core_jax.rows import chunks
+from experiments.benchmark import TIERS
+from experiments.benchmark.tiers import Tier
+from experiments.cli import main
+from experiments.resumable import parts
+from tests.support.processes.killable import serve
+
+SMALL_TIER = Tier(teams=((2, 3), (2, 5)), hole_ratios=(0.1, 0.5), wait_ratios=(0.25, 0.75), boards=6)
+FEW_MADE_UP = 50  # examples for the engineer of a tiny run
+IMPORTED = (
+    *("core_jax.solver.solver", "core_jax.generator.generator", "experiments.sweep.runner", "experiments.cli"),
+    *("experiments.benchmark.builder", "experiments.evaluation.evaluator", "experiments.board_files.solving"),
+)
+LEARNED = ("experiments.loop.closed_loop", "experiments.study.runner")  # with the training libraries
+
+
+def few_rows_a_part(patch: pytest.MonkeyPatch, rows: int = 8) -> None:
+    """Makes parts as small as their writing allows."""
+    for name in ("FEWEST_ROWS", "SOME_ROWS", "ROWS_A_KIND", "MOST_ROWS"):
+        patch.setattr(parts, name, rows)
+    patch.setattr(chunks, "CHUNK_ROWS", rows)
+    patch.setattr(chunks, "CHUNK_BYTES", 1)  # a line at a time
+
+
+def command(line: str) -> None:
+    """Runs a command line, in parts of few rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        few_rows_a_part(patch)
+        if main(json.loads(line)):
+            raise RuntimeError(f"{line} failed")
+
+
+def tiny_loop(line: str) -> None:
+    """Runs a tiny loop in a folder as the command does."""
+    from experiments.loop.records import RunFolder
+    from tests.support.samples.tiny_runs import RULES, run_loop
+
+    folder = RunFolder(Path(line))
+    with folder.locked():
+        run_loop(RULES, folder)
+
+
+def endless_build(line: str) -> None:
+    """Builds the small benchmark in a folder, and stays for ever in its second cell."""
+    from experiments.benchmark import build, builder
+
+    draw, begun = builder.draw_cell, []
+
+    def draw_one(*given):
+        begun.append(given)
+        if len(begun) > 1:
+            threading.Event().wait()
+        return draw(*given)
+
+    builder.draw_cell = draw_one
+    build(Path(line), "small", 0)
+
+
+KINDS = {
+    "commands": (command, IMPORTED),
+    "training commands": (command, (*IMPORTED, *LEARNED)),
+    "tiny loops": (tiny_loop, ("tests.support.samples.tiny_runs",)),
+    "endless builds": (endless_build, ("experiments.benchmark.builder",)),
+}
+
+
+if __name__ == "__main__":
+    TIERS["small"] = SMALL_TIER  # before the command line reads their names
+    work, modules = KINDS[sys.argv[1]]
+    for module in modules:
+        importlib.import_module(module)
+    if modules[-1] == LEARNED[-1]:
+        importlib.import_module("experiments.loop.training.warmup").SYNTHETIC = FEW_MADE_UP
+    serve(work)

@@ -1,0 +1,106 @@
+"""SIGKILL at random instants: a command, or one of its workers, is killed again and again until it has ended."""
+
+import dataclasses
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from tests.support.processes.killable import begin, code_of
+from tests.support.processes.watching import assert_session_ends, session
+
+
+@dataclasses.dataclass
+class Kills:
+    """What was killed, and what was there whenever the command came to its end."""
+
+    undisturbed: object  # the state of what was written when nobody killed anything
+    commands: int = 0
+    workers: int = 0
+    ends: list[object] = dataclasses.field(default_factory=list)  # the states at every end after that
+
+    @property
+    def instants(self) -> int:
+        return self.commands + self.workers
+
+    def __str__(self) -> str:
+        same = sum(end == self.undisturbed for end in self.ends)
+        return f"{self.commands} commands and {self.workers} workers killed; {same} of {len(self.ends)} ends the same"
+
+
+class Command:
+    """Command lines that work on the same output side by side, such as the shards of a sweep."""
+
+    def __init__(self, servers: list[subprocess.Popen], lines: list[list[str]]) -> None:
+        self.servers, self.lines = servers, lines
+
+    def run(self) -> float:
+        """Runs it undisturbed; returns how many seconds it took."""
+        begun = time.monotonic()
+        codes = self._codes(self._begin())
+        assert codes == [0] * len(codes), f"{self.lines} ended with {codes}"
+        return time.monotonic() - begun
+
+    def killed(self, moment: float, kills: Kills, rng: np.random.Generator) -> bool:
+        """Runs it and kills its first process after a moment, or one of its workers; whether all of it ended."""
+        children = self._begin()
+        ended = select.select([self.servers[0].stdout], [], [], moment)[0]
+        victim = children[0]
+        workers = sorted(session(victim) - {victim})
+        if not ended and workers and rng.random() < 0.5:
+            kills.workers += _kill(int(rng.choice(workers)))
+        elif not ended:
+            kills.commands += _kill(victim)
+        codes = self._codes(children)
+        assert set(codes) <= {0, -signal.SIGKILL}, f"{self.lines} ended with {codes}"
+        return not any(codes)
+
+    def _begin(self) -> list[int]:
+        return [begin(server, json.dumps(line)) for server, line in zip(self.servers, self.lines, strict=True)]
+
+    def _codes(self, children: list[int]) -> list[int]:
+        codes = [code_of(server) for server in self.servers]
+        for child in children:
+            assert_session_ends(child)
+        return codes
+
+
+def kill_at_random(command: Command, out: Path, state: Callable[[Path], object], instants: int, seed: int) -> Kills:
+    """Kills `command` at so many random instants; begins it again after each, and from nothing after each end.
+
+    out: what it writes, removed before it begins from nothing. state: what of it is compared.
+    """
+    rng = np.random.default_rng(seed)
+    command.run()  # compiles
+    kills = Kills(state(out))
+    _remove(out)
+    longest = command.run()
+    kills.ends.append(state(out))
+    _remove(out)
+    while kills.instants < instants:
+        if command.killed(rng.uniform(0, longest), kills, rng):
+            kills.ends.append(state(out))
+            _remove(out)
+    command.run()
+    kills.ends.append(state(out))
+    return kills
+
+
+def _kill(process: int) -> int:
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        return 0
+    return 1
+
+
+def _remove(out: Path) -> None:
+    for path in (out, out.with_name(f".{out.name}.parts")):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Sample runs, sweeps, studies and evaluations, and the evidence in them."""

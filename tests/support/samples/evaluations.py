@@ -1,0 +1,57 @@
+"""Evaluations of a dozen boards, by an answerer that knows the certified plans."""
+
+import math
+
+from core_jax.errors import InputError
+from core_jax.rows import Row
+from core_jax.types import MOVES
+from experiments.evaluation import EvaluationSettings, evaluate
+from experiments.evaluation.answerers import AnswerRow
+from experiments.evaluation.scores import Summary
+from policy.codecs.text_prompt import MOVE_WORDS
+from tests.support.boards.generated_rows import small_rows
+from tests.support.boards.sample_boards import drawing
+
+WORDS = {MOVES[move]: word for move, word in MOVE_WORDS.items()}
+ROWS = small_rows()[:12]
+
+
+def in_words(plan: list[str]) -> str:
+    """A plan as a language model answers with it."""
+    return "\n".join(f"agent {agent}: {' '.join(map(WORDS.get, moves))}" for agent, moves in enumerate(plan))
+
+
+def board_of(row: Row):
+    """The board of a row."""
+    return drawing(row.grid, row.starts, row.goals)
+
+
+class CertifiedAnswers:
+    """Answers with the certified plan, except for the rows of some numbers; ends like a power cut after `most`."""
+
+    name, identity, in_words, spent = "certified", {"model": "certified"}, True, 0.0
+
+    def __init__(self, wrong: dict[int, str] | None = None, most: float = math.inf) -> None:
+        self.wrong, self.most = wrong or {}, most
+        self.asked: list[tuple[str, int]] = []
+
+    def answers(self, asked):
+        numbers = {row.id: number for number, row in enumerate(ROWS)}
+        for one in asked:
+            if len(self.asked) == self.most:
+                raise KeyboardInterrupt
+            self.asked.append((one.row.id, one.sample))
+            text = self.wrong.get(numbers[one.row.id], in_words(one.row.plan))
+            yield [AnswerRow(one.row.id, one.sample, text, None, 10, 5, "stop")]
+
+
+def run_evaluation(benchmark, out, certified: CertifiedAnswers, **settings) -> Summary:
+    """Evaluates what a certified answers."""
+    return evaluate(benchmark, out, lambda out: certified, EvaluationSettings(**settings))
+
+
+class Unreachable(CertifiedAnswers):
+    """A server that answers nothing."""
+
+    def answers(self, asked):
+        raise InputError("endpoint: cannot be reached")

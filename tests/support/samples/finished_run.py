@@ -1,0 +1,105 @@
+"""A finished run written by hand, in no time: two stages with decisions, rollouts, and plans that fail or do not."""
+
+from pathlib import Path
+
+import msgspec
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.results import Group, Outcomes, statistics_of
+from core_jax.rows import Row, write_rows
+from core_jax.types import FAILURE_NAMES
+from engineer.delta import ConfigDelta, SizeEdit
+from engineer.evidence import CellGroups, Evidence
+from engineer.guard import GuardVerdict
+from engineer.proposal import Proposal
+from engineer.trial import Signal, Tried
+from experiments.loop.records import (
+    Answer,
+    BoardAnswers,
+    Decision,
+    Done,
+    Example,
+    RunFolder,
+    Sampled,
+    Stage,
+    Trial,
+    Validation,
+    write,
+    write_answers,
+)
+from experiments.loop.settings import RunSettings
+
+ENV = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.5, 0.25, 0.5)})
+NEXT = EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 4: SizeConfig(0.6, 0.25, 0.5)})
+GRID = ["...", ".H.", "..H"]
+SIGNAL = Signal(0.5, 0.4, 0.2)
+
+
+def board(name: str = "board", **labels: object) -> Row:
+    """A 3x3 board of two agents that is solved by two steps of each."""
+    solved = {"status": "solvable", "makespan": 2, "sum_of_costs": 3, "wait_required": False, "plan": ["RR", "LW"]}
+    return Row(name, 3, 2, GRID, [(0, 0), (2, 1)], [(0, 2), (2, 0)], **(solved | labels))  # type: ignore[arg-type]
+
+
+def outcomes(valid: int) -> Outcomes:
+    """Of 40 boards."""
+    failures = dict.fromkeys(FAILURE_NAMES[1:], 0) | {"hole": 40 - valid}
+    return Outcomes(40, valid, valid // 2, valid // 4, failures, 10, valid // 8)
+
+
+def examples(name: str) -> list[Example]:
+    """A plan that arrives after a wait, and one that meets a hole at t = 2."""
+    row = board(name, wait_required=True)
+    return [Example(row, ["WRR", "LWW"], "none", -1, -1), Example(row, ["RD", "LW"], "hole", 0, 1)]
+
+
+def rollouts() -> list[Answer]:
+    """A group of four plans: one arrives, and three step into the hole."""
+    return [Answer(["RR", "LW"], "none", -1, -1), *[Answer(["RD", "LW"], "hole", 0, 1)] * 3]
+
+
+def validate(stage: Stage, valid: int, name: str = "board") -> None:
+    """Writes what a stage's policy made of the held-out boards, and that it is finished."""
+    sizes = {3: outcomes(valid), 4: outcomes(valid // 2)}
+    stage.folder.mkdir(parents=True, exist_ok=True)
+    if not stage.train_log.exists():
+        steps = [{"step": n, "reward": 0.1 * n, "valid": 0.2, "frac_reward_zero_std": 0.5} for n in (1, 2, 3)]
+        stage.train_log.write_bytes(b"".join(msgspec.json.encode(step) + b"\n" for step in steps))
+    given = [Answer(found.plan, found.failure, found.agent, found.step) for found in examples(name)]
+    write_answers(stage.plans, [BoardAnswers(place, [answer]) for place, answer in enumerate(given)])
+    write(stage.validation, Validation(sizes, examples(name), {}, "10"))
+    write(stage.done, Done(90.0, {}))
+
+
+def redesign(stage: Stage, text: str = "too hard") -> None:
+    """Writes a stage's boards and rollouts, the evidence, the proposal, and its trial."""
+    write(stage.env, ENV)
+    write_rows(stage.boards, [board("first"), board("second", wait_required=True)])
+    groups = [Group(0, 4, 1, 0.2, 0.1, 0.1, {"hole": 3}), Group(1, 4, 4, 1.0, 0.0, 0.0)]
+    stage.groups.write_bytes(b"".join(msgspec.json.encode(group) + b"\n" for group in groups))
+    write_answers(stage.rollouts, [BoardAnswers(0, rollouts())])
+    write(stage.sampled, Sampled({}, "fresh", {"tokens": 100}, {}))
+    cells = [CellGroups(3, 0.25, False, statistics_of(groups))]
+    write(stage.evidence, Evidence(config=ENV, outcomes={3: outcomes(10)}, round=0, rounds=2, groups=cells))
+    delta = ConfigDelta({3: SizeEdit(data_ratio=-0.1, hole_ratio=-0.05, reason=text[:500])})
+    verdict = GuardVerdict("projected", [text], NEXT)
+    write(stage.proposal, Decision("self", Proposal(text, text, delta, ""), verdict, {}))
+    write(stage.trial, Trial([Tried(ENV, SIGNAL, {}), Tried(NEXT, SIGNAL, {})], 1, 50))
+
+
+def begin(path: Path, stages: int = 2, **settings: object) -> RunFolder:
+    """A run on which nothing is done yet."""
+    run = RunFolder(path)
+    run.open(RunSettings(env=ENV, warmup_env=ENV, seed=7, stages=stages, teacher="self", **settings))  # type: ignore[arg-type]
+    write_rows(run.validation, [board("board"), board("other", wait_required=True)])
+    return run
+
+
+def finish(path: Path, text: str = "too hard", name: str = "board", **settings: object) -> RunFolder:
+    """A finished run. text: what its engineer said; name: the id of the boards that are shown."""
+    run = begin(path, **settings)
+    validate(run.warmup, 8, name)
+    for number, valid in enumerate((16, 32)):
+        redesign(run.stage(number), text)
+        validate(run.stage(number), valid, name)
+    return run

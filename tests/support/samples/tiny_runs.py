@@ -1,0 +1,84 @@
+"""Tiny closed loops that several tests share, and what lies in their folders."""
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments.loop import closed_loop as loop
+from experiments.loop.records import Decision, RunFolder, read
+from experiments.loop.settings import RunSettings
+from experiments.loop.training import policies, warmup
+from policy.checkpoints import load_checkpoint
+from policy.training import board_stream
+from tests.support.boards.generated_rows import SMALL
+from tests.support.models.tiny_policy import tiny_run
+from tests.support.processes.commands import elsewhere
+
+CHECKPOINT = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+TRAINED = {"train.jsonl", "plans.jsonl", "validation.json", "done.json"}
+TRAINED |= {*(f"checkpoint/{name}" for name in CHECKPOINT)}
+STAGE = TRAINED | {"env.json", "sampled.json", "groups.jsonl", "rollouts.jsonl", "boards.parquet"}
+STAGE |= {"rollback.json", "evidence.json", "proposal.json", "next.json", "difficulty.json"}
+FILES = {"config.json", "validation.parquet"}
+FILES |= {f"warmup/{name}" for name in TRAINED} | {f"stage_{i:02d}/{name}" for i in (0, 1) for name in STAGE}
+TRIED = {"stage_00/trial.json"}  # where a config was proposed that is not the current one
+SYNTHETIC = 50
+RULES = tiny_run(SMALL, teacher="rules")
+
+State = dict[str, tuple[bytes, int]]
+
+
+@contextlib.contextmanager
+def quick() -> Iterator[None]:
+    """Few made-up examples for the engineer, few boards ahead of training, and one thread."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(warmup, "SYNTHETIC", SYNTHETIC)
+        patch.setattr(board_stream, "AHEAD", 1)
+        patch.setattr(board_stream, "CHUNK", 32)
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
+
+
+def run_loop(settings: RunSettings, run: RunFolder) -> None:
+    """The loop itself, quick."""
+    with quick():
+        loop.run(settings, run)
+
+
+@functools.cache
+def finished(teacher: str) -> RunFolder:
+    """The finished run of a teacher, to be looked at and copied."""
+    run = RunFolder(elsewhere() / "runs" / teacher)
+    run_loop(tiny_run(teacher=teacher), run)
+    return run
+
+
+def watch_loading(patch: pytest.MonkeyPatch) -> list[str]:
+    """The stages whose checkpoints are loaded from now on, in turn."""
+    loaded = []
+
+    def load(folder, *how):
+        loaded.append(folder.parent.name)
+        return load_checkpoint(folder, *how)
+
+    patch.setattr(policies, "load_checkpoint", load)
+    return loaded
+
+
+def files(folder: Path) -> set[str]:
+    """All files below a folder, except the lock."""
+    names = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+    return names - {".lock"}
+
+
+def state(folder: Path) -> State:
+    """Bytes and time of every file."""
+    return {name: ((folder / name).read_bytes(), (folder / name).stat().st_mtime_ns) for name in files(folder)}
+
+
+def decision(run: RunFolder, number: int) -> Decision:
+    """What was decided after a stage."""
+    return read(run.stage(number).proposal, Decision)
