@@ -5,8 +5,10 @@ trains the matrices and AdamW the embeddings and the head; the averaged weights 
 """
 
 import dataclasses
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -17,10 +19,11 @@ from core_jax.types import DELTAS, PAD, Board
 from policy.codecs import Codec, TokensCodec
 from policy.tasks import Task
 from policy.training.board_stream import BoardStream
-from policy.training.optimizers import averaged_model, muon_and_adamw, rate_scale
+from policy.training.optimizers import Place, TrainingState, averaged_model, muon_and_adamw, rate_scale
 from policy.training.settings import WarmupSettings
 
 POOL = 8  # batches drawn together, then sorted by length
+SECONDS = 60.0  # of training, at least, between two times that it is kept
 IGNORED = -100  # the label of tokens without a loss: prompt and padding
 
 
@@ -36,21 +39,35 @@ def warm_up(
     seed: int,
     on_step: Callable[[int, float], None] = lambda step, loss: None,
     codec: Codec | None = None,
+    kept: Path | None = None,
 ) -> PreTrainedModel:
     """Trains `model` on the certified plans of `tasks` and on `extra` examples; returns the averaged model.
 
-    codec: the one of the model, by default tokens.
+    codec: the one of the model, by default tokens. kept: a file in which the training is kept about once a minute; if
+    it is there, the training goes on from it: a stream of boards must then begin at its `kept_place`. Its first steps
+    are reported once more. Raises InputError where that file is of another training.
     """
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
     optimizer = muon_and_adamw(model, settings.matrix_rate, settings.other_rate)
     averaged = averaged_model(model, settings.decay)
+    state, place = TrainingState(model, averaged, optimizer), Place()
+    if kept is not None and kept.exists():
+        place = state.load(kept)
+        rng.bit_generator.state = json.loads(place.random)
+        for step, known in enumerate(state.losses):
+            on_step(step, known)
     model.train()
-    batches, begun = _batches(codec or TokensCodec(tokenizer), tasks, extra, settings, rng), time.monotonic()
-    for step in range(settings.steps):
-        done = step / settings.steps
-        if settings.minutes:
-            done = max(done, (time.monotonic() - begun) / (60 * settings.minutes))
+    codec = codec or TokensCodec(tokenizer)
+    batches = _batches(codec, tasks, extra, settings, rng)
+    begun = saved = time.monotonic()
+    for step in range(place.step, settings.steps):
+        seconds = place.seconds + time.monotonic() - begun
+        if kept is not None and step % POOL == 0 and time.monotonic() - saved > SECONDS:
+            random, boards = json.dumps(rng.bit_generator.state), step * _boards_of_a_batch(settings, extra)
+            state.save(kept, Place(step, boards, seconds, random))
+            saved = time.monotonic()
+        done = max(step / settings.steps, seconds / (60 * settings.minutes) if settings.minutes else 0)
         if done >= 1:
             break
         batch = next(batches)
@@ -61,8 +78,14 @@ def warm_up(
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         averaged.update_parameters(model)
-        on_step(step, loss.item())
+        state.losses.append(loss.item())
+        on_step(step, state.losses[-1])
     return cast(PreTrainedModel, averaged.module)
+
+
+def _boards_of_a_batch(settings: WarmupSettings, extra: Sequence[Example]) -> int:
+    """The examples of a batch that are boards."""
+    return settings.batch - (round(settings.batch * settings.extra_share) if extra else 0)
 
 
 def _batches(
@@ -73,9 +96,10 @@ def _batches(
     rng: np.random.Generator,
 ) -> Iterator[list[Example]]:
     """Endless batches of examples of similar length, so that little of a batch is padding."""
-    others = round(settings.batch * settings.extra_share) if extra else 0
+    boards = _boards_of_a_batch(settings, extra)
+    others = settings.batch - boards
     while True:
-        drawn = _drawn(tasks, POOL * (settings.batch - others), rng)
+        drawn = _drawn(tasks, POOL * boards, rng)
         drawn = [_augmented(task, rng) for task in drawn] if settings.augment else drawn
         examples = [(codec.encode_prompt(task.board), codec.encode_answer(task.board, task.moves)) for task in drawn]
         examples += [extra[i] for i in rng.integers(len(extra), size=POOL * others)] if others else []

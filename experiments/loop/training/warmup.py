@@ -20,7 +20,7 @@ from experiments.runtime import FreeCores, progress
 from policy.checkpoints import build_model, save_checkpoint
 from policy.codecs import build_tokenizer, codec_for, token_ids
 from policy.tasks import Task
-from policy.training import BoardStream, tasks_of, with_hole_ratios
+from policy.training import BoardStream, kept_place, tasks_of, with_hole_ratios
 from policy.training import warm_up as learn_plans
 
 SYNTHETIC = 4000  # synthetic evidence with answers, which teaches the form of a delta
@@ -56,9 +56,9 @@ def _learned(
 ) -> PreTrainedModel:
     codec = codec_for(settings.codec, tokenizer, settings.text)
     extra = _engineer_examples(settings, tokenizer) if settings.codec == "tokens" else []
-    cores = FreeCores()
+    cores, kept = FreeCores(), warmup.scratch / "training.safetensors"
     with (
-        _boards(settings) as tasks,
+        _boards(settings, kept_place(kept).boards) as tasks,
         progress("warm-up", settings.warmup.steps, "steps") as bar,
         line_log(warmup.train_log) as log,
     ):
@@ -69,16 +69,16 @@ def _learned(
             cores.adapt()
 
         seed = seed_for(settings.seed, "warm-up")
-        return learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step, codec)
+        return learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step, codec, kept)
 
 
 @contextmanager
-def _boards(settings: RunSettings) -> Iterator[list[Task] | BoardStream]:
-    """A fixed set, or boards drawn while training."""
+def _boards(settings: RunSettings, first: int) -> Iterator[list[Task] | BoardStream]:
+    """A fixed set, or boards drawn while training, from the place `first` in their stream."""
     seed, boards = seed_for(settings.seed, "warm-up boards"), settings.warmup.boards
     if settings.warmup.fresh:
         configs = with_hole_ratios(settings.warmup_env, settings.warmup.hole_ratios)
-        with BoardStream(configs, seed, teams=settings.teams) as stream:
+        with BoardStream(configs, seed, first, teams=settings.teams) as stream:
             yield stream
     else:
         with progress("warm-up boards", boards, "boards") as bar:

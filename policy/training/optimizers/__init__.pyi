@@ -1,0 +1,9 @@
+from .combined_optimizer import CombinedOptimizer as CombinedOptimizer
+from .combined_optimizer import averaged_model as averaged_model
+from .combined_optimizer import muon_and_adamw as muon_and_adamw
+from .combined_optimizer import rate_scale as rate_scale
+from .muon import Muon as Muon
+from .muon import orthogonalised as orthogonalised
+from .training_state import Place as Place
+from .training_state import TrainingState as TrainingState
+from .training_state import kept_place as kept_place

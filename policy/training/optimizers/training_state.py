@@ -1,0 +1,103 @@
+"""A training between two steps, kept in one file of safetensors: weights, their average, optimizer, place, losses.
+
+A training that goes on from there ends with the same weights as one that was never interrupted, bit for bit where
+processor, threads and versions are the same and its length does not go by the clock.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch.optim.swa_utils import AveragedModel
+
+from core_jax.errors import InputError
+from core_jax.support import replacing
+from policy.training.optimizers.combined_optimizer import CombinedOptimizer
+
+PLACE, LOSSES, AVERAGES = "place", "losses", "averages"
+
+
+class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a training is. boards: taken from the stream; seconds: of training; random: its generator, as JSON."""
+
+    step: int = 0
+    boards: int = 0
+    seconds: float = 0.0
+    random: str = ""
+
+
+class TrainingState:
+    """What changes while a model is trained, to be kept in a file and loaded from it."""
+
+    def __init__(self, model: torch.nn.Module, averaged: AveragedModel, optimizer: CombinedOptimizer) -> None:
+        self._model, self._averaged, self._optimizer = model, averaged, optimizer
+        self.losses: list[float] = []
+
+    def save(self, path: Path, place: Place) -> None:
+        """Writes all of it and the place, whole or not at all."""
+        tensors = {name: tensor.detach().cpu().clone() for name, tensor in (*self._weights(), *self._moments())}
+        tensors[AVERAGES] = torch.as_tensor(self._averaged.n_averaged).clone()
+        tensors[LOSSES] = torch.tensor(self.losses, dtype=torch.float64)
+        with replacing(path) as beside:
+            save_file(tensors, beside, {PLACE: msgspec.json.encode(place).decode()})
+
+    @torch.no_grad()
+    def load(self, path: Path) -> Place:
+        """Continues as it was kept. Raises InputError where the file is not of this training."""
+        try:
+            with safe_open(path, "pt") as file:
+                for name, tensor in self._weights():
+                    tensor.copy_(file.get_tensor(name))
+                self._averaged.n_averaged.copy_(file.get_tensor(AVERAGES))
+                self.losses = file.get_tensor(LOSSES).tolist()
+                for name in file.keys():  # noqa: SIM118 - it is no dictionary
+                    self._load_moment(name, file)
+        except (OSError, SafetensorError, RuntimeError) as error:
+            raise _not_readable(path, error) from error
+        return _place(path)
+
+    def _weights(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for kind, module in (("model", self._model), ("averaged", self._averaged.module)):
+            for name, parameter in module.named_parameters():  # weights that are shared come once
+                yield f"{kind}.{name}", parameter
+
+    def _moments(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for part, number, parameter in self._trained():
+            for name, tensor in self._optimizer.parts[part].state[parameter].items():
+                yield f"optimizer.{part}.{number}.{name}", tensor
+
+    def _load_moment(self, name: str, file: Any) -> None:
+        kind, *where = name.split(".")
+        if kind == "optimizer":
+            part, number, field = int(where[0]), int(where[1]), where[2]
+            parameter = next(found for of, place, found in self._trained() if (of, place) == (part, number))
+            tensor = file.get_tensor(name)
+            # The count of steps stays on the CPU, where AdamW has it.
+            self._optimizer.parts[part].state[parameter][field] = tensor.to(parameter.device) if tensor.ndim else tensor
+
+    def _trained(self) -> Iterator[tuple[int, int, torch.Tensor]]:
+        """Part of the optimizer, number in it, and parameter."""
+        for part, optimizer in enumerate(self._optimizer.parts):
+            parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+            yield from ((part, number, parameter) for number, parameter in enumerate(parameters))
+
+
+def kept_place(path: Path | None) -> Place:
+    """The place of the training that is kept in a file; the beginning where there is none."""
+    return _place(path) if path is not None and path.exists() else Place()
+
+
+def _place(path: Path) -> Place:
+    try:
+        with safe_open(path, "pt") as file:
+            return msgspec.json.decode(file.metadata()[PLACE], type=Place)
+    except (OSError, SafetensorError, msgspec.MsgspecError, KeyError, TypeError) as error:
+        raise _not_readable(path, error) from error
+
+
+def _not_readable(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path}: not what this training keeps ({str(error).splitlines()[0]}); remove it to begin anew")

@@ -1,0 +1,78 @@
+"""A warm-up that is interrupted goes on from what it kept, and ends as if nothing had happened."""
+
+import pytest
+import torch
+
+from core_jax.errors import InputError
+from policy.checkpoints import build_model
+from policy.model_settings import ModelSettings
+from policy.tasks import Task
+from policy.training import BoardStream, WarmupSettings, kept_place, warm_up, warmup
+from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer, weights
+
+STEPS, BROKEN = 30, 21
+SETTINGS = WarmupSettings(steps=STEPS, batch=4)
+
+
+class InterruptedWarmupError(Exception):
+    """What stops a warm-up in these tests."""
+
+
+class ListStream(BoardStream):
+    """A stream of boards from a list, without a process of its own."""
+
+    def __init__(self, first: int) -> None:
+        self._left = (tasks() * STEPS)[first:]
+
+    def take(self, count: int) -> list[Task]:
+        """The next ones."""
+        some, self._left = self._left[:count], self._left[count:]
+        return some
+
+
+@pytest.fixture(autouse=True)
+def kept_whenever_possible(monkeypatch):
+    monkeypatch.setattr(warmup, "SECONDS", -1.0)
+
+
+def learn(source, kept=None, until=STEPS):
+    """Weights and losses of a warm-up; it is interrupted before it reports the step `until`."""
+    losses: list[float] = []
+
+    def on_step(step: int, loss: float) -> None:
+        if step == until:
+            raise InterruptedWarmupError
+        losses.append(loss)
+
+    return weights(warm_up(tiny_model(), tokenizer(), source, [], SETTINGS, 3, on_step, kept=kept)), losses
+
+
+@pytest.mark.parametrize("source", [lambda first: tasks(), ListStream], ids=["a fixed set", "a stream"])
+def test_a_warm_up_that_is_interrupted_ends_with_the_same_weights_and_losses(tmp_path, source):
+    kept = tmp_path / "training.safetensors"
+    wanted, losses = learn(source(0))
+    with pytest.raises(InterruptedWarmupError):
+        learn(source(0), kept, until=BROKEN)
+    place = kept_place(kept)
+    assert 0 < place.step <= BROKEN
+    assert place.boards == 4 * place.step
+    found, again = learn(source(place.boards), kept)
+    assert again == losses
+    for name, weight in wanted.items():
+        assert torch.equal(weight, found[name]), name
+
+
+def test_a_file_that_another_training_kept_is_refused(tmp_path):
+    kept = tmp_path / "training.safetensors"
+    with pytest.raises(InterruptedWarmupError):
+        learn(tasks(), kept, until=BROKEN)
+    model = build_model(ModelSettings(hidden=16, layers=1, heads=2, mlp=16), tokenizer(), seed=0)
+    with pytest.raises(InputError, match="not what this training keeps"):
+        warm_up(model, tokenizer(), tasks(), [], SETTINGS, 3, kept=kept)
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    kept = tmp_path / "training.safetensors"
+    kept.write_bytes(b"nothing of the kind")
+    with pytest.raises(InputError, match="not what this training keeps"):
+        kept_place(kept)
