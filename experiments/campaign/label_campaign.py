@@ -92,7 +92,7 @@ def measure(
     Raises ImportError where w9-pathfinding is not installed (`pip install lakewright[bench]`), InputError where the
     journal is of another seed.
     """
-    with _kept(journal, seed) as (found, keep):
+    with _kept(journal, seed, agents) as (found, keep):
         done = sum(tried.boards for tried in found)
         on_progress(done)
         while done < count:
@@ -107,7 +107,7 @@ def measure(
 
 
 @contextlib.contextmanager
-def _kept(path: Path | None, seed: int) -> Iterator[tuple[list[Tried], Callable[[Tried], object]]]:
+def _kept(path: Path | None, seed: int, agents: int | None) -> Iterator[tuple[list[Tried], Callable[[Tried], object]]]:
     """The batches that are finished, and what keeps another."""
     if path is None:
         yield [], lambda tried: None
@@ -120,6 +120,8 @@ def _kept(path: Path | None, seed: int) -> Iterator[tuple[list[Tried], Callable[
                     f"{path}:{place + 1}: is batch {tried.batch} of seed {tried.seed}, not {place} of seed {seed}; "
                     "repeat that seed, or choose another file"
                 )
+            if agents not in (None, tried.agents):
+                raise InputError(f"{path}:{place + 1}: has {tried.agents} agents, not {agents}; choose another file")
         yield found, journal.add
 
 
