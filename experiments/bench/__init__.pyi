@@ -1,3 +1,4 @@
+from . import environments as environments
 from . import files as files
 from . import sampling as sampling
 from . import sweeps as sweeps

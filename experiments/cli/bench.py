@@ -26,6 +26,8 @@ def bench(
     warmups: Annotated[bool, INSTEAD] = False,
     updates: Annotated[bool, INSTEAD] = False,
     files: Annotated[bool, INSTEAD] = False,
+    environments: Annotated[bool, INSTEAD] = False,
+    pogema: Path | None = None,
     campaign: Annotated[int | None, INSTEAD] = None,
     seed: int = 0,
     journal: Path | None = None,
@@ -40,6 +42,8 @@ def bench(
         warmups: Measure warm-ups instead: ours and TRL's SFTTrainer.
         updates: Measure steps of GRPO instead: prompts read once, or for every answer.
         files: Measure commands on files instead, and the core's own rates.
+        environments: Measure the Gymnasium environments instead: joint moves of random play.
+        pogema: A Python that has POGEMA, which is measured beside them.
         campaign: Check the labels of so many fresh boards of teams against another solver instead.
         seed: The same seed gives the same boards of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
@@ -50,6 +54,9 @@ def bench(
     for name in [name for name, wanted in given.items() if wanted]:
         other = getattr(benches, name)
         print_found(other.measure(), json, other.table)
+        return 0
+    if environments:
+        print_found(benches.environments.measure(pogema), json, benches.environments.table)
         return 0
     if campaign is not None:
         found = _campaign(campaign, seed, journal)

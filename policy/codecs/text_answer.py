@@ -74,6 +74,14 @@ def parse_answer(text: str, agents: int) -> np.ndarray | Refused:
     return moves
 
 
+def plan_text(moves: np.ndarray) -> str:
+    """The answer, without a thought, that plays `moves`, int8 [K, T] padded with PAD."""
+    return "\n".join(
+        f"agent {agent}: {' '.join(MOVE_WORDS[move] for move in own[own != PAD].tolist()) or MOVE_WORDS[WAIT]}"
+        for agent, own in enumerate(moves)
+    )
+
+
 def _after_thinking(text: str) -> str | Refused:
     if not text.strip():
         return Refused(Refusal.EMPTY, "the answer is empty")

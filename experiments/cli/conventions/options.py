@@ -22,6 +22,7 @@ TEACHERS = (
 SOLVERS = ("optimal", "prioritized", "greedy", "random")
 BACKENDS = ("local", "ray")
 BOARD_FORMATS = ("rows", "movingai", "lacam", "pogema", "published")
+TRACKERS = ("tensorboard", "wandb", "trackio")
 DEVICES = ("auto", "cpu", "cuda")
 
 
