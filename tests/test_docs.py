@@ -146,19 +146,16 @@ def test_every_name_in_a_file_is_defined_there(page):
     file = ""
     for name, found in re.findall(r"`(\w+)` in (`[\w/]+\.py`|the same file)", text_of(page)):
         file = found.strip("`") if found.startswith("`") else file
-        assert name in names_in(HOUSE / file.removesuffix(".py")), (
-            f"{page.name} names {name} in {file}; it is not there"
-        )
+        known = names_in(HOUSE / file.removesuffix(".py"))
+        assert name in known, f"{page.name} names {name} in {file}; it is not there"
 
 
 def calls_of(functions: dict[str, ast.FunctionDef], name: str) -> list[str]:
-    """The names that a function calls, in order; those of the functions of its own file that it calls in their place."""
+    """The names that a function calls, in order; a function of its own file stands for what that calls."""
     called = []
-    nodes = [
-        node for node in ast.walk(functions[name]) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    ]
-    for node in sorted(nodes, key=lambda node: (node.lineno, -node.col_offset)):
-        inner = node.func.id
+    calls = [node for node in ast.walk(functions[name]) if isinstance(node, ast.Call)]
+    for node in sorted(calls, key=lambda node: (node.lineno, -node.col_offset)):
+        inner = ast.unparse(node.func)
         called += calls_of(functions, inner) if inner in functions else [inner]
     return called
 
