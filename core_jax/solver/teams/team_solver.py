@@ -22,7 +22,7 @@ from core_jax.solver.teams.solved import BUDGET, Solved, Stage
 from core_jax.support import compile_all, on_all_cores
 from core_jax.types import PAD, Board, Certificate, Labels, Status
 
-AT_ONCE = 32  # boards that a core takes at a time
+AT_ONCE = 64  # boards that a core takes at a time
 
 
 @functools.cache
