@@ -10,6 +10,7 @@ from core_jax.errors import InputError
 from experiments.cli import main
 from experiments.interop.trackers import TRACKERS, Publisher, points_of
 from experiments.interop.trackers.adapters import prepare
+from experiments.loop import run
 from experiments.loop.records import RunFolder
 from tests.support.processes.commands import HOUSE, surroundings
 from tests.support.samples.finished_run import begin, finish, redesign, validate
@@ -83,6 +84,12 @@ def test_a_run_that_goes_on_publishes_each_stage_once(tmp_path, notebook):
     assert Publisher(folder, ["json"]).publish() == {"json": 2}, "a stage that is not finished is published"
     validate(folder.stage(1), 32)
     assert Publisher(folder, ["json"]).publish() == {"json": 3}
+    assert [point.step for point in notebook.kept] == [point.step for point in all_points(folder)]
+
+
+def test_the_loop_publishes_what_is_finished_when_it_is_resumed(tmp_path, notebook):
+    folder = finish(tmp_path)
+    run(folder.settings(), folder, Publisher(folder, ["json"]).publish)
     assert [point.step for point in notebook.kept] == [point.step for point in all_points(folder)]
 
 
