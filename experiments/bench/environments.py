@@ -17,12 +17,12 @@ import gymnasium
 import msgspec
 import numpy as np
 
-import experiments.interop.environments  # noqa: F401, it registers the environment
 from core_jax.errors import InputError
 from core_jax.support import cores
 from experiments.bench.lake import HOLE_RATIO, machine
 from experiments.bench.measurement import Bench, Measurement, table
 
+LAKE = "experiments.interop.environments:lakewright/Lake-v0"  # from the room that registers it
 SIZE, AGENTS = 8, 4
 STEPS = 64  # of an episode
 AT_ONCE = (1, 64, 1024, 4096)
@@ -60,7 +60,7 @@ def measure(pogema: Path | None = None) -> Bench:
 def _ours(count: int) -> Play:
     """Random play in so many environments; compiled, and at once in the middle of their episodes."""
     kind: dict[str, Any] = {"size": SIZE, "agents": AGENTS, "hole_ratio": HOLE_RATIO, "step_limit": STEPS}
-    env = gymnasium.make_vec("lakewright/Lake-v0", num_envs=count, **kind)
+    env = gymnasium.make_vec(LAKE, num_envs=count, **kind)
     env.reset(seed=0)
     chance = np.random.default_rng(0)
 

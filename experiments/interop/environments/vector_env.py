@@ -43,7 +43,7 @@ class TeamVectorEnv(VectorEnv[Arrays, np.ndarray, np.ndarray]):
         self._state: EnvState | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
-        """The first observations; without a seed the environments go on with the chance they have."""
+        """The first observations; without a seed the environments continue their random stream."""
         if seed is not None or self._key is None:
             self._key = jax.random.key(int(self.np_random.integers(2**31)) if seed is None else seed)
         observation, self._state = _RESET(self._keys(), self._params)

@@ -45,7 +45,7 @@ def settings_table(settings: Sequence[Setting]) -> str:
 
     rows = [(setting.name, setting.type, default_text(setting.default), setting.meaning) for setting in settings]
     header = ("setting", "type", "default", "meaning")
-    return tabulate(rows, header, tablefmt="simple", maxcolwidths=WIDTHS, disable_numparse=True)
+    return tabulate(rows, header, tablefmt="simple", maxcolwidths=list(WIDTHS), disable_numparse=True)
 
 
 def default_text(value: Any) -> str:

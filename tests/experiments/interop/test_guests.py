@@ -4,6 +4,7 @@ import contextlib
 import json
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from http.server import BaseHTTPRequestHandler
@@ -21,16 +22,30 @@ from tests.support.tools.own_environments import own_environment, run_there
 from tests.support.tools.text_games import joint_moves
 
 pytestmark = pytest.mark.deep
+VERSIONS = {
+    "reasoning_gym": ["reasoning-gym==0.1.25"],
+    "verifiers": ["verifiers==0.4.0"],
+    "openenv": ["openenv==0.10.0"],
+}
+
+
+@pytest.mark.parametrize("name", ["reasoning_gym", "verifiers", "openenv"])
+def test_a_package_can_be_installed_beside_lakewright(name):
+    python = own_environment(name, *VERSIONS[name])
+    guest = HOUSE / "experiments" / "interop" / f"{name}_lakewright"
+    uv = Path(sys.executable).with_name("uv")
+    found = run_there(uv, "pip", "install", "--dry-run", "--python", python, HOUSE, guest)
+    assert f"+ {name.replace('_', '-')}-lakewright" in found.stderr
 
 
 def test_reasoning_gym_creates_scores_and_mixes_our_dataset():
-    python = own_environment("reasoning_gym", "reasoning-gym==0.1.25")
+    python = own_environment("reasoning_gym", *VERSIONS["reasoning_gym"])
     told = run_there(python, HOUSE / "tests" / "support" / "tools" / "reasoning_gym_client.py")
     assert told.stdout.startswith("reasoning-gym 0.1"), told.stdout
 
 
 def test_verifiers_validates_every_board_and_scores_the_answers_of_a_scripted_model(tmp_path):
-    python = own_environment("verifiers", "verifiers==0.4.0")
+    python = own_environment("verifiers", *VERSIONS["verifiers"])
     write_rows(tmp_path / "rows.jsonl", small_rows())
     boards = ["verifiers-lakewright", "--taskset.benchmark", tmp_path / "rows.jsonl"]
     where = ["--runtime.type", "subprocess", "--no-rich", "-o", tmp_path, "--run.dir", "validated"]
@@ -60,13 +75,13 @@ def test_verifiers_validates_every_board_and_scores_the_answers_of_a_scripted_mo
 
 
 def test_verifiers_bounds_and_repeats_boards_that_are_drawn_without_end():
-    python = own_environment("verifiers", "verifiers==0.4.0")
+    python = own_environment("verifiers", *VERSIONS["verifiers"])
     checked = run_there(python, HOUSE / "tests" / "support" / "tools" / "verifiers_client.py")
     assert checked.stdout.endswith("40 boards\n")
 
 
 def test_openenv_validates_and_plays_on_the_running_server(tmp_path):
-    python = own_environment("openenv", "openenv==0.10.0")
+    python = own_environment("openenv", *VERSIONS["openenv"])
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     options = json.dumps({"size": 4, "agents": 2, "hole_ratio": 0.2, "boards": 8})
@@ -87,7 +102,7 @@ def test_openenv_validates_and_plays_on_the_running_server(tmp_path):
 
 
 def test_openenv_finds_the_package_sound():
-    python = own_environment("openenv", "openenv==0.10.0")
+    python = own_environment("openenv", *VERSIONS["openenv"])
     package = HOUSE / "experiments" / "interop" / "openenv_lakewright"
     told = run_there(python.with_name("openenv"), "validate", package, "--level", "static", "--skip-build")
     assert "Verdict: PASS" in told.stdout

@@ -1,7 +1,6 @@
 """The closed loop in trackers: what they are given, each stage once, and read back by their own libraries."""
 
 import json
-import os
 
 import numpy as np
 import pytest
@@ -10,8 +9,9 @@ from core_jax.errors import InputError
 from experiments.cli import main
 from experiments.interop.trackers import TRACKERS, Publisher, points_of
 from experiments.interop.trackers.adapters import prepare
+from experiments.loop import run
 from experiments.loop.records import RunFolder
-from tests.support.processes.commands import HOUSE, surroundings
+from tests.support.processes.commands import HOUSE
 from tests.support.samples.finished_run import begin, finish, redesign, validate
 from tests.support.tools.own_environments import own_environment, run_there
 
@@ -86,6 +86,12 @@ def test_a_run_that_goes_on_publishes_each_stage_once(tmp_path, notebook):
     assert [point.step for point in notebook.kept] == [point.step for point in all_points(folder)]
 
 
+def test_the_loop_publishes_what_is_finished_when_it_is_resumed(tmp_path, notebook):
+    folder = finish(tmp_path)
+    run(folder.settings(), folder, Publisher(folder, ["json"]).publish)
+    assert [point.step for point in notebook.kept] == [point.step for point in all_points(folder)]
+
+
 def test_what_a_tracker_did_not_take_is_published_again(tmp_path, notebook, monkeypatch):
     folder = finish(tmp_path)
     monkeypatch.setattr(notebook, "breaks_at", 5)
@@ -120,11 +126,10 @@ def test_tensorboard_wandb_and_trackio_read_back_what_they_were_given(tmp_path):
     python = own_environment("trackers", *VERSIONS)
     folder = finish(tmp_path / "seven")
     offline = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "TRACKIO_DIR": str(tmp_path / "trackio")}
-    env = surroundings() | offline | {"HF_HUB_OFFLINE": "1", "HOME": os.environ.get("HOME", "/")}
     trackers = [word for name in TRACKERS for word in ("--to", name)]
-    run_there(python, "-m", "experiments.cli", "track", folder.folder, *trackers, env=env)
+    run_there(python, "-m", "experiments.cli", "track", folder.folder, *trackers, **offline)
     expected = [(point.step, point.figures, [*point.pictures]) for point in all_points(folder)]
     (tmp_path / "expected.json").write_text(json.dumps(expected))
     reader = HOUSE / "tests" / "support" / "tools" / "trackers_client.py"
-    read = run_there(python, reader, folder.folder, tmp_path / "expected.json", env=env)
+    read = run_there(python, reader, folder.folder, tmp_path / "expected.json", **offline)
     assert read.stdout.endswith("all trackers agree\n")

@@ -1,5 +1,6 @@
 """Environments of their own for other people's tools whose dependencies clash with ours: made once, in build/."""
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -26,9 +27,14 @@ def own_environment(name: str, *requirements: str) -> Path:
     return python
 
 
-def run_there(program: Path, *words: str | Path, **given) -> subprocess.CompletedProcess[str]:
-    """Runs a program of such an environment; where it fails, its output is in the message."""
-    options = {"env": surroundings()} | given
-    done = subprocess.run([program, *words], capture_output=True, text=True, check=False, **options)
+def run_there(program: Path, *words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program of such an environment; where it fails, its output is in the message.
+
+    What the tools keep at home stays in build/, and uv, which verifiers installs where it is not found, is found.
+    """
+    paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = surroundings() | {"HOME": str(PLACE / "home"), "PATH": paths} | environment
+    (PLACE / "home").mkdir(parents=True, exist_ok=True)
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False, env=env)
     assert done.returncode == 0, f"{' '.join(map(str, words))}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
     return done
