@@ -114,14 +114,14 @@ def parse_answer(text: str) -> Answer:
 
     Raises InputError, and nothing else, where the answer is not that.
     """
-    told = text.rpartition(THOUGHT)[2].rpartition(ANSWER)[2].strip()
-    fenced = told.startswith("```") and told.endswith("```") and len(told) > 6
-    return parse_delta(told[3:-3].removeprefix("json") if fenced else told, Answer)
+    last = text.rpartition(THOUGHT)[2].rpartition(ANSWER)[2].strip()
+    fenced = last.startswith("```") and last.endswith("```") and len(last) > 6
+    return parse_delta(last[3:-3].removeprefix("json") if fenced else last, Answer)
 
 
 def _proposal(replies: list[Reply], unanswered: str) -> Proposal:
     """The first usable answer as the delta, the other usable ones as candidates."""
-    told = [_writable(reply.text[:MOST]) for reply in replies]
+    texts = [_writable(reply.text[:MOST]) for reply in replies]
     answers, errors = [], []
     for text in (reply.text for reply in replies):
         try:
@@ -129,7 +129,7 @@ def _proposal(replies: list[Reply], unanswered: str) -> Proposal:
         except InputError as error:
             errors.append(str(error))
     tokens, dollars = sum(reply.tokens for reply in replies), sum(reply.dollars for reply in replies)
-    whole = "\n\n".join(told)
+    whole = "\n\n".join(texts)
     if not answers:
         return Proposal("", whole, None, _writable(unanswered) or errors[0], tokens=tokens, dollars=dollars)
     first, *others = (ConfigDelta(answer.edits) for answer in answers)

@@ -1,4 +1,4 @@
-"""Joint moves a second in the Gymnasium environments and, beside them, in POGEMA: random play with resets.
+"""Joint moves per second in the Gymnasium environments and in POGEMA: random play with resets.
 
 lakewright bench --environments --pogema PYTHON
 

@@ -1,4 +1,4 @@
-"""Files drawn, solved and verified beside the core that does the work, the first board, many kinds, and memory.
+"""Files drawn, solved and verified, compared with the core that does the work; the first board, many kinds, and memory.
 
 lakewright bench --files
 

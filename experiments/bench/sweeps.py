@@ -48,7 +48,7 @@ class Beside(msgspec.Struct, frozen=True):
 
 
 class SweepBench(msgspec.Struct, frozen=True):
-    """Rates in boards a second, memory in MiB; except for `beside`, of 5x5 boards of two agents.
+    """Rates in boards per second, memory in MiB; except for `beside`, of 5x5 boards of two agents.
 
     local: by workers. ray: with a worker a core, None where it is not installed. first_memory, last_memory: of the
     largest worker when a tenth of `watched` boards was made, and at the end. tiny_shards: shards of a few boards a

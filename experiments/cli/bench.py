@@ -36,14 +36,14 @@ def bench(
     """Measure how fast boards are drawn, solved and verified on this machine.
 
     Args:
-        agents: Only boards with this many agents.
+        agents: Only boards with this many agents, in a campaign too.
         sweeps: Measure sweeps instead: workers, Ray, memory, tiny shards.
         sampling: Measure sampling instead: completions per second of the tiny model.
         warmups: Measure warm-ups instead: ours and TRL's SFTTrainer.
         updates: Measure steps of GRPO instead: prompts read once, or for every answer.
         files: Measure commands on files instead, and the core's own rates.
         environments: Measure the Gymnasium environments instead: joint moves of random play.
-        pogema: A Python that has POGEMA, which is measured beside them.
+        pogema: A Python that has POGEMA, which is measured with them.
         campaign: Check the labels of so many fresh boards of teams against another solver instead.
         seed: The same seed gives the same boards of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
@@ -59,7 +59,7 @@ def bench(
         print_found(benches.environments.measure(pogema), json, benches.environments.table)
         return 0
     if campaign is not None:
-        found = _campaign(campaign, seed, journal)
+        found = _campaign(campaign, seed, journal, agents)
         from experiments.campaign import table
 
         print_found(found, json, table)
@@ -70,10 +70,10 @@ def bench(
     return 0
 
 
-def _campaign(boards: int, seed: int, journal: Path | None) -> "list[Tried]":
+def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None) -> "list[Tried]":
     from experiments.campaign import measure
 
     if boards < 1:
         raise InputError(f"--campaign is {boards}; give at least 1")
     with progress("boards", boards, "boards") as bar:
-        return measure(boards, seed, journal, bar.update)
+        return measure(boards, seed, journal, bar.update, agents)

@@ -1,6 +1,7 @@
 """Long files: killed at any instant, a command resumes where it was; bad rows are reported and the rest is done."""
 
 import fcntl
+import itertools
 import json
 import os
 import resource
@@ -297,10 +298,10 @@ def most_memory(path: Path, count: int) -> int:
 
 
 def test_parts_grow_while_they_are_quick_and_by_the_kinds_of_boards_in_them():
-    pace = Pace()
+    pace, chunk = Pace(), Chunk(Path(), 1, [b"row"] * 16)
     sizes = []
     for seconds, kinds in [(0.1, 1)] * 8 + [(0.1, 20)] * 3 + [(0.1, 1000)] * 3 + [(60.0, 1000)] * 2:
-        sizes.append(len(pace.take(Chunk(Path(), 1, [b"row"]) for _ in range(2 * MOST_ROWS))))
+        sizes.append(sum(map(len, pace.take(itertools.repeat(chunk, MOST_ROWS)))))
         pace.adapt(seconds, kinds)
     assert sizes[7] == SOME_ROWS
     assert sizes[10] == ROWS_A_KIND * 20
