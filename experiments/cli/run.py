@@ -25,7 +25,7 @@ def run(
     preset: Annotated[str, Parameter(choices=presets())] = "cpu",
     teacher: Annotated[str | None, Parameter(choices=TEACHERS)] = None,
     seed: int | None = None,
-    track: Annotated[tuple[str, ...], Parameter(choices=TRACKERS)] = (),
+    track: Annotated[tuple[str, ...], Parameter(choices=TRACKERS, show_default=False)] = (),
     json: Json = False,
     overrides: Overrides,
 ) -> None:

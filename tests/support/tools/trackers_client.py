@@ -3,6 +3,7 @@
 python trackers_client.py RUN EXPECTED, a JSON list of points.
 """
 
+import itertools
 import json
 import math
 import struct
@@ -59,10 +60,11 @@ same(
 )
 assert sorted((name, event.step) for name in board.Tags()["images"] for event in board.Images(name)) == pictures
 
-(log,) = folder.glob("wandb/offline-run-*/run-*.wandb")
+logs = sorted(folder.glob("wandb/offline-run-*/run-*.wandb"))
+assert len({log.name for log in logs}) == 1, "the parts of a run are runs of their own"
 found: dict[str, list[tuple[int, float]]] = {}
 seen, groups = [], set()
-for record in records(log.read_bytes()):
+for record in itertools.chain(*(records(log.read_bytes()) for log in logs)):
     if record.run.run_group:
         groups.add((record.run.run_group, record.run.display_name, record.run.project))
     for item in record.history.item:
