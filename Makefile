@@ -65,7 +65,8 @@ docs: install
 test: lint docs
 	$(PYTEST) -m "not deep"
 
-# The long tests: two processes that train together, hundreds of thousands of fuzzed answers, many kills. Run before a release.
+# The long tests: two processes that train together, hundreds of thousands of fuzzed answers, many kills, and other people's
+# tools, which get environments of their own in build/environments, from the registry. Run before a release.
 # `make test` compiles quickly; without XLA_FLAGS of its own, this compiles programs as users have them.
 test-deep: install
 	XLA_FLAGS= $(PYTEST) -m deep

@@ -82,9 +82,9 @@ def difference(old: EnvConfig, new: Mapping[int, SizeConfig], reason: str | Mapp
     lacks.
     """
     _check_known(old, new)
-    told = reason if isinstance(reason, Mapping) else dict.fromkeys(new, reason)
+    reasons = reason if isinstance(reason, Mapping) else dict.fromkeys(new, reason)
     edits = {
-        size: _edit(old.sizes[size], cell, told[size]) for size, cell in new.items() if cell != old.sizes.get(size)
+        size: _edit(old.sizes[size], cell, reasons[size]) for size, cell in new.items() if cell != old.sizes.get(size)
     }
     return ConfigDelta(edits)
 

@@ -10,7 +10,7 @@ from engineer.guard import GuardSettings, GuardVerdict, Reachable, judge
 from engineer.proposal import Proposal, Teacher
 from engineer.trial import with_rivals
 
-TOLD = 300  # characters of a refusal that the teacher is told: what it wrote itself may be in there
+TOLD = 300  # characters of a refusal that the teacher is shown: what it wrote itself may be in there
 
 
 class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,9 +31,9 @@ def negotiate(
 ) -> list[Attempt]:
     """Asks until a proposal is not refused, at most `settings.tries` times; the last attempt is what counts.
 
-    proposals: how many deltas are wanted of it, to be tried beside each other.
+    proposals: how many deltas are asked for, to be tried side by side.
 
-    Each refusal is told in `evidence.refusals` of the next try, and leaves no trace in the teacher's state. Where the
+    Each refusal is in `evidence.refusals` of the next try, and leaves no trace in the teacher's state. Where the
     last is refused too, its verdict holds `config`. The key is consumed.
     """
     attempts: list[Attempt] = []

@@ -14,7 +14,7 @@ from engineer.random_generators import Key
 class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a teacher was asked and answered, word for word; `delta` is None, with an `error`, if it cannot be used.
 
-    candidates: further deltas that a trial may prefer to `delta`, best first. summary: what the teacher tells itself of
+    candidates: further deltas that a trial may prefer to `delta`, best first. summary: the teacher's own, of
     this round, shown to it in the next where the evidence says so. cut: what of the evidence did not fit its budget of
     tokens. tokens: how many were generated for the answer. dollars: what a server took for it.
     """

@@ -92,7 +92,7 @@ def _case(size: int, rng: np.random.Generator) -> Case:
 
 
 def _summary(past: Round) -> str:
-    """What a round told itself: its answer, in words."""
+    """A round's own summary: its answer, in words."""
     evidence = Evidence(config=past.config, outcomes=past.outcomes, round=None, rounds=None)
     return " ".join(delta_tokens(RulesTeacher().delta(evidence, past.config)))
 

@@ -142,6 +142,34 @@ def test_every_dotted_name_is_in_the_house(page):
 
 
 @each_page
+def test_every_name_in_a_file_is_defined_there(page):
+    file = ""
+    for name, found in re.findall(r"`(\w+)` in (`[\w/]+\.py`|the same file)", text_of(page)):
+        file = found.strip("`") if found.startswith("`") else file
+        known = names_in(HOUSE / file.removesuffix(".py"))
+        assert name in known, f"{page.name} names {name} in {file}; it is not there"
+
+
+def calls_of(functions: dict[str, ast.FunctionDef], name: str) -> list[str]:
+    """The names that a function calls, in order; a function of its own file stands for what that calls."""
+    called = []
+    calls = [node for node in ast.walk(functions[name]) if isinstance(node, ast.Call)]
+    for node in sorted(calls, key=lambda node: (node.lineno, -node.col_offset)):
+        inner = ast.unparse(node.func)
+        called += calls_of(functions, inner) if inner in functions else [inner]
+    return called
+
+
+def test_the_walk_of_a_config_follows_the_steps_of_a_stage():
+    loop = ast.parse((HOUSE / "experiments" / "loop" / "closed_loop.py").read_text())
+    functions = {node.name: node for node in loop.body if isinstance(node, ast.FunctionDef)}
+    walk = (HOUSE / "docs" / "architecture.md").read_text().split("## A config")[1].split("\n## ")[0]
+    steps = re.findall(r"`experiments\.loop\.(?:training|redesign)\.(\w+)`", walk)
+    assert len(steps) == 9
+    assert [name for name in calls_of(functions, "_run_stage") if name in steps] == steps
+
+
+@each_page
 def test_every_import_in_an_example_is_offered(page):
     for block in re.findall(r"^```python\n(.*?)^```", text_of(page), re.M | re.S):
         for node in ast.walk(ast.parse(block)):
@@ -162,11 +190,11 @@ def test_every_command_and_option_is_one_of_the_command_line(page, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     for words in commands(text_of(page)):
         command = command_of(words)
-        told = help_of(*command)
-        assert told, f"{page.name} names the command lakewright {' '.join(command)}, which does not exist"
+        help_text = help_of(*command)
+        assert help_text, f"{page.name} names the command lakewright {' '.join(command)}, which does not exist"
         options = [word.partition("=")[0] for word in words if word.startswith("--")]
         for option in [option for option in options if "." not in option]:  # with dots it is a setting
-            known = re.search(rf"{re.escape(option)}(?![\w-])", told)
+            known = re.search(rf"{re.escape(option)}(?![\w-])", help_text)
             assert known, f"{page.name}: lakewright {' '.join(command)} has no option {option}"
 
 

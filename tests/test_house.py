@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -15,18 +16,24 @@ MAY_KNOW = {
     "engineer": {"engineer", "core_jax"},
     "experiments": {"experiments", "engineer", "policy", "core_jax"},
 }
-FILES = sorted(file for wing in MAY_KNOW for file in (HOUSE / wing).rglob("*.py"))
+# Packages of their own for other people's tools: no rooms, as their imports are not there, but as safe and as polite.
+GUESTS = [toml.parent for wing in MAY_KNOW for toml in (HOUSE / wing).rglob("pyproject.toml")]
+GUEST_FILES = sorted(file for guest in GUESTS for file in guest.rglob("*.py"))
+FILES = sorted({file for wing in MAY_KNOW for file in (HOUSE / wing).rglob("*.py")} - set(GUEST_FILES))
 ROOMS = sorted(file.parent for file in FILES if file.name == "__init__.py" and file.parent.parent != HOUSE)
+TESTS = sorted((HOUSE / "tests").rglob("test_*.py"))
 DOORS = {".".join(room.relative_to(HOUSE).parts) for room in ROOMS}
 MANY = {"engineer.teachers", "engineer.samplers", "experiments.cli"}  # rooms with a file for each way, or command
 MOST_FILES = 12  # of any other room
+LONGEST_FUNCTION = 60  # lines
+MEDIAN_LINES, LONGEST_FILE, LONGEST_TESTS = 150, 300, 350  # of files
 MOST_HELPERS = 10  # of a room of tests/support
 HEAVY = ("jax", "torch", "transformers", "trl", "matplotlib", "pyarrow", "sklearn")
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__", "torch.load", "torch.save", "np.load", "numpy.load"}
 UNSAFE_CALLS |= {"os.system", "importlib.import_module"}
 
-each_file = pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(HOUSE)))
+each_file = pytest.mark.parametrize("file", [*FILES, *GUEST_FILES], ids=lambda file: str(file.relative_to(HOUSE)))
 
 
 def imports(tree: ast.AST) -> list[tuple[int, str]]:
@@ -142,7 +149,28 @@ def test_no_room_is_crowded(room):
     assert len(files) <= MOST_FILES or name in MANY, f"{name} holds {len(files)} files; make a room of some"
 
 
-TESTS = sorted((HOUSE / "tests").rglob("test_*.py"))
+@each_file
+def test_no_function_is_long(file):
+    for node in ast.walk(tree_of(file)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert lines <= LONGEST_FUNCTION, f"{file}:{node.lineno}: {node.name} has {lines} lines; make it two"
+
+
+@pytest.mark.parametrize("wing", MAY_KNOW)
+def test_files_are_short(wing):
+    lengths = [len(file.read_text().splitlines()) for file in FILES if wing in file.relative_to(HOUSE).parts]
+    assert statistics.median(lengths) <= MEDIAN_LINES
+    assert max(lengths) <= LONGEST_FILE
+
+
+def test_rooms_of_tests_are_as_small_as_those_of_code():
+    for file in TESTS:
+        lines, room = len(file.read_text().splitlines()), [*file.parent.glob("test_*.py")]
+        assert lines <= LONGEST_TESTS, f"{file} has {lines} lines; split it by what it tests"
+        assert len(room) <= MOST_FILES, f"{file.parent} holds {len(room)} files of tests; make a room of some"
+
+
 HELPERS = sorted(door.parent for door in (HOUSE / "tests" / "support").rglob("__init__.py"))
 
 

@@ -4,9 +4,9 @@ from .generator import Stratum as Stratum
 from .generator import can_draw as can_draw
 from .generator import check_reachable as check_reachable
 from .generator import generate as generate
-from .manifest import beside as beside
 from .manifest import content_hash as content_hash
 from .manifest import manifest_of as manifest_of
+from .manifest import manifest_path as manifest_path
 from .manifest import pooled as pooled
 from .manifest import prng as prng
 from .manifest import versions as versions

@@ -40,7 +40,7 @@ def manifest_of(config: EnvConfig, seed: int, count: int, acceptance: Iterable[A
     return FileManifest(FORMAT, versions(), prng(), config, content_hash(config), seed, count, pooled(acceptance))
 
 
-def beside(path: Path) -> Path:
+def manifest_path(path: Path) -> Path:
     """The path of the manifest of the file `path`."""
     return path.with_name(f"{path.name}.manifest.json")
 

@@ -88,7 +88,7 @@ def step_env(
 
     Args: action, integers [K], places in `MOVES`; PAD stays, and any other number is an illegal move.
     Returns: observation; state; reward float32 [], 1 where this step brought all agents home; done bool []; info:
-    `failure` int32 [], the `Failure` of this step, upon which nobody moves; `agent` int32 [], the first concerned, -1
+    `failure` int32 [], the `Failure` of this step, upon which no agent moves; `agent` int32 [], the first concerned, -1
     if none; `at_goal` bool [K]; `terminated` and `truncated` bool []; `discount` float32 [], 0 where terminated, else
     1. A state that is done stays as it is, for no reward.
     """

@@ -31,7 +31,7 @@ from core_jax.support import in_blocks, in_phase, program
 from core_jax.types import Board, Certificate, Labels, Status
 
 BLOCK = 512  # boards flooded at once, 16 words
-CERTIFY_BLOCK = 1024
+CERTIFY_BLOCK = 512
 OPEN_BLOCK = 128  # boards left open by the certificate: few, so a block is not to be mostly filling
 
 

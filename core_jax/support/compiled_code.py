@@ -63,7 +63,7 @@ def compile_all() -> None:
     Files import what they call, and in a file callers stand before what they call.
     """
     with _lock:
-        for room, files in _waiting.items():
+        for room, files in list(_waiting.items()):  # another thread may import more
             functions = [function for file in files.values() for function in reversed(file)]
             called = [function for function in functions if not function.targetoptions.get("no_cpython_wrapper")]
             if called:

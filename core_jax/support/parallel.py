@@ -16,6 +16,7 @@ from core_jax.support.threads import cores
 A = TypeVar("A")
 R = TypeVar("R")
 
+_seen: set[object] = set()  # kinds of blocks that `in_blocks` has done, whose programs are compiled
 THREADS_PER_DEVICE = 2  # of an accelerator: while one block is computed, the next is prepared
 
 
@@ -57,5 +58,9 @@ def in_blocks(function: Callable[[A], R], batch: A, block: int) -> list[R]:
         answer = function(jax.tree.map(lambda field: field[rows], batch))
         return jax.tree.map(lambda field: np.asarray(field)[: count - begin], answer)
 
-    begins = range(0, count, block)  # the first alone, as it may compile
-    return [of_block(begins[0]), *on_all_cores(of_block, begins[1:])]
+    begins = range(0, count, block)
+    kind = (function.__qualname__, block, *(field.shape[1:] for field in jax.tree.leaves(batch)))
+    if kind in _seen:
+        return on_all_cores(of_block, begins)
+    _seen.add(kind)
+    return [of_block(begins[0]), *on_all_cores(of_block, begins[1:])]  # the first alone, as it may compile

@@ -46,8 +46,8 @@ def calibration_of(model: DifficultyModel, constant: float, drawn: Sequence[Obse
     bins = []
     for place in np.unique(places):
         mine = places == place
-        told, seen = (float(np.average(values[mine], weights=groups[mine])) for values in (predicted, observed))
-        bins.append(Bin(told, seen, int(groups[mine].sum())))
+        expected, seen = (float(np.average(values[mine], weights=groups[mine])) for values in (predicted, observed))
+        bins.append(Bin(expected, seen, int(groups[mine].sum())))
     brier, baseline = (
         float(np.average((values - observed) ** 2, weights=groups)) for values in (predicted, np.array(constant))
     )

@@ -1,4 +1,4 @@
-"""The forecast after a stage: the model, what it says of a grid of cells, and how the one before it did."""
+"""The forecast after a stage: the model, its predictions for a grid of cells, and how good the previous one was."""
 
 from collections.abc import Sequence
 
@@ -71,7 +71,7 @@ def forecast(
 
 
 def grid_of(config: EnvConfig, model: DifficultyModel, observations: Sequence[Observation] = ()) -> list[CellForecast]:
-    """What the model says of size x HOLES x forced wait, ascending."""
+    """The model's predictions for size x HOLES x forced wait, ascending."""
     strata = (False, True) if config.agents > 1 else (False,)
     cells = [Cell(size, hole, forced) for size in sorted(config.sizes) for hole in HOLES for forced in strata]
     seen = dict.fromkeys(cells, 0)
@@ -79,15 +79,17 @@ def grid_of(config: EnvConfig, model: DifficultyModel, observations: Sequence[Ob
         nearest = min(HOLES, key=lambda hole: abs(hole - found.cell.hole_ratio))
         if (cell := found.cell._replace(hole_ratio=nearest)) in seen:
             seen[cell] += found.groups
-    told = model.predict(cells, [config.agents] * len(cells))
-    learnability = model.learnability(told.mean)
-    rows = zip(cells, told.mean.tolist(), told.deviation.tolist(), learnability.tolist(), seen.values(), strict=True)
+    predicted = model.predict(cells, [config.agents] * len(cells))
+    learnability = model.learnability(predicted.mean)
+    rows = zip(
+        cells, predicted.mean.tolist(), predicted.deviation.tolist(), learnability.tolist(), seen.values(), strict=True
+    )
     return [CellForecast(*row) for row in rows]
 
 
 def _certainty(config: EnvConfig, model: DifficultyModel, held_out: Sequence[HeldOutCell]) -> float:
     if not held_out or not model.groups:
         return 0.0
-    told = model.predict([part.cell for part in held_out], [config.agents] * len(held_out))
-    spread = np.average(told.deviation, weights=[part.share for part in held_out])
+    predicted = model.predict([part.cell for part in held_out], [config.agents] * len(held_out))
+    spread = np.average(predicted.deviation, weights=[part.share for part in held_out])
     return float(max(0.0, 1 - spread / UNIFORM))

@@ -13,10 +13,10 @@ class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     failures: outcomes per map size and wait stratum, of this round and of those in the history. guideline: what good
     redesigns do. history: earlier rounds. default_in_history: round 0, the default config, is one of them.
-    self_summary: what the engineer told itself in the round before. bookkeeping: the round's index, the number of
+    self_summary: the engineer's own summary of the round before. bookkeeping: the round's index, the number of
     rounds and of boards. rl_details: settings and figures of the training, and its rollouts by cell. statistics: what
     was really sampled. cases: a few boards with a failed plan. difficulty: what the difficulty
-    model expects of cells, drawn or not. shuffled, a control: each size tells what another did.
+    model expects of cells, drawn or not. shuffled, a control: each size shows the figures of another.
     """
 
     failures: bool = True

@@ -26,7 +26,7 @@ GUIDELINE = (
 class Round(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A config, and per map size the outcomes on the held-out set of the policy trained on it.
 
-    delta: what was then proposed. note: one line on what became of it, such as a projection, a refusal or a rollback.
+    delta: what was then proposed. note: one line on its result, such as a projection, a refusal or a rollback.
     undone: whether the round was taken back, as validation fell.
     """
 
@@ -78,7 +78,7 @@ class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     teams: numbers of agents that boards have in turn; without any, that of the config. outcomes: per map size, on the
     held-out set; forced: of those, on the boards that force a wait. history: earlier rounds, oldest first; the first of
-    all is round 0, the default config. summary: what the teacher told itself in the round before. boards: how many the
+    all is round 0, the default config. summary: the teacher's own, of the round before. boards: how many the
     round trained on. groups, training: the round's rollouts by cell, and its settings and figures. forecast: what the
     difficulty model expects of cells, drawn or not. refusals: why earlier answers to this very evidence were refused,
     oldest first.
@@ -150,7 +150,7 @@ def _history(past: Sequence[Round], modules: Modules) -> list[Round]:
 
 
 def _shuffled(evidence: Evidence, key: Key) -> Evidence:
-    """Every size tells what another did: all are shifted by the same random number of places, in every round."""
+    """Every size shows the figures of another: all are shifted by the same random number of places, in every round."""
     sizes = sorted(evidence.config.sizes)
     if len(sizes) < 2:
         raise InputError(f"evidence: only size {sizes[0]}, nothing to shuffle; take a config of two sizes or more")
@@ -176,7 +176,7 @@ def _shuffled(evidence: Evidence, key: Key) -> Evidence:
 
 
 def _elsewhere(forecast: Forecast, other: Mapping[int, int]) -> Forecast:
-    """The forecast with the cells of every size told of another."""
+    """The forecast with the cells of every size shown for another."""
     grid = [
         msgspec.structs.replace(found, cell=found.cell._replace(size=other.get(found.cell.size, found.cell.size)))
         for found in forecast.grid

@@ -22,7 +22,7 @@ def evidence_text(evidence: Evidence) -> str:
 
 
 def token_estimate(text: str) -> int:
-    """About how many tokens a text takes, without a tokenizer at hand: a token for every three bytes of UTF-8."""
+    """About how many tokens a text takes, without a tokenizer: a token for every three bytes of UTF-8."""
     return -(-len(text.encode()) // CHARACTERS_PER_TOKEN)
 
 

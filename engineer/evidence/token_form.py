@@ -49,8 +49,8 @@ def evidence_tokens(evidence: Evidence) -> list[str]:
 
     A size is its token; data, hole and wait ratio in steps of 0.05, 0.05 and 0.1; then in tenths the valid rate, the
     rate optimal by makespan, each failure's rate, and the valid rate of boards that force a wait. Of an earlier round
-    only the valid rate is told, and `<undone>` where it was taken back. A rate of no boards is `<unknown>`; what a
-    module left out has no token. Of the training the rollouts are told, a cell being its size, 0 or 10 for a forced
+    only the valid rate is shown, and `<undone>` where it was taken back. A rate of no boards is `<unknown>`; what a
+    module left out has no token. Of the training the rollouts are shown, a cell being its size, 0 or 10 for a forced
     wait, and in tenths informative groups, valid plans and mean reward; of what was sampled, its hole and wait ratio,
     its acceptance and its makespan in tenths of twice the side; of a case, its size, failure and step; of the forecast
     P(valid) in tenths of each size at hole ratios 0.1 and 0.3, each without and with a forced wait. Numbers of boards

@@ -1,4 +1,4 @@
-"""The judgement of a proposal: what is applied of it, and why not all."""
+"""The judgement of a proposal: what of it is applied, and why not all."""
 
 import math
 from collections.abc import Callable
@@ -20,7 +20,7 @@ NOISE = 1e-3  # EnvConfig's own tolerance on the sum of the data ratios
 
 
 class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What became of a proposal: `config` is what to train on next, `reasons` say where it is not what was proposed."""
+    """The verdict on a proposal: `config` is what to train on next, `reasons` say where it is not what was proposed."""
 
     status: Literal["accepted", "projected", "refused"]
     reasons: list[str]
@@ -40,7 +40,7 @@ def judge(
         P(r)_s = floor + (1 - m floor) e_s / sum(e)            (equal shares where no size has an excess),
     and d' = d + t (P(r) - d), with the largest t <= 1 inside the trust region: sum and floor hold along the whole line.
     A `config` below the floor is first moved along the line to P(d), then toward P(r), as far as the trust region of d
-    reaches; where that ends short of the floor, the next round's non-empty delta goes on.
+    reaches; where that ends short of the floor, the next round's non-empty delta continues.
     Hole and wait: clip to the limits, then to the trust region around the current value.
 
     Strata: where a size's boards, with a forced wait or without, cannot be drawn, its wait ratio stays as it was, else

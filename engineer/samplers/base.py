@@ -26,7 +26,7 @@ class Fresh(Protocol):
 
 
 class Drawn(msgspec.Struct, frozen=True):
-    """The boards of a stage; how many boards were drawn anew for them, rolled out on, and taken up again."""
+    """The boards of a stage; how many boards were newly drawn for them, rolled out on, and used again."""
 
     rows: list[Row]
     fresh: int

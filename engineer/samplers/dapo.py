@@ -9,8 +9,8 @@ from engineer.samplers.fresh import Unscored
 
 class DapoSampler(Unscored):
     """Fresh boards are rolled out, and those with 0 < correct < G kept, until there are enough or `rounds` x count have
-    been looked at, or the budget allows no more; what is then lacking is filled with the first of those that were
-    passed over, and with boards that nobody looked at.
+    been looked at, or the budget allows no more; the rest is filled with the first of those that were
+    rejected, and with boards that were not looked at.
     """
 
     def __init__(self, rounds: Count = 3) -> None:

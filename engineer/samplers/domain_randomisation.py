@@ -12,7 +12,7 @@ from engineer.samplers.fresh import Unscored
 
 
 class DomainRandomisationSampler(Unscored):
-    """theta = (size, hole ratio, forced wait) ~ U(box), anew for every `alike` boards; what cannot be drawn is redrawn.
+    """theta = (size, hole ratio, forced wait) ~ U(box), drawn for every `alike` boards; again where none exist.
 
     Only the sizes and the number of agents are the config's.
     """

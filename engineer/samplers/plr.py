@@ -29,7 +29,7 @@ class PlrSampler:
         P_i = (1 - staleness) h_i / sum(h) + staleness (c - C_i) / sum(c - C),    h_i = rank_i^(-1 / beta),
 
     with rank 1 the largest score, c the stage to come and C_i the last one that drew the board; the others are fresh.
-    The `capacity` levels of the largest scores are kept. A replayed board is scored anew by the stage's rollouts.
+    The `capacity` levels of the largest scores are kept. A replayed board is scored again by the stage's rollouts.
     """
 
     def __init__(self, replay: Share = 0.5, staleness: Share = 0.3, beta: Beta = 0.1, capacity: Count = 1024) -> None:

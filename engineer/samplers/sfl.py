@@ -15,7 +15,7 @@ Pool = Annotated[float, msgspec.Meta(gt=0, le=100)]
 
 class SflSampler(Unscored):
     """Of `pool` x count fresh boards that are rolled out, those of the largest p (1 - p) are `mix` of the stage's; the
-    rest are fresh boards that nobody looked at, as in the paper, also where the budget allows no larger pool. They come
+    rest are fresh boards that were not looked at, as in the paper, also if the budget allows no larger pool. They come
     in an order of their own chance.
     """
 

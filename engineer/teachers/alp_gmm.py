@@ -22,7 +22,7 @@ First = Annotated[int, msgspec.Meta(ge=2 * FEWEST)]
 
 
 class AlpGmmTeacher:
-    """Tasks theta = (size rank, hole ratio, forced wait), each 0 .. 1; a stage tells the success rate R of each cell.
+    """Tasks theta = (size rank, hole ratio, forced wait), each 0 .. 1; a stage gives the success rate R of each cell.
 
     ALP(theta) = abs(R - R'), where R' belongs to the nearest task of earlier stages. A Gaussian mixture is fitted to
     the latest `window` (theta, ALP), its number of components, 2 to `components`, by AIC. Of `draws` tasks the share

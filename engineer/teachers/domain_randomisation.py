@@ -1,4 +1,4 @@
-"""Domain randomisation: the config is drawn anew for every stage."""
+"""Domain randomisation: the config is drawn again for every stage."""
 
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
 from engineer.delta import normalised

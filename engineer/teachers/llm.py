@@ -14,7 +14,7 @@ from engineer.proposal import Proposal, Stateless
 from engineer.random_generators import Key, numpy_rng, split
 
 Message = dict[str, str]  # role and content
-THOUGHT, ANSWER = "</think>", "ANSWER:"  # what stands between reasoning and JSON
+THOUGHT, ANSWER = "</think>", "ANSWER:"  # what comes between reasoning and JSON
 MOST = 65_536  # characters of an answer that are kept
 REASON, REASONING = 160, 1000  # characters; llama.cpp takes no grammar of 1500
 SYSTEM = (
@@ -52,14 +52,14 @@ Ask = Callable[[list[Message], dict[str, Any], int], Reply]
 
 
 class Answer(ConfigDelta, frozen=True, forbid_unknown_fields=True):
-    """The JSON of an answer: the delta, and what a model may say beside it."""
+    """The JSON of an answer: the delta, and what a model may add to it."""
 
     reasoning: str = ""
     summary: str = ""
 
 
 class LlmTeacher(Stateless):
-    """Asks `ask` for `proposals` answers; the first that can be used is the delta, the others are tried beside it.
+    """Asks `ask` for `proposals` answers; the first that can be used is the delta, the others are tried with it.
 
     inline: whether the reasoning is a part of the JSON, for servers that let a model write nothing else.
     """
@@ -74,7 +74,7 @@ class LlmTeacher(Stateless):
     def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The model's delta; whatever comes back, a proposal, with an error where it is none.
 
-        A model that once could not be reached is not asked again: the error stands for all tries of a stage.
+        A model that once could not be reached is not asked again: the error counts for all tries of a stage.
         """
         for_view, for_seeds = split(key)
         modules = self.settings.chosen()
@@ -114,14 +114,14 @@ def parse_answer(text: str) -> Answer:
 
     Raises InputError, and nothing else, where the answer is not that.
     """
-    told = text.rpartition(THOUGHT)[2].rpartition(ANSWER)[2].strip()
-    fenced = told.startswith("```") and told.endswith("```") and len(told) > 6
-    return parse_delta(told[3:-3].removeprefix("json") if fenced else told, Answer)
+    last = text.rpartition(THOUGHT)[2].rpartition(ANSWER)[2].strip()
+    fenced = last.startswith("```") and last.endswith("```") and len(last) > 6
+    return parse_delta(last[3:-3].removeprefix("json") if fenced else last, Answer)
 
 
 def _proposal(replies: list[Reply], unanswered: str) -> Proposal:
     """The first usable answer as the delta, the other usable ones as candidates."""
-    told = [_writable(reply.text[:MOST]) for reply in replies]
+    texts = [_writable(reply.text[:MOST]) for reply in replies]
     answers, errors = [], []
     for text in (reply.text for reply in replies):
         try:
@@ -129,7 +129,7 @@ def _proposal(replies: list[Reply], unanswered: str) -> Proposal:
         except InputError as error:
             errors.append(str(error))
     tokens, dollars = sum(reply.tokens for reply in replies), sum(reply.dollars for reply in replies)
-    whole = "\n\n".join(told)
+    whole = "\n\n".join(texts)
     if not answers:
         return Proposal("", whole, None, _writable(unanswered) or errors[0], tokens=tokens, dollars=dollars)
     first, *others = (ConfigDelta(answer.edits) for answer in answers)
@@ -173,5 +173,5 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _line(most: int) -> dict[str, Any]:
-    # Without quotes, backslashes and control characters: llama.cpp matches what a dot stands for to raw JSON.
+    # Without quotes, backslashes and control characters: llama.cpp matches what a dot means against raw JSON.
     return {"type": "string", "pattern": rf'^[^"\\\x00-\x1f]{{1,{most}}}$'}

@@ -27,7 +27,7 @@ class MatchedRandomTeacher:
         self.other = other
 
     def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
-        """The other teacher's proposal with its edits dealt out anew."""
+        """The other teacher's proposal with its edits dealt out again."""
         asking, dealing = split(key)
         asked = self.other.propose(evidence, config, asking)
         if asked.delta is None:

@@ -34,7 +34,7 @@ class RulesTeacher(Stateless):
         return decided(self.delta(evidence, config))
 
     def delta(self, evidence: Evidence, config: EnvConfig) -> ConfigDelta:
-        """An edit for each size of `config` that the evidence tells about."""
+        """An edit for each size of `config` that the evidence is about."""
         seen = {size: evidence.outcomes[size] for size in sorted(config.sizes) if size in evidence.outcomes}
         edits = {size: self._edit(config, size, outcomes) for size, outcomes in seen.items() if outcomes.boards}
         return ConfigDelta({size: edit for size, edit in edits.items() if edit})

@@ -15,7 +15,7 @@ Decode = Callable[[list[str], Allowed], list[str]]
 class SelfTeacher(Stateless):
     """Asks `decode`, which maps prompt tokens and a function prefix -> allowed next tokens to answer tokens.
 
-    It is shown what `settings` switch on; its own answer is what it tells itself of the round.
+    It is shown what `settings` switch on; its own answer is its summary of the round.
     """
 
     def __init__(self, decode: Decode, settings: EvidenceSettings) -> None:
@@ -28,10 +28,10 @@ class SelfTeacher(Stateless):
         view, cut = fitted(view, self.settings.budget, lambda view: len(evidence_tokens(view)))
         prompt = evidence_tokens(view)
         answer = self.decode(prompt, DeltaGrammar(config.sizes).allowed)
-        # Whatever came back must go into a file: what is no text is spelled out.
-        told = " ".join(map(str, answer)).encode(errors="backslashreplace").decode()
+        # Whatever came back must go into a file: what is not text is written as escapes.
+        text = " ".join(map(str, answer)).encode(errors="backslashreplace").decode()
         try:
             delta, error = tokens_delta(answer), ""
         except InputError as problem:
             delta, error = None, str(problem)
-        return Proposal(" ".join(prompt), told, delta, error, summary=told, cut=cut, tokens=len(answer))
+        return Proposal(" ".join(prompt), text, delta, error, summary=text, cut=cut, tokens=len(answer))

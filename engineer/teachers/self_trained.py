@@ -32,13 +32,13 @@ class SelfTrainedTeacher(Stateless):
         prompt = evidence_tokens(view)
         seed = int(numpy_rng(asking).integers(2**31))
         answers = self.sample(prompt, DeltaGrammar(config.sizes).allowed, seed)
-        told = "\n".join(" ".join(answer) for answer in answers)
+        text = "\n".join(" ".join(answer) for answer in answers)
         found = deltas_of(answers)
         usable = [delta for delta in found if isinstance(delta, ConfigDelta)]
         different = [delta for place, delta in enumerate(usable) if delta not in usable[:place]]
         return Proposal(
             prompt=" ".join(prompt),
-            answer=told,
+            answer=text,
             delta=different[0] if different else None,
             error="" if different else str(found[0]),
             candidates=tuple(different[1:]),

@@ -15,9 +15,9 @@ class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     samples: int = 4
     """Plans sampled on each board, at least 2."""
     shortlist: Count = 2
-    """How many proposals are tried beside the current config, those of the largest expected worth."""
+    """How many proposals are tried against the current config, those of the largest expected worth."""
     prior: bool = True
-    """Whether the difficulty model has a say in the choice, beside what was measured."""
+    """Whether the difficulty model has a say in the choice, besides what was measured."""
 
     def __post_init__(self) -> None:
         if self.samples < 2:

@@ -60,7 +60,7 @@ def strata_of(config: EnvConfig, teams: Sequence[int] = ()) -> dict[Stratum, flo
 def boards_to_try(
     configs: Sequence[EnvConfig], settings: TrialSettings, teams: Sequence[int] = ()
 ) -> dict[Stratum, int]:
-    """How many boards of each stratum to roll out: what the config that wants most of it asks for."""
+    """How many boards of each stratum to roll out: the most that any config asks for."""
     wanted: dict[Stratum, float] = {}
     for config in configs:
         for stratum, share in strata_of(config, teams).items():

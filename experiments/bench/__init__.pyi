@@ -1,4 +1,5 @@
 from . import architectures as architectures
+from . import environments as environments
 from . import files as files
 from . import sampling as sampling
 from . import sweeps as sweeps

@@ -3,7 +3,7 @@
 lakewright bench --json
 
 Every case is a board size and a number of agents. Its boards have starts, goals and holes anywhere, solvable or not;
-peers get the same boards in the same run. Rates are medians of several calls; compile time is apart.
+peers get the same boards in the same run. Rates are medians of several calls; compile time is separate.
 """
 
 import dataclasses
@@ -43,9 +43,9 @@ from experiments.bench.timing import timed
 CASES = ((5, 2), (8, 2), (10, 2), (8, 3), (10, 3), (8, 4), (10, 5))  # size, agents
 HOLE_RATIO = 0.3
 BOARDS = {2: 16384, 3: 8192, 4: 4096, 5: 1024}  # so many that a call takes long enough to be timed
-DRAWN = {2: 8192, 3: 2048, 4: 1024, 5: 512}
+DRAWN = {2: 8192, 3: 8192, 4: 4096, 5: 2048}
 WAIT_RATIOS = {2: (0.0, 0.75), 3: (0.5,), 4: (0.5,), 5: (0.5,)}
-PEER_BOARDS, PEER_SECONDS = 4096, 0.5  # at hand for a peer, and how long it solves at a time
+PEER_BOARDS, PEER_SECONDS = 4096, 0.5  # boards for a peer, and how long it solves at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:
     places = np.flatnonzero((status == Status.SOLVABLE) | peer.decides)[:PEER_BOARDS]
     boards = _plain(case.boards, places)
     runs: list[list[Answers]] = []
-    for _ in range(timing.REPEATS):  # each goes on where the one before ended, so that slow peers see many boards too
+    for _ in range(timing.REPEATS):  # each continues where the one before ended, so that slow peers see many boards too
         runs.append(all_cores.solve(peer, boards, sum(len(run[0].costs) for run in runs), PEER_SECONDS))
     alone = [one.solve(peer, boards, 0, PEER_SECONDS)[0].rate for _ in range(timing.REPEATS)]
     rates = [sum(answers.rate for answers in run) for run in runs]
@@ -197,7 +197,7 @@ def machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The processor's name as Linux tells it, else as Python does."""
+    """The processor's name as Linux gives it, else as Python does."""
     try:
         with open("/proc/cpuinfo") as lines:
             names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]

@@ -12,7 +12,7 @@ from core_jax.support import REST
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """One question to one solver: the median of `rates` in things a second, null where the solver is not installed.
 
-    solver: `lakewright`, or a peer. what: what is counted. boards: how many were at hand for a call. given: `all` or,
+    solver: `lakewright`, or a peer. what: what is counted. boards: how many there were for a call. given: `all` or,
     for peers that do not end on the others, `solvable`. one_core: a peer's rate with a single process.
     times_fastest_peer: our rate over that of the fastest peer with all cores. undecided: the share of boards without an
     answer, for a peer those that took too long. certificates: boards that each kind of certificate holds for. stages:

@@ -1,4 +1,4 @@
-"""Completions a second: the tiny model plans for 6x6 boards, beside transformers' own `generate`.
+"""Completions a second: the tiny model plans for 6x6 boards, compared with transformers' own `generate`.
 
 lakewright bench --sampling
 

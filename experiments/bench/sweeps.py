@@ -1,8 +1,8 @@
-"""What a sweep costs beside the solver, what workers and Ray make of it, what it takes of memory, and what tiny shards.
+"""What a sweep costs on top of the solver: with workers, with Ray, in memory, and with tiny shards.
 
 lakewright bench --sweeps
 
-Rates of several workers are of the time when all of them were at work: what starting and compiling take is apart.
+Rates of several workers are of the time when all of them were at work: starting and compiling are separate.
 """
 
 import functools
@@ -48,7 +48,7 @@ class Beside(msgspec.Struct, frozen=True):
 
 
 class SweepBench(msgspec.Struct, frozen=True):
-    """Rates in boards a second, memory in MiB; except for `beside`, of 5x5 boards of two agents.
+    """Rates in boards per second, memory in MiB; except for `beside`, of 5x5 boards of two agents.
 
     local: by workers. ray: with a worker a core, None where it is not installed. first_memory, last_memory: of the
     largest worker when a tenth of `watched` boards was made, and at the end. tiny_shards: shards of a few boards a

@@ -1,4 +1,4 @@
-"""The rate of a call: the median of several, compile time apart."""
+"""The rate of a call: the median of several, compile time separate."""
 
 import statistics
 import time

@@ -1,10 +1,10 @@
-"""Our warm-up beside TRL's SFTTrainer: what each makes of the tiny model in the same processor time.
+"""Our warm-up and TRL's SFTTrainer: what each achieves with the tiny model in the same processor time.
 
 lakewright bench --warmups
 
 Both begin with the same weights and see plans of the same boards. Ours turns and mirrors boards, trains the matrices
 by Muon and keeps averaged weights; SFTTrainer is given the same batch size, AdamW, a cosine, batches of like length.
-Processor seconds, which other work on the machine disturbs less than seconds on the wall, decide how long each goes on.
+Processor seconds, which other work on the machine disturbs less than seconds on the wall, decide how long each runs.
 """
 
 import copy

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from core_jax.errors import InputError
 from core_jax.generator import content_hash, prng, versions
@@ -93,6 +95,16 @@ def build(
             manifest = _write_manifest(folder, tier, request, rows, _write(folder, rows))
         shutil.rmtree(folder / "cells", ignore_errors=True)
     return manifest
+
+
+def read_benchmark(folder: Path) -> tuple[BenchmarkManifest, pa.Table]:
+    """The manifest and the rows of a finished benchmark. Raises InputError where it is none, or a file was changed."""
+    if not (folder / MANIFEST).exists():
+        remedy = f"build one by `lakewright benchmark build --out {folder}`"
+        raise InputError(f"{folder}: no finished benchmark ({MANIFEST} is missing); {remedy}")
+    manifest = read_config(folder / MANIFEST, BenchmarkManifest)
+    _check_files(folder, manifest)
+    return manifest, pq.read_table(folder / f"{NAME}.parquet", schema=BENCHMARK_SCHEMA)
 
 
 def _rows(

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from core_jax.config import EnvConfig
-from core_jax.generator import beside, generate, manifest_of, prng
+from core_jax.generator import generate, manifest_of, manifest_path, prng
 from core_jax.rows import SCHEMA, drawn_columns
 from core_jax.support import write_json
 from experiments.board_files.watch import UNWATCHED, Watch
@@ -31,5 +31,5 @@ def draw_file(config: EnvConfig, seed: int, count: int, out: Path, watch: Watch 
             parts.add(Part(some, acceptance=acceptance), drawn_columns([batches], [config]))
             pace.adapt(time.monotonic() - begun, kinds=len(batches))
         manifest = manifest_of(config, seed, count, parts.acceptance)
-        beside(out).unlink(missing_ok=True)  # the manifest of another file is worse than none
-        parts.assemble(lambda: write_json(beside(out), manifest))
+        manifest_path(out).unlink(missing_ok=True)  # the manifest of another file is worse than none
+        parts.assemble(lambda: write_json(manifest_path(out), manifest))

@@ -5,7 +5,7 @@ lakewright bench --campaign 1000
 Four boards in five are for two agents, the others for three to five; 3x3 to 10x10, crowded and sparse ones. Each label
 is compared with w9-pathfinding's A* over joint states, which ends on boards without a plan too, and with the labels of
 related boards; every plan is replayed. Some boards are solved alone, so that the tail of the times is seen. Batches
-are kept in a journal, so that a campaign that was killed goes on.
+are kept in a journal, so that a campaign that was killed resumes.
 """
 
 import contextlib
@@ -80,18 +80,23 @@ class Kind(NamedTuple):
 
 
 def measure(
-    count: int, seed: int = 0, journal: Path | None = None, on_progress: Callable[[int], object] = lambda boards: None
+    count: int,
+    seed: int = 0,
+    journal: Path | None = None,
+    on_progress: Callable[[int], object] = lambda boards: None,
+    agents: int | None = None,
 ) -> list[Tried]:
     """Draws `count` boards and tries them; `on_progress` is given the number of boards done.
 
-    journal: keeps each finished batch; those that it holds are not tried again. Raises ImportError where w9-pathfinding
-    is not installed (`pip install lakewright[bench]`), InputError where the journal is of another seed.
+    journal: keeps each finished batch; those that it holds are not tried again. agents: only boards with so many.
+    Raises ImportError where w9-pathfinding is not installed (`pip install lakewright[bench]`), InputError where the
+    journal is of another seed.
     """
-    with _kept(journal, seed) as (found, keep):
+    with _kept(journal, seed, agents) as (found, keep):
         done = sum(tried.boards for tried in found)
         on_progress(done)
         while done < count:
-            found.append(_batch(seed, len(found), count - done))
+            found.append(_batch(seed, len(found), count - done, agents))
             keep(found[-1])
             done += found[-1].boards
             on_progress(found[-1].boards)
@@ -102,7 +107,7 @@ def measure(
 
 
 @contextlib.contextmanager
-def _kept(path: Path | None, seed: int) -> Iterator[tuple[list[Tried], Callable[[Tried], object]]]:
+def _kept(path: Path | None, seed: int, agents: int | None) -> Iterator[tuple[list[Tried], Callable[[Tried], object]]]:
     """The batches that are finished, and what keeps another."""
     if path is None:
         yield [], lambda tried: None
@@ -115,6 +120,8 @@ def _kept(path: Path | None, seed: int) -> Iterator[tuple[list[Tried], Callable[
                     f"{path}:{place + 1}: is batch {tried.batch} of seed {tried.seed}, not {place} of seed {seed}; "
                     "repeat that seed, or choose another file"
                 )
+            if agents not in (None, tried.agents):
+                raise InputError(f"{path}:{place + 1}: has {tried.agents} agents, not {agents}; choose another file")
         yield found, journal.add
 
 
@@ -135,13 +142,13 @@ def fresh_boards(random: np.random.Generator, kind: Kind, count: int) -> Board:
     return Board(holes, cells[:, : kind.agents], cells[:, kind.agents : ends])  # type: ignore[arg-type]
 
 
-def _batch(seed: int, number: int, most: int) -> Tried:
+def _batch(seed: int, number: int, most: int, only: int | None) -> Tried:
     """Draws the boards of a batch, all of one kind, and tries them; batches do not depend on one another."""
     random = np.random.default_rng((seed, number))
-    team = number % EVERY == 0
+    team = number % EVERY == 0 if only is None else only > 2
     kinds = [
         Kind(agents, size, ratio)
-        for agents in (TEAMS if team else (2,))
+        for agents in ((only,) if only else TEAMS if team else (2,))
         for size in SIZES
         for ratio in HOLE_RATIOS
         if holds(size, agents)

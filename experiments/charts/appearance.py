@@ -28,7 +28,7 @@ LOOK: Any = {
     "ytick.color": INK,
     "grid.color": INK,
 }
-# Okabe and Ito's colours, which people who see some colours only can tell apart; markers and lines differ too.
+# Okabe and Ito's colours, which colour-blind people can distinguish; markers and lines differ too.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a8f94", "#b8a800")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1)), (0, (8, 2)))

@@ -41,7 +41,7 @@ def scales(x: tuple[float, float], y: tuple[float, float]) -> tuple[Scale, Scale
 
 
 def axes(across: Scale, up: Scale, x_label: str, y_label: str, names: Mapping[float, str] | None = None) -> str:
-    """Grid lines, numbers and names of both axes; `names` stand along x instead of numbers."""
+    """Grid lines, numbers and names of both axes; `names` are shown along x instead of numbers."""
     parts = [_up_tick(up(value), short(value)) for value in up.ticks()]
     named = thinned(names) if names else {value: short(value) for value in across.ticks(6)}
     parts += [text(across(value), HEIGHT - BOTTOM + 16, name, "middle") for value, name in named.items()]

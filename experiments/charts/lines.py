@@ -47,7 +47,7 @@ def line_chart(
 ) -> str:
     """Curves over one x axis. names: of places on x, instead of numbers. marks: upright lines, with a word each.
 
-    Points whose y is not a number are left out, and the line goes on behind them.
+    Points whose y is not a number are left out, and the line continues after them.
     """
     drawn = [Series(one.name, [point for point in one.points if point.y == point.y]) for one in series]
     points = [point for one in drawn for point in one.points]

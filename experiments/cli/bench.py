@@ -27,6 +27,8 @@ def bench(
     architectures: Annotated[bool, INSTEAD] = False,
     updates: Annotated[bool, INSTEAD] = False,
     files: Annotated[bool, INSTEAD] = False,
+    environments: Annotated[bool, INSTEAD] = False,
+    pogema: Path | None = None,
     campaign: Annotated[int | None, INSTEAD] = None,
     seed: int = 0,
     journal: Path | None = None,
@@ -35,16 +37,18 @@ def bench(
     """Measure how fast boards are drawn, solved and verified on this machine.
 
     Args:
-        agents: Only boards with this many agents.
+        agents: Only boards with this many agents, in a campaign too.
         sweeps: Measure sweeps instead: workers, Ray, memory, tiny shards.
         sampling: Measure sampling instead: completions per second of the tiny model.
-        warmups: Measure warm-ups instead: ours beside TRL's SFTTrainer.
+        warmups: Measure warm-ups instead: ours and TRL's SFTTrainer.
         architectures: Measure networks instead: what each learns in the same processor time.
         updates: Measure steps of GRPO instead: prompts read once, or for every answer.
-        files: Measure commands on files instead, beside the core's own rates.
+        files: Measure commands on files instead, and the core's own rates.
+        environments: Measure the Gymnasium environments instead: joint moves of random play.
+        pogema: A Python that has POGEMA, which is measured with them.
         campaign: Check the labels of so many fresh boards of teams against another solver instead.
         seed: The same seed gives the same boards of a campaign.
-        journal: Keep what a campaign has finished in this file, and go on from there.
+        journal: Keep what a campaign has finished in this file, and resume from there.
     """
     import experiments.bench as benches
 
@@ -54,8 +58,11 @@ def bench(
         other = getattr(benches, name)
         print_found(other.measure(), json, other.table)
         return 0
+    if environments:
+        print_found(benches.environments.measure(pogema), json, benches.environments.table)
+        return 0
     if campaign is not None:
-        found = _campaign(campaign, seed, journal)
+        found = _campaign(campaign, seed, journal, agents)
         from experiments.campaign import table
 
         print_found(found, json, table)
@@ -66,10 +73,10 @@ def bench(
     return 0
 
 
-def _campaign(boards: int, seed: int, journal: Path | None) -> "list[Tried]":
+def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None) -> "list[Tried]":
     from experiments.campaign import measure
 
     if boards < 1:
         raise InputError(f"--campaign is {boards}; give at least 1")
     with progress("boards", boards, "boards") as bar:
-        return measure(boards, seed, journal, bar.update)
+        return measure(boards, seed, journal, bar.update, agents)

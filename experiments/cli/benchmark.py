@@ -1,8 +1,9 @@
-"""`lakewright benchmark`: the fixed evaluation set, and models and solvers evaluated on it."""
+"""`lakewright benchmark`: the fixed evaluation set, models and solvers evaluated on it, and its export."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 from cyclopts import App, Parameter
 
 from core_jax.errors import InputError
@@ -14,7 +15,7 @@ from experiments.runtime import progress
 
 EXAMPLE = "example: lakewright benchmark build --out benchmark --tier paper"
 
-app = App(name="benchmark", help="Build the fixed evaluation set, or evaluate on it.", help_epilogue=EXAMPLE)
+app = App(name="benchmark", help="Build the fixed evaluation set, evaluate on it, or export it.", help_epilogue=EXAMPLE)
 
 
 @app.command(help_epilogue=EXAMPLE)
@@ -37,6 +38,25 @@ def build(
     with progress("benchmark", TIERS[tier].count, "boards") as bar:
         manifest = build_in(out, tier, seed, bar.update)
     print_summary({"boards": manifest.boards, "moved": len(manifest.moved), "out": str(out)}, json)
+
+
+@app.command(help_epilogue="example: lakewright benchmark export benchmark --to hub")
+def export(
+    benchmark: Annotated[Path, Parameter(name="BENCHMARK")] = Path("benchmark"),
+    /,
+    *,
+    to: Annotated[Path, Parameter(metavar="DIR")],
+    json: Json = False,
+) -> None:
+    """Export a benchmark for Hugging Face datasets: Parquet files and a dataset card.
+
+    Args:
+        benchmark: A folder of `benchmark build`.
+        to: The folder to write, which must not exist yet.
+    """
+    from experiments.interop.hugging_face import export_benchmark
+
+    print_summary(msgspec.to_builtins(export_benchmark(benchmark, to)), json)
 
 
 @app.command(

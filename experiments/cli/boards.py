@@ -136,7 +136,7 @@ def convert(
 
 @contextmanager
 def _watched(what: str, total: int | None, unit: str) -> Iterator["Watch"]:
-    """Shows on a terminal how the work on a file goes on."""
+    """Shows the progress of work on a file, on a terminal."""
     from experiments.board_files import Watch
     from experiments.runtime import print_on_terminal, progress
 

@@ -1,11 +1,11 @@
-"""`lakewright run` and `lakewright report`: the closed loop in a folder, and what it came to."""
+"""`lakewright run`, `report` and `track`: the closed loop in a folder, what it came to, and its figures elsewhere."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from experiments.cli.conventions import TEACHERS, Json, Overrides, encoded
+from experiments.cli.conventions import TEACHERS, TRACKERS, Json, Overrides, encoded, print_summary
 from experiments.loop.settings import presets
 from experiments.runtime import prepare_training
 
@@ -25,6 +25,7 @@ def run(
     preset: Annotated[str, Parameter(choices=presets())] = "cpu",
     teacher: Annotated[str | None, Parameter(choices=TEACHERS)] = None,
     seed: int | None = None,
+    track: Annotated[tuple[str, ...], Parameter(choices=TRACKERS, show_default=False)] = (),
     json: Json = False,
     overrides: Overrides,
 ) -> None:
@@ -35,6 +36,7 @@ def run(
         preset: The settings to start from.
         teacher: Who redesigns the boards.
         seed: The seed of everything random in the run.
+        track: A tracker that gets the figures of each finished stage; may be given several times.
     """
     from experiments.loop.settings import load_settings
 
@@ -42,15 +44,39 @@ def run(
     given = [f"{name}={value}" for name, value in named.items() if value is not None]
     settings = load_settings(preset, [*given, *overrides])
     prepare_training(settings.start)
+    from experiments.interop.trackers import Publisher
     from experiments.loop import check_machine
     from experiments.loop import run as run_loop
     from experiments.loop.records import RunFolder
 
     check_machine(settings)
     folder = RunFolder(out)
+    publisher = Publisher(folder, track)
     with folder.locked():
-        run_loop(settings, folder)
+        run_loop(settings, folder, publisher.publish)
         _report(folder, json)
+
+
+@app.command(help_epilogue="example: lakewright track runs/demo --to tensorboard")
+def track(
+    folder: Annotated[Path, Parameter(name="DIR")],
+    /,
+    *,
+    to: Annotated[tuple[str, ...], Parameter(choices=TRACKERS)],
+    json: Json = False,
+) -> None:
+    """Publish the finished stages of a run to trackers, each stage once.
+
+    Args:
+        folder: The run folder.
+        to: The tracker; may be given several times.
+    """
+    from experiments.interop.trackers import Publisher
+    from experiments.loop.records import RunFolder
+
+    run_folder = RunFolder(folder)
+    run_folder.settings()  # which says what is wrong where there is no run
+    print_summary(Publisher(run_folder, to).publish(), json)
 
 
 @app.command(help_epilogue="example: lakewright report runs/demo")

@@ -31,7 +31,7 @@ def study(
         spec: A spec, .toml or .json, or the name of one of ours.
         out: The folder of the study.
         workers: Runs at a time, each in its own process.
-        results_only: Sum up the runs that are finished, also while the study goes on, and run nothing.
+        results_only: Sum up the runs that are finished, also while the study runs, and run nothing.
     """
     if workers < 1:
         raise InputError(f"--workers is {workers}; give at least 1")

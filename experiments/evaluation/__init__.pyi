@@ -2,6 +2,7 @@ from .answerers import Answerer as Answerer
 from .answerers import EndpointAnswerer as EndpointAnswerer
 from .answerers import ModelAnswerer as ModelAnswerer
 from .answerers import PlannerAnswerer as PlannerAnswerer
+from .evaluation_set import read_set as read_set
 from .evaluator import EvaluationSettings as EvaluationSettings
 from .evaluator import evaluate as evaluate
 from .plot import write_plots as write_plots

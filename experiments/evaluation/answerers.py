@@ -111,7 +111,7 @@ class EndpointAnswerer:
 
 
 class ModelAnswerer:
-    """A checkpoint, whichever codec it speaks. batch: answers decoded together.
+    """A checkpoint, whichever codec it uses. batch: answers decoded together.
 
     Raises InputError where the model cannot be read or the device is not there.
     """

@@ -19,7 +19,7 @@ STEPS_A_SIDE = 4  # of a random walk: the most, in sides of the board
 
 
 def optimal(row: Row, seed: int) -> list[str]:
-    """The certified plan; nobody moves where there is none."""
+    """The certified plan; no agent moves if there is none."""
     return row.plan or [""] * row.agents
 
 

@@ -7,6 +7,7 @@ was: a finished stage is never touched again, and an interrupted one repeats at 
 import importlib.metadata
 import shutil
 import time
+from collections.abc import Callable
 
 from core_jax.rows import Row
 from experiments.loop.records import Decision, Done, RunFolder, Stage, left, read, spent, spent_on, write
@@ -30,11 +31,15 @@ from experiments.runtime import print_on_terminal
 RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 
 
-def run(settings: RunSettings, folder: RunFolder) -> None:
-    """Runs or resumes the whole loop in `folder`. Raises InputError where the folder holds another run."""
+def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object] = lambda: None) -> None:
+    """Runs or resumes the whole loop in `folder`. Raises InputError where the folder holds another run.
+
+    on_stage: called once the warm-up is finished, and after each stage.
+    """
     check_askable(settings)
     folder.open(settings)
     held_out = prepare(settings, folder)
+    on_stage()
     for number in range(settings.stages):
         stage = folder.stage(number)
         if not stage.done.exists():
@@ -47,6 +52,7 @@ def run(settings: RunSettings, folder: RunFolder) -> None:
             _mark_done(stage, begun)
             for line in story_of(folder, number):
                 print_on_terminal(f"  {line}")
+            on_stage()
 
 
 def prepare(settings: RunSettings, folder: RunFolder) -> list[Row]:

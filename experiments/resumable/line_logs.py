@@ -14,7 +14,7 @@ from core_jax.support import replacing
 def line_log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Yields a function that adds a line; the log is at `path` once the block ends without an error.
 
-    One that a killed process left is removed first, so that the time of the folder tells when this one was begun.
+    One that a killed process left is removed first, so that the time of the folder is when this one was begun.
     """
     _part(path).unlink(missing_ok=True)
     with replacing(path) as beside, open(beside, "wb", buffering=0) as lines:

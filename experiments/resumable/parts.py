@@ -1,6 +1,6 @@
-"""Long files are made in parts, and a finished part is kept: a command that was killed goes on where it was.
+"""Long files are made in parts, and a finished part is kept: a command that was killed resumes where it was.
 
-Until OUT is whole there is a folder beside it, .OUT.parts. In it job.json says what is made, and each part is a file of
+Until OUT is whole there is a folder next to it, .OUT.parts. Its job.json says what is made, and each part is a file of
 columns with a record, such as 000000.arrow and 000000.json; the record is written last and makes the part count.
 How long a part is depends on the clock; how OUT is laid out does not, as it is written from the parts in one go.
 """
@@ -238,7 +238,7 @@ def _read(path: Path, kind: type[T]) -> T:
     try:
         return read_config(path, kind)
     except InputError as error:
-        raise InputError(f"{error}; or remove {path.parent} to start anew") from error
+        raise InputError(f"{error}; or remove {path.parent} to start again") from error
 
 
 def difference(there: msgspec.Struct, here: msgspec.Struct) -> str:

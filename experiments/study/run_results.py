@@ -26,7 +26,7 @@ from experiments.study.study import Planned
 
 
 class CurvePoint(msgspec.Struct, frozen=True):
-    """A stage: the tokens generated before its validation, and the valid % of the policy that the run goes on with."""
+    """A stage: the tokens generated before its validation, and the valid % of the policy that the run then has."""
 
     tokens: int
     valid: float

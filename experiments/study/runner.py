@@ -43,7 +43,7 @@ def run_study(spec: Path, out: Path, workers: int) -> tuple[Results, dict[str, s
 
 
 def sum_up(spec: Path, out: Path) -> Results:
-    """The results of the runs that are finished, written beside them; runs nothing, also while the study goes on.
+    """The results of the runs that are finished, written next to them; runs nothing, and works while the study runs.
 
     Raises InputError where the folder holds another study, or the warm-up is not finished.
     """
@@ -94,7 +94,7 @@ def _run_one(planned: Planned, out: Path) -> str:
             _take_test(planned, run, StudyFolder(out))
     except InputError as error:
         return str(error)
-    except Exception as error:  # whatever it is, it is of this run, and the others go on
+    except Exception as error:  # whatever it is, it concerns this run only, and the others continue
         return _described(error, run)
     return ""
 

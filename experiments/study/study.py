@@ -38,7 +38,7 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arms: the settings in which each differs, and its `seeds`, if they are not those of the study. baseline: the arm
     that the others are compared with, seed by seed. configs: random configs as arms, instead of `arms`.
     family: the pairs of arms whose difference is tested, corrected for their number. test: boards on which the last
-    policy of each run is judged, apart from the held-out set that the runs see; without, that set.
+    policy of each run is judged, separate from the held-out set that the runs see; without, that set.
     """
 
     budget: Count

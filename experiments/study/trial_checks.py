@@ -1,6 +1,6 @@
 """How often a trial was right: its config and the current one are tried again, on many more boards.
 
-DIR/trial_checks/RUN.stage_NN.json   one comparison each, so that a command that was killed goes on
+DIR/trial_checks/RUN.stage_NN.json   one comparison each, so that a command that was killed resumes
 """
 
 from collections.abc import Iterator

@@ -99,7 +99,7 @@ def _maps(name: str, cells: Group, title: str, unit: str) -> Iterator[tuple[str,
     for axes, (ratios, sizes, grid) in zip(panels, shares, strict=True):
         drawn = axes.imshow(grid, origin="lower", aspect="auto", cmap=MAP, vmin=0, vmax=top)
         write_numbers(axes, grid, top / 2, "{:.1f}")
-        named = range(0, len(ratios), 1 + len(ratios) // 10)  # so that names stand apart
+        named = range(0, len(ratios), 1 + len(ratios) // 10)  # so that names are separated
         axes.set_xticks(named, [f"{ratios[place]:g}" for place in named])
         axes.set_yticks(range(len(sizes)), [f"{size}x{size}" for size in sizes])
         axes.set(xlabel="hole ratio")

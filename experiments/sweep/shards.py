@@ -22,7 +22,7 @@ KEYS = ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index"]
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """SHARD.json, beside a shard's file and written after it: which makes the shard count.
+    """SHARD.json, next to a shard's file and written after it, which makes the shard count.
 
     seconds: how long it took. finished: when, in seconds since 1970. bytes: of its file. acceptance: of strata.
     """

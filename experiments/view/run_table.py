@@ -46,7 +46,7 @@ def as_table(folder: RunFolder) -> str:
 
 
 def _that_counts(folder: RunFolder) -> Iterator[str]:
-    """The policy that a run goes on with, or ended with."""
+    """The policy that a run continues with, or ended with."""
     if folder.warmup.done.exists():
         stage = folder.standing(len(folder.finished_stages()) - 1)
         found = pool(read(stage.validation, Validation).sizes.values())

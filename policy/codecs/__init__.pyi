@@ -2,11 +2,13 @@ from .codec import Codec as Codec
 from .codec import TextCodec as TextCodec
 from .codec import TokensCodec as TokensCodec
 from .codec import codec_for as codec_for
+from .codec import text_plan as text_plan
 from .settings import CodecName as CodecName
 from .settings import TextSettings as TextSettings
 from .text_answer import Refusal as Refusal
 from .text_answer import Refused as Refused
 from .text_answer import parse_answer as parse_answer
+from .text_answer import plan_text as plan_text
 from .text_board import PublishedRow as PublishedRow
 from .text_board import check_text as check_text
 from .text_board import row_of as row_of

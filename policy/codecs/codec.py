@@ -7,11 +7,11 @@ from transformers import PreTrainedTokenizerFast
 
 from core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
 from core_jax.errors import InputError
-from core_jax.types import DELTAS, JUMP, MOVES, PAD, WAIT, Board
+from core_jax.types import DELTAS, JUMP, MOVES, PAD, Board
 from policy.codecs import tokens
 from policy.codecs.settings import CodecName, TextSettings
-from policy.codecs.text_answer import Refused, parse_answer
-from policy.codecs.text_prompt import MAX_AGENTS, MOVE_WORDS, encode_prompt
+from policy.codecs.text_answer import Refused, parse_answer, plan_text
+from policy.codecs.text_prompt import MAX_AGENTS, encode_prompt
 
 THINK = "<think>"  # with which some chat templates begin the answer
 
@@ -99,12 +99,7 @@ class TextCodec:
 
     def encode_answer(self, board: Board, moves: np.ndarray) -> list[int]:
         """As `Codec`; without a thought."""
-        lines = (
-            f"agent {agent}: {' '.join(MOVE_WORDS[move] for move in own[own != PAD].tolist()) or MOVE_WORDS[WAIT]}"
-            for agent, own in enumerate(moves)
-        )
-        said = self.tokenizer.encode("\n".join(lines), add_special_tokens=False)
-        return [*said, self.tokenizer.eos_token_id]
+        return [*self.tokenizer.encode(plan_text(moves), add_special_tokens=False), self.tokenizer.eos_token_id]
 
     def words(self, prompt: list[int], answer: list[int]) -> str:
         """What a model said, with the mark of a thought that the prompt began."""
@@ -113,12 +108,7 @@ class TextCodec:
 
     def decode_answer(self, answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
         """As `Codec`."""
-        moves = parse_answer(self.words(self._begin, answer), len(board.starts))
-        if isinstance(moves, Refused) or moves.shape[1] > horizon:
-            return None
-        plan = np.full((len(moves), horizon), PAD, np.int8)
-        plan[:, : moves.shape[1]] = moves
-        return _jumps_off(board, plan)
+        return text_plan(self.words(self._begin, answer), board, horizon)
 
     def answer_length(self, horizon: int, agents: int) -> int:
         """As `Codec`."""
@@ -132,6 +122,16 @@ def codec_for(name: str, tokenizer: PreTrainedTokenizerFast, settings: TextSetti
     if name == TokensCodec.name:
         return TokensCodec(tokenizer)
     raise InputError(f"codec is {name!r:.40}; this version knows {TokensCodec.name} and {TextCodec.name}")
+
+
+def text_plan(text: str, board: Board, horizon: int) -> np.ndarray | None:
+    """The moves int8 [K, horizon] that an answer in words names, JUMP where one leaves the board; None if no plan."""
+    moves = parse_answer(text, len(board.starts))
+    if isinstance(moves, Refused) or moves.shape[1] > horizon:
+        return None
+    plan = np.full((len(moves), horizon), PAD, np.int8)
+    plan[:, : moves.shape[1]] = moves
+    return _jumps_off(board, plan)
 
 
 def _jumps_off(board: Board, moves: np.ndarray) -> np.ndarray:

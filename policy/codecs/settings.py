@@ -1,4 +1,4 @@
-"""What the policy speaks, and how language models are asked."""
+"""How policies answer, in tokens or in words, and how language models are asked."""
 
 from typing import Literal
 

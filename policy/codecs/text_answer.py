@@ -2,7 +2,7 @@
 
 The answer is the last line that begins with `agent 0:` and what follows it: one line for each agent, in order, of moves
 only. Case, commas, brackets, quotes, bullets, emphasis and code fences do not matter, a move may be its letter, and
-lines without an agent's name are ignored, as are a model's thoughts before `</think>` and drafts: a later `agent 0:`
+lines without an agent's name are ignored, as are a model's reasoning before `</think>` and drafts: a later `agent 0:`
 starts the plan again. Nothing is guessed: an unclear answer is refused with the reason.
 """
 
@@ -72,6 +72,14 @@ def parse_answer(text: str, agents: int) -> np.ndarray | Refused:
     for agent, own in enumerate(plan):
         moves[agent, : len(own)] = own
     return moves
+
+
+def plan_text(moves: np.ndarray) -> str:
+    """The answer, without a thought, that plays `moves`, int8 [K, T] padded with PAD."""
+    return "\n".join(
+        f"agent {agent}: {' '.join(MOVE_WORDS[move] for move in own[own != PAD].tolist()) or MOVE_WORDS[WAIT]}"
+        for agent, own in enumerate(moves)
+    )
 
 
 def _after_thinking(text: str) -> str | Refused:

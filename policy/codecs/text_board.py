@@ -63,7 +63,7 @@ def read_lake(name: str, text: str) -> Row:
     agents = len(cells) // 2
     wanted = "".join(STARTS[i] + GOALS[i] for i in range(-(-len(cells) // 2) or 1))
     if missing := [letter for letter in wanted if letter not in cells]:
-        raise ValueError(f"the grid of text has no {missing[0]} beside {' '.join(sorted(cells)) or 'holes'}; add it")
+        raise ValueError(f"the grid of text has no {missing[0]} next to {' '.join(sorted(cells)) or 'holes'}; add it")
     for letter, *numbers in _PLACE.findall(text):
         stated = (int(numbers[0]), int(numbers[1]))
         if cells.get(letter, stated) != stated:

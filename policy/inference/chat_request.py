@@ -22,7 +22,7 @@ UNBILLED = (501, 503)  # of those from 500 on: the server did no work; it did no
 
 Message = Mapping[str, str]  # role and content
 SchemaForm = Literal["json_schema", "json_object"]
-"""How a server is given a schema: as by OpenAI, or beside the request for JSON, as by llama-cpp-python."""
+"""How a server is given a schema: as by OpenAI, or within the request for JSON, as by llama-cpp-python."""
 
 
 class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -160,7 +160,7 @@ def _refusal(status: int, headers: httpx2.Headers, body: bytes) -> FailedTryErro
 
 
 def _said(body: bytes) -> str:
-    """What a server says of an error: its message where it has the usual form, else all of it."""
+    """A server's error message: the message field if the reply has the usual form, else all of the reply."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):

@@ -21,7 +21,7 @@ from policy.inference.chat_request import KEYS, EndpointSettings, FailedTryError
 from policy.inference.completions import EndpointAnswer
 from policy.inference.cost_cap import BudgetSpentError, Charge, CostCap
 
-NO_KEY = "none"  # servers that want no key get some word
+NO_KEY = "none"  # servers that need no key get some word
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0  # seconds before another try
 MOST_SHOWN = 200  # characters of what a server said
 

@@ -1,4 +1,4 @@
-"""Answers under a grammar of tokens, as those of an engineer that speaks in tokens."""
+"""Answers under a grammar of tokens, as those of an engineer that answers in tokens."""
 
 from collections.abc import Callable, Sequence
 

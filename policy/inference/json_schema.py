@@ -13,7 +13,7 @@ from core_jax.errors import InputError
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
 ANSWER = "\nANSWER:\n"  # between reasoning and JSON
-THOUGHT = "</think>"  # where the reasoning of models that think ends
+THOUGHT = "</think>"  # where the reasoning of models that reason ends
 
 
 class SchemaSettings(msgspec.Struct, frozen=True):

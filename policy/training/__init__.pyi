@@ -8,6 +8,7 @@ from .hardware import check_host as check_host
 from .hardware import rank_and_processes as rank_and_processes
 from .optimizers import kept_place as kept_place
 from .reward import judge_answers as judge_answers
+from .reward import reward_texts as reward_texts
 from .rollouts import Answered as Answered
 from .rollouts import roll_out as roll_out
 from .settings import AnswerTraining as AnswerTraining

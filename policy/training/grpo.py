@@ -56,7 +56,7 @@ def train_grpo(
     the one of the model, by default tokens. Where a launcher has started several processes, each samples its share of
     the boards; where the weights are sharded, only the first process returns the whole model.
 
-    Beside TRL's own figures the log holds, of all answers sampled, the share of valid plans (`valid`), of each failure
+    Besides TRL's own figures the log holds, of all answers sampled, the share of valid plans (`valid`), of each failure
     (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`; `frac_reward_zero_std` is the
     share of those that were trained on). Raises InputError where the tasks do not fill a step, which TRL would silently
     skip, or are fewer than the steps need.

@@ -9,7 +9,7 @@ import numpy as np
 from core_jax.config import MAX_TOKEN_SIZE
 from core_jax.lake import verdict
 from core_jax.types import PAD, Board, Failure, Verdict
-from policy.codecs import Codec, decode_answer
+from policy.codecs import Codec, decode_answer, text_plan
 from policy.tasks import Task
 from policy.training.settings import RewardSettings
 
@@ -26,7 +26,20 @@ def judge_answers(
     tokenizer.
     """
     decode = codec.decode_answer if codec else _of_tokens
-    plans = [decode(answer, task.board, horizon) for task, answer in zip(tasks, answers, strict=True)]
+    return _judge(
+        tasks, [decode(answer, task.board, horizon) for task, answer in zip(tasks, answers, strict=True)], horizon
+    )
+
+
+def reward_texts(tasks: list[Task], texts: list[str], horizon: int, settings: RewardSettings) -> np.ndarray:
+    """The reward of each answer in words to its task, float [B]; one of more than `horizon` steps is no plan."""
+    plans = [text_plan(text, task.board, horizon) for task, text in zip(tasks, texts, strict=True)]
+    verdicts, moves = _judge(tasks, plans, horizon)
+    return rewards(tasks, verdicts, moves, settings)
+
+
+def _judge(tasks: list[Task], plans: list[np.ndarray | None], horizon: int) -> tuple[Verdict, np.ndarray]:
+    """The verdict on each plan, int8 [K, horizon] or None where there is none, and all plans int8 [B, K, horizon]."""
     parsed = np.array([plan is not None for plan in plans])
     moves = np.full((len(tasks), int(_agents(tasks).max()), horizon), PAD, np.int8)
     for row, plan in zip(moves, plans, strict=True):

@@ -75,7 +75,7 @@ class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lora: LoraSettings | None = None
     """Train an adapter of low rank instead of all weights."""
     vllm: Literal["off", "colocate", "server"] = "off"
-    """Who samples: the training process itself, vLLM beside it, or a server of `trl vllm-serve`."""
+    """Who samples: the training process itself, vLLM next to it, or a server of `trl vllm-serve`."""
     vllm_url: str | None = None
     """The server's address, for vllm=server."""
     vllm_memory: Share = 0.3

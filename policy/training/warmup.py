@@ -45,7 +45,7 @@ def warm_up(
     """Trains `model` on the certified plans of `tasks` and on `extra` examples; returns the averaged model.
 
     codec: the one of the model, by default tokens. kept: a file in which the training is kept about once a minute; if
-    it is there, the training goes on from it: a stream of boards must then begin at its `kept_place`. Its first steps
+    it is there, the training continues from it: a stream of boards must then begin at its `kept_place`. Its first steps
     are reported once more. clock: the seconds that `minutes` are counted in. Raises InputError where that file is of
     another training.
     """

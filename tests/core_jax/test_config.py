@@ -1,4 +1,4 @@
-"""What boards are drawn from: errors that help, files that round-trip, counts that add up."""
+"""Configs of boards: errors that help, files that round-trip, counts that add up."""
 
 import math
 

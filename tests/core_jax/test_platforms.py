@@ -1,4 +1,4 @@
-"""Every program of the core is lowered for GPUs and TPUs too: nothing in them is fit for a CPU only."""
+"""Every program of the core is lowered for GPUs and TPUs too: nothing in them needs a CPU."""
 
 import functools
 

@@ -82,10 +82,10 @@ def rewritten(checkpoint: Path, to: Path, **changes: object) -> Path:
     return to
 
 
-@pytest.mark.parametrize(("codec", "told"), [("text", "text"), (None, "text"), ("runes", "runes")])
-def test_a_checkpoint_of_another_codec_is_refused(checkpoint, tmp_path, codec, told):
+@pytest.mark.parametrize(("codec", "named"), [("text", "text"), (None, "text"), ("runes", "runes")])
+def test_a_checkpoint_of_another_codec_is_refused(checkpoint, tmp_path, codec, named):
     other = rewritten(checkpoint, tmp_path / "other", codec=codec)
-    with pytest.raises(InputError, match=f"other: config.json: codec is '{told}', this needs 'tokens'; choose"):
+    with pytest.raises(InputError, match=f"other: config.json: codec is '{named}', this needs 'tokens'; choose"):
         load_checkpoint(other)
 
 

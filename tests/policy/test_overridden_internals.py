@@ -1,7 +1,7 @@
 """The internals of TRL and transformers that the policy overrides or reads, and where to look when they move.
 
 Neither library promises them, so pyproject.toml pins both to a minor version. To move to a newer one: raise the pin and
-MINORS, run this file, and for every internal that it reports read the library's new code beside the named file of ours.
+MINORS, run this file, and compare the library's new code with the named file of ours for each internal that it reports.
 """
 
 import importlib.metadata
@@ -135,7 +135,7 @@ def test_a_cache_holds_keys_and_values_layer_by_layer():
     model, tokenizer = tiny_model(), build_tokenizer()
     cache = DynamicCache(config=model.config)
     model(input_ids=torch.tensor([[tokenizer.bos_token_id] * 3]), past_key_values=cache, use_cache=True)
-    ours = f"Decoder.read in {DECODER} and _of in {TRAINER}"
+    ours = f"Qwen3Decoder.read in {DECODER} and _of in {TRAINER}"
     assert len(cache.layers) == len(model.model.layers), f"DynamicCache.layers changed; look at: {ours}"
     for layer in cache.layers:
         assert layer.keys.shape[-2] == layer.values.shape[-2] == 3, (

@@ -1,7 +1,7 @@
 """Optimal plans and certificates for three and more agents, on batches of one map size.
 
 A search in compiled code (`core_jax.solver.teams.host_search`) decides most boards within microseconds. What it leaves
-open goes on, board by board, with the bounds that it found (`core_jax.solver.teams.hard_boards`). Three agents are
+open is solved board by board, with the bounds that it found (`core_jax.solver.teams.hard_boards`). Three agents are
 always decided; four or more are left undecided where a board has taken its budget of conflicts.
 """
 
@@ -22,7 +22,7 @@ from core_jax.solver.teams.solved import BUDGET, Solved, Stage
 from core_jax.support import compile_all, on_all_cores
 from core_jax.types import PAD, Board, Certificate, Labels, Status
 
-AT_ONCE = 32  # boards that a core takes at a time
+AT_ONCE = 64  # boards that a core takes at a time
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from .options import DEVICES as DEVICES
 from .options import PLAIN as PLAIN
 from .options import SOLVERS as SOLVERS
 from .options import TEACHERS as TEACHERS
+from .options import TRACKERS as TRACKERS
 from .options import Flag as Flag
 from .options import Json as Json
 from .options import at_most_one as at_most_one

@@ -4,7 +4,7 @@ from cyclopts.help import DefaultFormatter, PanelSpec
 
 
 def help_style() -> DefaultFormatter:
-    """Titles above aligned columns; names stand out on a terminal by colour."""
+    """Titles above aligned columns; names are coloured on a terminal."""
     from rich.box import Box
 
     blank = Box("    \n" * 8)

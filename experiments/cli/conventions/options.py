@@ -7,7 +7,7 @@ from cyclopts import Group, Parameter
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
 
-# No --no-json beside --json, no JSON read from words that begin with [ or {; of an option given twice the last counts.
+# No --no-json for --json, no JSON read from words that begin with [ or {; of an option given twice the last counts.
 PLAIN = Parameter(negative=(), json_list=False, json_dict=False, allow_repeating=True)
 
 Flag: TypeAlias = Annotated[bool, Parameter(show_default=False)]
@@ -22,6 +22,7 @@ TEACHERS = (
 SOLVERS = ("optimal", "prioritized", "greedy", "random")
 BACKENDS = ("local", "ray")
 BOARD_FORMATS = ("rows", "movingai", "lacam", "pogema", "published")
+TRACKERS = ("tensorboard", "wandb", "trackio")
 DEVICES = ("auto", "cpu", "cuda")
 
 

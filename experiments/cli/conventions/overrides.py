@@ -1,4 +1,4 @@
-"""Settings of a run on a command line: `name=value`, or `--name=value`, wherever it stands."""
+"""Settings of a run on a command line: `name=value`, or `--name=value`, anywhere on the line."""
 
 import re
 from collections.abc import Sequence

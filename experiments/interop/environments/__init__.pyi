@@ -1,5 +1,3 @@
 from .parallel_env import LakeParallelEnv as LakeParallelEnv
-from .pools import BoardPool as BoardPool
-from .pools import board_pool as board_pool
 from .team_env import TeamEnv as TeamEnv
 from .vector_env import TeamVectorEnv as TeamVectorEnv

@@ -6,19 +6,21 @@ import numpy as np
 from gymnasium import spaces
 
 from core_jax.lake import Observation
+from experiments.interop.episodes import BoardPool
 
 Arrays = dict[str, np.ndarray]
 
 
-def team_space(size: int, agents: int, step_limit: int) -> spaces.Space[Any]:
+def team_space(pool: BoardPool) -> spaces.Space[Any]:
     """The space of `as_arrays`: planes int8 [n, n, 1 + 2K], positions and goals int32 [K, 2], time int32 []."""
+    size, agents = pool.size, pool.agents
     cells = spaces.Box(0, size - 1, (agents, 2), np.int32)
     return spaces.Dict(
         {
             "planes": spaces.Box(0, 1, (size, size, 1 + 2 * agents), np.int8),
             "positions": cells,
             "goals": spaces.Box(0, size - 1, (agents, 2), np.int32),
-            "time": spaces.Box(0, step_limit, (), np.int32),
+            "time": spaces.Box(0, int(pool.params.step_limit), (), np.int32),
         }
     )
 
@@ -34,5 +36,5 @@ def as_arrays(observation: Observation) -> Arrays:
 
 
 def as_info(info: dict[str, Any]) -> dict[str, Any]:
-    """What a step says beside: `failure` and `agent` as numbers, `at_goal` bool [K]."""
+    """The rest of a step's result: `failure` and `agent` as numbers, `at_goal` bool [K]."""
     return {"failure": int(info["failure"]), "agent": int(info["agent"]), "at_goal": np.array(info["at_goal"])}

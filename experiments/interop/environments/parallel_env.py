@@ -8,10 +8,8 @@ from gymnasium.utils import seeding
 from pettingzoo import ParallelEnv
 
 from core_jax.lake import Observation
-from experiments.interop.environments.episode import Episode
 from experiments.interop.environments.observations import Arrays, as_info
-from experiments.interop.environments.pictures import MODES
-from experiments.interop.environments.pools import board_pool
+from experiments.interop.episodes import MODES, Episode, board_pool
 
 PLANES = 5  # holes, my place, my goal, the others' places, the others' goals
 
@@ -20,7 +18,7 @@ class LakeParallelEnv(ParallelEnv[str, Arrays, int]):
     """Agents `agent_0`, `agent_1`, ...: each chooses 0 up, 1 down, 2 left, 3 right or 4 wait, and all move at once.
 
     All get the team's reward, 1 for the move after which everybody is home, else 0. The episode ends for all at once:
-    there, where a rule is broken (then nobody moves), or after `step_limit` moves. Options as for `TeamEnv`.
+    there, where a rule is broken (then nobody moves), or after `step_limit` moves. options: as `TeamEnv`.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -30,25 +28,15 @@ class LakeParallelEnv(ParallelEnv[str, Arrays, int]):
         "is_parallelizable": True,
     }
 
-    def __init__(
-        self,
-        size: int = 5,
-        agents: int = 2,
-        hole_ratio: float = 0.3,
-        wait_ratio: float = 0.5,
-        boards: int = 256,
-        pool_seed: int = 0,
-        step_limit: int = 0,
-        render_mode: str | None = None,
-    ) -> None:
-        pool = board_pool(size, agents, hole_ratio, wait_ratio, boards, pool_seed, step_limit)
+    def __init__(self, render_mode: str | None = None, **options: Any) -> None:
+        pool = board_pool(**options)
         self._boards = pool.boards
         self._episode = Episode(pool, render_mode)
         self._random, _ = seeding.np_random()
         self.render_mode = render_mode
-        self.possible_agents = [f"agent_{number}" for number in range(agents)]
+        self.possible_agents = [f"agent_{number}" for number in range(pool.agents)]
         self.agents: list[str] = []
-        self._spaces = {name: _own_space(size) for name in self.possible_agents}
+        self._spaces = {name: _own_space(pool.size) for name in self.possible_agents}
         self._actions = {name: spaces.Discrete(5) for name in self.possible_agents}
 
     def observation_space(self, agent: str) -> spaces.Dict:

@@ -6,10 +6,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from experiments.interop.environments.episode import Episode
 from experiments.interop.environments.observations import Arrays, as_arrays, as_info, team_space
-from experiments.interop.environments.pictures import MODES
-from experiments.interop.environments.pools import board_pool
+from experiments.interop.episodes import MODES, Episode, board_pool
 
 
 class TeamEnv(gymnasium.Env[Arrays, np.ndarray]):
@@ -18,28 +16,18 @@ class TeamEnv(gymnasium.Env[Arrays, np.ndarray]):
     The reward is 1 for the move after which all agents are home, else 0. An episode terminates there, or where a rule
     is broken, upon which nobody moves; it is truncated after `step_limit` moves. Each episode is on a board of a pool
     of `boards` certified ones, drawn by `pool_seed`; `reset` chooses one by its own seed, or takes
-    `options={"board": number}`, and tells its optimal makespan and sum of costs. See `docs/interop.md`.
+    `options={"board": number}`, and returns its optimal makespan and sum of costs. options: as `PoolOptions`.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(MODES), "render_fps": 4}  # noqa: RUF012, as the base class has it
 
-    def __init__(
-        self,
-        size: int = 5,
-        agents: int = 2,
-        hole_ratio: float = 0.3,
-        wait_ratio: float = 0.5,
-        boards: int = 256,
-        pool_seed: int = 0,
-        step_limit: int = 0,
-        render_mode: str | None = None,
-    ) -> None:
-        pool = board_pool(size, agents, hole_ratio, wait_ratio, boards, pool_seed, step_limit)
+    def __init__(self, render_mode: str | None = None, **options: Any) -> None:
+        pool = board_pool(**options)
         self._boards = pool.boards
         self._episode = Episode(pool, render_mode)
         self.render_mode = render_mode
-        self.action_space = spaces.MultiDiscrete([5] * agents)
-        self.observation_space: spaces.Space[Arrays] = team_space(size, agents, int(pool.params.step_limit))
+        self.action_space = spaces.MultiDiscrete([5] * pool.agents)
+        self.observation_space: spaces.Space[Arrays] = team_space(pool)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
         """The first observation of an episode, and its board's certified optima."""

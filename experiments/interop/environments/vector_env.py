@@ -12,8 +12,7 @@ from gymnasium.vector.utils import batch_space
 from core_jax.errors import InputError
 from core_jax.lake import EnvState, reset, step
 from experiments.interop.environments.observations import Arrays, as_arrays, team_space
-from experiments.interop.environments.pictures import MODES, as_pixels, as_text
-from experiments.interop.environments.pools import board_pool
+from experiments.interop.episodes import MODES, as_pixels, as_text, board_pool
 
 METADATA = {"render_modes": list(MODES), "render_fps": 4, "autoreset_mode": AutoresetMode.SAME_STEP}
 _RESET = jax.jit(jax.vmap(reset, (0, None)))
@@ -28,33 +27,23 @@ class TeamVectorEnv(VectorEnv[Arrays, np.ndarray, np.ndarray]):
 
     metadata = METADATA
 
-    def __init__(
-        self,
-        num_envs: int = 1,
-        size: int = 5,
-        agents: int = 2,
-        hole_ratio: float = 0.3,
-        wait_ratio: float = 0.5,
-        boards: int = 256,
-        pool_seed: int = 0,
-        step_limit: int = 0,
-        render_mode: str | None = None,
-    ) -> None:
+    def __init__(self, num_envs: int = 1, render_mode: str | None = None, **options: Any) -> None:
         if num_envs < 1:
             raise InputError(f"num_envs is {num_envs}; give at least 1")
         if render_mode is not None and render_mode not in MODES:
             raise InputError(f"render_mode is {render_mode!r:.60}; choose from {', '.join(MODES)}")
-        self._params = board_pool(size, agents, hole_ratio, wait_ratio, boards, pool_seed, step_limit).params
+        pool = board_pool(**options)
+        self._params = pool.params
         self.num_envs, self.render_mode = num_envs, render_mode
-        self.single_action_space = spaces.MultiDiscrete([5] * agents)
-        self.single_observation_space = team_space(size, agents, int(self._params.step_limit))
+        self.single_action_space = spaces.MultiDiscrete([5] * pool.agents)
+        self.single_observation_space = team_space(pool)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._key: jax.Array | None = None
         self._state: EnvState | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
-        """The first observations; without a seed the environments go on with the chance they have."""
+        """The first observations; without a seed the environments continue their random stream."""
         if seed is not None or self._key is None:
             self._key = jax.random.key(int(self.np_random.integers(2**31)) if seed is None else seed)
         observation, self._state = _RESET(self._keys(), self._params)
@@ -65,12 +54,12 @@ class TeamVectorEnv(VectorEnv[Arrays, np.ndarray, np.ndarray]):
         if self._state is None:
             raise InputError("step: no episode has begun; call reset first")
         moves = jnp.asarray(np.asarray(actions, np.int32))
-        observation, self._state, reward, done, info = _STEP(self._keys(), self._state, moves, self._params)
-        told: dict[str, Any] = {name: np.array(info[name]) for name in ("failure", "agent", "at_goal")}
+        observation, self._state, reward, done, found = _STEP(self._keys(), self._state, moves, self._params)
+        info: dict[str, Any] = {name: np.array(found[name]) for name in ("failure", "agent", "at_goal")}
         if (ended := np.array(done)).any():
-            told |= {"final_obs": as_arrays(info["final_observation"]), "_final_obs": ended}
+            info |= {"final_obs": as_arrays(found["final_observation"]), "_final_obs": ended}
         rewards = np.array(reward, np.float64)
-        return as_arrays(observation), rewards, np.array(info["terminated"]), np.array(info["truncated"]), told
+        return as_arrays(observation), rewards, np.array(found["terminated"]), np.array(found["truncated"]), info
 
     def render(self) -> tuple[Any, ...] | None:
         """Text or pixels of each board, by the render mode."""

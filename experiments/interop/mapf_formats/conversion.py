@@ -115,7 +115,8 @@ def _read_movingai(path: Path) -> Iterator[Row]:
         grid = movingai.read_map(_text(map_file), str(map_file))
         if sides != (len(grid), len(grid)):
             raise InputError(
-                f"{file}: its map is {sides[0]} by {sides[1]}, but {map_file.name} is {len(grid)} by {len(grid)}"
+                f"{file}: its map is {sides[0]} by {sides[1]}, but {map_file.name} is {len(grid)} by {len(grid)}; "
+                "correct one of them"
             )
         yield movingai.board(grid, (starts, goals), unquote(file.stem), str(file))
 

@@ -47,7 +47,7 @@ def read_map(text: str, place: str) -> list[str]:
     rows = [(number, line) for number, line in enumerate(lines[head + 1 :], head + 2) if line]
     height, width = sides.get("height", len(rows)), sides.get("width", len(rows[0][1]) if rows else 0)
     if height != width:
-        raise InputError(f"{place}: the map is {height} rows by {width} columns; boards of the lake are square")
+        raise InputError(f"{place}: the map is {height} rows by {width} columns; boards of the lake are square: pad it")
     if len(rows) != height:
         raise InputError(f"{place}: {len(rows)} rows follow `map`, but height is {height}; correct one of them")
     return [_grid_line(line, width, f"{place}:{number}") for number, line in rows]

@@ -35,7 +35,8 @@ def read_map_string(text: str, name: str, place: str) -> Row:
     for number, line in enumerate(lines, 1):
         if len(line) != len(lines):
             raise InputError(
-                f"{place}:{number}: {len(line)} cells in one of {len(lines)} lines; boards of the lake are square"
+                f"{place}:{number}: {len(line)} cells in one of {len(lines)} lines; "
+                "boards of the lake are square: pad it"
             )
         for column, letter in enumerate(line):
             if letter not in ".#" + STARTS + GOALS:

@@ -78,7 +78,7 @@ def _round(stage: Stage) -> Round:
 
 
 def _summary(stage: Stage) -> str:
-    """What the teacher told itself after a stage; nothing where it was not asked, as the stage was taken back."""
+    """The teacher's own summary after a stage; empty if it was not asked, as the stage was taken back."""
     return read(stage.proposal, Decision).proposal.summary if stage.proposal.exists() else ""
 
 

@@ -61,7 +61,7 @@ class Stage:
 
     @property
     def onward(self) -> Path:
-        """The weights that the next stage goes on from: those trained as an engineer too, where there are any."""
+        """The weights that the next stage continues from: those trained as an engineer too, if there are any."""
         return self.engineer_checkpoint if self.engineer_checkpoint.exists() else self.checkpoint
 
     def config(self) -> EnvConfig:
@@ -69,7 +69,7 @@ class Stage:
         return read(self.env, EnvConfig)
 
     def following(self) -> Next:
-        """What the next stage is drawn from, and why; of folders without next.json as their other files tell it."""
+        """What the next stage is drawn from, and why; for folders without next.json, as read from their other files."""
         if self.next.exists():
             return read(self.next, Next)
         if self.rollback.exists() and read(self.rollback, Rollback).back:
@@ -83,7 +83,7 @@ class Stage:
 
 
 def chosen(stage: Stage) -> Next:
-    """What guard and trial made of the proposal after a stage that stands."""
+    """What guard and trial made of the proposal after a stage that was kept."""
     verdict = read(stage.proposal, Decision).verdict
     reasons = [f"{verdict.status}: {'; '.join(verdict.reasons)}" if verdict.reasons else verdict.status]
     if stage.trial.exists():

@@ -32,7 +32,7 @@ def gather_evidence(settings: RunSettings, folder: RunFolder, number: int) -> Ev
 def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
     """Asks the teacher, lets the guard judge; what cannot be used keeps the config and is recorded.
 
-    After a stage that was taken back nobody is asked.
+    After a stage that was taken back, no teacher is asked.
     """
     stage = folder.stage(number)
     teacher = teacher_of(settings, folder, stage, _state_before(folder, number), recorded=True)
@@ -93,7 +93,7 @@ def try_proposals(settings: RunSettings, folder: RunFolder, number: int) -> Tria
 
 
 def _candidates(stage: Stage, decision: Decision) -> list[ConfigDelta]:
-    """What else is tried beside the proposal: its own candidates, and what the engineer that was trained says now."""
+    """What else is tried with the proposal: its own candidates, and what the trained engineer proposes now."""
     if not stage.engineer.exists():
         return list(decision.proposal.candidates)
     return [

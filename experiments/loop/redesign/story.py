@@ -17,7 +17,7 @@ def story_of(folder: RunFolder, number: int) -> list[str]:
     lines = [_saw(read(before.validation, Validation), read(stage.validation, Validation))]
     following = stage.following()
     if taken_back(stage):
-        lines.append(f"taken back  {following.reasons[0]}; nobody is asked")
+        lines.append(f"taken back  {following.reasons[0]}; no teacher is asked")
     else:
         lines += _said(read(stage.proposal, Decision))
         if stage.trial.exists():
@@ -30,8 +30,10 @@ def changes(old: EnvConfig, new: EnvConfig) -> str:
     parts = []
     for size, cell in new.sizes.items():
         steps = {field: getattr(cell, field) - getattr(old.sizes[size], field) for field in FIELDS}
-        told = [f"{field.removesuffix('_ratio')} {step:+.2g}" for field, step in steps.items() if abs(step) > 1e-6]
-        parts += [f"{size}x{size} {' '.join(told)}"] if told else []
+        steps_shown = [
+            f"{field.removesuffix('_ratio')} {step:+.2g}" for field, step in steps.items() if abs(step) > 1e-6
+        ]
+        parts += [f"{size}x{size} {' '.join(steps_shown)}"] if steps_shown else []
     return ", ".join(parts) or "no change"
 
 

@@ -47,7 +47,7 @@ def tools_of(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: b
 
 
 def check_askable(settings: RunSettings) -> None:
-    """Raises InputError where the teacher is a model behind a server that wants a key, and there is none."""
+    """Raises InputError where the teacher is a model behind a server that needs a key, and there is none."""
     asks = "endpoint" in (settings.teacher, settings.teacher_options.get("match"))
     if asks and settings.engineer.key and not any(os.environ.get(name) for name in KEYS):
         raise InputError(
@@ -118,7 +118,7 @@ def _endpoint(settings: RunSettings, spending: Spending, recorded: bool) -> Ask:
         except EndpointError as error:
             raise UnansweredError(str(error)) from error
         # A server that does not count is charged by the length of what it said.
-        told = token_estimate(found.text) if found.completion_tokens is None else found.completion_tokens
-        return Reply(found.text, min(told, chosen.max_tokens), endpoint.spent - before)
+        counted = token_estimate(found.text) if found.completion_tokens is None else found.completion_tokens
+        return Reply(found.text, min(counted, chosen.max_tokens), endpoint.spent - before)
 
     return ask

@@ -49,7 +49,7 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     temperature: Weight = 0.7
     """Temperature of the answer."""
     proposals: Count = 1
-    """How many changes any teacher is to propose, to be tried beside each other."""
+    """How many changes any teacher is to propose, to be tried side by side."""
     group: Annotated[int, msgspec.Meta(ge=2)] = 8
     """How many answers `self_trained` samples."""
     reward: ProposalReward = ProposalReward()
@@ -59,7 +59,7 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     endpoint: EndpointSettings | None = None
     """The server of the teacher `endpoint`."""
     key: bool = True
-    """Whether that server wants a key."""
+    """Whether that server needs a key."""
 
 
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from msgspec import inspect
 from core_jax.errors import InputError
 from experiments.loop.settings.run_settings import RunSettings, load_settings
 
-SIZE = "SIZE"  # stands for a map size in the names of settings
+SIZE = "SIZE"  # a map size, in the names of settings
 WIDTHS = (None, 24, 22, 72)  # letters of the columns of the table, beyond which they are wrapped
 BOUNDS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 NAMES: dict[type, str] = {inspect.BoolType: "true or false", inspect.StrType: "text", inspect.NoneType: "none"}
@@ -45,7 +45,7 @@ def settings_table(settings: Sequence[Setting]) -> str:
 
     rows = [(setting.name, setting.type, default_text(setting.default), setting.meaning) for setting in settings]
     header = ("setting", "type", "default", "meaning")
-    return tabulate(rows, header, tablefmt="simple", maxcolwidths=WIDTHS, disable_numparse=True)
+    return tabulate(rows, header, tablefmt="simple", maxcolwidths=list(WIDTHS), disable_numparse=True)
 
 
 def default_text(value: Any) -> str:

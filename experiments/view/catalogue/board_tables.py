@@ -81,7 +81,7 @@ def _held_out(folder: RunFolder, item: Item, policy: str) -> BoardTable:
 
 
 def _rolled_out(stage: Stage, title: str) -> BoardTable:
-    """The boards of a stage, each with what became of its rollouts, all of its groups pooled."""
+    """The boards of a stage, each with the results of its rollouts, all of its groups pooled."""
     boards, groups, plans = _there(stage.boards), written_so_far(stage.groups), written_so_far(stage.rollouts)
     if not groups.exists():
         return BoardTable(title, *boards_of_file(boards))

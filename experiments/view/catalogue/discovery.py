@@ -53,7 +53,7 @@ class Item(NamedTuple):
 
 
 class Catalogue:
-    """The items below the given folders and files, found anew when they are asked for.
+    """The items below the given folders and files, found again when they are asked for.
 
     Raises InputError where a given path is not there.
     """

@@ -18,7 +18,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """A training that goes on: what it has done, and how long it has taken."""
+    """A training in progress: what it has done, and how long it has taken."""
 
     limits: Limits
     steps: int = 0
@@ -27,7 +27,7 @@ class Pace(msgspec.Struct, frozen=True):
 
     @property
     def steps_per_second(self) -> float | None:
-        """None where too little is done to tell."""
+        """None where too little is done to estimate it."""
         return self.steps / self.seconds if self.steps > 1 and self.seconds > 0 else None
 
     @property
@@ -45,7 +45,7 @@ class Pace(msgspec.Struct, frozen=True):
 
     @property
     def seconds_left(self) -> float | None:
-        """Of the training, at the pace so far; None where too little is done to tell."""
+        """Of the training, at the pace so far; None where too little is done to estimate it."""
         if not self.steps_per_second or not self.share:
             return None
         return self.seconds * (1 - self.share) / self.share

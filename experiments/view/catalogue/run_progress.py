@@ -16,7 +16,7 @@ ALIVE = 120.0  # seconds without a write after which a run that no process here 
 
 
 class StageProgress(msgspec.Struct, frozen=True):
-    """A stage, or the warm-up. state: done, current or waiting. pace: of the training, while it goes on."""
+    """A stage, or the warm-up. state: done, current or waiting. pace: of the training, while it runs."""
 
     name: str
     number: int
@@ -28,7 +28,7 @@ class StageProgress(msgspec.Struct, frozen=True):
 class Progress(msgspec.Struct, frozen=True):
     """A run. state: finished, running or stopped. written: when something last was, in seconds since 1970.
 
-    seconds_left: until the last stage is finished, about, where the finished ones and the pace of this one tell.
+    seconds_left: until the last stage is finished, estimated from the finished ones and the pace of this one.
     """
 
     state: str
@@ -43,7 +43,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 def progress_of(folder: RunFolder, settings: RunSettings) -> Progress:
-    """Where a run is. Cheap: it looks at names, times, and the logs of a run that goes on."""
+    """Where a run is. Cheap: it looks at names, times, and the logs of a run in progress."""
     parts = [("warm-up", -1, folder.warmup), *((f"stage {n}", n, folder.stage(n)) for n in range(settings.stages))]
     first = next((place for place, (_, _, stage) in enumerate(parts) if not stage.done.exists()), len(parts))
     stages = [StageProgress(name, number, "done", "done") for name, number, _ in parts[:first]]

@@ -15,7 +15,7 @@ def stamp_of(folder: Path) -> str:
 
 
 def stamp_of_item(item: Item) -> str:
-    """The stamp of an item. Shards of a sweep come and go by name, so that their folder tells of them."""
+    """The stamp of an item. Shards of a sweep come and go by name, so that their folder shows it."""
     if item.kind is Kind.BOARDS:
         return _state(item.path)
     if item.kind is Kind.SWEEP:

@@ -18,7 +18,7 @@ Log = Sequence[Mapping[str, float | None]]
 
 
 def run_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
-    """What a run has done so far, also while it goes on. Raises InputError where its files cannot be read."""
+    """What a run has done so far, also while it runs. Raises InputError where its files cannot be read."""
     folder = RunFolder(item.path)
     values = _values(folder, item.name)
     live = values["progress"].state == "running"

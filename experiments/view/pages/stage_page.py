@@ -209,7 +209,7 @@ def _change_row(name: str, before: Outcomes, after: Outcomes) -> tuple[str, ...]
 
 
 def _players(stage: Stage) -> list[dict[str, Any]]:
-    """Plans for held-out boards to be stepped through; beside those that fail the certified ones."""
+    """Plans for held-out boards to be stepped through; next to those that fail, the certified ones."""
     if not stage.validation.exists():
         return []
     examples = read(stage.validation, Validation).examples

@@ -17,7 +17,7 @@ COLUMNS |= {"optimal": "optimal %", "stages": "stages", "tried": "trials", "take
 
 
 def study_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
-    """The arms of a study and its runs, also while it goes on. Raises InputError where its files cannot be read."""
+    """The arms of a study and its runs, also while it runs. Raises InputError where its files cannot be read."""
     found = record_of(item, RESULTS) if (item.path / RESULTS).exists() else {}
     cards = [card_of(run) for run in catalogue.items() if run.kind is Kind.RUN and _of_study(run, item)]
     started = [card for card in cards if arm_of(card.item.name) != card.item.name]

@@ -1,4 +1,4 @@
-"""What stands on a drawn board, as SVG about the middle of a cell: agents, goals, holes, plates, text."""
+"""What is on a drawn board, as SVG about the middle of a cell: agents, goals, holes, plates, text."""
 
 from experiments.charts import escaped
 

@@ -22,8 +22,8 @@ def board_svg(
 ) -> str:
     """The board after `step` moves of `plan`: lines show where agents came from, badges W who waited.
 
-    `title`, such as the id, stands in the header bar over the step. `last` marks the last frame of a plan, and a frame
-    the cells of the agents `alarmed`.
+    `title`, such as the id, is shown in the header bar above the step. `last` marks the last frame of a plan, and a
+    frame the cells of the agents `alarmed`.
     """
     bar = 2 * BAR - 6 if title else BAR
     side = _side(row)
@@ -140,9 +140,9 @@ def _moved(right: float, down: float, parts: str) -> str:
     return f'<g transform="translate({right:g} {down:g})">{parts}</g>'
 
 
-def _svg(width: int, height: int, told: str, parts: str) -> str:
+def _svg(width: int, height: int, described: str, parts: str) -> str:
     box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    opening = f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img" aria-label="{escaped(told)}" {FONT}>'
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img" aria-label="{escaped(described)}" {FONT}>'
     return f"{opening}{parts}</svg>"
 
 

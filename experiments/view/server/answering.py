@@ -112,4 +112,4 @@ def _solved(row: Row) -> str:
         )
     if row.status == "unsolvable":
         return "Unsolvable: no plan brings every agent to its goal."
-    return "Undecided: the search ended before it could tell."
+    return "Undecided: the search ended before it could decide."

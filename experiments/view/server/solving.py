@@ -8,7 +8,12 @@ from core_jax.rows import Row, solve_rows
 
 PATIENCE = 120.0  # seconds that a board waits for those before it, and for its answer
 Kind = tuple[int, int]  # size and number of agents
-NARROW = [(0, 0), (0, 1), (0, 2), (1, 0)]  # two who pass each other here have no plan, which only a search can tell
+NARROW = [
+    (0, 0),
+    (0, 1),
+    (0, 2),
+    (1, 0),
+]  # two agents that pass here have no plan, as only a search proves
 
 
 class CompilingError(Exception):
@@ -53,7 +58,7 @@ def _compile(row: Row) -> None:
 
 
 def _narrow(size: int, agents: int) -> Row:
-    """A board on which two agents have to pass each other where they cannot; the others stand aside."""
+    """A board on which two agents have to pass each other where they cannot; the others keep out of the way."""
     aside = [cell for line in range(size) for column in range(size) if (cell := (line, column)) not in NARROW]
     others = aside[: 2 * (agents - 2)]
     starts, goals = [NARROW[0], NARROW[1], *others[::2]], [NARROW[2], NARROW[3], *others[1::2]]

@@ -1,4 +1,4 @@
-"""Optimizers of a training, their rates over time, averaged weights, and all of it kept for a training that goes on."""
+"""Optimizers of a training, their rates over time and averaged weights, kept so that a training can resume."""
 
 import lazy_loader
 

@@ -1,6 +1,6 @@
 """A training between two steps, kept in one file of safetensors: weights, their average, optimizer, place, losses.
 
-A training that goes on from there ends with the same weights as one that was never interrupted, bit for bit where
+A training that continues from there ends with the same weights as one that was never interrupted, bit for bit where
 processor, threads and versions are the same and its length does not go by the clock.
 """
 
@@ -105,4 +105,4 @@ def _place(path: Path) -> Place:
 
 
 def _not_readable(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path}: not what this training keeps ({str(error).splitlines()[0]}); remove it to begin anew")
+    return InputError(f"{path}: not what this training keeps ({str(error).splitlines()[0]}); remove it to begin again")

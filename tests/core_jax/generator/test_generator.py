@@ -49,16 +49,16 @@ def test_the_solver_finds_the_labels_that_a_board_was_generated_with(size):
     again = solve(batch.boards)
     assert_every(batch.labels.solvable, batch.boards)
     for field in ("solvable", "makespan", "sum_of_costs", "wait_required"):
-        told, found = getattr(batch.labels, field), getattr(again, field)
-        assert_every(told == found, batch.boards, told=told, found=found)
+        labelled, found = getattr(batch.labels, field), getattr(again, field)
+        assert_every(labelled == found, batch.boards, labelled=labelled, found=found)
 
 
 @pytest.mark.parametrize("size", CONFIG.sizes)
 def test_exhaustive_search_finds_the_labels_that_a_board_was_generated_with(size):
     batch = batches()[size]
     labels = zip(batch.labels.makespan, batch.labels.sum_of_costs, batch.labels.wait_required, strict=True)
-    for board, told in list(zip(each(batch.boards), labels, strict=True))[::3]:
-        assert oracle.optima(*as_lists(board)) == told, picture(board)
+    for board, labelled in list(zip(each(batch.boards), labels, strict=True))[::3]:
+        assert oracle.optima(*as_lists(board)) == labelled, picture(board)
 
 
 def test_every_plan_replays_at_its_cost():
@@ -87,7 +87,7 @@ def test_sizes_and_forced_waits_have_their_exact_shares_in_every_set():
         assert all(abs(waits[size] - cell.wait_ratio * sizes[size]) < 1 for size, cell in CONFIG.sizes.items()), count
 
 
-def test_a_share_of_nothing_gets_no_board():
+def test_a_share_of_zero_gets_no_board():
     config = EnvConfig({3: SizeConfig(1.0, 0.2, 0.0), 4: SizeConfig(0.0, 0.2, 0.5)})
     made = generate(config, 0, 7)
     assert list(made) == [3]
@@ -166,7 +166,7 @@ def test_what_is_compiled_for_a_size_serves_every_set_of_it(caplog):
     assert not again, again[0]
 
 
-def test_acceptance_tells_how_many_maps_were_drawn_for_the_boards():
+def test_acceptance_counts_the_maps_drawn_for_the_boards():
     made = generate(RARE, 9, 500)[3]
     without, waiting = made.acceptance
     assert (without.wait, waiting.wait) == (False, True)
@@ -176,10 +176,10 @@ def test_acceptance_tells_how_many_maps_were_drawn_for_the_boards():
     assert without.solvable is None, "a map with goals is no board yet"
 
 
-def test_progress_tells_every_board():
-    told = []
-    generate(SMALL, 0, 50, told.append)
-    assert sum(told) == 50
+def test_progress_reports_every_board():
+    labelled = []
+    generate(SMALL, 0, 50, labelled.append)
+    assert sum(labelled) == 50
 
 
 def test_boards_of_a_row_are_the_boards_that_were_drawn():

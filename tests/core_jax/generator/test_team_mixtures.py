@@ -1,4 +1,4 @@
-"""Teams of several sizes from one config: what each is drawn from, and that they have a board each in turn."""
+"""Teams of several sizes from one config: each has its own config, and they get boards in turn."""
 
 import math
 

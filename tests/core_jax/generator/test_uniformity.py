@@ -49,7 +49,7 @@ def classes(boards: Board) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("holes", "wait"), [(1, True), (2, False), (3, True), (3, False)])
-def test_boards_are_drawn_as_by_plain_rejection_but_that_each_map_counts_once(holes, wait):
+def test_boards_are_drawn_as_by_plain_rejection_except_that_each_map_counts_once(holes, wait):
     # All boards, those outside the stratum rejected: each as likely as any other. Here, in inverse proportion to the
     # number of boards that its map, with its goals, has in the stratum.
     boards, of_class = every_board(holes)
@@ -96,7 +96,7 @@ def test_a_state_is_picked_evenly_among_those_of_its_board():
     assert_even(drawn[members])
 
 
-def test_of_no_states_none_is_picked():
+def test_without_states_none_is_picked():
     all_but_lane_7 = jnp.full((12, 12), 0xFFFFFFFF ^ 1 << 7, jnp.uint32)
     _, met = pick_states(all_but_lane_7, jnp.full(32, 5, jnp.uint32))
     assert met.tolist() == [lane != 7 for lane in range(32)]

@@ -150,7 +150,7 @@ def test_an_agent_that_stays_home_costs_nothing():
     assert (result.makespan, result.sum_of_costs) == (1, 1), picture(board)
 
 
-def test_at_goal_tells_who_stood_there_when_the_plan_failed():
+def test_at_goal_says_which_agents_were_home_when_the_plan_failed():
     board = drawing(OPEN, [(0, 0), (2, 2)], [(0, 1), (2, 1)])
     assert one_verdict(board, as_moves(["RU", "WL"], 6)).at_goal.tolist() == [True, False], picture(board)
     assert one_verdict(board, as_moves(["DW", "LW"], 6)).at_goal.tolist() == [False, True], picture(board)

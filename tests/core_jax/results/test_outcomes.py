@@ -17,7 +17,7 @@ def counted(some) -> Outcomes:
 
 @settings(deadline=None, max_examples=50)
 @given(plans)
-def test_every_plan_is_counted_once_by_what_became_of_it(some):
+def test_every_plan_is_counted_once_by_its_outcome(some):
     found = counted(some)
     assert found.boards == len(some) == found.valid + sum(found.failures.values())
     assert found.valid == sum(failure == Failure.NONE for failure, *_ in some)

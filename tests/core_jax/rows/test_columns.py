@@ -23,7 +23,7 @@ def test_columns_are_what_arrow_makes_of_the_rows(written):
         assert [records_of(batch) for batch in part.to_batches()] == [batch.to_pylist() for batch in part.to_batches()]
 
 
-def test_moves_that_nobody_knows_are_refused():
+def test_unknown_moves_are_refused():
     with pytest.raises(ValueError, match="none of U D L R W"):
         moves_of([["UX"]], 4)
 

@@ -1,4 +1,4 @@
-"""Rows come back as they were written; what is no row is reported with its line, field, value and remedy."""
+"""Rows come back as they were written; what is not a row is reported with its line, field, value and remedy."""
 
 import msgspec
 import pyarrow as pa
@@ -54,11 +54,11 @@ def test_rows_are_skipped_and_the_others_keep_their_numbers(tmp_path, monkeypatc
     path = tmp_path / f"rows{form}"
     write_rows(path, numbered(10))
     skipped = list(read_chunks(path, skip))
-    told: list[InputError] = []
-    found = [row.id for chunk in skipped for row in decode(chunk, Row, told.append, refuse)]
+    problems: list[InputError] = []
+    found = [row.id for chunk in skipped for row in decode(chunk, Row, problems.append, refuse)]
     mark = ":" if form == ".jsonl" else ": row "
     assert not found
-    assert [str(error) for error in told] == [f"{path}{mark}{n + 1}: id is {n}" for n in range(skip, 10)]
+    assert [str(error) for error in problems] == [f"{path}{mark}{n + 1}: id is {n}" for n in range(skip, 10)]
     assert sum(map(len, skipped)) == max(10 - skip, 0)
 
 
@@ -91,11 +91,11 @@ def test_a_wrong_row_is_reported_with_line_field_value_and_remedy_and_the_rest_i
     raw, problem = WRONG_ROWS[name]
     path = tmp_path / "rows.jsonl"
     path.write_bytes(msgspec.json.Encoder().encode_lines([GOOD, raw, GOOD, raw]))
-    found, told = read_with_errors(path)
+    found, problems = read_with_errors(path)
     assert found == [GOOD, GOOD]
-    assert len(told) == 2
-    assert told[0].startswith(f"{path}:2: {problem}"), told[0]
-    assert told[1].startswith(f"{path}:4: {problem}"), told[1]
+    assert len(problems) == 2
+    assert problems[0].startswith(f"{path}:2: {problem}"), problems[0]
+    assert problems[1].startswith(f"{path}:4: {problem}"), problems[1]
 
 
 @pytest.mark.parametrize("line", [b"{", b"not json", b'{"id": "\xff"}', b"\x00\x01", b'{"size": NaN}', b"1e999"])
@@ -103,18 +103,18 @@ def test_a_line_that_is_no_row_is_reported_and_the_rest_is_read(tmp_path, line):
     path = tmp_path / "rows.jsonl"
     good = msgspec.json.encode(GOOD)
     path.write_bytes(good + b"\n\n" + line + b"\n" + good)
-    found, told = read_with_errors(path)
+    found, problems = read_with_errors(path)
     assert found == [GOOD, GOOD]
-    assert len(told) == 1
-    assert told[0].startswith(f"{path}:3: "), "blank lines count, but are no rows"
+    assert len(problems) == 1
+    assert problems[0].startswith(f"{path}:3: "), "blank lines count, but are no rows"
 
 
 def test_json_nested_too_deeply_is_reported_like_any_bad_line(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"[" * 100_000 + b"\n" + msgspec.json.encode(GOOD))
-    found, told = read_with_errors(path)
+    found, problems = read_with_errors(path)
     assert found == [GOOD]
-    assert told[0].startswith(f"{path}:1: ")
+    assert problems[0].startswith(f"{path}:1: ")
 
 
 def test_a_wrong_row_of_parquet_is_reported_with_its_number_and_the_rest_is_read(tmp_path):
@@ -122,9 +122,9 @@ def test_a_wrong_row_of_parquet_is_reported_with_its_number_and_the_rest_is_read
     raw = [msgspec.to_builtins(row) for row in (GOOD, GOOD, GOOD)]
     raw[1]["starts"] = [[0, 2], [1, 1]]
     pq.write_table(pa.Table.from_pylist(raw, SCHEMA), path)
-    found, told = read_with_errors(path)
+    found, problems = read_with_errors(path)
     assert found == [GOOD, GOOD]
-    assert told == [f"{path}: row 2: starts[0] is [0, 2], a hole; choose a frozen cell"]
+    assert problems == [f"{path}: row 2: starts[0] is [0, 2], a hole; choose a frozen cell"]
 
 
 def test_a_parquet_file_of_other_columns_is_reported_row_by_row(tmp_path):
@@ -160,19 +160,19 @@ def test_bad_rows_among_many_are_found_and_the_others_keep_their_order(tmp_path,
     wrong = [raw for raw, _ in WRONG_ROWS.values()]
     lines = [wrong[n % len(wrong)] if n in bad else row for n, row in enumerate(numbered(64), 1)]
     (tmp_path / "in.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(lines))
-    found, told = read_with_errors(tmp_path / "in.jsonl")
+    found, problems = read_with_errors(tmp_path / "in.jsonl")
     assert [row.id for row in found] == [str(n - 1) for n in range(1, 65) if n not in bad]
-    assert [int(line.split(":")[1]) for line in told] == bad
+    assert [int(line.split(":")[1]) for line in problems] == bad
 
 
 def test_a_check_of_columns_leaves_rows_out_and_they_are_reported_in_the_order_of_the_file(tmp_path):
     path = tmp_path / "in.jsonl"
     path.write_bytes(msgspec.json.Encoder().encode_lines([*numbered(3), {}, *numbered(2)]))
-    told: list[InputError] = []
+    problems: list[InputError] = []
     (chunk,) = read_chunks(path)
-    batch = read_columns(chunk, told.append, lambda batch: dict.fromkeys((1, 3), "not wanted"))
+    batch = read_columns(chunk, problems.append, lambda batch: dict.fromkeys((1, 3), "not wanted"))
     assert batch["id"].to_pylist() == ["0", "2", "1"]
-    assert [str(error).removeprefix(f"{path}:")[:6] for error in told] == ["2: not", "4: fie", "5: not"]
+    assert [str(error).removeprefix(f"{path}:")[:6] for error in problems] == ["2: not", "4: fie", "5: not"]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_sum_of_costs_lies_between_single_distances_and_the_makespan_for_every_a
 
 @few
 @given(seeds, sizes)
-def test_two_agents_are_unsolvable_only_apart_or_out_of_order_on_a_path(seed, size):
+def test_two_agents_are_unsolvable_only_if_separated_or_out_of_order_on_a_path(seed, size):
     boards = mixed_boards(seed, 256, size)
     expected = np.array([oracle.solvable_in_closed_form(*as_lists(board)) for board in each(boards)])
     assert_every(solve(boards).solvable == expected, boards, closed_form=expected)

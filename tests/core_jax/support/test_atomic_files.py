@@ -1,4 +1,4 @@
-"""Files that cannot be read are told in one line, and what is written is there whole or not at all."""
+"""Files that cannot be read are reported in one line, and what is written is there whole or not at all."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ class FailureError(Exception):
 
 
 def read_somehow(path) -> tuple[list, list[str]]:
-    """What is read of a file, and what is told about the rest or about the whole."""
+    """What is read of a file, and what is reported about the rest or about the whole."""
     try:
         return read_with_errors(path)
     except InputError as error:
@@ -34,7 +34,7 @@ def test_a_file_without_lines_holds_no_rows(tmp_path):
 
 
 @pytest.mark.parametrize("kept", [0, 3, 0.5, 0.99])
-def test_a_parquet_file_cut_short_is_told(tmp_path, kept):
+def test_a_parquet_file_cut_short_is_reported(tmp_path, kept):
     path = tmp_path / "rows.parquet"
     write_rows(path, rows())
     data = path.read_bytes()
@@ -43,7 +43,7 @@ def test_a_parquet_file_cut_short_is_told(tmp_path, kept):
         read_all(path)
 
 
-def test_a_corrupted_parquet_file_gives_rows_or_is_told(tmp_path):
+def test_a_corrupted_parquet_file_gives_rows_or_is_reported(tmp_path):
     path, rng = tmp_path / "rows.parquet", np.random.default_rng(0)
     write_rows(path, [msgspec.structs.replace(GOOD, id=str(number)) for number in range(50)])
     whole = path.read_bytes()
@@ -52,28 +52,28 @@ def test_a_corrupted_parquet_file_gives_rows_or_is_told(tmp_path):
         for place in rng.integers(len(data), size=2):
             data[place] = rng.integers(256)
         path.write_bytes(data)
-        _, told = read_somehow(path)
-        assert all("\n" not in line for line in told), f"trial {trial}"
+        _, lines = read_somehow(path)
+        assert all("\n" not in line for line in lines), f"trial {trial}"
 
 
-def test_text_of_parquet_that_is_not_utf8_is_told(tmp_path):
+def test_text_of_parquet_that_is_not_utf8_is_reported(tmp_path):
     path = tmp_path / "rows.parquet"
     table = pa.Table.from_pylist([{**msgspec.to_builtins(GOOD), "id": "BOARD"}], SCHEMA)
     pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
     path.write_bytes(path.read_bytes().replace(b"BOARD", b"\xff" * 5))
-    found, told = read_somehow(path)
+    found, lines = read_somehow(path)
     assert not found
-    assert str(path) in told[0]
+    assert str(path) in lines[0]
 
 
 @each_ending
-def test_a_missing_file_is_told(tmp_path, form):
+def test_a_missing_file_is_reported(tmp_path, form):
     with pytest.raises(InputError, match=rf"none{form}: (cannot be read|not a readable).*check"):
         read_all(tmp_path / f"none{form}")
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows", "rows.json"])
-def test_an_unknown_ending_is_told_with_the_known_ones(tmp_path, name):
+def test_an_unknown_ending_is_reported_with_the_known_ones(tmp_path, name):
     for use in (ending, read_all, lambda path: write_rows(path, [GOOD])):
         with pytest.raises(InputError, match=r"is no known format; use \.jsonl or \.parquet"):
             use(tmp_path / name)

@@ -30,7 +30,7 @@ def test_a_process_whose_starter_is_gone_already_ends_at_once():
     assert subprocess.run([sys.executable, "-c", program], env=env, check=False, timeout=PATIENCE).returncode == 1
 
 
-def test_a_process_that_nobody_started_goes_on():
+def test_a_process_without_a_starter_keeps_running():
     program = "from core_jax.support import end_with_starter; end_with_starter(); print('here')"
     for env in ({}, {next(iter(starter())): "another-machine 1"}):
         done = subprocess.run(

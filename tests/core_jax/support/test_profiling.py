@@ -1,4 +1,4 @@
-"""Phases: their seconds are told to whoever collects them, and what is computed is the same."""
+"""Phases: their seconds are reported to the collector, and results stay the same."""
 
 import time
 from functools import partial
@@ -59,7 +59,7 @@ def test_phases_of_all_threads_add_up_and_waiting_for_them_counts_as_nothing(two
     assert seconds[REST] < passed / 2, "the caller's waiting is counted"
 
 
-def test_after_an_error_nobody_collects():
+def test_after_an_error_nothing_is_collected():
     with pytest.raises(ZeroDivisionError):
         seconds_by_phase(lambda: in_phase("wrong", lambda: 1 / 0))
     assert in_phase("quiet", lambda: 7) == 7

@@ -1,4 +1,4 @@
-"""Programs are traced once, and read back where they are kept; whatever the folder holds, they say the same."""
+"""Programs are traced once, and read back where they are kept; whatever the folder holds, they return the same."""
 
 from collections.abc import Callable
 
@@ -63,7 +63,7 @@ def test_other_shapes_and_other_static_arguments_are_other_programs(folder):
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x00" * 99, "cut", "changed"])
-def test_a_damaged_file_is_ignored_and_made_anew(folder, damage):
+def test_a_damaged_file_is_ignored_and_made_again(folder, damage):
     check()
     (path,) = folder.iterdir()
     whole = path.read_bytes()

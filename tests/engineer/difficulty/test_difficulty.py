@@ -63,8 +63,8 @@ def test_cells_that_were_never_drawn_are_predicted():
     drawn = [cell for cell in CELLS if cell.size not in (5, 8)]
     model = fit([seen(cell) for cell in drawn], SETTINGS)
     unseen = [Cell(size, hole, forced) for size in (5, 8) for hole in (0.1, 0.2, 0.3) for forced in (False, True)]
-    told = model.predict(unseen, [2] * len(unseen))
-    assert np.abs(told.mean - [truth(cell) for cell in unseen]).max() < 0.06
+    expected = model.predict(unseen, [2] * len(unseen))
+    assert np.abs(expected.mean - [truth(cell) for cell in unseen]).max() < 0.06
 
 
 def test_what_was_rolled_out_more_is_known_better_and_what_is_older_less():
@@ -102,7 +102,7 @@ def test_a_policy_that_learned_makes_the_older_groups_count_less():
     assert forgotten.mean.min() > 0.8
 
 
-def test_observations_are_the_groups_of_a_cell_and_single_plans_tell_nothing():
+def test_observations_are_the_groups_of_a_cell_and_single_plans_count_for_none():
     rows = small_rows()[:3]
     groups = [Group.of(i, [True, False, False, True], [0.0] * 4) for i in range(2)] + [Group.of(2, [True], [1.0])]
     found = observations_of(zip(rows, groups, strict=True), age=2)
@@ -142,7 +142,7 @@ def test_by_regret_a_config_is_worth_the_share_of_plans_that_fail():
     assert worth_of(model, hard).mean == pytest.approx(1 - truth(Cell(10, 0.3, True)), abs=0.1)
 
 
-def test_a_forecast_survives_its_file_and_tells_how_the_one_before_did():
+def test_a_forecast_survives_its_file_and_rates_the_one_before():
     held_out = [HeldOutCell(Cell(size, 0.2, False), 1 / 3) for size in CONFIG.sizes]
     first = forecast(CONFIG, [seen(cell) for cell in CELLS], held_out, SETTINGS)
     later = [seen(cell, age=1) for cell in CELLS] + [seen(Cell(6, 0.2, True))]

@@ -127,12 +127,12 @@ def test_every_preset_has_a_text_and_a_token_form(preset):
     assert see(PRESETS[preset]) == seen
 
 
-def test_without_evidence_only_the_current_config_is_told():
+def test_without_evidence_only_the_current_config_is_shown():
     assert evidence_text(see(PRESETS["none"])).splitlines()[0] == "## Current config"
     assert len(evidence_text(see(PRESETS["none"])).splitlines()) == 3
 
 
-def test_shuffled_evidence_tells_of_each_size_what_another_did_in_every_round():
+def test_shuffled_evidence_shows_each_size_the_figures_of_another_in_every_round():
     seen = see(PRESETS["shuffled"])
     assert seen.outcomes == {8: FEW, 5: MORE}
     assert [old.outcomes for old in seen.history] == [{8: FEW, 5: MORE}] * 2
@@ -148,9 +148,9 @@ def test_one_size_alone_cannot_be_shuffled():
         view(PRESETS["shuffled"], EnvConfig.single(5, 2, 0.2, 0.5), {5: FEW})
 
 
-def test_the_text_tells_every_module():
+def test_the_text_shows_every_module():
     text = evidence_text(see(ALL))
-    for told in (
+    for part in (
         "This is round 4 of 4. It trained on 96 boards.",
         GUIDELINE,
         "Round shown 1:",
@@ -169,7 +169,7 @@ def test_the_text_tells_every_module():
         "agent 0 (0, 0) to (2, 2); agent 1 (1, 1) to (3, 3)",
         "8x8, a forced wait: valid ",
     ):
-        assert told in text, f"{told!r} is not in\n{text}"
+        assert part in text, f"{part!r} is not in\n{text}"
 
 
 def test_what_a_model_wrote_stays_on_its_line():
@@ -180,8 +180,8 @@ def test_what_a_model_wrote_stays_on_its_line():
     assert text.count("\n## Current config\n") == 1
 
 
-def test_the_tokens_tell_every_module():
-    told = " ".join(evidence_tokens(see(ALL)))
+def test_the_tokens_show_every_module():
+    tokens = " ".join(evidence_tokens(see(ALL)))
     for words in (
         "<summary> <size_5> <hole-1> <because_hole> <end>",
         "<rollouts> <size_5> <q10> <q7> <q3> <q0>",  # forced; 7 of 10 informative; 20 of 80 valid; no reward
@@ -190,7 +190,7 @@ def test_the_tokens_tell_every_module():
         "<case> <size_5> <because_hole> <q2>",
         "<forecast> <size_5> <q7> ",  # 30 of 40 valid where it was seen
     ):
-        assert words in told, f"{words} is not in {told}"
+        assert words in tokens, f"{words} is not in {tokens}"
     assert evidence_tokens(msgspec.structs.replace(see(V6), refusals=["no"]))[-2:] == ["<refused>", "<delta>"]
 
 

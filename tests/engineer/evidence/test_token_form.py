@@ -1,4 +1,4 @@
-"""The token form: what the prompt tells, and a grammar whose every sentence is a delta."""
+"""The token form: what the prompt shows, and a grammar whose every sentence is a delta."""
 
 import numpy as np
 import pytest
@@ -64,11 +64,11 @@ def test_the_vocabulary_has_no_word_twice():
     assert all(token.startswith("<") and token.endswith(">") for token in ENGINEER_TOKENS)
 
 
-def test_a_size_is_told_in_buckets():
+def test_a_size_is_shown_in_buckets():
     config = EnvConfig.single(5, agents=2, hole_ratio=0.3, wait_ratio=0.4)
-    told = evidence_tokens(view(V6, config, {5: OUTCOMES}, round=1))
+    shown_tokens = evidence_tokens(view(V6, config, {5: OUTCOMES}, round=1))
     rates = "<q6> <q4> <q1> <q0> <q3> <q0> <q1> <q0> <q2>"
-    assert " ".join(told) == f"<guideline> <round_1> <of_3> <now> <size_5> <q10> <q6> <q4> {rates} <delta>"
+    assert " ".join(shown_tokens) == f"<guideline> <round_1> <of_3> <now> <size_5> <q10> <q6> <q4> {rates} <delta>"
 
 
 def test_a_rate_of_no_boards_is_unknown():
@@ -79,13 +79,13 @@ def test_a_rate_of_no_boards_is_unknown():
 
 
 def test_four_sizes_with_every_module_take_about_a_hundred_tokens():
-    told = evidence_tokens(evidence())
-    assert 60 <= len(told) <= 140
-    assert set(told) <= set(ENGINEER_TOKENS)
-    assert told[-1] == "<delta>"
+    shown_tokens = evidence_tokens(evidence())
+    assert 60 <= len(shown_tokens) <= 140
+    assert set(shown_tokens) <= set(ENGINEER_TOKENS)
+    assert shown_tokens[-1] == "<delta>"
 
 
-def test_the_last_two_rounds_are_told():
+def test_the_last_two_rounds_are_shown():
     assert evidence_tokens(evidence()).count("<past>") == 2
 
 
@@ -171,7 +171,7 @@ def test_a_delta_without_a_token_form_is_refused(size, edit, problem):
         delta_tokens(ConfigDelta({size: edit}))
 
 
-def test_synthetic_examples_speak_the_vocabulary_and_the_grammar():
+def test_synthetic_examples_keep_to_the_vocabulary_and_the_grammar():
     examples = synthetic_examples(100, CONFIG, 4, np.random.default_rng(0))
     assert len(examples) == 100
     for prompt, answer in examples:

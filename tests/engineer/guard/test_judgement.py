@@ -1,4 +1,4 @@
-"""Whatever is proposed, the guard's config is legal, within reach of the old one, and the difference is told."""
+"""Whatever is proposed, the guard's config is legal, within reach of the old one, and the difference is reported."""
 
 import math
 
@@ -135,7 +135,7 @@ def test_a_legal_delta_is_accepted_as_proposed():
     assert verdict.config.sizes[4] == CONFIG.sizes[4]
 
 
-def test_what_was_changed_is_told_with_field_proposed_and_applied():
+def test_what_was_changed_is_reported_with_field_proposed_and_applied():
     verdict = judge(CONFIG, change(hole_ratio=-0.3), GUARD)
     assert verdict.status == "projected"
     assert verdict.reasons == ["sizes.5.hole_ratio: proposed -0.1, applied 0.1"]

@@ -102,7 +102,7 @@ def test_the_filter_stops_looking_and_fills_up_with_what_it_passed_over():
 
 @pytest.mark.parametrize("scored", [0, 5, 12, 13, 20])
 @pytest.mark.parametrize("name", ["sfl", "dapo"])
-def test_where_the_budget_ends_the_scoring_boards_that_nobody_looked_at_fill_up(name, scored):
+def test_where_the_budget_ends_the_scoring_unscored_boards_fill_up(name, scored):
     drawn, lake = draw(name, 12, scored=scored)
     chosen = places(drawn.rows)
     assert len(set(chosen)) == 12
@@ -138,7 +138,7 @@ def test_replay_is_by_rank_and_staleness():
     assert sampler.chances() == pytest.approx(0.6 * by_rank + 0.4 * by_age)
 
 
-def test_replayed_boards_are_old_ones_and_are_scored_anew():
+def test_replayed_boards_are_old_ones_and_are_scored_again():
     sampler, lake = learned(), Lake()
     lake.given = 10
     drawn = sampler.draw(6, lake, lake.score, jax.random.key(0))
@@ -178,9 +178,9 @@ def test_prompt_curriculum_learns_which_boards_are_of_middling_difficulty_and_ro
     sampler, lake = PclSampler(pool=4.0), Lake()
     assert places(sampler.draw(4, lake, lake.score, jax.random.key(0)).rows) == [0, 1, 2, 3]
     sampler.learn(ROWS, [group(i, 10 if row.makespan <= 2 else 0) for i, row in enumerate(ROWS)], 0)
-    told = sampler.predicted(ROWS)
+    expected = sampler.predicted(ROWS)
     short = np.array([row.makespan <= 2 for row in ROWS])
-    assert told[short].mean() > told[~short].mean() + 0.3
+    assert expected[short].mean() > expected[~short].mean() + 0.3
     drawn = sampler.draw(4, lake, lake.score, jax.random.key(0))
     assert (drawn.fresh, drawn.scored, len(drawn.rows)) == (16, 0, 4)
     pool = sampler.predicted(ROWS[4:20])

@@ -3,68 +3,31 @@
 import math
 from typing import Any
 
-import jax
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
-from core_jax.results import Outcomes
 from engineer.curriculum_cells import Cell, binned, config_of, difficulty, grid, weights_of
-from engineer.delta import FIELDS, edited
-from engineer.difficulty import DifficultySettings, Forecast, HeldOutCell, Observation, forecast
 from engineer.evidence import CellGroups
 from engineer.guard import GuardSettings, judge
-from engineer.proposal import Proposal, Teacher
-from engineer.teachers import TEACHERS, Tools, make_teacher
+from engineer.teachers import TEACHERS, make_teacher
 from engineer.teachers.adarft import AdaRFTTeacher
 from engineer.teachers.alp_gmm import AlpGmmTeacher
-from engineer.teachers.difficulty import DifficultyTeacher
 from engineer.teachers.dump import DumpTeacher
-from engineer.teachers.e2h import EasyToHardTeacher
-from engineer.teachers.matched_random import MatchedRandomTeacher
-from engineer.teachers.random import RandomTeacher
 from engineer.teachers.rlve import RlveTeacher
 from engineer.teachers.sec import SecTeacher
 from engineer.teachers.sfl import SflTeacher
-from engineer.teachers.static import designs
 from engineer.teachers.thompson import ThompsonTeacher
-from tests.support.samples.evidence import decode_first, everything, rollouts, sample_first
+from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares
+from tests.support.samples.evidence import rollouts
 
-CONFIG = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.25, 0.25, 0.5), 6: SizeConfig(0.25, 0.25, 0.5)})
 ALONE = EnvConfig({5: SizeConfig(1.0, 0.2, 0.0)}, agents=1)
 AUTOMATIC = [name for name in TEACHERS if name not in ("self", "self_trained")]
 FREE = GuardSettings(floor=0, max_data_change=1, max_hole_change=1, max_wait_change=1)
-
-
-def made(name: str) -> Teacher:
-    return make_teacher(name, Tools(decode=decode_first, sample=sample_first))
-
-
-def propose(
-    teacher: Teacher,
-    groups: list[CellGroups] | None = None,
-    valid: dict[int, int] | None = None,
-    config: EnvConfig = CONFIG,
-    seed: int = 0,
-    round: int = 0,
-) -> Proposal:
-    seen = {size: Outcomes(100, count, 0, 0, {}, 0, 0) for size, count in (valid or {}).items()}
-    evidence = everything(config, seen, round=round, groups=groups or [])
-    return teacher.propose(evidence, config, jax.random.key(seed))
-
-
-def asked_for(proposal: Proposal, config: EnvConfig = CONFIG) -> dict[int, SizeConfig]:
-    """The sizes that a proposal asks for."""
-    assert proposal.delta is not None, proposal.error
-    return edited(config, proposal.delta)
-
-
-def shares(sizes: dict[int, SizeConfig]) -> list[float]:
-    return [sizes[size].data_ratio for size in sorted(sizes)]
 
 
 def by_chance(seed: int) -> list[CellGroups]:
@@ -84,7 +47,7 @@ def by_chance(seed: int) -> list[CellGroups]:
 
 
 @pytest.mark.parametrize("name", AUTOMATIC)
-def test_a_teacher_goes_on_from_its_state_as_if_it_had_never_stopped(name):
+def test_a_teacher_continues_from_its_state_as_if_it_had_never_stopped(name):
     once, again = made(name), made(name)
     for number in range(3):
         rolled, valid = by_chance(number), {3: 90, 4: 40, 6: 5}
@@ -144,72 +107,6 @@ def test_the_hardest_cell_is_the_largest_fullest_with_a_forced_wait():
     assert difficulty(Cell(6, 0.5, True), CONFIG) == 1
     assert difficulty(Cell(3, 0.0, False), CONFIG) == 0
     assert difficulty(Cell(4, 0.25, True), CONFIG) == pytest.approx((0.5 + 0.5 + 1) / 3)
-
-
-def test_the_static_teacher_asks_for_its_config_whatever_is_seen():
-    sizes = asked_for(propose(make_teacher("static", options={"hole_ratio": 0.4, "wait_ratio": 0.75, "tilt": 2.0})))
-    assert shares(sizes) == pytest.approx([9 / 61, 16 / 61, 36 / 61], abs=1e-6)
-    assert {(cell.hole_ratio, cell.wait_ratio) for cell in sizes.values()} == {(0.4, 0.75)}
-    for options in designs():
-        make_teacher("static", options=options)
-
-
-def test_domain_randomisation_fills_its_box():
-    drawn = [asked_for(propose(made("domain_randomisation"), seed=seed)) for seed in range(200)]
-    rows = np.array([[getattr(sizes[size], field) for field in FIELDS] for sizes in drawn for size in CONFIG.sizes])
-    assert np.abs(rows.mean(axis=0) - (1 / 3, 0.25, 0.5)).max() < 0.05
-    assert (rows.min(axis=0) < (0.02, 0.02, 0.02)).all()
-    assert (rows.max(axis=0) > (0.9, 0.48, 0.98)).all()
-
-
-@given(st.integers(0, 2**31))
-@settings(max_examples=30)
-def test_matched_random_edits_as_many_sizes_by_as_much_as_the_other_teacher(seed):
-    asking, _ = jax.random.split(jax.random.key(seed))
-    other = RandomTeacher().propose(everything(CONFIG, {}), CONFIG, asking)
-    own = propose(MatchedRandomTeacher(RandomTeacher()), seed=seed)
-    assert own.delta is not None
-    assert other.delta is not None
-    assert len(own.delta.edits) == len(other.delta.edits)
-    for field in FIELDS:
-        theirs, ours = ([abs(getattr(edit, field)) for edit in x.delta.edits.values()] for x in (other, own))
-        assert sorted(ours) == sorted(theirs)
-
-
-def test_matched_random_passes_on_what_the_other_could_not_answer():
-    teacher = make_teacher("matched_random", Tools(decode=lambda *_: ["<end>", "<end>"]), {"match": "self"})
-    proposal = propose(teacher)
-    assert proposal.delta is None
-    assert proposal.error
-    assert proposal.tokens == 2
-
-
-def test_matched_random_keeps_what_the_other_told_itself_and_could_not_be_shown():
-    teacher = make_teacher("matched_random", Tools(decode=decode_first), {"match": "self"})
-    asked, proposal = propose(made("self")), propose(teacher)
-    assert asked.summary
-    assert (proposal.summary, proposal.cut) == (asked.summary, asked.cut)
-
-
-@pytest.mark.parametrize(
-    ("progress", "expected"), [(0.0, [3 / 6, 2 / 6, 1 / 6]), (0.5, [1 / 3, 1 / 3, 1 / 3]), (1.0, [1 / 6, 2 / 6, 3 / 6])]
-)
-def test_the_cosine_schedule_turns_from_small_to_large(progress, expected):
-    assert EasyToHardTeacher("cosine").shares(progress, 3) == pytest.approx(expected)
-
-
-def test_the_gaussian_schedule_stands_over_a_rank_above_a_floor():
-    side = math.exp(-2.0)  # (i - mu)^2 / (2 s^2) = 1 / 0.5, with mu = 0.25^0.5 x 2 = 1
-    bells = [side / (1 + 2 * side), 1 / (1 + 2 * side)]
-    expected = [1 / 6 + bells[0] / 2, 1 / 6 + bells[1] / 2, 1 / 6 + bells[0] / 2]
-    assert EasyToHardTeacher("gaussian").shares(0.25, 3) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("schedule", ["cosine", "gaussian"])
-def test_easy_to_hard_ends_with_the_largest_size_and_leaves_hole_and_wait(schedule):
-    sizes = asked_for(propose(EasyToHardTeacher(schedule), round=1))  # the last of three stages is to come
-    assert max(sizes, key=lambda size: sizes[size].data_ratio) == 6
-    assert all((cell.hole_ratio, cell.wait_ratio) == (0.25, 0.5) for cell in sizes.values())
 
 
 def test_adarft_moves_its_target_by_the_success_rate():
@@ -304,63 +201,6 @@ def test_dump_prefers_what_has_large_advantages_and_what_was_seldom_drawn():
     propose(teacher, [rollouts(3, advantage=0.2)])
     mean = (10 * 0.2 + 5 * 0.8) / 15
     assert teacher.bound(Cell(3, 0.25, False)) == pytest.approx(mean + math.sqrt(2 * math.log(31) / 21))
-
-
-def known(p: dict[int, float]) -> Forecast:
-    """A forecast from many groups of each size with these rates of valid plans, no wait being forced."""
-    cells = [(Cell(size, 0.2, False), rate) for size, rate in p.items()]
-    seen = [Observation(cell, 2, 2000, 2000 * rate, 2000 * rate * (1 - rate)) for cell, rate in cells]
-    held_out = [HeldOutCell(cell, 1 / len(cells)) for cell, _ in cells]
-    return forecast(CONFIG, seen, held_out, DifficultySettings())
-
-
-def test_the_difficulty_teacher_gives_data_by_expected_learnability():
-    evidence = everything(CONFIG, {}, forecast=known({3: 0.9, 4: 0.5, 6: 0.1}))
-    sizes = asked_for(DifficultyTeacher(mix=0.0).propose(evidence, CONFIG, jax.random.key(0)))
-    assert shares(sizes) == pytest.approx([0.09 / 0.43, 0.25 / 0.43, 0.09 / 0.43], abs=0.03)
-    assert all(cell.wait_ratio == 0 and cell.hole_ratio == pytest.approx(0.2) for cell in sizes.values())
-    even = asked_for(DifficultyTeacher(mix=1.0).propose(evidence, CONFIG, jax.random.key(0)))
-    assert shares(even) == pytest.approx([1 / 3] * 3, abs=1e-6)
-
-
-def test_the_difficulty_teacher_may_count_every_group_with_a_signal_alike():
-    evidence = everything(CONFIG, {}, forecast=known({3: 0.9, 4: 0.5, 6: 0.1}))
-    teacher = DifficultyTeacher(mix=0.0, group=8)
-    chances = [1 - 0.9**8 - 0.1**8, 1 - 2 * 0.5**8, 1 - 0.9**8 - 0.1**8]
-    wanted = [chance / sum(chances) for chance in chances]
-    assert shares(asked_for(teacher.propose(evidence, CONFIG, jax.random.key(0)))) == pytest.approx(wanted, abs=0.05)
-
-
-def test_the_difficulty_teacher_seeks_regret_where_that_is_the_objective():
-    evidence = everything(CONFIG, {}, forecast=known({3: 0.9, 4: 0.5, 6: 0.1}))
-    model = msgspec.structs.replace(evidence.forecast.model, objective="regret")
-    evidence = msgspec.structs.replace(evidence, forecast=msgspec.structs.replace(evidence.forecast, model=model))
-    sizes = asked_for(DifficultyTeacher(mix=0.0).propose(evidence, CONFIG, jax.random.key(0)))
-    assert shares(sizes) == pytest.approx([0.1 / 1.5, 0.5 / 1.5, 0.9 / 1.5], abs=0.04)
-
-
-def test_the_difficulty_teacher_has_an_answer_where_every_plan_failed():
-    evidence = everything(CONFIG, {}, forecast=known({3: 0.0, 4: 0.0, 6: 0.0}))
-    sizes = asked_for(DifficultyTeacher().propose(evidence, CONFIG, jax.random.key(0)))
-    assert sum(shares(sizes)) == pytest.approx(1)
-
-
-def test_the_difficulty_teacher_draws_what_it_does_not_know():
-    held_out = known({3: 0.5, 6: 0.5}).held_out
-    one = [Observation(Cell(4, 0.2, False), 2, 1, 0.5, 0.25)]
-    evidence = everything(CONFIG, {}, forecast=forecast(CONFIG, one, held_out, DifficultySettings()))
-    drawn = [asked_for(DifficultyTeacher().propose(evidence, CONFIG, jax.random.key(seed))) for seed in range(8)]
-    assert np.std([sizes[3].data_ratio for sizes in drawn]) > 0.1
-    nothing = DifficultyTeacher().propose(everything(CONFIG, {}), CONFIG, jax.random.key(0))
-    assert asked_for(nothing) == CONFIG.sizes
-
-
-def test_the_saboteur_asks_for_the_boards_that_teach_least():
-    sizes = asked_for(propose(made("saboteur"), valid={3: 90, 4: 50, 6: 1}))
-    assert shares(sizes) == [0.0, 0.0, 1.0]
-    assert (sizes[6].hole_ratio, sizes[6].wait_ratio) == (0.5, 1.0)
-    assert (sizes[3].hole_ratio, sizes[3].wait_ratio) == (0.0, 0.0)
-    assert shares(asked_for(propose(made("saboteur"), valid={3: 100, 4: 50, 6: 1}))) == [1.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize(

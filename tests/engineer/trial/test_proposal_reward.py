@@ -1,4 +1,4 @@
-"""What proposals earn: their lead, less what was held back and what their siblings said too; refused ones -1."""
+"""What proposals earn: their lead, less what was held back and what siblings proposed too; refused ones -1."""
 
 import pytest
 

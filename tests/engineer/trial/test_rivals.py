@@ -1,4 +1,4 @@
-"""Any teacher may give several proposals: those who draw are asked again, those who do not go further or less far."""
+"""Any teacher may give several proposals: asked again where it draws, else its change taken further or less far."""
 
 import jax
 import pytest

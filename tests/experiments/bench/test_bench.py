@@ -47,7 +47,7 @@ def test_every_kind_of_work_has_a_rate_and_every_peer_a_row(found):
     assert {row.solver for row in found.measurements} == {"lakewright", *(peer.name for peer in peers.PEERS)}
 
 
-def test_a_flood_is_set_beside_what_copies_would_allow(found):
+def test_a_flood_is_compared_with_what_copies_would_allow(found):
     assert set(found.copies) == {"memory", "cache"}
     assert found.flood_limits[0].at_cache > found.flood_limits[0].reached > 0
 
@@ -95,7 +95,7 @@ def test_the_benchmark_is_read_by_programs_and_by_people(found, capsys, monkeypa
     assert rows == [4, 1, 1]
 
 
-def test_completions_a_second_are_measured_beside_transformers(capsys, monkeypatch):
+def test_completions_per_second_are_measured_against_transformers(capsys, monkeypatch):
     for name, value in {"WARMUP_STEPS": 1, "PROMPTS": 4, "LONGEST": 6}.items():
         monkeypatch.setattr(sampling, name, value)
     monkeypatch.setattr(timing, "REPEATS", 2)
@@ -105,7 +105,7 @@ def test_completions_a_second_are_measured_beside_transformers(capsys, monkeypat
     assert [row for row in rows if "transformers' generate" in row], rows
 
 
-def test_warm_ups_are_measured_beside_the_trainer_of_trl(capsys, monkeypatch):
+def test_warm_ups_are_measured_against_the_trainer_of_trl(capsys, monkeypatch):
     for name, value in {"SECONDS": 0.2, "TRIAL_STEPS": 1, "HELD_OUT": 4, "RATES": (1e-3,)}.items():
         monkeypatch.setattr(warmups, name, value)
     few = load_settings("cpu", ["warmup.boards=64", "warmup.batch=4"])

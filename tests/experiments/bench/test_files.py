@@ -1,9 +1,9 @@
-"""What the bench of files says of each command, and how it is shown."""
+"""The bench of files: what it measures for each command, and how it is shown."""
 
 from experiments.bench import files
 
 
-def test_each_command_is_measured_beside_the_core_on_both_forms(tmp_path, monkeypatch):
+def test_each_command_is_measured_against_the_core_on_both_forms(tmp_path, monkeypatch):
     for name, value in (("ROWS", 64), ("DRAWN", 32), ("REPEATS", 1)):
         monkeypatch.setattr(files, name, value)
     found = list(files.file_rates(tmp_path, 3))

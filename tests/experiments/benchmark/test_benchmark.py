@@ -113,7 +113,7 @@ def test_ratios_are_met_or_the_row_says_what_was_drawn(rows):
             assert abs(waits - 6 * drawn.pop()) < 1, f"{cell} at {ratio}: {waits} forced waits"
 
 
-def test_a_stratum_that_does_not_exist_is_replaced_by_the_nearest_and_told(whole, monkeypatch):
+def test_a_stratum_that_does_not_exist_is_replaced_by_the_nearest_and_reported(whole, monkeypatch):
     def draw_without_waits(config, seed, count):
         if config.sizes[5].wait_ratio > 0 or holes_of(5, 2, config.sizes[5].hole_ratio) > 2:
             raise TooRareError("too rare")
@@ -125,8 +125,8 @@ def test_a_stratum_that_does_not_exist_is_replaced_by_the_nearest_and_told(whole
     for row in draw_cell(BenchmarkCell(2, 5, 0.5), tier, 0, set()):
         assert (row.hole_ratio, row.wait_ratio, row.id[:-4]) == (0.5, 0.25, "2ag_5x5_hr0.5")
         assert (row.drawn_hole_ratio, row.drawn_wait_ratio) == (round(2 / 21, 4), 0)
-        told = moved_from(row)
-        assert (told.cell, told.drawn_holes, told.drawn_wait_ratio) == ("2ag_5x5_hr0.5", 2, 0)
+        reported = moved_from(row)
+        assert (reported.cell, reported.drawn_holes, reported.drawn_wait_ratio) == ("2ag_5x5_hr0.5", 2, 0)
 
 
 def test_a_cell_that_cannot_be_had_at_all_is_an_error_that_names_it(monkeypatch):
@@ -169,8 +169,8 @@ def test_other_commands_read_a_benchmark_over_its_own_columns(whole, rows, tmp_p
     assert main(["solve", str(given), "--out", str(solved)]) == 0
     assert [unplanned(row) for row in read_all(solved)] == [unplanned(row) for row in rows]
     assert main(["verify", str(given), "--out", str(verdicts)]) == 0
-    told = [msgspec.json.decode(line) for line in verdicts.read_bytes().splitlines()]
-    assert [verdict["id"] for verdict in told if verdict["optimal_sum_of_costs"]] == [row.id for row in rows]
+    reported = [msgspec.json.decode(line) for line in verdicts.read_bytes().splitlines()]
+    assert [verdict["id"] for verdict in reported if verdict["optimal_sum_of_costs"]] == [row.id for row in rows]
 
 
 def unplanned(row: Row) -> Row:
@@ -180,7 +180,7 @@ def unplanned(row: Row) -> Row:
 
 
 @pytest.mark.parametrize("finished", [0, 1, 3, 4])
-def test_a_build_that_is_killed_goes_on_and_ends_with_the_same_bytes(whole, tmp_path, monkeypatch, finished):
+def test_a_build_that_is_killed_resumes_and_ends_with_the_same_bytes(whole, tmp_path, monkeypatch, finished):
     drawn = []
 
     def count(cell, *rest):
@@ -237,9 +237,9 @@ def test_another_seed_gives_other_boards(rows):
     assert not {str(row.grid) for row in others} & {str(row.grid) for row in rows[-12:]}
 
 
-def test_the_command_builds_and_tells(tmp_path, capsys, monkeypatch):
+def test_the_command_builds_and_reports(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(TIERS, "paper", Tier(((2, 3),), (0.2,), (0.5,), 4))
     assert main(["benchmark", "build", "--out", str(tmp_path / "b"), "--json"]) == 0
-    told = msgspec.json.decode(capsys.readouterr().out)
-    assert told == {"boards": 4, "moved": 0, "out": str(tmp_path / "b")}
+    reported = msgspec.json.decode(capsys.readouterr().out)
+    assert reported == {"boards": 4, "moved": 0, "out": str(tmp_path / "b")}
     assert len(benchmark_rows(tmp_path / "b" / "benchmark.jsonl")) == 4

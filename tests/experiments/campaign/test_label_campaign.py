@@ -21,7 +21,7 @@ def test_a_campaign_compares_labels_and_replays_plans(monkeypatch):
     assert any("PlainBoard" in line for line in lines), "boards on which labels differ are shown"
 
 
-def test_a_campaign_that_was_killed_goes_on_after_its_last_batch(monkeypatch, tmp_path):
+def test_a_campaign_that_was_killed_resumes_after_its_last_batch(monkeypatch, tmp_path):
     pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
     monkeypatch.setattr(campaign, "SIZES", (3,))
     monkeypatch.setattr(campaign, "AT_ONCE", 8)
@@ -34,6 +34,15 @@ def test_a_campaign_that_was_killed_goes_on_after_its_last_batch(monkeypatch, tm
     assert [_counts(part) for part in whole] == [_counts(part) for part in campaign.measure(16, 5)]
     with pytest.raises(InputError, match="seed 5"):
         campaign.measure(16, 6, journal)
+    with pytest.raises(InputError, match="not 5; choose another file"):
+        campaign.measure(16, 5, journal, agents=5)
+
+
+def test_a_campaign_of_one_number_of_agents_has_only_such_boards(monkeypatch):
+    pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
+    monkeypatch.setattr(campaign, "SIZES", (3,))
+    monkeypatch.setattr(campaign, "AT_ONCE", 8)
+    assert {tried.agents for tried in campaign.measure(16, 5, agents=3)} == {3}
 
 
 def _counts(part: campaign.Tried) -> tuple:

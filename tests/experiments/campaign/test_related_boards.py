@@ -1,4 +1,4 @@
-"""What the labels of one board say of related ones is held against them, and a false label is found."""
+"""The labels of related boards must agree, and a false label is found."""
 
 import dataclasses
 

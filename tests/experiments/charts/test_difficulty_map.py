@@ -23,10 +23,10 @@ def test_each_cell_is_drawn_twice_and_those_that_were_drawn_from_have_a_frame():
     assert len(boxes) == 2 * len(known.grid) == 2 * 2 * 6 * 2
     framed = [box for box in boxes if box.get("stroke")]
     assert len(framed) == 2
-    told = framed[0].find(f"{SVG}title")
-    assert told is not None
-    assert told.text is not None
-    assert told.text.endswith("30 groups")
+    tooltip = framed[0].find(f"{SVG}title")
+    assert tooltip is not None
+    assert tooltip.text is not None
+    assert tooltip.text.endswith("30 groups")
     titles = [text.text for text in root.findall(f".//{SVG}text") if text.get("font-weight")]
     assert titles == [
         f"{name}, {wait}" for name in ("P(valid)", "p (1 - p)") for wait in ("no forced wait", "a forced wait")

@@ -1,4 +1,4 @@
-"""The commands as a user runs them: files in, files out, one line an error, quiet in a pipe."""
+"""The commands as a user runs them: files in, files out, one line per error, quiet in a pipe."""
 
 import subprocess
 import sys
@@ -69,19 +69,19 @@ def test_rows_of_one_to_five_agents_and_mixed_sizes_have_the_labels_of_each_row_
 def test_an_unsolvable_board_has_null_labels_and_no_plan(tmp_path, capsys):
     write_rows(tmp_path / "in.jsonl", [BLOCKED])
     assert lakewright(capsys, "solve", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl")[0] == 0
-    told = msgspec.json.decode((tmp_path / "out.jsonl").read_bytes())
-    assert told["status"] == "unsolvable"
-    assert [told[name] for name in ("makespan", "sum_of_costs", "wait_required", "plan")] == [None] * 4
+    reported = msgspec.json.decode((tmp_path / "out.jsonl").read_bytes())
+    assert reported["status"] == "unsolvable"
+    assert [reported[name] for name in ("makespan", "sum_of_costs", "wait_required", "plan")] == [None] * 4
 
 
-def test_bad_rows_are_told_and_left_out_and_the_rest_is_done(tmp_path, capsys):
+def test_bad_rows_are_reported_and_left_out_and_the_rest_is_done(tmp_path, capsys):
     good, bad = unsolved(small_rows()[0]), msgspec.to_builtins(BLOCKED)
     crowd = {**bad, "agents": 9, "size": 6, "grid": ["......"] * 6, **dict.fromkeys(("starts", "goals"), CROWD)}
     lines = [good, {**bad, "starts": [[0, 1], [0, 0]]}, crowd, {**bad, "plan": ["UX", "D"]}, BLOCKED]
     (tmp_path / "in.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(lines))
-    code, out, told = lakewright(capsys, "solve", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--json")
+    code, out, reported = lakewright(capsys, "solve", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--json")
     assert code == 1, "some rows are left out, the rest is done"
-    assert told == [
+    assert reported == [
         f"lakewright: {tmp_path}/in.jsonl:2: starts[0] is [0, 1], a hole; choose a frozen cell",
         f"lakewright: {tmp_path}/in.jsonl:3: agents is 9: boards of at most 8 agents are solved; leave them out",
         f"lakewright: {tmp_path}/in.jsonl:4: plan[0] has the move 'X'; use U D L R W only",
@@ -103,19 +103,19 @@ def test_given_plans_are_judged_instead_of_those_in_the_rows(tmp_path, capsys):
     assert found[1].failure in ("illegal_move", "hole"), shown(row)
     assert (found[2].valid, found[2].makespan, found[2].optimal_makespan) == (True, 1, None)
     (tmp_path / "plans.jsonl").write_text('{"id": "b", "plan": ["UX", "W"]}\n')
-    code, _, told = lakewright(capsys, "verify", tmp_path / "in.jsonl", *given)
+    code, _, reported = lakewright(capsys, "verify", tmp_path / "in.jsonl", *given)
     assert code == 1
-    assert len(told) == 3
-    assert f"in.jsonl:1: no plan for {row.id!r}; add one to the row, or a row of its id to --plans" in told[0]
-    assert "in.jsonl:2: plan[0] has the move 'X'; use U D L R W only" in told[1]
+    assert len(reported) == 3
+    assert f"in.jsonl:1: no plan for {row.id!r}; add one to the row, or a row of its id to --plans" in reported[0]
+    assert "in.jsonl:2: plan[0] has the move 'X'; use U D L R W only" in reported[1]
 
 
 @each_ending
 def test_a_command_is_quiet_in_a_pipe_and_its_json_is_read_by_programs(form):
     out, ended = drawn_elsewhere(form)
     assert ended.stderr == ""
-    told = msgspec.json.decode(ended.stdout)
-    assert (told["boards"], told["out"]) == (SMALL_COUNT, str(out))
+    reported = msgspec.json.decode(ended.stdout)
+    assert (reported["boards"], reported["out"]) == (SMALL_COUNT, str(out))
     assert not [file for file in out.parent.iterdir() if file.name.endswith(".part")]
 
 
@@ -132,7 +132,7 @@ def test_the_reader_of_a_pipe_may_leave():
         assert b"Traceback" not in process.stderr.read()
 
 
-def test_an_interruption_is_told_in_one_line(capsys, monkeypatch):
+def test_an_interruption_is_reported_in_one_line(capsys, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 

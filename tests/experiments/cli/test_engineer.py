@@ -1,4 +1,4 @@
-"""`lakewright engineer`: what is told of a stage, dry runs that write nothing, and teachers side by side."""
+"""`lakewright engineer`: what is shown of a stage, dry runs that write nothing, and teachers side by side."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ from experiments.view.proposals import changes, printable
 from tests.support.samples.tiny_runs import decision, finished, state
 
 
-def told(capsys, *arguments: object) -> str:
+def output_of(capsys, *arguments: object) -> str:
     """What a command that ends well prints."""
     assert main([str(argument) for argument in arguments]) == 0
     return capsys.readouterr().out
@@ -25,9 +25,9 @@ def refused(capsys, *arguments: object) -> str:
     return capsys.readouterr().err
 
 
-def test_a_stage_is_told_from_evidence_to_the_next_config(capsys):
+def test_a_stage_is_shown_from_evidence_to_the_next_config(capsys):
     run = finished("self")
-    out = told(capsys, "engineer", "show", run.folder, "--stage", 0)
+    out = output_of(capsys, "engineer", "show", run.folder, "--stage", 0)
     found = decision(run, 0)
     for part in (f"## prompt\n{found.proposal.prompt}", f"## answer\n{found.proposal.answer}", found.verdict.status):
         assert part in out
@@ -36,15 +36,15 @@ def test_a_stage_is_told_from_evidence_to_the_next_config(capsys):
     assert ("## trial" in out) == run.stage(0).trial.exists()
 
 
-def test_the_trial_is_told_and_the_chosen_config_marked(capsys):
-    out = told(capsys, "engineer", "show", finished("random").folder, "--stage", 0)
+def test_the_trial_is_shown_and_the_chosen_config_marked(capsys):
+    out = output_of(capsys, "engineer", "show", finished("random").folder, "--stage", 0)
     assert "## trial" in out
     assert "## Outcomes on held-out boards" in out, "what the teacher saw, though it is asked nothing"
     assert out.count("* ") - out.count("* chosen") == 1
 
 
 def test_a_stage_as_json_holds_evidence_attempts_and_trial(capsys):
-    found = json.loads(told(capsys, "engineer", "show", finished("random").folder, "--stage", 0, "--json"))
+    found = json.loads(output_of(capsys, "engineer", "show", finished("random").folder, "--stage", 0, "--json"))
     assert found["teacher"] == "random"
     assert found["evidence"]["outcomes"].keys() == {"3", "5"}
     assert len(found["attempts"]) == 1
@@ -57,23 +57,23 @@ def test_what_a_model_wrote_cannot_command_the_terminal(tmp_path, capsys):
     old = decision(run, 1)
     hostile = Proposal("\x1b[2J", "\x07\u202eline\nline\x00", None, "answer: \x1b[31m no")
     write(run.stage(1).proposal, Decision("self", hostile, old.verdict, {}))
-    out = told(capsys, "engineer", "show", run.folder, "--stage", 1)
+    out = output_of(capsys, "engineer", "show", run.folder, "--stage", 1)
     assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(out)
     assert "\\x1b[2J" in out
     assert printable("a\nb\tc") == "a\nb\\tc"
 
 
 @pytest.mark.parametrize("teacher", ["rules", "self", "sec"])
-def test_a_dry_run_tells_a_proposal_and_writes_nothing(capsys, teacher):
+def test_a_dry_run_shows_a_proposal_and_writes_nothing(capsys, teacher):
     run = finished("self")
     before = state(run.folder)
-    out = told(capsys, "engineer", "propose", run.folder, "--teacher", teacher)
+    out = output_of(capsys, "engineer", "propose", run.folder, "--teacher", teacher)
     assert f"stage 1 of {run.folder}, teacher {teacher}" in out
     assert "## delta" in out
     assert state(run.folder) == before
 
 
-def test_a_dry_run_wants_a_finished_stage(tmp_path, capsys):
+def test_a_dry_run_needs_a_finished_stage(tmp_path, capsys):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("self").folder, run.folder)
     ask = ("engineer", "propose", run.folder, "--teacher", "rules")
@@ -85,14 +85,14 @@ def test_a_dry_run_wants_a_finished_stage(tmp_path, capsys):
 
 def test_a_dry_run_of_the_teacher_itself_proposes_what_was_proposed(capsys):
     for name in ("self", "random"):
-        out = told(capsys, "engineer", "propose", finished(name).folder, "--teacher", name, "--stage", 0, "--json")
+        out = output_of(capsys, "engineer", "propose", finished(name).folder, "--teacher", name, "--stage", 0, "--json")
         assert json.loads(out)["attempts"][-1]["proposal"]["answer"] == decision(finished(name), 0).proposal.answer
 
 
-def test_teachers_are_told_side_by_side_on_every_stage(capsys):
+def test_teachers_are_shown_side_by_side_on_every_stage(capsys):
     folders = [finished("self").folder, finished("random").folder]
     before = [state(folder) for folder in folders]
-    out = told(capsys, "engineer", "replay", *folders, "--teachers", "rules,fixed,self")
+    out = output_of(capsys, "engineer", "replay", *folders, "--teachers", "rules,fixed,self")
     lines = out.splitlines()
     assert [line.split()[0] for line in lines if line.startswith("  ")] == ["recorded", "rules", "fixed", "self"] * 4
     assert all("no change" in line for line in lines if line.startswith("  fixed"))
@@ -100,19 +100,19 @@ def test_teachers_are_told_side_by_side_on_every_stage(capsys):
 
 
 def test_all_teachers_that_ask_no_model_are_replayed_by_default(capsys):
-    found = json.loads(told(capsys, "engineer", "replay", finished("self").folder, "--json"))
+    found = json.loads(output_of(capsys, "engineer", "replay", finished("self").folder, "--json"))
     first = [replay["teacher"] for replay in found if replay["stage"] == 0]
     assert first == ["recorded", *(name for name in TEACHERS if name not in MODELS)]
 
 
-def test_changes_are_told_by_size_and_field():
+def test_changes_are_shown_by_size_and_field():
     config = finished("random").stage(0).config()
     assert changes(config, config) == "no change"
     assert changes(config, decision(finished("random"), 0).verdict.config).startswith(("3x3 ", "5x5 "))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "output_of"),
     [
         (["show", "--stage", "7"], "stage 7 is not finished; choose 0 to 1"),
         (["propose", "--teacher", "oracle"], "--teacher is 'oracle'; choose from fixed, "),
@@ -121,14 +121,14 @@ def test_changes_are_told_by_size_and_field():
         (["replay", "--teachers", "rules,oracle"], "'oracle' is unknown; choose from fixed, "),
     ],
 )
-def test_what_cannot_be_asked_is_told_in_a_line_with_the_choices(capsys, arguments, told):
+def test_what_cannot_be_asked_is_reported_in_a_line_with_the_choices(capsys, arguments, output_of):
     step, *rest = arguments
     line = refused(capsys, "engineer", step, finished("self").folder, *rest)
-    assert told in line
+    assert output_of in line
     assert line.count("\n") == 1
 
 
-def test_evidence_of_another_version_is_told(tmp_path, capsys):
+def test_evidence_of_another_version_is_reported(tmp_path, capsys):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("self").folder, run.folder)
     evidence = run.stage(0).evidence

@@ -34,7 +34,7 @@ WRONG_CONFIGS = {
 
 
 @pytest.mark.parametrize("name", WRONG_CONFIGS)
-def test_a_wrong_config_is_told(tmp_path, capsys, name):
+def test_a_wrong_config_is_reported(tmp_path, capsys, name):
     raw, parts = WRONG_CONFIGS[name]
     (tmp_path / "env.json").write_bytes(msgspec.json.encode(raw))
     place = [] if name == "one agent that waits" else [f"{tmp_path}/env.json"]
@@ -44,7 +44,7 @@ def test_a_wrong_config_is_told(tmp_path, capsys, name):
 
 
 @pytest.mark.parametrize("text", ["{", "", "[1", "[" * 100_000, "\xff"])
-def test_a_config_that_is_not_json_is_told(tmp_path, capsys, text):
+def test_a_config_that_is_not_json_is_reported(tmp_path, capsys, text):
     (tmp_path / "env.json").write_text(text, "latin-1")
     given = ("--config", tmp_path / "env.json", "--count", 3, "--out", tmp_path / "out.jsonl")
     assert_refused(capsys, ("generate", *given), f"{tmp_path}/env.json")
@@ -72,7 +72,7 @@ WRONG_OPTIONS = {
 
 
 @pytest.mark.parametrize("name", WRONG_OPTIONS)
-def test_a_wrong_option_is_told(tmp_path, capsys, name):
+def test_a_wrong_option_is_reported(tmp_path, capsys, name):
     options, parts = WRONG_OPTIONS[name]
     assert_refused(capsys, ("generate", *changed(**options), "--out", tmp_path / "out.jsonl"), *parts)
 
@@ -86,7 +86,7 @@ def test_a_wrong_option_is_told(tmp_path, capsys, name):
         ("folder.jsonl", ["folder.jsonl"]),
     ],
 )
-def test_a_place_where_nothing_can_be_written_is_told(tmp_path, capsys, out, parts):
+def test_a_place_where_nothing_can_be_written_is_reported(tmp_path, capsys, out, parts):
     (tmp_path / "file").write_text("in the way")
     (tmp_path / "folder.jsonl").mkdir()
     assert_refused(capsys, ("generate", *ONE, "--out", tmp_path / out), *parts)
@@ -94,7 +94,7 @@ def test_a_place_where_nothing_can_be_written_is_told(tmp_path, capsys, out, par
 
 @pytest.mark.parametrize("name", ["none.jsonl", "none.parquet", "rows.csv", "folder.jsonl", "half.parquet"])
 @pytest.mark.parametrize("does", ["solve", "verify"])
-def test_a_file_that_cannot_be_read_is_told_and_an_old_result_is_kept(tmp_path, capsys, does, name):
+def test_a_file_that_cannot_be_read_is_reported_and_an_old_result_is_kept(tmp_path, capsys, does, name):
     (tmp_path / "folder.jsonl").mkdir()
     (tmp_path / "half.parquet").write_bytes(b"PAR1 and no more")
     (tmp_path / "out.jsonl").write_text("an old result")
@@ -139,7 +139,7 @@ WRONG_RUNS = {
 
 
 @pytest.mark.parametrize("name", WRONG_RUNS)
-def test_a_wrong_setting_of_a_run_is_told_before_anything_is_made(tmp_path, capsys, monkeypatch, name):
+def test_a_wrong_setting_of_a_run_is_reported_before_anything_is_made(tmp_path, capsys, monkeypatch, name):
     given, parts = WRONG_RUNS[name]
     monkeypatch.setattr(
         "experiments.loop.closed_loop.run", lambda *_: pytest.fail("the run began with a setting it cannot use")
@@ -155,7 +155,7 @@ def test_settings_are_only_of_runs(tmp_path, capsys):
 
 @pytest.mark.parametrize("command", ["run", "report"])
 @pytest.mark.parametrize("form", [FORMAT + 1, 0, None, "one"])
-def test_a_run_folder_of_another_version_is_told(tmp_path, capsys, command, form):
+def test_a_run_folder_of_another_version_is_reported(tmp_path, capsys, command, form):
     raw = {**msgspec.to_builtins(RunConfig(FORMAT, tiny_run()), str_keys=True), "format": form}
     written = msgspec.json.encode(raw)
     (tmp_path / "config.json").write_bytes(written)
@@ -165,7 +165,7 @@ def test_a_run_folder_of_another_version_is_told(tmp_path, capsys, command, form
     assert (tmp_path / "config.json").read_bytes() == written, "nothing is lost"
 
 
-def test_a_folder_of_something_else_is_told(tmp_path, capsys):
+def test_a_folder_of_something_else_is_reported(tmp_path, capsys):
     (tmp_path / "thesis.txt").write_text("ten years of work")
     assert_refused(capsys, ("run", "--out", tmp_path), str(tmp_path), "holds no run", "choose another folder")
     assert_refused(capsys, ("report", tmp_path), str(tmp_path), "holds no run", "give a folder made by")

@@ -13,6 +13,7 @@ from engineer.teachers import TEACHERS
 from experiments.cli import build_app, conventions, main
 from experiments.cli.conventions import take_overrides
 from experiments.evaluation.planners import PLANNERS
+from experiments.interop.trackers import TRACKERS
 from experiments.sweep import BACKENDS
 from tests.support.processes.commands import surroundings
 
@@ -90,8 +91,13 @@ def test_the_help_of_the_program_names_every_command_and_shell_completion(capsys
 
 @pytest.mark.parametrize(
     ("offered", "there"),
-    [(conventions.TEACHERS, TEACHERS), (conventions.SOLVERS, PLANNERS), (conventions.BACKENDS, BACKENDS)],
-    ids=["teachers", "solvers", "backends"],
+    [
+        (conventions.TEACHERS, TEACHERS),
+        (conventions.SOLVERS, PLANNERS),
+        (conventions.BACKENDS, BACKENDS),
+        (conventions.TRACKERS, TRACKERS),
+    ],
+    ids=["teachers", "solvers", "backends", "trackers"],
 )
 def test_the_choices_that_are_offered_are_those_there_are(offered, there):
     assert tuple(offered) == tuple(there), "experiments/cli/conventions/options.py lists other names than the registry"

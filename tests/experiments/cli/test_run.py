@@ -51,7 +51,7 @@ def test_the_same_command_again_is_quiet_in_a_pipe_and_touches_no_stage(folder, 
     assert {name: after[name] for name in FILES} == {name: before[name] for name in FILES}
 
 
-def test_a_run_is_quiet_in_a_pipe_but_for_its_table(tmp_path, capfd):
+def test_a_run_is_quiet_in_a_pipe_except_for_its_table(tmp_path, capfd):
     assert main(["run", *OVERRIDES, "stages=1", "--out", str(tmp_path / "run")]) == 0
     out, err = capfd.readouterr()
     assert err == ""
@@ -72,7 +72,7 @@ def test_the_report_can_be_printed_and_written_again(folder, capfd):
     assert folder.report.exists()
 
 
-def test_other_settings_on_the_same_folder_are_told_in_one_line(folder, capfd):
+def test_other_settings_on_the_same_folder_are_reported_in_one_line(folder, capfd):
     before = state(folder.folder)
     assert main(["run", *OVERRIDES, "--teacher", "rules", "--seed", "4", "--out", str(folder.folder)]) == 2
     out, err = capfd.readouterr()

@@ -91,7 +91,7 @@ def test_programs_read_the_settings_as_json(capsys):
     assert [setting for setting in FOUND.values() if setting.name.startswith("guard")] == found
 
 
-def test_a_prefix_of_nothing_is_refused_with_the_choices(capsys):
+def test_a_prefix_that_fits_no_setting_is_refused_with_the_choices(capsys):
     assert main(["settings", "speed"]) == 2
     line = capsys.readouterr().err
     assert line.startswith("lakewright: no setting begins with 'speed'; choose from env, warmup_env, teams, ")

@@ -20,9 +20,7 @@ from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.processes.commands import assert_refused, lakewright, surroundings
 from tests.support.processes.watching import PATIENCE
 from tests.support.samples.evaluations import ROWS, in_words
-from tests.support.servers.chat_server import closed, completion, failing, send, serving
-
-KEY = "sk-very-secret-0123456789"
+from tests.support.servers.chat_server import KEY, closed, completion, failing, send, serving
 
 
 def answering(request, body):
@@ -44,8 +42,8 @@ def asking(benchmark, tmp_path, server, *more: object) -> tuple:
 def test_an_endpoint_is_evaluated_and_its_key_is_in_no_file(benchmark, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("LAKEWRIGHT_API_KEY", KEY)
     with serving(answering, [failing(429)]) as server:
-        code, out, told = lakewright(capsys, *asking(benchmark, tmp_path, server, "--json", "--samples", 2))
-    assert (code, told, server.keys) == (0, [], {f"Bearer {KEY}"})
+        code, out, reported = lakewright(capsys, *asking(benchmark, tmp_path, server, "--json", "--samples", 2))
+    assert (code, reported, server.keys) == (0, [], {f"Bearer {KEY}"})
     summary = msgspec.json.decode(out, type=Summary)
     assert (summary.pooled.outcomes.valid, summary.refusals, summary.who) == (6, {"no_plan": 6}, "m")
     assert {rate.k: rate.rate for rate in summary.pooled.pass_at["valid"]} == {1: 0.5, 2: 0.5}
@@ -86,12 +84,12 @@ def test_a_killed_process_has_kept_whole_answers_and_asks_for_the_others_only(be
     assert (tmp_path / "out" / "answers.jsonl").read_bytes().startswith(kept)
 
 
-def test_the_cost_cap_ends_with_one_and_a_higher_one_goes_on(benchmark, tmp_path, capsys):
+def test_the_cost_cap_ends_with_one_and_a_higher_one_resumes(benchmark, tmp_path, capsys):
     prices = ("--price-in", 10, "--price-out", 20)  # 0.002 dollars an answer
     with serving(answering) as server:
-        code, out, told = lakewright(capsys, *asking(benchmark, tmp_path, server, *prices, "--max-cost", 0.03))
-        assert (code, len(told)) == (1, 1)
-        assert "another answer may exceed --max-cost; raise it and run the same command again" in told[0]
+        code, out, reported = lakewright(capsys, *asking(benchmark, tmp_path, server, *prices, "--max-cost", 0.03))
+        assert (code, len(reported)) == (1, 1)
+        assert "another answer may exceed --max-cost; raise it and run the same command again" in reported[0]
         before = len(server.seen)
         assert 0 < before < 12
         assert f"{12 - before} boards have no answer yet" in out
@@ -154,13 +152,13 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_told(benchmark, tmp_path, capsys, name):
+def test_bad_input_is_reported(benchmark, tmp_path, capsys, name):
     who, place, parts = BAD[name]
     who = [str(language_checkpoint()) if word == "MODEL" else word for word in who]
     assert_refused(capsys, ("benchmark", "eval", tmp_path / place, "--out", tmp_path / "out", *who), *parts)
 
 
-def test_a_start_on_a_goal_is_planned_for_and_told_to_those_who_are_asked_in_words(tmp_path, capsys):
+def test_a_start_on_a_goal_is_planned_for_and_stated_in_prompts_in_words(tmp_path, capsys):
     swap = Row("swap", 2, 2, ["..", ".."], [(0, 0), (0, 1)], [(0, 1), (0, 0)])
     write_rows(tmp_path / "rows.jsonl", [swap])
     benchmark = ("benchmark", "eval", tmp_path / "rows.jsonl", "--out", tmp_path / "out")
@@ -175,7 +173,7 @@ def test_a_start_on_a_goal_is_planned_for_and_told_to_those_who_are_asked_in_wor
         "eval",
         tmp_path / "rows.jsonl",
         "--out",
-        tmp_path / "told",
+        tmp_path / "reported",
         "--model",
         tmp_path / "model",
     )
@@ -189,8 +187,8 @@ def test_a_checkpoint_is_evaluated_in_its_codec_and_a_kill_loses_a_batch_at_most
     else:
         save_checkpoint(place := tmp_path / "model", tiny_model(), tokenizer())
     arguments = ("benchmark", "eval", benchmark, "--model", place, "--batch", 5, "--max-tokens", 8, "--samples", 1)
-    code, out, told = lakewright(capsys, *arguments, "--out", tmp_path / "out", "--json")
-    assert (code, told) == (0, [])
+    code, out, reported = lakewright(capsys, *arguments, "--out", tmp_path / "out", "--json")
+    assert (code, reported) == (0, [])
     summary = msgspec.json.decode(out, type=Summary)
     assert (summary.pooled.outcomes.boards, summary.tokens.answers, summary.complete) == (12, 24, True)
     assert summary.tokens.completion > 0

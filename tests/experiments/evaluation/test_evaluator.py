@@ -1,4 +1,4 @@
-"""Evaluation: every answer is judged once, nothing that was answered is lost, and rates say what they are of."""
+"""Evaluation: every answer is judged once, nothing that was answered is lost, and rates name what they count."""
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ from tests.support.boards.generated_rows import unsolved
 from tests.support.samples.evaluations import ROWS, CertifiedAnswers, board_of, run_evaluation
 
 
-def test_every_board_is_judged_once_and_counted_by_what_became_of_it(benchmark, tmp_path):
+def test_every_board_is_judged_once_and_counted_by_its_outcome(benchmark, tmp_path):
     wrong = {0: "agent 0: UP", 1: "I give up", 2: "agent 0: W\nagent 1: W", 3: "agent 0: LEFT LEFT LEFT\nagent 1: W"}
     summary = run_evaluation(benchmark, tmp_path / "out", CertifiedAnswers(wrong))
     found = summary.pooled.outcomes
@@ -107,7 +107,7 @@ def test_a_published_copy_is_labelled_and_asked_in_our_words_or_its_own(tmp_path
         assert all(asked.endswith("Go!") == bool(place) for asked in prompts[12 * place :])
 
 
-def test_a_row_that_contradicts_its_text_is_told_by_its_line(tmp_path):
+def test_a_row_that_contradicts_its_text_is_reported_by_its_line(tmp_path):
     fields = [msgspec.to_builtins(unsolved(row)) for row in ROWS[:2]]
     fields[1]["text"] = encode_prompt(board_of(ROWS[0]))
     (tmp_path / "rows.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(fields))
@@ -135,6 +135,6 @@ def test_boards_are_spread_evenly_over_a_cell():
 
 def test_a_journal_names_a_line_that_it_cannot_read(tmp_path):
     (tmp_path / "answers.jsonl").write_bytes(b'{"id":"a","sample":0}\n{"id":1}\n')
-    told = r"answers.jsonl:2: .*; remove the line; it is then made again"
-    with Journal(tmp_path / "answers.jsonl", AnswerRow) as journal, pytest.raises(InputError, match=told):
+    reported = r"answers.jsonl:2: .*; remove the line; it is then made again"
+    with Journal(tmp_path / "answers.jsonl", AnswerRow) as journal, pytest.raises(InputError, match=reported):
         list(journal)

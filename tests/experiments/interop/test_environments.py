@@ -1,5 +1,7 @@
 """The lake in Gymnasium and PettingZoo: their own checkers, and the core's simulator beside it."""
 
+import warnings
+
 import gymnasium
 import numpy as np
 import pytest
@@ -10,14 +12,15 @@ import experiments.interop.environments  # noqa: F401, it registers the environm
 from core_jax.errors import InputError
 from core_jax.lake import verify
 from core_jax.types import DELTAS, FAILURE_NAMES, Board, Failure
-from experiments.interop.environments import LakeParallelEnv, TeamEnv, board_pool
+from experiments.interop.environments import LakeParallelEnv, TeamEnv
+from experiments.interop.episodes import board_pool
 
 SMALL = {"size": 4, "agents": 2, "hole_ratio": 0.2, "boards": 16}
 
 
 @pytest.fixture(scope="module")
 def pool():
-    return board_pool(4, 2, 0.2, 0.5, 16, 0)
+    return board_pool(**SMALL)
 
 
 def team(**options) -> gymnasium.Env:
@@ -30,15 +33,20 @@ def certified(pool, board: int) -> np.ndarray:
     return np.where(moves < 0, 4, moves)[: int(pool.labels.makespan[board]) + 8]
 
 
-def test_gymnasium_finds_nothing_wrong_with_the_environment_of_a_team():
-    for mode in ("rgb_array", "ansi"):
-        assert check_env(team(render_mode=mode).unwrapped) is None, "it raises an error otherwise"
+@pytest.mark.parametrize("render_mode", ["rgb_array", "ansi"])
+def test_gymnasium_finds_nothing_wrong_with_the_environment_of_a_team(render_mode):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        check_env(team(render_mode=render_mode).unwrapped)
+    assert [str(warning.message) for warning in found] == []
 
 
-def test_pettingzoo_finds_nothing_wrong_with_the_parallel_environment(capsys):
-    parallel_api_test(LakeParallelEnv(**SMALL), num_cycles=200)
-    assert "Passed Parallel API test" in capsys.readouterr().out
-    assert parallel_seed_test(lambda: LakeParallelEnv(**SMALL), num_cycles=50) is None, "it raises an error otherwise"
+def test_pettingzoo_finds_nothing_wrong_with_the_parallel_environment():
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        parallel_api_test(LakeParallelEnv(**SMALL), num_cycles=200)
+        parallel_seed_test(lambda: LakeParallelEnv(**SMALL), num_cycles=50)
+    assert [str(warning.message) for warning in found] == []
 
 
 def test_the_certified_plan_ends_every_board_of_the_pool_with_a_reward(pool):
@@ -170,7 +178,8 @@ def test_boards_are_drawn_as_letters_and_as_pixels(pool):
         ({"size": 2}, "map size 2 is not supported"),
         ({"size": 3, "agents": 5}, "agents"),
         ({"render_mode": "human"}, "choose from ansi, rgb_array"),
-        ({"step_limit": -1}, "step_limit is -1"),
+        ({"step_limit": -1}, "lake: step_limit: -1 does not fit: expected `int` >= 0"),
+        ({"width": 4}, "lake: unknown field 'width' = 4; choose from size, agents"),
     ],
 )
 def test_options_that_cannot_be_are_refused_with_what_to_do(options, message):

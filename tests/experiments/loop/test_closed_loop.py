@@ -49,7 +49,7 @@ def test_the_fixed_teacher_keeps_the_config_and_another_proposes_a_change():
     assert decision(finished("random"), 0).verdict.config != ENV
 
 
-def test_every_record_can_be_read_and_tells_its_stage():
+def test_every_record_can_be_read_and_names_its_stage():
     run = finished("self")
     assert read(run.config, RunConfig) == RunConfig(FORMAT, tiny_run(teacher="self"))
     held_out = read_all(run.validation)

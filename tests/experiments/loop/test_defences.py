@@ -21,7 +21,7 @@ from tests.support.samples.tiny_runs import decision, finished, run_loop, state,
 FELL = Comparison(gained=1, lost=9, p_value=0.011)
 
 
-def test_a_proposal_is_tried_beside_the_current_config_and_the_better_one_is_drawn_from():
+def test_a_proposal_is_tried_against_the_current_config_and_the_better_one_is_drawn_from():
     run = finished("random")
     trial = read(run.stage(0).trial, Trial)
     assert [tried.config for tried in trial.candidates] == [ENV, decision(run, 0).verdict.config]
@@ -77,7 +77,7 @@ def test_a_stage_whose_policy_fell_is_taken_back_with_weights_and_config(tmp_pat
     assert loaded[0] == "stage_00", "the third stage goes on from the weights before the fall"
     after = state(run.folder)
     assert {name: after[name] for name in before if name != "config.json"} == {
-        name: told for name, told in before.items() if name != "config.json"
+        name: following for name, following in before.items() if name != "config.json"
     }
     assert run.stage(2).config() == ENV
     past = read(run.stage(2).evidence, Evidence).history
@@ -97,7 +97,7 @@ def test_a_teacher_with_a_state_is_asked_after_a_first_stage_that_was_taken_back
     assert any(decision(run, 1).teacher_state.values()), "it learned from the stage that stands"
 
 
-def test_a_run_whose_teacher_was_left_without_a_state_by_an_older_version_goes_on(tmp_path):
+def test_a_run_whose_teacher_has_no_state_from_an_older_version_resumes(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
     old = decision(run, 0)
@@ -106,16 +106,16 @@ def test_a_run_whose_teacher_was_left_without_a_state_by_an_older_version_goes_o
     assert any(decide(tiny_run(teacher="sec"), run, 1).teacher_state.values())
 
 
-def test_what_follows_a_stage_is_told_by_one_record_and_read_from_older_folders_alike(tmp_path):
+def test_what_follows_a_stage_is_in_one_record_and_is_read_from_older_folders_too(tmp_path):
     trial = read(finished("random").stage(0).trial, Trial)
     sources = {name: finished(name).stage(0).following().source for name in ("fixed", "random")}
     assert sources == {"fixed": "current", "random": "trial" if trial.chosen else "current"}
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
-    told = [run.stage(number).following() for number in (0, 1)]
+    following = [run.stage(number).following() for number in (0, 1)]
     for number in (0, 1):
         run.stage(number).next.unlink()
-    assert [run.stage(number).following() for number in (0, 1)] == told
+    assert [run.stage(number).following() for number in (0, 1)] == following
     posed = GuardVerdict("accepted", ["taken back to warmup: 9 boards lost, 1 gained, p 0.011"], ENV)
     write(run.stage(0).proposal, msgspec.structs.replace(decision(run, 0), verdict=posed))
     write(run.stage(0).rollback, Rollback("warmup", FELL, True, "warmup"))

@@ -1,4 +1,4 @@
-"""A run that is cut off at any instant goes on where it was, and ends where it would have ended."""
+"""A run that is cut off at any instant resumes where it was, and ends where it would have ended."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ LONGEST_MOMENT = 0.2  # seconds
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The run that nobody disturbed."""
+    """The undisturbed run."""
     run = RunFolder(tmp_path_factory.mktemp("whole") / "run")
     run_loop(RULES, run)
     return run
@@ -38,17 +38,17 @@ def loops():
 def finished(run: RunFolder) -> State:
     """Bytes and time of the files of every part that counts."""
     stages = [stage for stage in (run.warmup, run.stage(0), run.stage(1)) if stage.done.exists()]
-    return {f"{stage.folder.name}/{name}": told for stage in stages for name, told in state(stage.folder).items()}
+    return {f"{stage.folder.name}/{name}": content for stage in stages for name, content in state(stage.folder).items()}
 
 
 def assert_kept(before: State, after: State) -> None:
     """What was finished is there as it was."""
-    for name, told in before.items():
-        assert after.get(name) == told, f"{name} of a finished stage was altered"
+    for name, content in before.items():
+        assert after.get(name) == content, f"{name} of a finished stage was altered"
 
 
 def assert_same_end(run: RunFolder, whole: RunFolder) -> None:
-    """All files are there, no litter beside them, and the boards are those of the run that nobody disturbed."""
+    """All files are there, no leftovers next to them, and the boards are those of the undisturbed run."""
     assert files(run.folder) == files(whole.folder)
     assert not [path for path in run.folder.rglob("*") if path.name.endswith((".part", ".scratch"))]
     assert read_all(run.validation) == read_all(whole.validation)

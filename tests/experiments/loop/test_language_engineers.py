@@ -17,7 +17,7 @@ from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import Outcomes
 from engineer.delta import ConfigDelta
-from engineer.evidence import EvidenceSettings, Round, token_estimate
+from engineer.evidence import EvidenceSettings, Round
 from engineer.samplers import SamplerSettings
 from engineer.teachers import Reply, UnansweredError
 from engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher, answer_schema, parse_answer
@@ -27,7 +27,6 @@ from experiments.loop.redesign import decide
 from experiments.loop.settings import load_settings
 from experiments.loop.settings.launch import LaunchSettings
 from experiments.loop.settings.run_settings import EngineerSettings
-from experiments.resumable import Spending
 from policy.checkpoints import build_model, load_model, save_checkpoint
 from policy.codecs import TextSettings
 from policy.inference import EndpointSettings, answer_under_grammar
@@ -35,16 +34,13 @@ from policy.training import GrpoSettings, WarmupSettings
 from tests.support.boards.generated_rows import SMALL
 from tests.support.models.byte_language_model import text_checkpoint
 from tests.support.models.tiny_policy import ENV, tiny_run, tokenizer
-from tests.support.samples.evidence import everything
-from tests.support.samples.tiny_runs import decision, finished, run_loop
-from tests.support.servers.chat_server import closed, completion, dripping, failing, saying, send, serving, silent
+from tests.support.samples.evidence import EDIT, GOOD, everything
+from tests.support.samples.tiny_runs import before_the_first_decision, decision, run_loop
+from tests.support.servers.chat_server import saying, serving
 
 pytestmark = pytest.mark.usefixtures("quick_endpoint")
 
-EDIT = {"reason": "too hard", "data_ratio": 0.05, "hole_ratio": -0.1, "wait_ratio": 0}
-GOOD = {"edits": {"3": EDIT, "5": EDIT | {"data_ratio": 0}}}
 OUTCOMES = dict.fromkeys(range(3, 7), Outcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25}, 20, 4))
-KEY = "sk-very-secret-0123456789"
 
 
 def teacher(*answers: str | Exception, **changes) -> LlmTeacher:
@@ -104,7 +100,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_answer_is_an_error_that_is_told_and_can_be_written(name):
+def test_a_hostile_answer_is_an_error_that_is_reported_and_can_be_written(name):
     proposal = propose(teacher(HOSTILE[name]))
     assert proposal.delta is None
     assert proposal.error.startswith("answer")
@@ -146,25 +142,18 @@ def test_what_fits_the_schema_is_an_answer_and_the_schema_is_strict(inline, summ
 
 
 def test_a_summary_is_asked_for_and_kept_only_where_the_module_is_on():
-    told = json.dumps({**GOOD, "summary": "less holes"})
-    proposal = propose(teacher(told, settings=EvidenceSettings(preset="v5")))
+    endpoint_settings = json.dumps({**GOOD, "summary": "less holes"})
+    proposal = propose(teacher(endpoint_settings, settings=EvidenceSettings(preset="v5")))
     assert proposal.summary == "less holes"
     assert "summary" in proposal.prompt
     assert "summary" not in propose(teacher(json.dumps(GOOD))).prompt
-
-
-def before_the_first_decision(folder: RunFolder) -> RunFolder:
-    """A copy of a finished run, back where stage 0 had its evidence and no proposal."""
-    shutil.copytree(finished("fixed").folder, folder.folder)
-    folder.stage(0).proposal.unlink()
-    return folder
 
 
 ENGINEER = EngineerSettings(reasoning=8, answer=1200, temperature=1.0)
 
 
 @pytest.mark.parametrize(("name", "place"), [("self", "stage_00"), ("base", "warmup")])
-def test_a_checkpoint_that_speaks_language_answers_under_the_schema(tmp_path, name, place):
+def test_a_language_model_checkpoint_answers_under_the_schema(tmp_path, name, place):
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
     checkpoint = run.named(place).checkpoint
     shutil.rmtree(checkpoint)
@@ -210,19 +199,6 @@ def test_a_call_of_the_model_of_the_cpu_preset_takes_less_than_two_seconds(tmp_p
     assert min(seconds) < 2, seconds
 
 
-def asked(run: RunFolder, server, **changes):
-    """The decision of an engineer behind a server."""
-    told = {"url": server.url, "model": "m", "timeout": 0.4, "retries": 1, **changes}
-    engineer = EngineerSettings(endpoint=EndpointSettings(**told), key=False)
-    return decide(tiny_run(teacher="endpoint", engineer=engineer), run, 0)
-
-
-@pytest.fixture
-def run(tmp_path):
-    """A run that waits for its first decision."""
-    return before_the_first_decision(RunFolder(tmp_path / "run"))
-
-
 @given(st.data(), st.sampled_from([REASON, REASONING]))
 def test_a_text_under_the_schema_is_the_same_inside_json(data, most):
     schema = answer_schema(ENV, True, False)["properties"]
@@ -230,32 +206,6 @@ def test_a_text_under_the_schema_is_the_same_inside_json(data, most):
     text = data.draw(st.from_regex(line["pattern"], fullmatch=True))
     assert json.dumps(text, ensure_ascii=False) == f'"{text}"'
     assert 1 <= len(text.rstrip("\n")) <= most
-
-
-def test_a_server_is_asked_for_json_under_the_schema(run):
-    with serving(saying(json.dumps(GOOD))) as server:
-        found = asked(run, server)
-    assert server.seen[0]["response_format"]["json_schema"]["schema"] == answer_schema(ENV, True, False)
-    assert found.verdict.status == "projected", "data ratios have to sum to one"
-    assert found.proposal.tokens == 50
-
-
-FORMS = ["json_schema", "json_object", None]
-
-
-@pytest.mark.parametrize("known", FORMS)
-def test_a_server_is_asked_in_the_best_form_that_it_knows_and_in_words_if_in_none(run, known):
-    def old(request, body):
-        form = body.get("response_format", {}).get("type")
-        if form != known:
-            return failing(422, f"response_format {form} is not supported")(request, body)
-        return saying(json.dumps(GOOD) if form else f"Well.\nANSWER:\n{json.dumps(GOOD)}")(request, body)
-
-    with serving(old) as server:
-        found = asked(run, server)
-    assert found.proposal.delta.edits.keys() == {3, 5}
-    asked_in = [body.get("response_format", {}).get("type") for body in server.seen]
-    assert asked_in == FORMS[: FORMS.index(known) + 1]
 
 
 def test_what_a_run_cannot_do_is_refused_before_it_begins():
@@ -271,86 +221,13 @@ def test_what_a_run_cannot_do_is_refused_before_it_begins():
             tiny_run(teacher="static", teacher_options=options)
 
 
-def test_a_server_may_be_asked_in_words_from_the_first(run):
-    with serving(saying(f"ANSWER:{json.dumps(GOOD)}")) as server:
-        asked(run, server, schemas=())
-    assert ["response_format" in body for body in server.seen] == [False]
-
-
-def test_what_a_server_takes_is_recorded_and_capped_over_the_stages_and_failures_of_a_run(run):
-    prices = {"price_in": 10, "price_out": 20, "max_tokens": 60, "retries": 0}
-    taken = (100 * 10 + 50 * 20) / 1e6
-    with serving(saying(json.dumps(GOOD))) as server:
-        assert asked(run, server, **prices, max_cost=0.1).proposal.dollars == pytest.approx(taken)
-        assert Spending(run.spending).tokens() == (100, 50)
-        server.plan.append(closed)
-        assert "sends no completion" in asked(run, server, **prices, max_cost=0.2).verdict.reasons[0]
-        tokens_in, tokens_out = Spending(run.spending).tokens()
-        assert tokens_out == 50 + 60, "what failed may have cost its most"
-        before, spent = len(server.seen), (tokens_in * 10 + tokens_out * 20) / 1e6
-        refused = asked(run, server, **prices, max_cost=spent + taken)
-        assert len(server.seen) == before, "asked beyond the cap"
-    assert "leaves no room" in refused.verdict.reasons[0]
-
-
-def test_a_server_that_does_not_count_is_charged_by_the_length_of_its_answer(run):
-    said = json.dumps(GOOD)
-    with serving(saying(said, usage=None)) as server:
-        assert asked(run, server).proposal.tokens == token_estimate(said)
-    with serving(saying(said, usage={"prompt_tokens": 1, "completion_tokens": 10**9})) as server:
-        assert asked(run, server, max_tokens=60).proposal.tokens == 60
-
-
-def test_a_refusal_goes_back_to_the_model_which_may_do_better(run):
-    with serving(saying(json.dumps(GOOD)), [saying("no idea")]) as server:
-        found = asked(run, server)
-    assert [attempt.verdict.status for attempt in found.refused] == ["refused"]
-    assert found.proposal.delta.edits.keys() == {3, 5}
-    assert "were refused" in server.seen[1]["messages"][-1]["content"]
-
-
-ANSWERS = {
-    "slow": (silent, "is silent"),
-    "broken": (failing(500), "answers 500"),
-    "empty": (saying(None), "answer: not JSON"),
-    "malicious": (saying("</think>{}\x1b[2J<script>alert(1)</script>" * 1000), "answer: "),
-    "endless": (lambda request, body: send(request, completion("[" * 1_000_000)), "answer: "),
-    "dripping": (dripping, "not whole after"),
-    "half a surrogate pair": (saying('{"edits": {"\\ud800": {"reason": "x"}}}'), "half a surrogate pair"),
-    "half a surrogate pair in an error": (failing(500, "\ud800"), "answers 500"),
-    "a wrong key": (failing(401, f"bad key {KEY}"), "answers 401"),
-}
-
-
-@pytest.mark.parametrize("name", ANSWERS)
-def test_a_stage_whose_engineer_fails_goes_on_with_its_config_and_says_so(run, name):
-    reply, reason = ANSWERS[name]
-    with serving(reply) as server:
-        found = asked(run, server, retries=0)
-    assert (found.verdict.status, found.verdict.config) == ("refused", ENV)
-    assert reason in found.verdict.reasons[0]
-    assert len(found.refused) == tiny_run().guard.tries - 1
-
-
-def test_a_run_whose_server_is_down_ends_all_the_same(run):
-    with serving(failing(503)) as server:
-        pass
-    engineer = EngineerSettings(endpoint=EndpointSettings(url=server.url, model="m", retries=0), key=False)
-    shutil.rmtree(run.folder)
-    run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
-    for number in (0, 1):
-        assert "cannot be reached" in decision(run, number).verdict.reasons[0]
-        assert run.stage(number).config() == ENV
-        assert spent_on(run.stage(number)).engineer == 0
-
-
 def test_of_several_proposals_the_one_that_teaches_most_is_trained_on(tmp_path):
     """Boards for the next stage are those of the trial's best config, whichever answer it came from."""
     run = RunFolder(tmp_path / "run")
     answers = [{"edits": {"3": {"reason": "x", "hole_ratio": change}}} for change in (-0.05, -0.1, 0.05)]
     with serving(saying("no"), [saying(json.dumps(answer)) for answer in answers]) as server:
-        told = EndpointSettings(url=server.url, model="m", concurrency=1)
-        engineer = EngineerSettings(endpoint=told, key=False, proposals=3)
+        endpoint_settings = EndpointSettings(url=server.url, model="m", concurrency=1)
+        engineer = EngineerSettings(endpoint=endpoint_settings, key=False, proposals=3)
         run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
     decided, trial = decision(run, 0), read(run.stage(0).trial, Trial)
     assert len(decided.proposal.candidates) == 2
@@ -363,14 +240,3 @@ def test_of_several_proposals_the_one_that_teaches_most_is_trained_on(tmp_path):
     assert run.stage(1).config() == trial.candidates[trial.chosen].config
     assert spent_on(run.stage(0)).engineer == 3 * 50
     assert spent_on(run.stage(0)).trials == trial.tokens > 0
-
-
-def test_an_endpoint_without_a_key_or_a_server_is_told_before_anything_is_done(tmp_path):
-    run = RunFolder(tmp_path / "run")
-    engineer = EngineerSettings(endpoint=EndpointSettings(url="http://127.0.0.1:9/v1", model="m"))
-    remedy = "set LAKEWRIGHT_API_KEY, or engineer.key=false for a server without"
-    with pytest.raises(InputError, match=f"^teacher endpoint: no key in the environment; {remedy}$"):
-        run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
-    assert not run.folder.exists()
-    with pytest.raises(ValueError, match=r"teacher endpoint has no server; give engineer\.endpoint\.url"):
-        type(tiny_run())(env=ENV, warmup_env=ENV, teacher="endpoint")

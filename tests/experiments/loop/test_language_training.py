@@ -110,9 +110,9 @@ HOSTS = {
 
 
 @pytest.mark.parametrize("name", HOSTS)
-def test_what_the_host_cannot_do_is_told(tmp_path, name):
-    changes, told = HOSTS[name]
-    with pytest.raises(InputError, match=told):
+def test_what_the_host_cannot_do_is_reported(tmp_path, name):
+    changes, problem = HOSTS[name]
+    with pytest.raises(InputError, match=problem):
         trained(tmp_path, msgspec.structs.replace(GRPO, host=HostSettings(**changes)))
 
 
@@ -135,7 +135,7 @@ def text_run(**changes):
     return tiny_run(SMALL, **start, warmup=warmup, grpo=grpo, teacher="rules", stages=1, **changes)
 
 
-def test_a_run_begins_with_the_model_that_it_is_told(tmp_path):
+def test_a_run_begins_with_the_model_that_its_settings_name(tmp_path):
     run = RunFolder(tmp_path / "run")
     warm_up_run(text_run(), run.warmup, list(rows()[:4]))
     assert weights(load_model(run.warmup.checkpoint)[0]).keys() == weights(language_model()).keys()
@@ -174,7 +174,7 @@ def test_two_processes_train_a_stage_under_accelerate_launch(tmp_path, monkeypat
     assert weights(load_model(stage.checkpoint)[0]).keys() == weights(language_model()).keys()
 
 
-def test_what_the_processes_refuse_is_told_in_a_line(tmp_path, monkeypatch):
+def test_what_the_processes_refuse_is_reported_in_a_line(tmp_path, monkeypatch):
     monkeypatch.setattr(launching, "launch_command", lambda *_: [sys.executable, "-c", REFUSING])
     run = RunFolder(tmp_path / "run")
     with pytest.raises(InputError, match=r"^grpo: 3 boards do not fill one step of 4; lower grpo.prompts$"):
@@ -204,7 +204,7 @@ PRESETS = {
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_the_large_preset_tells_what_a_small_machine_lacks(tmp_path, capsys, name):
+def test_the_large_preset_says_what_a_small_machine_lacks(tmp_path, capsys, name):
     overrides, parts = PRESETS[name]
     assert_refused(capsys, ("run", "--preset", "qwen3-4b", "--out", tmp_path / "run", *overrides), *parts)
     assert not (tmp_path / "run").exists()

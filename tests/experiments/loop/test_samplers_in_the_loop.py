@@ -1,4 +1,4 @@
-"""The closed loop with samplers: they choose the boards, and what they look at is charged."""
+"""The closed loop with samplers: they choose the boards, and their rollouts are charged."""
 
 import msgspec
 

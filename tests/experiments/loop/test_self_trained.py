@@ -20,38 +20,42 @@ from tests.support.samples.tiny_runs import decision, finished, state
 
 def test_a_group_of_proposals_is_rewarded_and_trained_on():
     run = finished("self_trained")
-    told, asked = read(run.stage(0).engineer, EngineerTraining), decision(run, 0).proposal
+    training_record, asked = read(run.stage(0).engineer, EngineerTraining), decision(run, 0).proposal
     training = tiny_run().engineer
-    assert len(told.groups) == training.training.rounds + 1, "a group for each round, and one of the trained engineer"
-    for group in told.groups:
+    assert len(training_record.groups) == training.training.rounds + 1, (
+        "a group for each round, and one of the trained engineer"
+    )
+    for group in training_record.groups:
         assert len(group.answers) == len(group.earned) == training.group
         assert {"reward", "refused", "distinct", "siblings"} <= group.figures.keys()
         assert 0 < group.figures["distinct"] <= 1
-    assert "loss" not in told.groups[-1].figures, "the trained engineer's answers are not trained on"
-    assert " ".join(told.prompt) == asked.prompt
-    assert asked.delta in [tokens_delta(answer) for answer in told.groups[0].answers]
-    assert spent_on(run.stage(0)).engineer == sum(len(answer) for group in told.groups for answer in group.answers)
+    assert "loss" not in training_record.groups[-1].figures, "the trained engineer's answers are not trained on"
+    assert " ".join(training_record.prompt) == asked.prompt
+    assert asked.delta in [tokens_delta(answer) for answer in training_record.groups[0].answers]
+    assert spent_on(run.stage(0)).engineer == sum(
+        len(answer) for group in training_record.groups for answer in group.answers
+    )
 
 
 def test_the_answers_of_the_trained_engineer_are_tried_too():
     stage = finished("self_trained").stage(0)
-    told = read(stage.engineer, EngineerTraining)
-    assert told.proposed == [*told.groups[0].answers, *told.groups[-1].answers]
+    training_record = read(stage.engineer, EngineerTraining)
+    assert training_record.proposed == [*training_record.groups[0].answers, *training_record.groups[-1].answers]
     found = _candidates(stage, read(stage.proposal, Decision))
-    assert found == [delta for delta in deltas_of(told.proposed) if isinstance(delta, ConfigDelta)]
+    assert found == [delta for delta in deltas_of(training_record.proposed) if isinstance(delta, ConfigDelta)]
     assert found, "no answer makes a delta"
 
 
-def test_the_next_stage_goes_on_from_the_trained_engineer():
+def test_the_next_stage_continues_from_the_trained_engineer():
     stage = finished("self_trained").stage(0)
     assert stage.onward == stage.engineer_checkpoint
-    told = read(stage.engineer, EngineerTraining)
+    training_record = read(stage.engineer, EngineerTraining)
     before, after = (load_file(folder / "model.safetensors") for folder in (stage.checkpoint, stage.onward))
     moved = any(not before[name].equal(after[name]) for name in before)
-    assert moved == any("loss" in group.figures for group in told.groups)
+    assert moved == any("loss" in group.figures for group in training_record.groups)
 
 
-def test_the_last_stage_trains_no_engineer_for_nobody_asks_it():
+def test_the_last_stage_trains_no_engineer_as_none_is_asked_afterwards():
     stage = finished("self_trained").stage(1)
     assert not stage.engineer.exists()
     assert stage.onward == stage.checkpoint
@@ -60,11 +64,13 @@ def test_the_last_stage_trains_no_engineer_for_nobody_asks_it():
 def test_a_training_that_was_cut_off_ends_the_same(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("self_trained").folder, run.folder)
-    before = {name: told for name, (told, _) in state(run.stage(0).engineer_checkpoint).items()}
+    before = {name: training_record for name, (training_record, _) in state(run.stage(0).engineer_checkpoint).items()}
     record = run.stage(0).engineer.read_bytes()
     shutil.rmtree(run.stage(0).engineer_checkpoint)
     train_engineer(tiny_run(teacher="self_trained"), run, 0)
-    assert {name: told for name, (told, _) in state(run.stage(0).engineer_checkpoint).items()} == before
+    assert {
+        name: training_record for name, (training_record, _) in state(run.stage(0).engineer_checkpoint).items()
+    } == before
     assert run.stage(0).engineer.read_bytes() == record
 
 

@@ -1,4 +1,4 @@
-"""What a stage is told as: what the engineer saw, said and changed, and what became of it."""
+"""A stage in a few lines: what the engineer saw, said and changed, and what followed."""
 
 import shutil
 
@@ -10,7 +10,7 @@ from tests.support.models.tiny_policy import ENV
 from tests.support.samples.tiny_runs import finished
 
 
-def test_a_stage_is_told_in_a_few_lines():
+def test_a_stage_is_shown_in_a_few_lines():
     saw, said, trial, changed = [line for line in story_of(finished("random"), 0) if not line.startswith("guard")]
     assert saw.startswith("saw")
     assert "% of held-out plans valid" in saw
@@ -19,7 +19,7 @@ def test_a_stage_is_told_in_a_few_lines():
     assert changed.endswith(("(trial)", "(current)"))
 
 
-def test_a_stage_that_was_taken_back_is_told_as_such_and_the_policy_that_counts_is_the_one_before(tmp_path):
+def test_a_stage_that_was_taken_back_is_shown_as_such_and_the_policy_that_counts_is_the_one_before(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
     write(run.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))

@@ -54,7 +54,7 @@ def test_validation_counts_every_team(run):
         assert all(len(example.plan) == example.row.agents for example in validation.examples)
 
 
-def test_evidence_pools_the_teams_of_a_size_and_an_engineer_is_told_of_them(run):
+def test_evidence_pools_the_teams_of_a_size_and_an_engineer_is_shown_them(run):
     evidence = read(run.stage(1).evidence, Evidence)
     assert evidence.teams == TEAMS
     assert evidence.outcomes.keys() == {3, 5}
@@ -99,7 +99,7 @@ def test_held_out_cells_that_cannot_be_drawn_are_left_out(tmp_path, monkeypatch)
     assert {(row.size, row.agents) for row in rows} == {(3, 2), (5, 2), (5, 3)}
 
 
-def test_a_team_without_a_held_out_board_is_told(tmp_path, monkeypatch):
+def test_a_team_without_a_held_out_board_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(held_out, "can_draw_all", lambda cell: cell.agents != 3)
     with pytest.raises(InputError, match="validation: no boards for 3 agents can be drawn at its ratios; give it"):
         held_out_set(tiny_run(teams=TEAMS), tmp_path / "validation.parquet")

@@ -1,4 +1,4 @@
-"""What the closed loop makes of answers and files that cannot be used: nothing is lost, and it says what is wrong."""
+"""Answers and files that the closed loop cannot use: nothing is lost, and it says what is wrong."""
 
 import shutil
 

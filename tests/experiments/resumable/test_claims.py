@@ -39,7 +39,7 @@ def test_the_same_work_continues_in_its_folder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "named"),
     [
         (Baking(4, {"rye": 0.5}, (1, 2)), "loaves is 3 there and 4 now"),
         (Baking(3, {"rye": 0.25}, (1, 2)), "flour.rye is 0.5 there and 0.25 now"),
@@ -47,10 +47,10 @@ def test_the_same_work_continues_in_its_folder(tmp_path):
         (Baking(3, {"rye": 0.5}, (1, 3)), "ovens.1 is 2 there and 3 now"),
     ],
 )
-def test_other_work_is_refused_by_its_first_difference(tmp_path, other, told):
+def test_other_work_is_refused_by_its_first_difference(tmp_path, other, named):
     BAKING.take(tmp_path, BREAD)
     before = contents(tmp_path)
-    with pytest.raises(InputError, match=f"baking.json: holds another baking: {told}; give the same input"):
+    with pytest.raises(InputError, match=f"baking.json: holds another baking: {named}; give the same input"):
         BAKING.take(tmp_path, other)
     assert contents(tmp_path) == before, "nothing is lost"
 

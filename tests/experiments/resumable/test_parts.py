@@ -1,6 +1,7 @@
-"""Long files: killed at any instant, a command goes on where it was; bad rows are told and the rest is done."""
+"""Long files: killed at any instant, a command resumes where it was; bad rows are reported and the rest is done."""
 
 import fcntl
+import itertools
 import json
 import os
 import resource
@@ -83,7 +84,7 @@ def test_a_command_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(
     assert not litter(tmp_path)
 
 
-def test_commands_that_are_killed_go_on(tmp_path, capsys):
+def test_commands_that_are_killed_resume(tmp_path, capsys):
     with server("commands") as commands:
         for command in COMMANDS:
             given = arguments(command, tmp_path, ".jsonl", command)
@@ -115,7 +116,7 @@ def interrupted_at(monkeypatch, call: int) -> None:
         return real(boards, makespan_plans)
 
     monkeypatch.setattr(solving, "solve", solve)
-    # Where the tests run in the background, their process was told to ignore it.
+    # Where the tests run in the background, their process ignores it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -125,31 +126,31 @@ def with_bad_rows(path: Path, rows: list[Row], bad: list[int]) -> None:
     path.write_bytes(msgspec.json.Encoder().encode_lines(lines))
 
 
-def test_ten_bad_rows_of_many_are_told_and_the_rest_is_done(tmp_path, capsys):
+def test_ten_bad_rows_of_many_are_reported_and_the_rest_is_done(tmp_path, capsys):
     rows = [msgspec.structs.replace(unsolved(row), id=f"{n}") for n in range(80) for row in small_rows()]
     bad = list(range(7, len(rows), len(rows) // 10))[:10]
     with_bad_rows(tmp_path / "in.jsonl", rows, bad)
     for out in ("out.jsonl", "out.parquet"):
-        code, said, told = lakewright(capsys, "solve", tmp_path / "in.jsonl", "--out", tmp_path / out, "--json")
+        code, said, lines = lakewright(capsys, "solve", tmp_path / "in.jsonl", "--out", tmp_path / out, "--json")
         assert (code, msgspec.json.decode(said)["boards"]) == (1, len(rows) - 10)
         problem = "size: 'eight' does not fit: expected `int`, got `str`"
-        assert told == [f"lakewright: {tmp_path}/in.jsonl:{n}: {problem}" for n in bad]
+        assert lines == [f"lakewright: {tmp_path}/in.jsonl:{n}: {problem}" for n in bad]
         assert [row.id for row in read_all(tmp_path / out)] == [row.id for n, row in enumerate(rows, 1) if n not in bad]
 
 
-def test_an_interruption_keeps_the_parts_and_their_bad_rows_are_told_again(tmp_path, capsys, few, monkeypatch):
+def test_an_interruption_keeps_the_parts_and_their_bad_rows_are_reported_again(tmp_path, capsys, few, monkeypatch):
     with_bad_rows(tmp_path / "in.jsonl", small_rows(), [2, 30])
     given = ("solve", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--json")
     with monkeypatch.context() as patch:
         interrupted_at(patch, call=3)
-        code, said, told = lakewright(capsys, *given)
-    assert (code, said, len(told)) == (130, "", 2)
-    assert "in.jsonl:2: size" in told[0]
-    assert told[1] == "lakewright: interrupted; finished work is kept, and the same command resumes"
+        code, said, lines = lakewright(capsys, *given)
+    assert (code, said, len(lines)) == (130, "", 2)
+    assert "in.jsonl:2: size" in lines[0]
+    assert lines[1] == "lakewright: interrupted; finished work is kept, and the same command resumes"
     assert not (tmp_path / "out.jsonl").exists()
     assert len(parts(tmp_path / "out.jsonl")) == 4
-    code, said, told = lakewright(capsys, *given)
-    assert (code, len(told)) == (1, 2)
+    code, said, lines = lakewright(capsys, *given)
+    assert (code, len(lines)) == (1, 2)
     assert msgspec.json.decode(said) == {
         "boards": SMALL_COUNT - 2,
         "undecided": 0,
@@ -170,10 +171,10 @@ def test_the_parts_of_another_command_are_not_lost_and_not_mixed_in(tmp_path, ca
         (arguments("verify", tmp_path, ".jsonl"), "command is solve there and verify here"),
         ([*given, "--makespan-plans"], "options.makespan_plans is False there and True here"),
     ):
-        code, _, told = lakewright(capsys, *other)
-        assert (code, len(told)) == (2, 1)
-        assert f"an unfinished `lakewright solve` is kept in {place}" in told[0]
-        assert f"({difference}); {remedy}" in told[0]
+        code, _, lines = lakewright(capsys, *other)
+        assert (code, len(lines)) == (2, 1)
+        assert f"an unfinished `lakewright solve` is kept in {place}" in lines[0]
+        assert f"({difference}); {remedy}" in lines[0]
     os.utime(tmp_path / "in.jsonl", (1, 1))
     assert "inputs.input.modified is" in lakewright(capsys, *given)[2][0]
     assert parts(tmp_path / "out.jsonl") == kept
@@ -192,49 +193,49 @@ def test_two_commands_do_not_write_one_file(tmp_path, capsys):
     folder.mkdir()
     lock = os.open(folder, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    code, _, told = lakewright(capsys, *arguments("verify", tmp_path, ".jsonl"))
+    code, _, lines = lakewright(capsys, *arguments("verify", tmp_path, ".jsonl"))
     os.close(lock)
     said = f"lakewright: {tmp_path}/out.jsonl: another process is writing it; wait for it, or choose another --out"
-    assert (code, told) == (2, [said])
+    assert (code, lines) == (2, [said])
     assert lakewright(capsys, *arguments("verify", tmp_path, ".jsonl"))[0] == 0
 
 
 @pytest.mark.parametrize("form", [".jsonl", ".parquet"])
-def test_a_disk_without_space_is_told_and_nothing_is_lost(tmp_path, capsys, few, form):
+def test_a_disk_without_space_is_reported_and_nothing_is_lost(tmp_path, capsys, few, form):
     given = arguments("solve", tmp_path, form)
     assert lakewright(capsys, *arguments("solve", tmp_path, form, "whole"))[0] == 0
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     size = (tmp_path / f"whole{form}").stat().st_size
     resource.setrlimit(resource.RLIMIT_FSIZE, (size * 99 // 100, before[1]))  # enough for a part, not for the whole
     try:
-        code, _, told = lakewright(capsys, *given)
+        code, _, lines = lakewright(capsys, *given)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert (code, len(told)) == (1, 1), told
-    assert f"{tmp_path}/.out{form}.parts/" in told[0]
-    assert told[0].endswith("; check the path and the disk")
+    assert (code, len(lines)) == (1, 1), lines
+    assert f"{tmp_path}/.out{form}.parts/" in lines[0]
+    assert lines[0].endswith("; check the path and the disk")
     assert len(parts(tmp_path / f"out{form}")) == 10, "all parts are kept"
     assert lakewright(capsys, *given)[0] == 0
     assert (tmp_path / f"out{form}").read_bytes() == (tmp_path / f"whole{form}").read_bytes()
 
 
-def test_plans_are_found_by_id_and_a_second_of_one_id_is_told(tmp_path, capsys, few):
+def test_plans_are_found_by_id_and_a_second_of_one_id_is_reported(tmp_path, capsys, few):
     rows = small_rows()
     write_rows(tmp_path / "in.jsonl", [*rows, rows[0]])
     lines = [{"id": row.id, "plan": row.plan} for row in [*reversed(rows), rows[0]]]
     (tmp_path / "plans.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(lines))
     given = ("verify", tmp_path / "in.jsonl", "--plans", tmp_path / "plans.jsonl", "--out", tmp_path / "out.jsonl")
-    code, _, told = lakewright(capsys, *given)
+    code, _, lines = lakewright(capsys, *given)
     problem = f"id is {rows[0].id!r}, which has a plan in an earlier line; remove one of them"
-    assert (code, told) == (1, [f"lakewright: {tmp_path}/plans.jsonl:{len(rows) + 1}: {problem}"])
+    assert (code, lines) == (1, [f"lakewright: {tmp_path}/plans.jsonl:{len(rows) + 1}: {problem}"])
     assert [found.valid for found in verdicts(tmp_path / "out.jsonl")] == [True] * (len(rows) + 1)
 
 
 def test_rows_without_a_solution_are_asked_no_plan(tmp_path, capsys):
     lost = msgspec.structs.replace(BLOCKED, status="unsolvable")
     write_rows(tmp_path / "in.jsonl", [lost, small_rows()[0]])
-    code, said, told = lakewright(capsys, "verify", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--json")
-    assert (code, told) == (0, [])
+    code, said, lines = lakewright(capsys, "verify", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--json")
+    assert (code, lines) == (0, [])
     counts = {"plans": 1, "valid": 1, "without_plan": 1, "bad_rows": 0}
     assert msgspec.json.decode(said) == counts | {"out": f"{tmp_path}/out.jsonl"}
 
@@ -297,10 +298,10 @@ def most_memory(path: Path, count: int) -> int:
 
 
 def test_parts_grow_while_they_are_quick_and_by_the_kinds_of_boards_in_them():
-    pace = Pace()
+    pace, chunk = Pace(), Chunk(Path(), 1, [b"row"] * 16)
     sizes = []
     for seconds, kinds in [(0.1, 1)] * 8 + [(0.1, 20)] * 3 + [(0.1, 1000)] * 3 + [(60.0, 1000)] * 2:
-        sizes.append(len(pace.take(Chunk(Path(), 1, [b"row"]) for _ in range(2 * MOST_ROWS))))
+        sizes.append(sum(map(len, pace.take(itertools.repeat(chunk, MOST_ROWS)))))
         pace.adapt(seconds, kinds)
     assert sizes[7] == SOME_ROWS
     assert sizes[10] == ROWS_A_KIND * 20

@@ -1,4 +1,4 @@
-"""Work in processes side by side: results come home, and nobody outlives the one that began it."""
+"""Work in processes side by side: all results arrive, and no worker outlives the process that began it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Studies in miniature: one warm-up, one budget, every arm; killed anywhere they go on."""
+"""Studies in miniature: one warm-up, one budget, every arm; killed anywhere they resume."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def study(tmp_path_factory) -> tuple[StudyFolder, Results]:
 def finished(folder: Path) -> dict:
     """Bytes and time of the files of every part that counts."""
     parts = [file.parent for file in folder.rglob("done.json") if ".part/" not in str(file)]
-    return {f"{part}/{name}": told for part in parts for name, told in state(part).items()}
+    return {f"{part}/{name}": content for part in parts for name, content in state(part).items()}
 
 
 def weights(run: RunFolder) -> bytes:
@@ -57,7 +57,7 @@ def test_all_runs_begin_with_one_warm_up_and_are_validated_on_the_same_boards(st
     assert {run.validation.read_bytes() for run in runs} == {folder.start.validation.read_bytes()}
 
 
-def test_every_run_is_in_the_results_and_every_arm_beside_the_baseline(study):
+def test_every_run_is_in_the_results_and_every_arm_next_to_the_baseline(study):
     _, results = study
     assert [f"{run.arm}-s{run.seed}" for run in results.runs] == list(RUNS)
     fixed, random = results.arms
@@ -122,7 +122,7 @@ def test_results_only_sums_up_what_is_finished_and_runs_nothing(study, tmp_path,
     assert "holds no study" in capsys.readouterr().err
 
 
-def test_trials_are_checked_on_more_boards_and_a_check_goes_on(study, tmp_path, capsys):
+def test_trials_are_checked_on_more_boards_and_a_check_resumes(study, tmp_path, capsys):
     part = tmp_path / "study"
     shutil.copytree(study[0].folder, part)
     with quick():
@@ -213,8 +213,8 @@ def test_a_run_that_raises_anything_is_named_with_its_traceback_and_stops_no_oth
     monkeypatch.setattr(studying, "run_loop", fails)
     assert main(["study", str(SPEC), "--out", str(out)]) == 1
     trace = out / "runs" / broken / "failure.txt"
-    told = capsys.readouterr().err
-    assert told == f"lakewright: fixed-s1: ZeroDivisionError: a fault of ours; its traceback is in {trace}\n"
+    content = capsys.readouterr().err
+    assert content == f"lakewright: fixed-s1: ZeroDivisionError: a fault of ours; its traceback is in {trace}\n"
     assert "in fails" in trace.read_text()
     assert (out / "results.json").read_bytes() == study[0].results.read_bytes(), "the others are summed up"
 
@@ -264,12 +264,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_spec_is_told_in_a_line_before_anything_is_done(tmp_path, capsys, name):
-    old, new, told = WRONG[name]
+def test_a_wrong_spec_is_reported_in_a_line_before_anything_is_done(tmp_path, capsys, name):
+    old, new, content = WRONG[name]
     path = changed(tmp_path, old, new)
     assert main(["study", str(path), "--out", str(tmp_path / "out")]) == 2
     line = capsys.readouterr().err
-    assert told in line
+    assert content in line
     assert line.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
@@ -282,7 +282,7 @@ def test_another_spec_on_the_same_folder_is_refused(tmp_path, study):
         run_study(path, study[0].folder, workers=1)
 
 
-def test_a_study_from_before_a_setting_was_there_goes_on(tmp_path):
+def test_a_study_from_before_a_setting_existed_resumes(tmp_path):
     plan, folder = plan_of(SPEC), StudyFolder(tmp_path / "out")
     folder.open(plan)
     raw = json.loads(folder.plan.read_text())
@@ -331,7 +331,7 @@ def test_random_configs_are_tried_once_and_ranked_by_what_training_on_them_gains
     assert "informative groups" in as_table(results)
 
 
-def test_ranks_are_told_with_their_interval_and_none_where_all_are_alike():
+def test_ranks_come_with_their_interval_and_none_where_all_are_alike():
     rank = ranked([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [1.0, 2.0, 3.0, 5.0, 4.0, 6.0])
     assert rank.rho == pytest.approx(1 - 6 * 2 / (6 * 35))
     assert -1 <= rank.low <= rank.rho <= rank.high <= 1

@@ -1,4 +1,4 @@
-"""What the cells of a sweep are like, from its shards; and the pictures of them."""
+"""The cells of a sweep, summed up from its shards, and their pictures."""
 
 import functools
 import xml.etree.ElementTree as ET
@@ -52,7 +52,7 @@ def boards_of(folder: Path, cell: str) -> list[dict]:
     return [row for file in (folder / "shards").glob(f"{cell}_*.parquet") for row in pq.read_table(file).to_pylist()]
 
 
-def test_a_cell_counts_what_stands_in_its_shards():
+def test_a_cell_counts_what_is_in_its_shards():
     folder = made(FREE)
     assert [cell.cell for cell in cells_of(folder)] == [cell.name for cell in FREE.cells()]
     for cell in cells_of(folder):
@@ -108,7 +108,7 @@ def test_the_area_is_the_chance_that_a_waiting_board_has_more(boards):
     assert area(pa.Table.from_pylist(rows), "a", "s") == pytest.approx(expected)
 
 
-def test_strata_tell_their_acceptance():
+def test_strata_report_their_acceptance():
     for cell in cells_of(made(STRATA)):
         assert cell.rates["solvable"].rate == 1
         assert cell.rates["wait_required"].rate == 0.5
@@ -153,7 +153,7 @@ def test_columns_that_were_not_wanted_are_not_summed_up(tmp_path):
     assert set(cell.rates) == {"connected", "solvable", "undecided", "solvable_if_connected"}
 
 
-def test_a_folder_without_a_sweep_without_shards_or_with_a_damaged_one_is_told(tmp_path, capsys):
+def test_a_folder_without_a_sweep_without_shards_or_with_a_damaged_one_is_reported(tmp_path, capsys):
     assert_refused(capsys, ("sweep", "plot", tmp_path / "none"), "holds no sweep")
     make(SPEC, tmp_path / "sweep", at_most=1)
     (shard,) = (tmp_path / "sweep" / "shards").glob("*.parquet")

@@ -56,7 +56,7 @@ def test_what_a_worker_raises_is_raised_here_and_the_rest_is_left(tmp_path, exec
 
 def test_two_local_workers_make_the_same_files_and_end(tmp_path):
     made = [shard.path.name for shard in sweep(SPEC, Local(2), tmp_path)]
-    assert sorted(made) == sorted(expected()), "each shard is told once"
+    assert sorted(made) == sorted(expected()), "each shard is reported once"
     assert data_of(tmp_path) == expected()
     assert not multiprocessing.active_children()
 
@@ -66,7 +66,7 @@ def test_ray_makes_the_same_files(tmp_path, cluster):
     assert data_of(tmp_path) == expected()
 
 
-def test_where_ray_is_not_installed_one_is_told_how_to_get_it(monkeypatch):
+def test_where_ray_is_not_installed_the_error_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"pip install lakewright\[cluster\]"):
         list(Ray().map(str, [1]))

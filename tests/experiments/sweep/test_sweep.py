@@ -1,4 +1,4 @@
-"""A sweep: its shards hold what its spec says, and stopped at any time it goes on and loses nothing."""
+"""A sweep: its shards hold what its spec says, and stopped at any time it resumes and loses nothing."""
 
 import os
 import resource
@@ -103,7 +103,7 @@ def test_columns_may_be_chosen(tmp_path):
     assert names == ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index", "wait_required", "makespan"]
 
 
-def test_stopped_anywhere_it_goes_on_and_repeats_nothing(tmp_path):
+def test_stopped_anywhere_it_resumes_and_repeats_nothing(tmp_path):
     for made in range(1, len(expected())):
         out = tmp_path / str(made)
         make(SPEC, out, at_most=made)
@@ -126,7 +126,7 @@ def test_a_shard_without_its_record_or_half_written_does_not_count(tmp_path):
     assert data_of(tmp_path) == expected()
 
 
-def test_the_command_killed_at_any_time_goes_on(tmp_path, capsys, here, spec_file):
+def test_the_command_killed_at_any_time_resumes(tmp_path, capsys, here, spec_file):
     """The whole process group is killed after its first shard."""
     out = tmp_path / "sweep"
     given = ["sweep", str(spec_file), "--out", str(out)]
@@ -139,7 +139,7 @@ def test_the_command_killed_at_any_time_goes_on(tmp_path, capsys, here, spec_fil
     assert data_of(out) == expected()
 
 
-def test_status_tells_how_far_a_sweep_is_while_it_is_made(tmp_path, capsys):
+def test_status_shows_how_far_a_sweep_is_while_it_is_made(tmp_path, capsys):
     out = tmp_path / "sweep"
     going = sweep(SPEC, Serial(), out)
     for _ in range(4):
@@ -182,18 +182,18 @@ def test_thousands_of_shards_in_many_shares_are_each_made_once(tmp_path, monkeyp
     assert sum(pq.read_metadata(path).num_rows for path in (tmp_path / "shards").glob("3ag*.parquet")) == 12_000
 
 
-def test_a_full_disk_is_told_and_costs_nothing_that_is_finished(tmp_path, capsys, here, spec_file):
+def test_a_full_disk_is_reported_and_costs_nothing_that_is_finished(tmp_path, capsys, here, spec_file):
     out = tmp_path / "sweep"
     make(SPEC, out, at_most=2)
     kept = data_of(out)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (min(map(len, kept.values())) // 2, hard))
     try:
-        code, printed, told = lakewright(capsys, "sweep", spec_file, "--out", out)
+        code, printed, reported = lakewright(capsys, "sweep", spec_file, "--out", out)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert (code, printed, len(told)) == (1, "", 1), told
-    assert ".parquet: File too large; check the path and the disk" in told[0]
+    assert (code, printed, len(reported)) == (1, "", 1), reported
+    assert ".parquet: File too large; check the path and the disk" in reported[0]
     assert data_of(out) == kept, "whole shards only"
     assert lakewright(capsys, "sweep", spec_file, "--out", out)[0] == 0
     assert data_of(out) == expected()
@@ -224,14 +224,16 @@ WRONG_SPECS = {
 
 
 @pytest.mark.parametrize("name", WRONG_SPECS)
-def test_a_wrong_spec_is_told(tmp_path, capsys, here, spec_file, name):
+def test_a_wrong_spec_is_reported(tmp_path, capsys, here, spec_file, name):
     text, parts = WRONG_SPECS[name]
     spec_file.write_text(text)
     assert_refused(capsys, ("sweep", spec_file, "--out", tmp_path / "out"), *parts)
     assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
-def test_a_stratum_that_is_not_found_is_told_before_any_board_is_drawn(tmp_path, capsys, here, spec_file, monkeypatch):
+def test_a_stratum_that_is_not_found_is_reported_before_any_board_is_drawn(
+    tmp_path, capsys, here, spec_file, monkeypatch
+):
     monkeypatch.setattr(generator, "attempt", none_met)
     spec_file.write_text(TOML + "wait_ratios = [0.5]\n")
     parts = "cell 2ag_3x3_hr0.00_wr0.50 is empty", "only 0 of 4096", "change wait_ratio or hole_ratio of size 3"
@@ -239,7 +241,7 @@ def test_a_stratum_that_is_not_found_is_told_before_any_board_is_drawn(tmp_path,
     assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
-def test_boards_that_workers_cannot_hold_are_told_before_any_is_drawn(tmp_path, capsys, spec_file):
+def test_boards_that_workers_cannot_hold_are_reported_before_any_is_drawn(tmp_path, capsys, spec_file):
     spec_file.write_text(TOML.replace("[3]", "[16]").replace("[2]", "[8]"))
     given = ("sweep", spec_file, "--out", tmp_path / "out", "--workers", 10_000)
     assert_refused(capsys, given, "cell 8ag_16x16_hr0.00_free", "10000 workers take about", "use --workers")
@@ -254,11 +256,11 @@ def test_boards_that_workers_cannot_hold_are_told_before_any_is_drawn(tmp_path, 
         (("--backend", "slurm"), ["slurm", "--help"]),
     ],
 )
-def test_a_wrong_option_is_told(tmp_path, capsys, spec_file, options, parts):
+def test_a_wrong_option_is_reported(tmp_path, capsys, spec_file, options, parts):
     assert_refused(capsys, ("sweep", spec_file, "--out", tmp_path / "out", *options), *parts)
 
 
-def test_a_folder_of_something_else_is_told_and_nothing_is_lost(tmp_path, capsys, here, spec_file):
+def test_a_folder_of_something_else_is_reported_and_nothing_is_lost(tmp_path, capsys, here, spec_file):
     out = tmp_path / "sweep"
     make(msgspec.structs.replace(SPEC, seed=4), out)
     there = data_of(out)
@@ -281,8 +283,8 @@ def test_two_processes_make_one_sweep_only_as_shares(tmp_path, capsys, here, spe
 
 @pytest.mark.parametrize("step", [(), ("run",), ("status",)])
 def test_every_step_has_help_with_an_example(capsys, step):
-    code, out, told = lakewright(capsys, "sweep", *step, "--help")
-    assert (code, told) == (0, [])
+    code, out, reported = lakewright(capsys, "sweep", *step, "--help")
+    assert (code, reported) == (0, [])
     assert "example: lakewright sweep" in out
 
 

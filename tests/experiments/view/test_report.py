@@ -75,7 +75,7 @@ class Text(HTMLParser):
         self.tags.add(tag)
 
 
-def test_the_headline_tells_the_run_and_its_result(page):
+def test_the_headline_names_the_run_and_its_result(page):
     words = Text(page).words
     assert "valid plans go from 15.0% to 60.0%, and where the board forces a wait, from 5.0% to 30.0%." in words
     assert "Teacher self, seed 7, 2 of 2 stages finished." in words
@@ -138,7 +138,7 @@ def test_a_stage_without_its_marker_does_not_count(folder):
     assert "After stage 1" not in page
 
 
-def test_a_refused_answer_is_told_with_its_error(folder):
+def test_a_refused_answer_is_reported_with_its_error(folder):
     finish_all(folder)
     decide(folder.stage(0), "what?", error="answer: not JSON")
     page = written(folder)

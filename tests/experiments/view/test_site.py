@@ -28,7 +28,7 @@ def test_every_link_of_a_site_leads_to_a_file_of_it(tmp_path):
             assert (page.parent / link).resolve().is_file(), f"{page.relative_to(out)}: {link}"
 
 
-def test_a_list_of_boards_goes_on_from_page_to_page(tmp_path):
+def test_a_list_of_boards_continues_from_page_to_page(tmp_path):
     write_site([boards(tmp_path, 30)], tmp_path / "site")
     first = (tmp_path / "site" / BOARDS / "index.html").read_text()
     later = (tmp_path / "site" / BOARDS / "page-1" / "index.html").read_text()

@@ -1,4 +1,4 @@
-"""Both codecs under one roof: what a board becomes in ids, and what a model's ids become as a plan."""
+"""Both codecs: from a board to ids, and from a model's ids to a plan."""
 
 import numpy as np
 import pytest
@@ -47,9 +47,9 @@ def test_answers_are_judged_by_their_codec(name):
 
 def test_the_prompt_is_a_chat_that_waits_for_the_model():
     board = SOME[0].board
-    told = language().decode(text().encode_prompt(board))
-    assert told == f"<|im_start|>user\n{encode_prompt(board)}<|im_end|>\n<|im_start|>assistant\n"
-    assert language().decode(text(thinking=False).encode_prompt(board)) == f"{told}<think>\n\n</think>\n\n"
+    message = language().decode(text().encode_prompt(board))
+    assert message == f"<|im_start|>user\n{encode_prompt(board)}<|im_end|>\n<|im_start|>assistant\n"
+    assert language().decode(text(thinking=False).encode_prompt(board)) == f"{message}<think>\n\n</think>\n\n"
 
 
 def test_a_thought_that_the_template_begins_belongs_to_the_answer():
@@ -75,9 +75,9 @@ def test_a_plan_in_words_gets_the_verdict_of_the_simulator_also_where_it_leaves_
     for task, plan, code, agent, step, verdict in zip(
         SOME, plans, found.failure, found.agent, found.step, expected, strict=True
     ):
-        told = picture(task.board) + str(plan)
-        assert FAILURE_NAMES[code] == verdict.failure, told
-        assert (None if agent < 0 else agent, None if step < 0 else step) == (verdict.agent, verdict.step), told
+        message = picture(task.board) + str(plan)
+        assert FAILURE_NAMES[code] == verdict.failure, message
+        assert (None if agent < 0 else agent, None if step < 0 else step) == (verdict.agent, verdict.step), message
     assert (played == JUMP).any(), "some leave the board"
 
 
@@ -88,7 +88,7 @@ def test_plans_beyond_the_horizon_are_not_read():
     assert as_strings(codec.decode_answer(answer, board, 9)) == ["W" * 9, "W"]
 
 
-def test_a_codec_that_nobody_knows_is_refused():
+def test_an_unknown_codec_is_refused():
     assert (codec_for("text", language()).name, codec_for("tokens", tokenizer()).name) == ("text", "tokens")
     with pytest.raises(InputError, match="codec is 'runes'; this version knows tokens and text"):
         codec_for("runes", tokenizer())

@@ -1,4 +1,4 @@
-"""Rows in the published form: the board is read from the text, and a contradiction is told."""
+"""Rows in the published form: the board is read from the text, and a contradiction is reported."""
 
 import re
 
@@ -51,10 +51,10 @@ WRONG = {
     "rows of several lengths": (published("S F H\nG F\nF F F"), "3 rows of 2, 3 cells"),
     "two boards": (published(f"{THREE}\n\n{THREE.replace('H', 'F')}"), "2 grids that differ"),
     "a start twice": (published("S S H\nG s F\ng F F"), "has S in 2 cells"),
-    "a start without a goal": (published("S F H\nG s F\nF F F"), "no g beside G S s; add it"),
-    "a goal without a start": (published("S F H\nG g F\nF F F"), "no s beside G S g; add it"),
-    "an agent left out": (published("S F H\nG A F\na F F"), "no s beside A G S a; add it"),
-    "nobody": (published("F F\nF H"), "no S beside holes; add it"),
+    "a start without a goal": (published("S F H\nG s F\nF F F"), "no g next to G S s; add it"),
+    "a goal without a start": (published("S F H\nG g F\nF F F"), "no s next to G S g; add it"),
+    "an agent left out": (published("S F H\nG A F\na F F"), "no s next to A G S a; add it"),
+    "nobody": (published("F F\nF H"), "no S next to holes; add it"),
     "a cell in words": (
         published(f"{THREE}\nagent 0: starts at S (0, 1)"),
         "S is at (0, 1), but",
@@ -64,8 +64,8 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_row_that_contradicts_its_text_is_refused(name):
-    row, told = WRONG[name]
-    with pytest.raises(ValueError, match=re.escape(told)):
+    row, problems = WRONG[name]
+    with pytest.raises(ValueError, match=re.escape(problems)):
         row_of(row)
 
 
@@ -75,14 +75,14 @@ def test_a_row_with_a_board_of_its_own_must_agree_with_its_text():
         check_text(row, "s F H\nG S A\ng F a")
 
 
-def test_a_bad_line_of_a_published_file_is_told_by_its_place_and_other_columns_are_passed_over(tmp_path):
+def test_a_bad_line_of_a_published_file_is_reported_by_its_place_and_other_columns_are_ignored(tmp_path):
     good = {**msgspec.to_builtins(published()), "hole_ratio": 0.1, "anything": [1, {"else": None}]}
     lines = [good, {**good, "num_agents": 5}, {**good, "text": None}, {"sample_id": "x"}, good]
     (tmp_path / "rows.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(lines))
-    told: list[InputError] = []
-    rows = [row for chunk in read_rows(tmp_path / "rows.jsonl", PublishedRow, told.append, row_of) for row in chunk]
+    problems: list[InputError] = []
+    rows = [row for chunk in read_rows(tmp_path / "rows.jsonl", PublishedRow, problems.append, row_of) for row in chunk]
     assert len(rows) == 2
-    assert [str(error).removeprefix(f"{tmp_path}/") for error in told] == [
+    assert [str(error).removeprefix(f"{tmp_path}/") for error in problems] == [
         "rows.jsonl:2: num_agents is 5, but the grid of text has 3 starts",
         "rows.jsonl:3: text: None does not fit: expected `str`, got `null`",
         "rows.jsonl:4: field 'num_agents' is missing; add it",

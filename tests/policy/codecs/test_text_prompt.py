@@ -1,4 +1,4 @@
-"""The prompt says what the board is."""
+"""The prompt shows the whole board."""
 
 import re
 

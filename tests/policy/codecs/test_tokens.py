@@ -57,7 +57,7 @@ def board_of_prompt(prompt: list[int]) -> tuple[list[str], list[tuple], list[tup
     return grid, parts["<starts>"], parts["<goals>"]
 
 
-def test_a_prompt_tells_the_whole_board():
+def test_a_prompt_shows_the_whole_board():
     boards = [task.board for task in tasks()] + each(mixed_boards(0, 40, 10)) + each(mixed_boards(0, 9, 6, agents=3))
     boards += each(mixed_boards(0, 9, 10, agents=5))
     for board in boards:
@@ -154,14 +154,14 @@ def test_any_tokens_are_a_plan_or_none_and_never_an_exception(answer):
 
 @settings(max_examples=300)
 @given(st.integers(0, COUNT - 1), st.lists(st.tuples(*[st.sampled_from(MOVES)] * 2), max_size=HORIZON))
-def test_any_walk_on_the_board_comes_back_as_it_was_told(number, walk):
+def test_any_walk_on_the_board_comes_back_as_it_was_written(number, walk):
     task = tasks()[number]
     moves = np.full((2, HORIZON), PAD, np.int8)
     for step, letters in enumerate(walk):
         moves[:, step] = [MOVES.index(letter) for letter in letters]
-    told = np.asarray(task.board.starts)[:, None] + np.cumsum(np.array((*DELTAS, (0, 0)))[moves], axis=1)
-    if ((told >= 0) & (told < task.size)).all():
-        answer = [*cell_ids(told[:, : len(walk)]).T.reshape(-1), END]
+    walked = np.asarray(task.board.starts)[:, None] + np.cumsum(np.array((*DELTAS, (0, 0)))[moves], axis=1)
+    if ((walked >= 0) & (walked < task.size)).all():
+        answer = [*cell_ids(walked[:, : len(walk)]).T.reshape(-1), END]
         assert np.array_equal(decode_answer(answer, task.size, task.board.starts, HORIZON), moves), picture(task.board)
 
 

@@ -7,50 +7,33 @@ import pytest
 
 from core_jax.errors import InputError
 from policy.inference import (
-    BudgetSpentError,
-    Charge,
     Endpoint,
     EndpointAnswer,
     EndpointError,
     EndpointSettings,
-    Question,
-    charged,
     chat_request,
     endpoint,
 )
 from tests.support.servers.chat_server import (
+    KEY,
     LONG,
     closed,
     completion,
-    cut,
-    dripping,
     dripping_headers,
     echo,
     failing,
     flooding,
     garbage,
-    no_lengths,
     redirecting,
     saying,
     send,
     serving,
-    short,
     silent,
     twice,
-    zipped,
 )
+from tests.support.servers.questions import FAULTS, HELLO, endpoint_of, questions
 
 pytestmark = pytest.mark.usefixtures("quick_endpoint")
-
-KEY = "sk-very-secret-0123456789"
-HELLO = [{"role": "user", "content": "hello"}]
-EMPTY = saying(None, choices=[])
-NOT_A_COMPLETION = saying(None, choices=[{"message": "hello"}])
-
-
-def endpoint_of(server, **changes) -> Endpoint:
-    given = {"model": "m", "timeout": 0.4, "retries": 2, "max_tokens": 64}
-    return Endpoint(EndpointSettings(url=server.url, **{**given, **changes}))
 
 
 def test_an_answer_comes_with_its_tokens():
@@ -69,37 +52,10 @@ def test_a_question_may_set_temperature_seed_and_a_schema():
     assert asked["response_format"]["json_schema"]["schema"] == schema
 
 
-def test_a_schema_may_be_told_in_the_form_of_other_servers():
+def test_a_schema_may_be_sent_in_the_form_of_other_servers():
     with serving(echo) as server:
         endpoint_of(server).ask(HELLO, schema={"type": "object"}, form="json_object")
     assert server.seen[0]["response_format"] == {"type": "json_object", "schema": {"type": "object"}}
-
-
-FAULTS = {
-    "too many requests": failing(429),
-    "an internal error": failing(500),
-    "a bad gateway": failing(502),
-    "overload": failing(503),
-    "silence": silent,
-    "a drip": dripping,
-    "half a JSON": garbage,
-    "no choices": EMPTY,
-    "something else": NOT_A_COMPLETION,
-    "a closed connection": closed,
-    "an answer cut off": cut,
-    "a page of HTML": lambda request, body: send(request, b"<html>", Content_Type="text/html"),
-    "JSON without end": lambda request, body: send(request, b"[" * 100_000),
-    "negative tokens": saying("no", usage={"prompt_tokens": -1, "completion_tokens": -1}),
-    "more tokens than there are": saying("no", usage={"prompt_tokens": 1, "completion_tokens": 10**30}),
-    "a drip of headers": dripping_headers,
-    "a bomb": zipped,
-    "half of its answer": short,
-    "a length that is none": no_lengths(b"-5"),
-    "two lengths": no_lengths(b"5, 6"),
-    "a length beyond all memory": no_lengths(b"9" * 30),
-    "no UTF-8": lambda request, body: send(request, completion("hello").replace(b"hello", b"\xff\xfe")),
-    "a megabyte of headers": lambda request, body: send(request, b"{}", X_Long="x" * (1 << 20)),
-}
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -110,20 +66,20 @@ def test_what_passes_is_tried_again(name):
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_stays_is_told_in_a_line_after_so_many_tries(name):
+def test_a_lasting_fault_is_reported_in_a_line_after_so_many_tries(name):
     with serving(FAULTS[name]) as server:
         with pytest.raises(EndpointError) as refused:
             endpoint_of(server, retries=1).ask(HELLO)
-        told = str(refused.value)
-        assert told.startswith(f"endpoint {server.url}, model 'm': ")
-        assert told.endswith("(at most 2 tries); check the server, the model's name and the key in LAKEWRIGHT_API_KEY, "
-                             "then run the same command again")  # fmt: skip
-        assert "\n" not in told
+        problem = str(refused.value)
+        assert problem.startswith(f"endpoint {server.url}, model 'm': ")
+        remedy = "check the server, the model's name and the key in LAKEWRIGHT_API_KEY, then run the same command again"
+        assert problem.endswith(f"(at most 2 tries); {remedy}")
+        assert "\n" not in problem
     assert len(server.seen) == 2
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-def test_what_another_try_cannot_mend_is_told_at_once(status):
+def test_what_another_try_cannot_mend_is_reported_at_once(status):
     with serving(failing(status, "unheard\nof")) as server, pytest.raises(EndpointError) as refused:
         endpoint_of(server).ask(HELLO)
     assert f"answers {status} (" in str(refused.value)
@@ -131,7 +87,7 @@ def test_what_another_try_cannot_mend_is_told_at_once(status):
     assert len(server.seen) == 1
 
 
-def test_a_server_that_is_not_there_is_told():
+def test_a_server_that_is_not_there_is_reported():
     with serving(echo) as server:
         pass
     with pytest.raises(EndpointError, match="cannot be reached"):
@@ -146,10 +102,6 @@ def test_the_key_comes_from_the_environment_and_is_in_no_error(monkeypatch, name
     assert server.keys == {f"Bearer {KEY}"}
     assert KEY not in str(refused.value)
     assert "bad key: ***" in str(refused.value)
-
-
-def questions(count: int) -> list[Question]:
-    return [Question([{"role": "user", "content": f"say {number}"}]) for number in range(count)]
 
 
 def test_questions_are_asked_side_by_side_and_each_gets_its_answer():
@@ -189,8 +141,8 @@ def test_a_flood_is_cut_off_with_little_memory_and_time(monkeypatch):
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_neither_key_nor_question_follows_a_redirection(monkeypatch, status):
     monkeypatch.setenv(endpoint.KEYS[0], KEY)
-    told = pytest.raises(EndpointError, match=f"answers {status}")
-    with serving(echo) as other, serving(redirecting(other.url, status)) as server, told:
+    problem = pytest.raises(EndpointError, match=f"answers {status}")
+    with serving(echo) as other, serving(redirecting(other.url, status)) as server, problem:
         endpoint_of(server).ask(HELLO)
     assert (len(server.seen), len(other.seen), other.keys) == (1, 0, set())
 
@@ -209,14 +161,14 @@ def test_a_slow_server_gets_its_time_once_a_try_and_no_more():
 
 
 @pytest.mark.parametrize("key", ["two\nlines", "k\u00e9y"])
-def test_a_key_that_no_header_can_hold_is_told_without_it(monkeypatch, key):
+def test_a_key_that_no_header_can_hold_is_reported_without_it(monkeypatch, key):
     monkeypatch.setenv(endpoint.KEYS[0], key)
     with pytest.raises(InputError, match="LAKEWRIGHT_API_KEY holds a character that no key has") as refused:
         Endpoint(EndpointSettings("http://host/v1", "m"))
     assert key not in str(refused.value)
 
 
-def test_a_server_says_how_long_it_wants_to_be_left_alone():
+def test_a_server_says_how_long_to_wait():
     with serving(
         echo, [failing(429, retry_after_ms="300"), failing(503, retry_after_ms="no", retry_after="1e9")]
     ) as server:
@@ -232,100 +184,6 @@ def test_who_asks_no_further_waits_for_no_answer():
         next(answers)
         answers.close()
         assert time.monotonic() - begun < LONG / 2, "as long as the server is silent"
-
-
-MOST = (5 + 64, 64)  # tokens in and out that a question of five letters may cost; it does cost (100, 50)
-
-
-def capped(server, cap: float, charges: list[Charge], **changes) -> Endpoint:
-    """An endpoint at a dollar and two dollars for a million tokens, whose charges are kept."""
-    given = {"model": "m", "timeout": 0.4, "retries": 2, "max_tokens": 64, "price_in": 1.0, "price_out": 2.0}
-    return Endpoint(EndpointSettings(server.url, max_cost=cap, **given | changes), record=charges.append)
-
-
-def cost(tokens: tuple[int, int]) -> float:
-    return (tokens[0] + 2 * tokens[1]) / 1e6
-
-
-def test_the_cost_cap_is_never_exceeded_and_stops_cleanly():
-    cap, charges = 1.1e-3, []
-    with serving(echo) as server:
-        asked = capped(server, cap, charges, concurrency=4)
-        found = {}
-        with pytest.raises(BudgetSpentError):
-            found.update(asked.ask_all(questions(50)))
-    assert len(found) == 5 == len(server.seen)
-    assert asked.spent == pytest.approx(5 * cost((100, 50))) == pytest.approx(cost(charged(charges)))
-    assert asked.spent <= cap
-
-
-BILLED = (
-    "an internal error",
-    "a bad gateway",
-    "silence",
-    "a drip",
-    "half a JSON",
-    "a closed connection",
-    "an answer cut off",
-)
-
-
-@pytest.mark.parametrize("name", BILLED)
-def test_every_try_that_may_be_billed_counts_as_the_most_and_none_goes_beyond_the_cap(name):
-    charges = []
-    with serving(FAULTS[name]) as server:
-        asked = capped(server, 2.5 * cost(MOST), charges, retries=8)
-        with pytest.raises(BudgetSpentError):
-            asked.ask([{"role": "user", "content": "hello"}])
-    assert len(server.seen) == 2, "a third try might exceed the cap"
-    assert asked.spent == pytest.approx(2 * cost(MOST)) == pytest.approx(cost(charged(charges)))
-
-
-@pytest.mark.parametrize("status", [400, 401, 429, 503])
-def test_what_a_server_refuses_costs_nothing(status):
-    charges = []
-    with serving(echo, [failing(status)]) as server:
-        asked = capped(server, 1.5 * cost(MOST), charges)
-        if status in (400, 401):
-            with pytest.raises(EndpointError):
-                asked.ask(HELLO)
-        else:
-            asked.ask(HELLO)
-    assert asked.spent == pytest.approx(0 if status in (400, 401) else cost((100, 50)))
-    assert cost(charged(charges)) == pytest.approx(asked.spent)
-
-
-def test_a_server_that_is_never_reached_costs_nothing():
-    with serving(echo) as server:
-        pass
-    charges = []
-    asked = capped(server, 1.5 * cost(MOST), charges)
-    with pytest.raises(EndpointError):
-        asked.ask(HELLO)
-    assert asked.spent == 0 == cost(charged(charges))
-
-
-def test_a_try_is_charged_before_it_is_sent_so_that_a_kill_forgets_none():
-    charges, sent = [], []
-
-    def watching(request, body):
-        sent.append(list(charges))
-        echo(request, body)
-
-    with serving(watching) as server:
-        capped(server, 1.0, charges).ask(HELLO)
-    assert [charged(before) for before in sent] == [MOST]
-    assert charged(charges) == (100, 50)
-
-
-def test_what_was_spent_before_counts_for_the_cap_and_unknown_tokens_cost_the_most():
-    with serving(saying("hello", usage=None)) as server:
-        settings = EndpointSettings(server.url, "m", 100, price_out=1e4, max_cost=2.0)
-        asked = Endpoint(settings, spent=1.0)
-        assert asked.ask(HELLO) == EndpointAnswer("hello", None, None, "stop")
-        assert asked.spent == pytest.approx(2.0)
-        with pytest.raises(BudgetSpentError):
-            asked.ask(HELLO)
 
 
 def test_an_answer_without_text_is_empty_and_broken_letters_become_marks():
@@ -344,7 +202,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_settings_are_refused(name):
-    changes, told = WRONG[name]
-    with pytest.raises(ValueError, match=told) as refused:
+    changes, problem = WRONG[name]
+    with pytest.raises(ValueError, match=problem) as refused:
         EndpointSettings(**{"url": "http://host/v1", "model": "m", **changes})
     assert "secret" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""Sampling: our decoder says token for token what the library's own generation says, and samples as the model says."""
+"""Sampling: our decoder gives the same tokens as the library's generation, and samples the model's distribution."""
 
 from copy import deepcopy
 
@@ -63,9 +63,9 @@ def test_sampled_log_probabilities_are_those_of_the_model(kind):
     found = sample(model, tokenizer(), PROMPTS, copies=3, max_new_tokens=LENGTH, temperature=3.0, batch=24)
     assert len({str(answer) for answer in found.answers}) > len(PROMPTS)
     assert len({len(answer) for answer in found.answers}) > 3
-    for row, (answer, told) in enumerate(zip(found.answers, found.log_probs, strict=True)):
+    for row, (answer, scores) in enumerate(zip(found.answers, found.log_probs, strict=True)):
         expected = log_probs_of(model, PROMPTS[row // 3], answer, 3.0)
-        assert torch.allclose(torch.tensor(told), expected, atol=1e-4), f"row {row}: {answer}"
+        assert torch.allclose(torch.tensor(scores), expected, atol=1e-4), f"row {row}: {answer}"
         assert END not in answer[:-1]
 
 
@@ -92,5 +92,5 @@ def test_a_model_of_another_kind_answers_through_the_library(monkeypatch):
     monkeypatch.setattr(sampling, "decoder_of", lambda model: None)
     found = sample(model, tokenizer(), PROMPTS, max_new_tokens=LENGTH, temperature=0.0)
     assert found.answers == expected.answers
-    for told, other in zip(found.log_probs, expected.log_probs, strict=True):
-        assert torch.allclose(torch.tensor(told), torch.tensor(other), atol=1e-4)
+    for scores, other in zip(found.log_probs, expected.log_probs, strict=True):
+        assert torch.allclose(torch.tensor(scores), torch.tensor(other), atol=1e-4)

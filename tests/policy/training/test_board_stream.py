@@ -1,4 +1,4 @@
-"""Boards drawn beside the training: the same again in any portions, by a process that never outlives its parent."""
+"""Boards drawn during training: the same in any portions, by a process that never outlives its parent."""
 
 import subprocess
 import sys
@@ -92,13 +92,13 @@ def test_boards_wait_for_the_taker_and_not_the_taker_for_boards(stream, taken):
     assert stream.waited - before < 5, "seconds, where nothing but a queue is read"
 
 
-def test_boards_that_cannot_be_drawn_are_told(tmp_path):
+def test_boards_that_cannot_be_drawn_are_reported(tmp_path):
     impossible = EnvConfig.single(3, agents=1, hole_ratio=0.2, wait_ratio=0.5)
     with pytest.raises(InputError, match=r"sizes\.3\.wait_ratio is 0\.5 for 1 agent"):
         BoardStream([impossible], 0, chunk=CHUNK)
 
 
-def test_a_generator_that_was_killed_is_told_and_not_waited_for(taken):
+def test_a_generator_that_was_killed_is_reported_and_not_waited_for(taken):
     with BoardStream(CONFIGS[:1], SEED, chunk=CHUNK) as other:
         other._process.kill()
         with pytest.raises(InputError, match="the process that draws boards has died"):

@@ -109,8 +109,8 @@ def test_muon_goes_as_far_as_its_schedule_says(tmp_path):
 
 def test_rates_rise_and_fall_to_a_tenth_and_constant_ones_stay(tmp_path):
     _, logs, _ = trained(tmp_path, schedule="cosine")
-    told = [log["learning_rate"] for log in logs]
-    assert told == pytest.approx([1e-3 * rate_scale(step, step / 4) for step in range(4)])
+    logged = [log["learning_rate"] for log in logs]
+    assert logged == pytest.approx([1e-3 * rate_scale(step, step / 4) for step in range(4)])
     _, logs, _ = trained(tmp_path)
     assert [log["learning_rate"] for log in logs] == [1e-3] * 4
 

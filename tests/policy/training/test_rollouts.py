@@ -1,4 +1,4 @@
-"""Rollouts: groups that teach nothing are counted, and left out before they cost an update where that is asked for."""
+"""Rollouts: groups that teach nothing are counted, and on request left out before they cost an update."""
 
 from types import SimpleNamespace
 
@@ -75,12 +75,12 @@ def test_where_too_few_groups_are_informative_others_fill_the_step(make):
 def test_the_figures_are_those_of_all_answers_sampled(make):
     made = make(2)
     made(["place"] * 6 * GROUP, TRAINER)
-    told: dict[str, float] = {}
-    assert made.reward([0.5, 1.0], lambda name, value: told.update({name: value}), prompts=[]) == [0.5, 1.0]
-    assert told["sampled/zero_variance"] == pytest.approx(8 / 12)
-    assert told["valid"] == pytest.approx(1 - 4 / 48)
-    assert told["failure/goal_not_reached"] == pytest.approx(4 / 48)
-    assert sum(value for name, value in told.items() if "failure" in name or name == "valid") == pytest.approx(1)
+    logged: dict[str, float] = {}
+    assert made.reward([0.5, 1.0], lambda name, value: logged.update({name: value}), prompts=[]) == [0.5, 1.0]
+    assert logged["sampled/zero_variance"] == pytest.approx(8 / 12)
+    assert logged["valid"] == pytest.approx(1 - 4 / 48)
+    assert logged["failure/goal_not_reached"] == pytest.approx(4 / 48)
+    assert sum(value for name, value in logged.items() if "failure" in name or name == "valid") == pytest.approx(1)
 
 
 def test_a_guided_group_ends_with_the_certified_plan_at_the_reward_of_an_optimal_one(make):

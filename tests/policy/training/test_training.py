@@ -68,12 +68,14 @@ def test_a_batch_of_the_warm_up_holds_its_share_of_other_examples():
 
 def test_greedy_answers_do_not_depend_on_the_batch(warmed):
     asked = list(tasks()[:24])
-    told: list[int] = []
+    progress: list[int] = []
     batches = {
-        size: ended(answer_tasks(warmed[0], tokenizer(), asked, max_new_tokens=12, batch=size, on_progress=told.append))
+        size: ended(
+            answer_tasks(warmed[0], tokenizer(), asked, max_new_tokens=12, batch=size, on_progress=progress.append)
+        )
         for size in (1, 3, 64)
     }
-    assert sum(told) == 3 * len(asked)
+    assert sum(progress) == 3 * len(asked)
     assert len({str(answer) for answer in batches[1]}) > 1, "a warmed model does not answer all boards alike"
     for size in (3, 64):
         for task, one, many in zip(asked, batches[1], batches[size], strict=True):
@@ -104,7 +106,9 @@ def test_a_random_model_answers_under_the_grammar_with_deltas_alone():
 
 def test_the_grammar_decoder_takes_the_likeliest_of_the_allowed_words():
     prompt, allowed = ["<now>", "<size_3>"], ("<data+1>", "<hole+1>", "<wait+1>")
-    answer = answer_under_grammar(tiny_model(), tokenizer(), prompt, lambda told: () if len(told) == 3 else allowed)
+    answer = answer_under_grammar(
+        tiny_model(), tokenizer(), prompt, lambda progress: () if len(progress) == 3 else allowed
+    )
     with torch.inference_mode():
         for length in range(3):
             ids = torch.tensor([token_ids(tokenizer(), [*prompt, *answer[:length]])])

@@ -21,7 +21,7 @@ PROMPTS = [encode_prompt(task.board) for task in ASKED]
 
 
 class Engine:
-    """vLLM as `LLM` in this process, and as the client of a server: each copy of an answer is told by its scores.
+    """vLLM as `LLM` in this process, and as the client of a server: each copy of an answer is recognised by its scores.
 
     The first copy of a prompt is the certified plan, the others end at once. A token of copy c at place t of prompt p
     has the log-probability -(100 p + 10 c + t).
@@ -36,13 +36,13 @@ class Engine:
             return [self._request(prompt["prompt_token_ids"]) for prompt in prompts]
         made = [self._made(prompt) for prompt in prompts for _ in range(how["n"])]
         answers, scores = zip(*made, strict=True)
-        told = {"prompt_ids": prompts, "completion_ids": list(answers)}
-        return told | {"logprobs": [[[score] for score in row] for row in scores], "logprob_token_ids": None}
+        sampled = {"prompt_ids": prompts, "completion_ids": list(answers)}
+        return sampled | {"logprobs": [[[score] for score in row] for row in scores], "logprob_token_ids": None}
 
     def _request(self, prompt: list[int]) -> SimpleNamespace:
         answer, scores = self._made(prompt)
-        told = [{token: SimpleNamespace(rank=1, logprob=score)} for token, score in zip(answer, scores, strict=True)]
-        return SimpleNamespace(prompt_token_ids=prompt, outputs=[SimpleNamespace(token_ids=answer, logprobs=told)])
+        scored = [{token: SimpleNamespace(rank=1, logprob=score)} for token, score in zip(answer, scores, strict=True)]
+        return SimpleNamespace(prompt_token_ids=prompt, outputs=[SimpleNamespace(token_ids=answer, logprobs=scored)])
 
     def _made(self, prompt: list[int]) -> tuple[list[int], list[float]]:
         number = PROMPTS.index(prompt)
@@ -94,8 +94,8 @@ def test_groups_sampled_by_vllm_are_judged_each_for_its_board(trainer):
         assert (group.rewards[1:] < 0.5).all(), f"nobody moves on board {number}"
 
 
-def test_trl_is_asked_as_the_installed_version_wants_to_be():
+def test_trl_is_called_as_the_installed_version_expects():
     asked = inspect.signature(VLLMGeneration.generate).bind(None, prompts=[], images=None, num_generations=1)
     assert list(asked.arguments) == ["self", "prompts", "images", "num_generations"]
-    told = inspect.getdoc(VLLMGeneration.generate) or ""
-    assert "Tuple of (prompt_ids, completion_ids, logprobs, logprob_token_ids)" in told, "TRL answers otherwise now"
+    doc = inspect.getdoc(VLLMGeneration.generate) or ""
+    assert "Tuple of (prompt_ids, completion_ids, logprobs, logprob_token_ids)" in doc, "TRL answers otherwise now"

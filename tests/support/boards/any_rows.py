@@ -51,9 +51,9 @@ def fields(**changes: object) -> dict:
 
 def read_with_errors(path, kind=Row) -> tuple[list, list[str]]:
     """What is read of a file, and what is reported about the rest; of rows, as columns the same."""
-    told: list[InputError] = []
-    found = [row for chunk in read_rows(path, kind, told.append) for row in chunk]
-    said = [str(error) for error in told]
+    problems: list[InputError] = []
+    found = [row for chunk in read_rows(path, kind, problems.append) for row in chunk]
+    said = [str(error) for error in problems]
     assert all("\n" not in line for line in said)
     if kind is Row:
         again: list[InputError] = []

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 PATIENCE = 120  # seconds
-LONGEST_GOODBYE = 20.0  # seconds within which workers end after the command that began them
+LONGEST_GOODBYE = 60.0  # seconds within which workers end after the command that began them; some still import
 
 
 def alive(process: int) -> bool:

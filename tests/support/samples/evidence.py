@@ -11,6 +11,9 @@ from engineer.evidence.context_modules import Modules
 from engineer.guard import Reachable
 
 V6 = Modules()
+# What a language model answers as engineer: the edit of a size, and a whole answer.
+EDIT = {"reason": "too hard", "data_ratio": 0.05, "hole_ratio": -0.1, "wait_ratio": 0}
+GOOD = {"edits": {"3": EDIT, "5": EDIT | {"data_ratio": 0}}}
 
 
 def everything(

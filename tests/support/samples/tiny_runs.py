@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,6 +55,13 @@ def finished(teacher: str) -> RunFolder:
     run = RunFolder(elsewhere() / "runs" / teacher)
     run_loop(tiny_run(teacher=teacher), run)
     return run
+
+
+def before_the_first_decision(folder: RunFolder) -> RunFolder:
+    """A copy of a finished run, back where stage 0 had its evidence and no proposal."""
+    shutil.copytree(finished("fixed").folder, folder.folder)
+    folder.stage(0).proposal.unlink()
+    return folder
 
 
 def watch_loading(patch: pytest.MonkeyPatch) -> list[str]:

@@ -1,4 +1,4 @@
-"""A real HTTP server that speaks the chat completions protocol, and misbehaves as it is told to."""
+"""A real HTTP server that speaks the chat completions protocol, and misbehaves as the test asks."""
 
 import contextlib
 import gzip
@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 ZIPPED = 64 * gzip.compress(bytes(1 << 24), 1)
+KEY = "sk-very-secret-0123456789"
 LONG = 30.0  # seconds, more than any test waits
 Reply = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
 
@@ -78,8 +79,8 @@ def serving(usual: Reply, plan: list[Reply] | None = None) -> Iterator[Server]:
 def send(request: BaseHTTPRequestHandler, data: bytes, status: int = 200, **headers: str) -> None:
     """Answers with `data`; an underscore in a header's name is a hyphen."""
     request.send_response(status)
-    told = {"Content-Type": "application/json", "Content-Length": str(len(data))}
-    for name, value in (told | {name.replace("_", "-"): value for name, value in headers.items()}).items():
+    headers_sent = {"Content-Type": "application/json", "Content-Length": str(len(data))}
+    for name, value in (headers_sent | {name.replace("_", "-"): value for name, value in headers.items()}).items():
         request.send_header(name, value)
     request.end_headers()
     request.wfile.write(data)
@@ -104,7 +105,7 @@ def echo(request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
 
 
 def failing(status: int, said: str = "no", **headers: str) -> Reply:
-    """Answers with an error, and asks for another try at once unless told otherwise."""
+    """Answers with an error, and asks for another try at once unless `headers` say otherwise."""
     headers = {"retry_after_ms": "5"} | headers
     return lambda request, body: send(request, json.dumps({"error": {"message": said}}).encode(), status, **headers)
 

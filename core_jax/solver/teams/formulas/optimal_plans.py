@@ -40,7 +40,7 @@ class Answer:
 def cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
     """A plan of least sum of costs; none where it costs more than `most`, or no conflicts are left.
 
-    lower: a lower bound. Where there is no plan at all this goes on until `most` or the conflicts end: see
+    lower: a lower bound. Where there is no plan at all this continues until `most` or the conflicts end: see
     `core_jax.solver.teams.joint_states`.
     """
     base = int(puzzle.alone.sum())

@@ -213,7 +213,7 @@ def test_what_a_search_that_ends_early_says_is_right_and_its_bounds_serve_the_fo
     assert_every((found.conflicts == 0) | (found.stage > Stage.SEARCH), boards, conflicts=found.conflicts)
 
 
-def test_labels_and_plans_do_not_depend_on_threads_or_on_what_is_solved_beside(monkeypatch):
+def test_labels_and_plans_do_not_depend_on_threads_or_on_what_is_solved_with_them(monkeypatch):
     boards = mixed_boards(21, 200, 5, agents=4)
     expected = solve(boards, makespan_plans=True)
     order = np.random.default_rng(0).permutation(200)

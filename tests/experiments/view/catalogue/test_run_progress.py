@@ -37,7 +37,7 @@ def after_warmup(path: Path, **settings: object) -> RunFolder:
     return run
 
 
-def test_steps_tell_the_rate_and_what_is_left_of_a_training(tmp_path):
+def test_steps_give_the_rate_and_what_is_left_of_a_training(tmp_path):
     run = begin(tmp_path, warmup=WarmupSettings(steps=200))
     trained(run.warmup, 50)
     found = progress(run)

@@ -123,7 +123,7 @@ def test_long_plans_leave_out_the_middle(last):
     assert len(shown) == min(last + 1, MOST_FRAMES)
 
 
-def test_left_out_frames_are_told():
+def test_left_out_frames_are_reported():
     assert "Not drawn: t = 6 to 14." in caption(example(["W" * 20, "W" * 20], "goal_not_reached", 0, 20))
     assert "Not drawn" not in caption(example(["RR", "LW"]))
 
@@ -138,7 +138,7 @@ def test_hostile_text_stays_text():
         assert "x" * 60 not in svg
 
 
-def test_five_agents_are_told_apart():
+def test_five_agents_can_be_distinguished():
     row = Row("five", 4, 5, ["...."] * 4, [(0, n) for n in range(4)] + [(1, 0)], [(3, n) for n in range(4)] + [(2, 0)])
     check_plan(plan := ["D", "D", "D", "D", "D"], 5)
     svg = board_svg(row, plan, 1)

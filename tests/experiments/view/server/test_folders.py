@@ -58,7 +58,7 @@ def test_the_runs_of_a_study_are_on_its_own_page(site):
     assert "4 runs under one budget" in first
 
 
-def test_a_study_that_goes_on_shows_the_runs_so_far(tmp_path):
+def test_a_study_in_progress_shows_the_runs_so_far(tmp_path):
     study(tmp_path / "study")
     (tmp_path / "study" / "results.json").unlink()
     (tmp_path / "study" / "runs" / "two-s1" / "stage_01" / "done.json").unlink()

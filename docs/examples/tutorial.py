@@ -1,0 +1,105 @@
+"""A tutorial to run cell by cell: marimo edit docs/examples/tutorial.py, or python docs/examples/tutorial.py.
+
+It draws boards, solves one, plays, trains a tiny policy for two minutes, and looks at how the boards were redesigned.
+`python docs/examples/tutorial.py -- --minutes 0.1 --folder runs/tutorial` trains for less time, and keeps the run.
+"""
+
+import marimo
+
+__generated_with = "0.25.2"
+app = marimo.App(app_title="Lakewright in ten minutes")
+
+
+@app.cell
+def settings():
+    import tempfile
+    from pathlib import Path
+
+    import marimo as mo
+
+    given = mo.cli_args()
+    minutes = float(given.get("minutes") or 2)
+    folder = Path(str(given.get("folder") or tempfile.mkdtemp(prefix="lakewright-tutorial-"))) / "run"
+    return folder, minutes, mo
+
+
+@app.cell
+def draw(mo):
+    from core_jax.config import EnvConfig
+    from core_jax.generator import generate
+    from core_jax.rows import rows_of
+    from experiments.loop.records import Example
+    from experiments.view.pictures import strip_svg
+
+    def film(row):
+        return mo.Html(strip_svg(Example(row, row.plan, "none", -1, -1)))
+
+    kind = EnvConfig.single(5, agents=2, hole_ratio=0.3, wait_ratio=0.5)
+    boards = rows_of(generate(kind, seed=0, count=4), kind)
+    waiting = next(row for row in boards if row.wait_required)
+    mo.vstack([mo.md("# Boards\nOf these 5x5 boards half force somebody to wait, as this one."), film(waiting)])
+    return boards, film, waiting
+
+
+@app.cell
+def solve(film, mo):
+    from core_jax.rows import Row, solve_rows
+
+    drawn_by_hand = Row("by hand", 4, 2, ["....", ".HH.", ".HH.", "...."], [(0, 0), (3, 3)], [(3, 3), (0, 0)])
+    (solved,) = solve_rows([drawn_by_hand])
+    labels = f"makespan {solved.makespan}, sum of costs {solved.sum_of_costs}, certain by {solved.certificate}"
+    mo.vstack([mo.md(f"# A board of your own\nIts labels: {labels}."), film(solved)])
+    return (solved,)
+
+
+@app.cell
+def play(boards, mo, waiting):
+    import gymnasium
+    import numpy as np
+
+    from core_jax.terms import MOVES
+
+    lake = "experiments.interop.environments:lakewright/Lake-v0"  # from the room that registers it
+    env = gymnasium.make(lake, size=5, agents=2, boards=len(boards), render_mode="ansi")
+    env.reset(options={"board": boards.index(waiting)})
+    begun = env.render()
+    longest = max(map(len, waiting.plan))
+    for step in range(longest):
+        moves = [MOVES.index(plan.ljust(longest, "W")[step]) for plan in waiting.plan]
+        _, reward, over, _, _ = env.step(np.array(moves))
+        if over:
+            break
+    won = f"after {step + 1} joint moves everybody is home: reward {reward:g}"
+    mo.vstack([mo.md(f"# Play\n{won}."), mo.md(f"```\n{begun}\n{env.render()}```")])
+    return (reward,)
+
+
+@app.cell
+def train(folder, minutes, mo):
+    from experiments.loop import run
+    from experiments.loop.records import RunFolder
+    from experiments.loop.settings import load_settings
+    from experiments.runtime import prepare_training
+
+    third = minutes / 3
+    short = [f"warmup.minutes={third}", "stages=2", f"grpo.minutes={third}", "grpo.steps=100", "trial.enabled=false"]
+    prepare_training()
+    finished = RunFolder(folder)
+    with finished.locked():
+        run(load_settings("cpu", [*short, "teacher=rules"]), finished)
+    mo.md(f"# Training\nA warm-up and two stages of GRPO, {minutes:g} minutes together, are in `{folder}`.")
+    return (finished,)
+
+
+@app.cell
+def redesign(finished, mo):
+    from experiments.loop.redesign import story_of
+    from experiments.view import as_table
+
+    story = "\n".join(story_of(finished, 0))
+    mo.md(f"# The redesign\nAfter the first stage:\n```\n{story}\n```\nThe run:\n```\n{as_table(finished)}\n```")
+    return (story,)
+
+
+if __name__ == "__main__":
+    app.run()

@@ -1,0 +1,28 @@
+"""Verdicts on answers in words: each is read as a plan and played by the simulator."""
+
+from collections.abc import Sequence
+
+from core_jax.rows import Row, VerdictRow, plan_of, verify_rows
+from core_jax.terms import FAILURE_NAMES, Failure
+from policy.codecs import Refused, parse_answer
+
+
+def read_plan(text: str, agents: int) -> list[str] | Refused:
+    """The plan that an answer names, a string of moves for each agent, or why it is refused."""
+    moves = parse_answer(text, agents)
+    return moves if isinstance(moves, Refused) else plan_of(moves)
+
+
+def judge_plans(rows: Sequence[Row], plans: Sequence[list[str] | Refused]) -> list[VerdictRow]:
+    """The verdict of the simulator on a plan for each row; what was refused is a parse error."""
+    readable = [(row, plan) for row, plan in zip(rows, plans, strict=True) if not isinstance(plan, Refused)]
+    verdicts = iter(verify_rows([row for row, _ in readable], [plan for _, plan in readable]))
+    return [
+        _unread(row) if isinstance(plan, Refused) else next(verdicts) for row, plan in zip(rows, plans, strict=True)
+    ]
+
+
+def _unread(row: Row) -> VerdictRow:
+    """The verdict on an answer that is no plan."""
+    optimal = [None if label is None else False for label in (row.makespan, row.sum_of_costs)]
+    return VerdictRow(row.id, False, FAILURE_NAMES[Failure.PARSE_ERROR], None, None, None, None, *optimal)

@@ -1,0 +1,69 @@
+"""The difficulty teacher and the saboteur ask for boards by what a fitted model expects of them."""
+
+import jax
+import msgspec
+import numpy as np
+import pytest
+
+from engineer.curriculum_cells import Cell
+from engineer.difficulty import DifficultySettings, Forecast, HeldOutCell, Observation, forecast
+from engineer.teachers.difficulty import DifficultyTeacher
+from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares
+from tests.support.samples.evidence import everything
+
+
+def known(p: dict[int, float]) -> Forecast:
+    """A forecast from many groups of each size with these rates of valid plans, no wait being forced."""
+    cells = [(Cell(size, 0.2, False), rate) for size, rate in p.items()]
+    seen = [Observation(cell, 2, 2000, 2000 * rate, 2000 * rate * (1 - rate)) for cell, rate in cells]
+    held_out = [HeldOutCell(cell, 1 / len(cells)) for cell, _ in cells]
+    return forecast(CONFIG, seen, held_out, DifficultySettings())
+
+
+def test_the_difficulty_teacher_gives_data_by_expected_learnability():
+    evidence = everything(CONFIG, {}, forecast=known({3: 0.9, 4: 0.5, 6: 0.1}))
+    sizes = asked_for(DifficultyTeacher(mix=0.0).propose(evidence, CONFIG, jax.random.key(0)))
+    assert shares(sizes) == pytest.approx([0.09 / 0.43, 0.25 / 0.43, 0.09 / 0.43], abs=0.03)
+    assert all(cell.wait_ratio == 0 and cell.hole_ratio == pytest.approx(0.2) for cell in sizes.values())
+    even = asked_for(DifficultyTeacher(mix=1.0).propose(evidence, CONFIG, jax.random.key(0)))
+    assert shares(even) == pytest.approx([1 / 3] * 3, abs=1e-6)
+
+
+def test_the_difficulty_teacher_may_count_every_group_with_a_signal_alike():
+    evidence = everything(CONFIG, {}, forecast=known({3: 0.9, 4: 0.5, 6: 0.1}))
+    teacher = DifficultyTeacher(mix=0.0, group=8)
+    chances = [1 - 0.9**8 - 0.1**8, 1 - 2 * 0.5**8, 1 - 0.9**8 - 0.1**8]
+    wanted = [chance / sum(chances) for chance in chances]
+    assert shares(asked_for(teacher.propose(evidence, CONFIG, jax.random.key(0)))) == pytest.approx(wanted, abs=0.05)
+
+
+def test_the_difficulty_teacher_seeks_regret_where_that_is_the_objective():
+    evidence = everything(CONFIG, {}, forecast=known({3: 0.9, 4: 0.5, 6: 0.1}))
+    model = msgspec.structs.replace(evidence.forecast.model, objective="regret")
+    evidence = msgspec.structs.replace(evidence, forecast=msgspec.structs.replace(evidence.forecast, model=model))
+    sizes = asked_for(DifficultyTeacher(mix=0.0).propose(evidence, CONFIG, jax.random.key(0)))
+    assert shares(sizes) == pytest.approx([0.1 / 1.5, 0.5 / 1.5, 0.9 / 1.5], abs=0.04)
+
+
+def test_the_difficulty_teacher_has_an_answer_where_every_plan_failed():
+    evidence = everything(CONFIG, {}, forecast=known({3: 0.0, 4: 0.0, 6: 0.0}))
+    sizes = asked_for(DifficultyTeacher().propose(evidence, CONFIG, jax.random.key(0)))
+    assert sum(shares(sizes)) == pytest.approx(1)
+
+
+def test_the_difficulty_teacher_draws_what_it_does_not_know():
+    held_out = known({3: 0.5, 6: 0.5}).held_out
+    one = [Observation(Cell(4, 0.2, False), 2, 1, 0.5, 0.25)]
+    evidence = everything(CONFIG, {}, forecast=forecast(CONFIG, one, held_out, DifficultySettings()))
+    drawn = [asked_for(DifficultyTeacher().propose(evidence, CONFIG, jax.random.key(seed))) for seed in range(8)]
+    assert np.std([sizes[3].data_ratio for sizes in drawn]) > 0.1
+    nothing = DifficultyTeacher().propose(everything(CONFIG, {}), CONFIG, jax.random.key(0))
+    assert asked_for(nothing) == CONFIG.sizes
+
+
+def test_the_saboteur_asks_for_the_boards_that_teach_least():
+    sizes = asked_for(propose(made("saboteur"), valid={3: 90, 4: 50, 6: 1}))
+    assert shares(sizes) == [0.0, 0.0, 1.0]
+    assert (sizes[6].hole_ratio, sizes[6].wait_ratio) == (0.5, 1.0)
+    assert (sizes[3].hole_ratio, sizes[3].wait_ratio) == (0.0, 0.0)
+    assert shares(asked_for(propose(made("saboteur"), valid={3: 100, 4: 50, 6: 1}))) == [1.0, 0.0, 0.0]

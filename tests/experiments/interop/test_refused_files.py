@@ -1,0 +1,102 @@
+"""Files that are none of a format are refused in one line, which names the place, the value and the remedy."""
+
+import re
+
+import pytest
+
+from core_jax.rows import read_all
+from experiments.cli import main
+
+MAP = "type octile\nheight 3\nwidth 3\nmap\n..@\n...\n...\n"
+ENTRY = "0\ta.map\t3\t3\t{}\t{}\t{}\t{}\t1.0\n"
+RESULT = "agents=2\nmap_file=a.map\nstarts=(0,0),(0,1),\ngoals=(1,0),(1,1),\nsolution=\n"
+
+
+def scenario(*entries: tuple[int, int, int, int]) -> str:
+    return "version 1\n" + "".join(ENTRY.format(*entry) for entry in entries)
+
+
+REFUSED = {
+    "an agent on a wall": (
+        {"a.map": MAP, "a.scen": scenario((2, 0, 0, 0))},
+        r"a\.scen: the start of agent 0 is x=2, y=0, a blocked cell; choose a free one",
+    ),
+    "a goal in a wall": (
+        {"a.map": MAP, "a.scen": scenario((0, 0, 2, 0))},
+        r"a\.scen: the goal of agent 0 is x=2, y=0, a blocked cell; choose a free one",
+    ),
+    "two agents in one cell": (
+        {"a.map": MAP, "a.scen": scenario((0, 0, 1, 1), (0, 0, 2, 2))},
+        r"a\.scen: the start of agent 1 is x=0, y=0, that of agent 0 too; give each its own cell",
+    ),
+    "an agent off the map": (
+        {"a.map": MAP, "a.scen": scenario((0, 0, 3, 1))},
+        r"a\.scen: the goal of agent 0 is x=3, y=1, off the 3x3 map; x is the column, from 0",
+    ),
+    "a map that is not square": (
+        {"a.map": "height 1\nwidth 2\nmap\n..\n", "a.scen": scenario((0, 0, 1, 0))},
+        r"a\.map: the map is 1 rows by 2 columns; boards of the lake are square: pad it",
+    ),
+    "water, of another dialect": (
+        {"a.map": MAP.replace("@", "~"), "a.scen": scenario((0, 0, 1, 0))},
+        r"a\.map:5: the letter '~'; write '\.' for free and '@' for blocked",
+    ),
+    "a scenario of other sides": (
+        {"a.map": MAP, "a.scen": scenario((0, 0, 1, 0)).replace("3\t3", "8\t8")},
+        r"a\.scen: its map is 8 by 8, but a\.map is 3 by 3; correct one of them",
+    ),
+    "a map that is missing": ({"a.scen": scenario((0, 0, 1, 0))}, r"a\.map: no such file; put the map beside"),
+    "a result that ends within a line": (
+        {"a.map": MAP, "a.txt": RESULT + "0:(0,0),(0,1),\n1:(1,0),(1"},
+        r"a\.txt:7: '\(1,0\),\(1' are no cells; write \(x,y\),\(x,y\), with x the column",
+    ),
+    "a result in rows and columns": (
+        {"a.map": MAP, "a.txt": RESULT + "0:(0,0),(1,0),\n"},
+        r"a\.txt:6: time 0 is not at the starts; a plan begins there",
+    ),
+    "a result of another dialect": (
+        {"a.map": MAP, "a.txt": "schedule:\n  agent0: [x, y]\n"},
+        r"a\.txt: no line `map_file=`; name the map, which lies beside the result",
+    ),
+    "map strings that are not square": (
+        {"a.yaml": "one: |-\n  a.A\n  ...\n"},
+        r"'one':1: 3 cells in one of 2 lines; boards of the lake are square: pad",
+    ),
+    "another letter for walls": ({"a.yaml": "one: |-\n  a@\n  .A\n"}, r"'one':1: the letter '@'; use \. # a-z"),
+    "no YAML": ({"a.yaml": "one: [\n"}, r"a\.yaml: not YAML \(.*\); give `name: \|-` and a map string"),
+    "no text": ({"a.yaml": b"\xff\xfe"}, r"a\.yaml: byte 0 is no UTF-8; this is no text file"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_that_cannot_be_used_is_refused_in_one_line_and_nothing_is_written(tmp_path, capsys, name):
+    files, message = REFUSED[name]
+    for file, content in files.items():
+        (tmp_path / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert main(["convert", str(tmp_path / list(files)[-1]), "--out", str(tmp_path / "out.jsonl")]) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1, line
+    assert re.search(message, line), line
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_plan_that_stops_early_is_read_and_judged_with_agent_and_step(tmp_path):
+    (tmp_path / "a.map").write_text(MAP)
+    (tmp_path / "a.txt").write_text(RESULT + "0:(0,0),(0,1),\n1:(1,0),(0,1),\n")
+    assert main(["convert", str(tmp_path / "a.txt"), "--out", str(tmp_path / "rows.jsonl")]) == 0
+    assert read_all(tmp_path / "rows.jsonl")[0].plan == ["R", ""]
+    assert main(["verify", str(tmp_path / "rows.jsonl"), "--out", str(tmp_path / "verdicts.jsonl")]) == 0
+    verdict = (tmp_path / "verdicts.jsonl").read_text()
+    assert '"failure":"goal_not_reached","agent":1,"step":1' in verdict.replace(": ", ":").replace(", ", ",")
+
+
+def test_a_huge_map_is_read_and_a_larger_file_than_any_map_is_refused(tmp_path, capsys):
+    side = 512
+    (tmp_path / "a.map").write_text(f"type octile\nheight {side}\nwidth {side}\nmap\n" + ("." * side + "\n") * side)
+    (tmp_path / "a.scen").write_text(f"version 1\n0\ta.map\t{side}\t{side}\t0\t0\t511\t511\t1022.0\n")
+    assert main(["convert", str(tmp_path / "a.scen"), "--out", str(tmp_path / "rows.jsonl")]) == 0
+    assert read_all(tmp_path / "rows.jsonl")[0].goals == [(511, 511)]
+    with open(tmp_path / "a.map", "ab") as file:
+        file.truncate((64 << 20) + 1)
+    assert main(["convert", str(tmp_path / "a.scen"), "--out", str(tmp_path / "again.jsonl")]) == 2
+    assert "a.map: 67108865 bytes, more than the 67108864 of the largest map; split it" in capsys.readouterr().err

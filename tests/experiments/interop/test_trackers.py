@@ -1,0 +1,140 @@
+"""The closed loop in trackers: what they are given, each stage once, and read back by their own libraries."""
+
+import json
+
+import numpy as np
+import pytest
+
+from core_jax.errors import InputError
+from experiments.cli import main
+from experiments.interop.trackers import TRACKERS, Publisher, points_of
+from experiments.interop.trackers.adapters import prepare
+from experiments.loop import run
+from experiments.loop.records import RunFolder
+from tests.support.processes.commands import HOUSE
+from tests.support.samples.finished_run import begin, finish, redesign, validate
+from tests.support.tools.own_environments import own_environment, run_there
+
+VERSIONS = ("tensorboard==2.21.0", "wandb==0.31.0", "trackio==0.43.0")
+
+
+class Notebook:
+    """A tracker that keeps what it is given; `breaks_at` is the step at which it fails."""
+
+    kept: list = []  # noqa: RUF012, of all of them
+    breaks_at: int | None = None
+
+    def __init__(self, folder) -> None:
+        self.closed = False
+
+    def log(self, point) -> None:
+        if point.step == self.breaks_at:
+            raise ConnectionError("no route to the tracker")
+        self.kept.append(point)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """The points that were published to the tracker `json`, a name that can always be imported."""
+    monkeypatch.setattr(Notebook, "kept", [])
+    monkeypatch.setitem(TRACKERS, "json", Notebook)
+    return Notebook
+
+
+def all_points(folder) -> list:
+    return [point for chapter in range(3) for point in points_of(folder, chapter)]
+
+
+def test_steps_rise_over_warm_up_and_stages_and_each_figure_is_a_number(tmp_path):
+    points = all_points(finish(tmp_path))
+    assert [point.step for point in points] == [1, 2, 3, 3, 4, 5, 6, 6, 7, 8, 9, 9]
+    for point in points:
+        assert all(type(value) in (int, float) for value in point.figures.values()), point
+    assert points[0].figures["warmup/reward"] == 0.1
+    assert points[4].figures["train/reward"] == 0.1
+    assert "train/step" not in points[4].figures
+
+
+def test_a_stage_tells_what_the_engineer_changed_the_trial_found_and_the_policy_can_do(tmp_path):
+    points = all_points(finish(tmp_path))
+    warmed, first, second = points[3].figures, points[7].figures, points[11].figures
+    assert (warmed["eval/valid/3"], first["eval/valid/3"], second["eval/valid/3"]) == (8 / 40, 16 / 40, 32 / 40)
+    assert first["eval/valid"] == (16 + 8) / 80
+    assert "engineer/hole/3" not in warmed
+    assert (first["engineer/hole/3"], first["engineer/data/4"]) == (0.2, 0.6)
+    assert (first["trial/score"], first["trial/accepted"], first["loop/taken_back"]) == (0.2, 1, 0)
+    (picture,) = points[7].pictures.values()
+    assert list(points[7].pictures) == ["boards/3"]
+    assert (picture.shape, picture.dtype) == ((72, 72, 3), np.uint8)
+
+
+def test_a_run_that_goes_on_publishes_each_stage_once(tmp_path, notebook):
+    folder = begin(tmp_path)
+    validate(folder.warmup, 8)
+    publisher = Publisher(folder, ["json"])
+    assert publisher.publish() == {"json": 1}
+    redesign(folder.stage(0))
+    validate(folder.stage(0), 16)
+    assert publisher.publish() == {"json": 2}
+    redesign(folder.stage(1))
+    assert Publisher(folder, ["json"]).publish() == {"json": 2}, "a stage that is not finished is published"
+    validate(folder.stage(1), 32)
+    assert Publisher(folder, ["json"]).publish() == {"json": 3}
+    assert [point.step for point in notebook.kept] == [point.step for point in all_points(folder)]
+
+
+def test_the_loop_publishes_what_is_finished_when_it_is_resumed(tmp_path, notebook):
+    folder = finish(tmp_path)
+    run(folder.settings(), folder, Publisher(folder, ["json"]).publish)
+    assert [point.step for point in notebook.kept] == [point.step for point in all_points(folder)]
+
+
+def test_what_a_tracker_did_not_take_is_published_again(tmp_path, notebook, monkeypatch):
+    folder = finish(tmp_path)
+    monkeypatch.setattr(notebook, "breaks_at", 5)
+    with pytest.raises(ConnectionError):
+        Publisher(folder, ["json"]).publish()
+    monkeypatch.setattr(notebook, "breaks_at", None)
+    notebook.kept.clear()
+    assert Publisher(folder, ["json"]).publish() == {"json": 3}
+    assert [point.step for point in notebook.kept] == [point.step for point in all_points(folder)]
+
+
+def test_the_command_publishes_and_says_how_much(tmp_path, notebook, capsys, monkeypatch):
+    finish(tmp_path)
+    monkeypatch.setitem(TRACKERS, "tensorboard", Notebook)
+    monkeypatch.setattr("experiments.interop.trackers.publishing.prepare", lambda name, folder: None)
+    assert main(["track", str(tmp_path), "--to", "tensorboard", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"tensorboard": 3}
+
+
+def test_an_unknown_tracker_a_missing_one_and_a_folder_without_a_run_are_refused(tmp_path, monkeypatch, capsys):
+    with pytest.raises(InputError, match="tracker 'diary' is not known; choose from tensorboard, wandb, trackio"):
+        prepare("diary", RunFolder(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match="tracker wandb is not installed; pip install wandb"):
+        prepare("wandb", RunFolder(tmp_path))
+    assert main(["track", str(tmp_path), "--to", "wandb"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.deep
+def test_tensorboard_wandb_and_trackio_read_back_what_they_were_given(tmp_path):
+    python = own_environment("trackers", *VERSIONS)
+    folder = finish(tmp_path / "seven")
+    offline = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "TRACKIO_DIR": str(tmp_path / "trackio")}
+    trackers = [word for name in TRACKERS for word in ("--to", name)]
+    last = folder.stage(1).done
+    unfinished = last.rename(tmp_path / "done.json")
+    for _ in range(2):  # as a run does: after each stage
+        run_there(python, "-m", "experiments.cli", "track", folder.folder, *trackers, **offline)
+        if unfinished.exists():
+            unfinished.rename(last)
+    expected = [(point.step, point.figures, [*point.pictures]) for point in all_points(folder)]
+    (tmp_path / "expected.json").write_text(json.dumps(expected))
+    reader = HOUSE / "tests" / "support" / "tools" / "trackers_client.py"
+    read = run_there(python, reader, folder.folder, tmp_path / "expected.json", **offline)
+    assert read.stdout.endswith("all trackers agree\n")

@@ -1,0 +1,43 @@
+"""What teachers are asked, and what they ask for."""
+
+import jax
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.results import Outcomes
+from engineer.delta import edited
+from engineer.evidence import CellGroups
+from engineer.proposal import Proposal, Teacher
+from engineer.teachers import Tools, make_teacher
+from tests.support.samples.evidence import decode_first, everything, sample_first
+
+CONFIG = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.25, 0.25, 0.5), 6: SizeConfig(0.25, 0.25, 0.5)})
+
+
+def made(name: str) -> Teacher:
+    """A teacher by name, with a policy that takes the first token that is allowed."""
+    return make_teacher(name, Tools(decode=decode_first, sample=sample_first))
+
+
+def propose(
+    teacher: Teacher,
+    groups: list[CellGroups] | None = None,
+    valid: dict[int, int] | None = None,
+    config: EnvConfig = CONFIG,
+    seed: int = 0,
+    round: int = 0,
+) -> Proposal:
+    """What a teacher proposes on groups of rollouts and counts of valid plans, of 100, by size."""
+    seen = {size: Outcomes(100, count, 0, 0, {}, 0, 0) for size, count in (valid or {}).items()}
+    evidence = everything(config, seen, round=round, groups=groups or [])
+    return teacher.propose(evidence, config, jax.random.key(seed))
+
+
+def asked_for(proposal: Proposal, config: EnvConfig = CONFIG) -> dict[int, SizeConfig]:
+    """The sizes that a proposal asks for."""
+    assert proposal.delta is not None, proposal.error
+    return edited(config, proposal.delta)
+
+
+def shares(sizes: dict[int, SizeConfig]) -> list[float]:
+    """The data ratios, by rising size."""
+    return [sizes[size].data_ratio for size in sorted(sizes)]
