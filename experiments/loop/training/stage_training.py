@@ -76,7 +76,8 @@ def train_here(settings: RunSettings, stage: Stage, previous: Path, number: int,
     if not rank:
         if isinstance(tasks, BoardStream):
             keep_boards(settings, stage, tasks.taken)
-            write(stage.excluded, Excluded(tasks.replaced))
+            if settings.exclude:
+                write(stage.excluded, Excluded(tasks.replaced))
         save_checkpoint(stage.checkpoint, model, tokenizer)
 
 

@@ -75,7 +75,7 @@ def _learned(
 
         seed = seed_for(settings.seed, "warm-up")
         model = learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step, codec, kept)
-        if isinstance(tasks, BoardStream):
+        if settings.exclude and isinstance(tasks, BoardStream):
             write(warmup.excluded, Excluded(place.replaced + tasks.replaced))
         return model
 
