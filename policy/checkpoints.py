@@ -3,7 +3,7 @@
 import os
 import re
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import msgspec
 import torch
@@ -42,7 +42,7 @@ def only_plans(model: PreTrainedModel) -> bool:
     return isinstance(model, BoardNetwork)
 
 
-def _qwen3(settings: ModelSettings, special: dict[str, int]) -> PreTrainedModel:
+def _qwen3(settings: ModelSettings, special: dict[str, Any]) -> PreTrainedModel:
     config = Qwen3Config(
         hidden_size=settings.hidden,
         intermediate_size=settings.mlp,
@@ -58,11 +58,11 @@ def _qwen3(settings: ModelSettings, special: dict[str, int]) -> PreTrainedModel:
     return Qwen3(config)
 
 
-def _board_network(settings: BoardNetworkSettings, special: dict[str, int]) -> PreTrainedModel:
+def _board_network(settings: BoardNetworkSettings, special: dict[str, Any]) -> PreTrainedModel:
     return BoardNetwork(BoardConfig(**msgspec.structs.asdict(settings), **special, codec=TOKENS))
 
 
-def _special(tokenizer: PreTrainedTokenizerFast) -> dict[str, int]:
+def _special(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
     """The size of a vocabulary and its special words, as configs name them."""
     return {
         "vocab_size": len(tokenizer),
