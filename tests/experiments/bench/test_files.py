@@ -7,7 +7,7 @@ def test_each_command_is_measured_against_the_core_on_both_forms(tmp_path, monke
     for name, value in (("ROWS", 64), ("DRAWN", 32), ("REPEATS", 1)):
         monkeypatch.setattr(files, name, value)
     found = list(files.file_rates(tmp_path, 3))
-    wanted = [(work, form) for work in ("generate", "solve", "verify") for form in files.FORMS]
+    wanted = [(work, form) for work in ("generate", "solve", "verify", files.READ) for form in files.FORMS]
     assert [(rate.work, rate.form) for rate in found] == wanted
     assert all(min(rate.rate, rate.core, rate.share, rate.processor) > 0 for rate in found), found
     shown = files.table(files.FilesBench({"cores": 2}, found, {2: 1.25}, {2: 7.5}, 9.0, {64: 300.0}))
