@@ -1,11 +1,13 @@
 """Which rows show the same board, and which boards are the same up to symmetry."""
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from core_jax.rows.row import Row
-from core_jax.types import Board
+
+if TYPE_CHECKING:  # settings are checked without JAX, and samplers know fingerprints
+    from core_jax.types import Board
 
 Fingerprint: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
 
@@ -15,7 +17,7 @@ def fingerprint(row: Row) -> Fingerprint:
     return tuple(row.grid), tuple(row.starts), tuple(row.goals)
 
 
-def symmetric_fingerprint(board: Board) -> bytes:
+def symmetric_fingerprint(board: "Board") -> bytes:
     """What exactly the boards share that turns, mirrors and another order of the agents make of one board.
 
     Args: board, of numpy arrays.
