@@ -166,7 +166,7 @@ def test_two_processes_train_a_stage_under_accelerate_launch(tmp_path, monkeypat
     run.open(settings)
     stage = run.stage(0)
     write_rows(stage.boards, small_rows()[:2])
-    train(settings, stage, SimpleNamespace(checkpoint=language_checkpoint()), 0)
+    train(settings, stage, SimpleNamespace(onward=language_checkpoint()), 0)
     logs = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
     assert [log["step"] for log in logs] == [1]
     assert logs[0]["failure/parse_error"] == 1
