@@ -58,7 +58,7 @@ class BoardDecoder:
     def _logits(self) -> torch.Tensor:
         boards: Boards = self._boards
         rows = torch.arange(len(self._turn), device=self._turn.device)
-        logits, words = self._model.choices(
+        logits, words = self._model.steps.decide(
             boards, self._known, self._cells, self._following, self._past, rows, self._turn
         )
         spread = logits.new_full((len(rows), self._model.config.vocab_size), LOW).scatter(1, words, logits)

@@ -11,7 +11,6 @@ from torch import nn
 from transformers import AutoModelForCausalLM, GenerationMixin, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutput
 
-from policy.codecs import ID
 from policy.networks.agent_maps import AgentMaps
 from policy.networks.board_config import BoardConfig
 from policy.networks.joint_step import LOW, JointStep
@@ -49,7 +48,7 @@ class BoardNetwork(PreTrainedModel, GenerationMixin):
         boards = boards[states.board]
         known = self.steps.look(boards, maps, which[states.board], states.cells, states.before)
         state, agent = (boards.there & (states.place < input_ids.shape[1])).nonzero(as_tuple=True)
-        logits, words = self.choices(boards, known, states.cells, states.following, states.past, state, agent)
+        logits, words = self.steps.decide(boards, known, states.cells, states.following, states.past, state, agent)
         batch, length = input_ids.shape
         spread = logits.new_full((batch * length, self.config.vocab_size), LOW)
         rows = states.board[state] * length + states.place[state, agent]
@@ -62,24 +61,6 @@ class BoardNetwork(PreTrainedModel, GenerationMixin):
         _, which = torch.unique(named, dim=0, return_inverse=True)
         one_of_each = which.new_zeros(int(which.max()) + 1).scatter(0, which, torch.arange(len(which)).to(which))
         return self.maps(boards[one_of_each]), which
-
-    def choices(
-        self,
-        boards: Boards,
-        known: torch.Tensor,
-        cells: torch.Tensor,
-        following: torch.Tensor,
-        past: torch.Tensor,
-        state: torch.Tensor,
-        agent: torch.Tensor,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The logits of one agent of a state each, and the words that they belong to, [Q, 6] each.
-
-        Args: as of `JointStep.decide`.
-        """
-        logits, targets = self.steps.decide(boards, known, cells, following, past, state, agent)
-        named = torch.where(targets < 0, ID["<pad>"], boards.words_of(targets))
-        return logits, torch.cat([named, torch.full_like(named[:, :1], ID["<eos>"])], 1)
 
     def _init_weights(self, module: nn.Module) -> None:
         """Layers begin as torch makes them; tables small. A hook of transformers."""

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from core_jax.types import DELTAS, MOVES, WAIT
+from policy.codecs import ID
 from policy.networks.board_config import BoardConfig
 from policy.networks.prompt_parsing import Boards
 
@@ -62,7 +63,7 @@ class JointStep(nn.Module):
         state: torch.Tensor,
         agent: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits of moves and end, [Q, 6], of one agent of a state each; and where moves lead, [Q, 5], -1 off the grid.
+        """Logits of moves and end, of one agent of a state each, and the words that stand for them: [Q, 6] each.
 
         Args: boards, known and cells as for `look`. following, int [S, K]: where agents are a step later, read only of
         those before the one that chooses. past, int [S, T, K]: all joint states so far. state and agent, int [Q].
@@ -87,7 +88,8 @@ class JointStep(nn.Module):
             last = agent + 1 == there.sum(1)
             legal = _unless_all(legal, _back(targets, past, then, state, agent, last))
         possible = torch.cat([legal, agent[:, None] == 0], 1)  # an answer ends only after whole steps
-        return logits.masked_fill(~possible, LOW), targets
+        words = torch.cat([boards.words_of(targets), torch.full_like(own_cell, ID["<eos>"])], 1)
+        return logits.masked_fill(~possible, LOW), words
 
 
 class _Messages(nn.Module):

@@ -39,8 +39,9 @@ class Boards:
         return torch.where(known, row * self.side + column, 0)
 
     def words_of(self, cells: torch.Tensor) -> torch.Tensor:
-        """The words that name cells."""
-        return FIRST_CELL + cells // self.side * MAX_TOKEN_SIZE + cells % self.side
+        """The words that name cells; `<pad>` for those below 0."""
+        named = FIRST_CELL + cells // self.side * MAX_TOKEN_SIZE + cells % self.side
+        return torch.where(cells < 0, ID["<pad>"], named)
 
 
 @dataclasses.dataclass(frozen=True)

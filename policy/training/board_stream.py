@@ -38,15 +38,13 @@ class BoardStream:
 
     teams: numbers of agents that alternate within a chunk, instead of the one of its config. first: the place of the
     first task. chunk: boards drawn at once, CHUNK by default. kept: whether `taken` holds all tasks taken so far.
-    excluded: fingerprints, as of `symmetric_fingerprint`, of boards that are never handed out: another board of the
-    chunk comes in the place of each, and `replaced` counts them among those taken.
+    excluded: the `symmetric_fingerprint` of each board that must not be used; another board of its chunk takes its
+    place, and `replaced` counts those among the tasks taken.
 
     Configs, teams, seed and its place in the stream determine a board, so that a stream opened again at `first`
     continues with the same boards. The process ends with this one, even where this one is killed. Use it in a `with`
     statement.
     """
-
-    replaced = 0
 
     def __init__(
         self,
@@ -61,6 +59,7 @@ class BoardStream:
         chunk = chunk or CHUNK
         self.agents = max(teams or (config.agents for config in configs))
         mixed = [with_teams(config, teams) for config in configs]
+        self.replaced = 0
         self.waited = 0.0  # seconds spent waiting for boards, except for the first chunk
         spawned = multiprocessing.get_context("spawn")  # a fork would copy the locks of JAX and torch
         self._chunks: Any = spawned.Queue(AHEAD)

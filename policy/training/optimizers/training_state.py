@@ -59,8 +59,7 @@ class TrainingState:
                     tensor.copy_(file.get_tensor(name))
                 self._averaged.n_averaged.copy_(file.get_tensor(AVERAGES))
                 self.losses = file.get_tensor(LOSSES).tolist()
-                for name in file.keys():  # noqa: SIM118 - it is no dictionary
-                    self._load_moment(name, file)
+                self._load_moments(file)
         except (OSError, SafetensorError, RuntimeError) as error:
             raise _not_readable(path, error) from error
         return _place(path)
@@ -71,24 +70,26 @@ class TrainingState:
                 yield f"{kind}.{name}", parameter
 
     def _moments(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for part, number, parameter in self._trained():
-            for name, tensor in self._optimizer.parts[part].state[parameter].items():
-                yield f"optimizer.{part}.{number}.{name}", tensor
+        for place, (_, state) in self._trained().items():
+            for name, tensor in state.items():
+                yield f"{place}.{name}", tensor
 
-    def _load_moment(self, name: str, file: Any) -> None:
-        kind, *where = name.split(".")
-        if kind == "optimizer":
-            part, number, field = int(where[0]), int(where[1]), where[2]
-            parameter = next(found for of, place, found in self._trained() if (of, place) == (part, number))
-            tensor = file.get_tensor(name)
-            # The count of steps stays on the CPU, where AdamW has it.
-            self._optimizer.parts[part].state[parameter][field] = tensor.to(parameter.device) if tensor.ndim else tensor
+    def _load_moments(self, file: Any) -> None:
+        trained = self._trained()
+        for name in file.keys():  # noqa: SIM118 - it is no dictionary
+            place, _, field = name.rpartition(".")
+            if place in trained:
+                (parameter, state), tensor = trained[place], file.get_tensor(name)
+                # The count of steps stays on the CPU, where AdamW has it.
+                state[field] = tensor.to(parameter.device) if tensor.ndim else tensor
 
-    def _trained(self) -> Iterator[tuple[int, int, torch.Tensor]]:
-        """Part of the optimizer, number in it, and parameter."""
-        for part, optimizer in enumerate(self._optimizer.parts):
-            parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-            yield from ((part, number, parameter) for number, parameter in enumerate(parameters))
+    def _trained(self) -> dict[str, tuple[torch.Tensor, dict[str, torch.Tensor]]]:
+        """Parameters and what the optimizer keeps of each, by part of the optimizer and number in it."""
+        return {
+            f"optimizer.{part}.{number}": (parameter, optimizer.state[parameter])
+            for part, optimizer in enumerate(self._optimizer.parts)
+            for number, parameter in enumerate(p for group in optimizer.param_groups for p in group["params"])
+        }
 
 
 def kept_place(path: Path | None) -> Place:

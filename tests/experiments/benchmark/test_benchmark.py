@@ -26,6 +26,7 @@ from tests.support.processes.killable import begin, server
 from tests.support.processes.killable_work import SMALL_TIER
 from tests.support.processes.power_cuts import PowerCutError
 from tests.support.processes.watching import wait_for
+from tests.support.samples.small_benchmark import build_small
 
 FILES = ("benchmark.jsonl", "benchmark.parquet", "manifest.json")
 
@@ -38,11 +39,7 @@ def small_tier(monkeypatch):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A benchmark that nobody disturbed."""
-    folder = tmp_path_factory.mktemp("whole")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TIERS, "small", SMALL_TIER)
-        build(folder, "small", 0)
-    return folder
+    return build_small(tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture(scope="module")

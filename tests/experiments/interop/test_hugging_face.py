@@ -8,20 +8,16 @@ from datasets import get_dataset_config_names, load_dataset
 
 from core_jax.errors import InputError
 from core_jax.rows import Row, read_rows, verify_rows
-from experiments.benchmark import TIERS, build
 from experiments.benchmark.cells import BenchmarkRow
 from experiments.cli import main
 from experiments.interop.hugging_face import export_benchmark
 from tests.support.processes.killable_work import SMALL_TIER as SMALL
+from tests.support.samples.small_benchmark import build_small
 
 
 @pytest.fixture(scope="module")
 def benchmark(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("benchmark")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TIERS, "small", SMALL)
-        build(folder, "small", 0)
-    return folder
+    return build_small(tmp_path_factory.mktemp("benchmark"))
 
 
 @pytest.fixture(scope="module")

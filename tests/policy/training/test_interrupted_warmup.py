@@ -22,7 +22,7 @@ class ListStream(BoardStream):
     """A stream of boards from a list, without a process of its own."""
 
     def __init__(self, first: int) -> None:
-        self._left = (tasks() * STEPS)[first:]
+        self._left, self.replaced = (tasks() * STEPS)[first:], 0
 
     def take(self, count: int) -> list[Task]:
         """The next ones."""

@@ -1,0 +1,16 @@
+"""A benchmark of few small boards."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.benchmark import TIERS, build
+from tests.support.processes.killable_work import SMALL_TIER
+
+
+def build_small(folder: Path) -> Path:
+    """Builds the benchmark of the tier `small` in a folder, which is returned."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TIERS, "small", SMALL_TIER)
+        build(folder, "small", 0)
+    return folder
