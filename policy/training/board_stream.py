@@ -40,7 +40,8 @@ class BoardStream:
     """An endless stream of tasks: chunks of each of `configs` alternate, and no index is repeated.
 
     teams: numbers of agents that alternate within a chunk, instead of the one of its config. first: the place of the
-    first task. chunk: boards of one config after another, CHUNK by default. kept: whether `taken` holds all tasks taken so far.
+    first task. chunk: boards of one config after another, CHUNK by default. kept: whether `taken` holds all tasks taken
+    so far.
     excluded: the `symmetric_fingerprint` of each board that must not be used; another board of its chunk takes its
     place, and `replaced` counts those among the tasks taken.
 
