@@ -45,12 +45,16 @@ class CombinedOptimizer(torch.optim.Optimizer):
 
 def muon_and_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> CombinedOptimizer:
     """Muon for matrices and the kernels of convolutions, AdamW for embeddings, head and the rest."""
-    tables = ("embed", "head")
-    matrices = [p for name, p in model.named_parameters() if p.ndim >= 2 and not any(t in name for t in tables)]
+    matrices = [p for name, p in model.named_parameters() if is_matrix(name, p)]
     chosen = {id(p) for p in matrices}
     others = [p for p in model.parameters() if id(p) not in chosen]
     adamw = torch.optim.AdamW(others, lr=other_rate, weight_decay=0.0, betas=(0.9, 0.95))
     return CombinedOptimizer([Muon(matrices, lr=matrix_rate), adamw])
+
+
+def is_matrix(name: str, parameter: torch.Tensor) -> bool:
+    """Whether Muon trains a parameter of that name."""
+    return parameter.ndim >= 2 and not any(table in name for table in ("embed", "head"))
 
 
 def rate_scale(step: int, done: float) -> float:
