@@ -121,8 +121,8 @@ def _of_batch(batch: Batch) -> list[Task]:
     numbers = (labels.makespan.tolist(), labels.sum_of_costs.tolist(), labels.wait_required.tolist())
     arrays = map(np.asarray, (boards.holes, boards.starts, boards.goals, labels.moves))
     return [
-        Task(Board(holes, starts, goals), makespan, cost, wait_required, moves[:, : max(makespan, cost)])
-        for holes, starts, goals, moves, makespan, cost, wait_required in zip(*arrays, *numbers, strict=True)
+        Task(Board(*board), makespan, cost, wait, moves[:, : max(makespan, cost)], batch.hole_ratio)
+        for *board, moves, makespan, cost, wait in zip(*arrays, *numbers, strict=True)
     ]
 
 
@@ -170,4 +170,4 @@ def _without(tasks: list[Task], excluded: frozenset[bytes]) -> list[tuple[Task, 
 
 def _plain(task: Task) -> tuple:
     board = (task.board.holes, task.board.starts, task.board.goals)
-    return board, (task.makespan, task.sum_of_costs, task.wait_required, task.moves)
+    return board, (task.makespan, task.sum_of_costs, task.wait_required, task.moves, task.hole_ratio)

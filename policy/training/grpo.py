@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +46,15 @@ def train_grpo(
     scratch: Path,
     on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
     on_groups: Callable[[list[Group]], None] = lambda groups: None,
-    on_answers: Callable[[list[tuple[int, Answered]]], None] = lambda answers: None,
+    on_answers: Callable[[list[Answered]], None] = lambda answers: None,
     codec: Codec | None = None,
 ) -> PreTrainedModel:
     """Trains `model` in place on `tasks`, each seen once, and returns it.
 
     on_step: gets TRL's log of each step, and may end the training by returning True. on_groups: gets the rollouts as
-    they are judged, one group for each board; on_answers: the answers of each too, by the number of the board. codec:
-    the one of the model, by default tokens. Where a launcher has started several processes, each samples its share of
-    the boards; where the weights are sharded, only the first process returns the whole model.
+    they are judged, one group for each board; on_answers: the answers of each too. codec: the
+    one of the model, by default tokens. Where a launcher has started several processes, each samples its share of the
+    boards; where the weights are sharded, only the first process returns the whole model.
 
     Besides TRL's own figures the log holds, of all answers sampled, the share of valid plans (`valid`), of each failure
     (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`; `frac_reward_zero_std` is the
@@ -63,7 +63,7 @@ def train_grpo(
     """
     check_host(settings.host)
     codec = codec or TokensCodec(tokenizer)
-    take, numbers, agents = _supply(tasks, settings)
+    take, agents = _supply(tasks, settings)
     rollouts = Rollouts(
         take,
         tokenizer,
@@ -73,7 +73,6 @@ def train_grpo(
         horizon=horizon,
         temperature=settings.temperature,
         guided=settings.guided,
-        numbers=numbers,
         on_groups=on_groups,
         on_answers=on_answers,
         codec=codec,
@@ -89,20 +88,17 @@ def train_grpo(
     return whole_model(trainer, scratch / "weights", settings.host)
 
 
-def _supply(
-    tasks: list[Task] | BoardStream, settings: GrpoSettings
-) -> tuple[Callable[[int], list[Task]], Iterator[int], int]:
-    """Where boards come from, their numbers in that order, and the most agents on one."""
+def _supply(tasks: list[Task] | BoardStream, settings: GrpoSettings) -> tuple[Callable[[int], list[Task]], int]:
+    """Where boards come from, and the most agents on one."""
     if isinstance(tasks, BoardStream):
-        return tasks.take, itertools.count(), tasks.agents
+        return tasks.take, tasks.agents
     if len(tasks) < settings.prompts:
         raise InputError(f"grpo: {len(tasks)} boards do not fill one step of {settings.prompts}; lower grpo.prompts")
     if len(tasks) < settings.boards:
         raise InputError(f"grpo: {len(tasks)} boards for a stage that may take {settings.boards}; lower grpo.steps")
     rank, processes = rank_and_processes()
     left = iter(tasks[rank::processes])
-    numbers = itertools.count(rank, processes)
-    return lambda count: list(itertools.islice(left, count)), numbers, max(len(task.board.starts) for task in tasks)
+    return lambda count: list(itertools.islice(left, count)), max(len(task.board.starts) for task in tasks)
 
 
 def _on_gpu(model: PreTrainedModel) -> bool:
