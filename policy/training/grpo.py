@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def train_grpo(
     scratch: Path,
     on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
     on_groups: Callable[[list[Group]], None] = lambda groups: None,
-    on_answers: Callable[[list[tuple[int, Answered]]], None] = lambda answers: None,
+    on_answers: Callable[[list[Answered]], None] = lambda answers: None,
     codec: Codec | None = None,
     kept: Path | None = None,
     notes: Callable[[], str] = lambda: "",
@@ -56,9 +56,9 @@ def train_grpo(
     """Trains `model` in place on `tasks`, each seen once, and returns it.
 
     on_step: gets TRL's log of each step, and may end the training by returning True. on_groups: gets the rollouts as
-    they are judged, one group for each board; on_answers: the answers of each too, by the number of the board. codec:
-    the one of the model, by default tokens. Where a launcher has started several processes, each samples its share of
-    the boards; where the weights are sharded, only the first process returns the whole model.
+    they are judged, one group for each board; on_answers: the answers of each too. codec: the
+    one of the model, by default tokens. Where a launcher has started several processes, each samples its share of the
+    boards; where the weights are sharded, only the first process returns the whole model.
 
     kept: a file in which a training in one process is kept about once a minute, with the `notes` of that time. If it is
     there, the training continues from it; model and tasks must be those that it began with.
@@ -71,7 +71,7 @@ def train_grpo(
     check_host(settings.host)
     codec = codec or TokensCodec(tokenizer)
     place = kept_place(kept)
-    take, numbers, agents = _supply(tasks, settings, place.boards)
+    take, agents = _supply(tasks, settings, place.boards)
     rollouts = Rollouts(
         take,
         tokenizer,
@@ -81,7 +81,6 @@ def train_grpo(
         horizon=horizon,
         temperature=settings.temperature,
         guided=settings.guided,
-        numbers=numbers,
         on_groups=on_groups,
         on_answers=on_answers,
         codec=codec,
@@ -102,19 +101,18 @@ def train_grpo(
 
 def _supply(
     tasks: list[Task] | BoardStream, settings: GrpoSettings, taken: int
-) -> tuple[Callable[[int], list[Task]], Iterator[int], int]:
-    """Where boards come from after those `taken` before, their numbers in that order, and the most agents on one."""
+) -> tuple[Callable[[int], list[Task]], int]:
+    """Where boards come from after those `taken` before, and the most agents on one."""
     if isinstance(tasks, BoardStream):
         tasks.take(taken)
-        return tasks.take, itertools.count(taken), tasks.agents
+        return tasks.take, tasks.agents
     if len(tasks) < settings.prompts:
         raise InputError(f"grpo: {len(tasks)} boards do not fill one step of {settings.prompts}; lower grpo.prompts")
     if len(tasks) < settings.boards:
         raise InputError(f"grpo: {len(tasks)} boards for a stage that may take {settings.boards}; lower grpo.steps")
     rank, processes = rank_and_processes()
     left = iter(tasks[taken + rank :: processes])
-    numbers = itertools.count(taken + rank, processes)
-    return lambda count: list(itertools.islice(left, count)), numbers, max(len(task.board.starts) for task in tasks)
+    return lambda count: list(itertools.islice(left, count)), max(len(task.board.starts) for task in tasks)
 
 
 def _on_gpu(model: PreTrainedModel) -> bool:

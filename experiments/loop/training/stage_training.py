@@ -170,16 +170,14 @@ class _Lines(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
 
-def _first_of_each_step(
-    log: Callable[[dict[str, Any]], None], left: int
-) -> Callable[[list[tuple[int, Answered]]], None]:
+def _first_of_each_step(log: Callable[[dict[str, Any]], None], left: int) -> Callable[[list[Answered]], None]:
     """Keeps the plans of the first groups of each step, to be looked at: the log stays small however long the stage."""
 
-    def keep(numbered: list[tuple[int, Answered]]) -> None:
+    def keep(answered: list[Answered]) -> None:
         nonlocal left
-        for board, made in numbered[: min(KEPT_A_STEP, left)]:
+        for made in answered[: min(KEPT_A_STEP, left)]:
             judged = zip(made.moves, made.failures, made.agents, made.steps, strict=True)
-            log(msgspec.to_builtins(BoardAnswers(board, [Answer.of(*one) for one in judged])))
+            log(msgspec.to_builtins(BoardAnswers(made.board, [Answer.of(*one) for one in judged])))
             left -= 1
 
     return keep

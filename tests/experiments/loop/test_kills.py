@@ -11,8 +11,8 @@ import pytest
 from core_jax.rows import read_all
 from experiments.loop.records import RunFolder
 from policy.training import kept_training
+from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.killable import begin, code_of, server
-from tests.support.processes.power_cuts import PowerCutError, cut_power
 from tests.support.processes.watching import wait_for
 from tests.support.samples.tiny_runs import RULES, State, files, run_loop, state
 
