@@ -7,9 +7,16 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 import torch
-from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import (
+    DynamicCache,
+    LogitsProcessor,
+    LogitsProcessorList,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
 
 from core_jax.errors import InputError
+from policy.precision import computing
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
 ANSWER = "\nANSWER:\n"  # between reasoning and JSON
@@ -38,16 +45,16 @@ def answer_in_json(
     Greedy at temperature 0. Raises InputError where llguidance is missing or does not know the schema.
     """
     prompt = _prompt_ids(tokenizer, messages)
-    with torch.random.fork_rng():
+    cache = DynamicCache(config=model.config)
+    with torch.random.fork_rng(), computing(model):
         torch.manual_seed(seed)
-        thought = (
-            _generate(model, tokenizer, prompt, settings.reasoning, settings.temperature) if settings.reasoning else []
-        )
+        thought = _generate(model, tokenizer, prompt, cache, settings.reasoning, settings.temperature)
+        cache.crop(len(prompt) - 1)  # the prompt is not read again
         reasoning = _text(tokenizer, thought).split(THOUGHT)[0]
         bridge = (THOUGHT if "<think>" in tokenizer.decode([*prompt, *thought]) else "") + ANSWER
         begun = [*prompt, *_ids(tokenizer, reasoning + bridge)]
         mask = SchemaMask(tokenizer, schema, len(begun))
-        answer = _generate(model, tokenizer, begun, settings.answer, settings.temperature, mask)
+        answer = _generate(model, tokenizer, begun, cache, settings.answer, settings.temperature, mask)
     text = reasoning + bridge + _text(tokenizer, answer)
     return text, len(thought) + len(answer)
 
@@ -102,11 +109,15 @@ def _generate(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     prompt: list[int],
+    cache: DynamicCache,
     max_new_tokens: int,
     temperature: float,
     mask: SchemaMask | None = None,
 ) -> list[int]:
-    """At most `max_new_tokens` tokens after `prompt`, without the end token; free text ends where its thought does."""
+    """At most `max_new_tokens` tokens after `prompt`, without the end token; free text ends where its thought does.
+
+    cache: keys and values of what was read of the prompt so far; those of the rest and of the answer are added.
+    """
     if not max_new_tokens:
         return []
     how: dict[str, Any] = {"do_sample": False}
@@ -119,7 +130,11 @@ def _generate(
     model.eval()
     ids = torch.tensor([prompt], device=model.device)
     output: torch.Tensor = model.generate(
-        input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=max_new_tokens, **how
+        input_ids=ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=max_new_tokens,
+        past_key_values=cache,
+        **how,
     )
     answer = output[0, len(prompt) :].tolist()
     return answer[:-1] if answer[-1:] == [tokenizer.eos_token_id] else answer
