@@ -1,11 +1,12 @@
 """The task: a board with its labels, as training and evaluation take boards one by one."""
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 
 from core_jax.rows import Row, moves_of, plan_of
-from core_jax.types import STATUS_NAMES, Board, Status
+from core_jax.types import STATUS_NAMES, Board, Labels, Status
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +23,19 @@ class Task:
     def size(self) -> int:
         """The side of the board."""
         return self.board.holes.shape[0]
+
+
+def labelled_tasks(boards: Iterable[Board], labels: Labels) -> list[Task]:
+    """The tasks of boards of numpy arrays with their labels, numpy arrays with leading axis B; only solvable ones."""
+    numbers = (labels.status, labels.makespan, labels.sum_of_costs, labels.wait_required)
+    columns = (field.tolist() for field in numbers)  # type: ignore[attr-defined]
+    return [
+        Task(board, makespan, cost, wait_required, moves[:, : max(makespan, cost)])
+        for board, moves, status, makespan, cost, wait_required in zip(
+            boards, np.asarray(labels.moves), *columns, strict=True
+        )
+        if status == Status.SOLVABLE
+    ]
 
 
 def task_of(row: Row) -> Task:
