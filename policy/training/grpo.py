@@ -14,6 +14,7 @@ from trl import GRPOConfig
 from core_jax.errors import InputError
 from core_jax.results import Group
 from policy.codecs import Codec, TokensCodec
+from policy.precision import computes_in_bfloat16
 from policy.tasks import Task
 from policy.training.board_stream import BoardStream
 from policy.training.callbacks import Average, Clock, Report, Until
@@ -86,7 +87,7 @@ def train_grpo(
         codec=codec,
     )
     average, clock = Average(settings.average), Clock(place.seconds)
-    arguments = _arguments(settings, codec.answer_length(horizon, agents), seed, scratch, on_gpu=_on_gpu(model))
+    arguments = _arguments(settings, model, codec.answer_length(horizon, agents), seed, scratch)
     trainer = _trainer(model, tokenizer, rollouts, arguments, settings, clock)
     callbacks = [Report(on_step), average, *([Until(settings.minutes, clock)] if settings.minutes else [])]
     if kept:
@@ -121,7 +122,8 @@ def _on_gpu(model: PreTrainedModel) -> bool:
     return torch.cuda.is_available() and (processes > 1 or model.device.type == "cuda")
 
 
-def _arguments(settings: GrpoSettings, length: int, seed: int, scratch: Path, on_gpu: bool) -> GRPOConfig:
+def _arguments(settings: GrpoSettings, model: PreTrainedModel, length: int, seed: int, scratch: Path) -> GRPOConfig:
+    on_gpu = _on_gpu(model)
     return GRPOConfig(
         output_dir=str(scratch),
         use_cpu=not on_gpu,
@@ -143,7 +145,7 @@ def _arguments(settings: GrpoSettings, length: int, seed: int, scratch: Path, on
         remove_unused_columns=False,
         dataloader_pin_memory=on_gpu,
         **share_of(settings.prompts, settings.group, settings.host),
-        **host_arguments(settings.host, length),
+        **host_arguments(settings.host, length, computes_in_bfloat16(model)),
     )
 
 
@@ -155,6 +157,7 @@ def _trainer(
     settings: GrpoSettings,
     clock: Clock,
 ) -> PlanTrainer:
+    length = arguments.max_completion_length or 0
     trainer = PlanTrainer(
         model=model,
         reward_funcs=rollouts.reward,
@@ -168,7 +171,7 @@ def _trainer(
         schedule=settings.schedule,
         minutes=settings.minutes,
         clock=clock,
-        share_prompts=settings.share_prompts and may_share_prompts(model, settings.host),
+        share_prompts=settings.share_prompts and may_share_prompts(model, settings.host, length),
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
