@@ -90,7 +90,7 @@ def warm_up(
         if done >= 1:
             break
         batch = next(batches)
-        loss = _loss(model, batch, tokenizer.pad_token_id)
+        loss = plan_loss(model, batch, tokenizer.pad_token_id)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.scale_rates(rate_scale(step, done))
@@ -133,7 +133,7 @@ def _drawn(tasks: Sequence[Task] | BoardStream, count: int, rng: np.random.Gener
     return [tasks[i] for i in rng.integers(len(tasks), size=count)]
 
 
-def _loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Tensor:
+def plan_loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Tensor:
     """Cross entropy of the answers, the mean over their tokens."""
     width = max(len(prompt) + len(answer) for prompt, answer in examples)
     ids = torch.full((len(examples), width), pad)

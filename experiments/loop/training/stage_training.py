@@ -23,7 +23,7 @@ from experiments.loop.training.stage_boards import keep_boards
 from experiments.resumable import line_log, lines_so_far
 from experiments.runtime import FreeCores, progress
 from policy.checkpoints import save_checkpoint
-from policy.codecs import codec_for
+from policy.codecs import Codec, codec_for
 from policy.tasks import Task, task_of
 from policy.training import Answered, BoardStream, rank_and_processes, train_grpo
 
@@ -106,6 +106,7 @@ def _trained(
 ) -> PreTrainedModel:
     rank, processes = rank_and_processes()
     cores, spent = FreeCores(), 0
+    codec = codec_for(settings.codec, tokenizer, settings.text)
     with (
         _bar(settings, rank) as bar,
         _log(stage.train_log, rank) as log,
@@ -138,19 +139,22 @@ def _trained(
             scratch=stage.scratch,
             on_step=on_step,
             on_groups=on_groups,
-            on_answers=_first_of_each_step(log_rollouts),
-            codec=codec_for(settings.codec, tokenizer, settings.text),
+            on_answers=_first_of_each_step(log_rollouts, codec),
+            codec=codec,
         )
 
 
-def _first_of_each_step(log: Callable[[dict[str, Any]], None]) -> Callable[[list[tuple[int, Answered]]], None]:
+def _first_of_each_step(
+    log: Callable[[dict[str, Any]], None], codec: Codec
+) -> Callable[[list[tuple[int, Answered]]], None]:
     """Keeps the plans of the first groups of each step, to be looked at: the log stays small however long the stage."""
     left = MOST_KEPT
 
     def keep(numbered: list[tuple[int, Answered]]) -> None:
         nonlocal left
         for board, made in numbered[: min(KEPT_A_STEP, left)]:
-            judged = zip(made.moves, made.failures, made.agents, made.steps, strict=True)
+            texts = (codec.words(made.prompt, answer) for answer in made.answers)
+            judged = zip(made.moves, made.failures, made.agents, made.steps, texts, strict=True)
             log(msgspec.to_builtins(BoardAnswers(board, [Answer.of(*one) for one in judged])))
             left -= 1
 
