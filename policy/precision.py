@@ -8,7 +8,7 @@ from transformers import PreTrainedModel
 
 def compute_in_bfloat16(model: PreTrainedModel) -> None:
     """Marks a model, so that `computing` has it compute in bfloat16. Copies of the model are marked too."""
-    model.computes_in = torch.bfloat16  # type: ignore[assignment]
+    model.computes_in = torch.bfloat16
 
 
 def computes_in_bfloat16(model: PreTrainedModel) -> bool:

@@ -123,7 +123,7 @@ def _sampling(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
 
     def step() -> None:
         nonlocal tokens
-        how = {"max_new_tokens": ANSWER, "temperature": 1.0, "batch": BOARDS * GROUP, "scored": False}
+        how: dict[str, Any] = {"max_new_tokens": ANSWER, "temperature": 1.0, "batch": BOARDS * GROUP, "scored": False}
         made = sample(model, codec.tokenizer, asked, copies=copies, **how)
         tokens = sum(map(len, made.answers))
 

@@ -16,7 +16,7 @@ def cache_rows(cache: DynamicCache, rows: torch.Tensor) -> DynamicCache:
     return chosen
 
 
-def common_prefix(prompts: Sequence[Sequence[int]]) -> int:
+def common_prefix(prompts: Sequence[list[int]]) -> int:
     """How many tokens all prompts begin with, the last of each left out, as its scores are wanted."""
     first, last = min(prompts), max(prompts)  # all others lie between these
     shorter = min(len(prompt) for prompt in prompts) - 1
