@@ -7,7 +7,6 @@ from typing import Any, Literal, cast
 
 import msgspec
 import torch
-from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast, Qwen3Config
 from transformers import Qwen3ForCausalLM as Qwen3
 
@@ -20,6 +19,7 @@ from policy.networks import BoardConfig, BoardNetwork  # registers it for AutoMo
 
 TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
 ADAPTER = "adapter_config.json"
+LONGEST_PROBLEM = 300  # letters of what another library says
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -121,11 +121,11 @@ def load_model(
             given = {"use_safetensors": True, "local_files_only": local, "dtype": dtype}
             model = AutoModelForCausalLM.from_pretrained(source, **given)
         tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        if isinstance(error, InputError):
-            raise
-        first_line = str(error).strip().splitlines()[0]
-        raise InputError(f"{place}: not a readable checkpoint ({first_line}); train it again") from error
+    except InputError:
+        raise
+    except Exception as error:  # transformers trusts the JSON files of a folder, and raises whatever these lead it to
+        problem = " ".join(str(error).split())[:LONGEST_PROBLEM] or type(error).__name__
+        raise InputError(f"{place}: not a readable checkpoint ({problem}); train it again") from error
     if not tokenizer.is_fast:
         raise InputError(f"{place}: has no tokenizer.json; give a checkpoint folder with model and tokenizer")
     if tokenizer.pad_token is None:

@@ -1,41 +1,37 @@
 """The task: a board with its labels, as training and evaluation take boards one by one."""
 
 import dataclasses
-from collections.abc import Iterable
 
 import numpy as np
 
-from core_jax.rows import Row, moves_of, plan_of
-from core_jax.types import STATUS_NAMES, Board, Labels, Status
+from core_jax.rows import Row, board_key, moves_of, plan_of
+from core_jax.types import STATUS_NAMES, Board, Status
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One solvable board (numpy arrays), its optima, and a plan int8 [K, T] that reaches `sum_of_costs`."""
+    """One solvable board (numpy arrays), its optima, and a plan int8 [K, T] that reaches `sum_of_costs`.
+
+    hole_ratio: the one that the board was drawn for, which with its size and `wait_required` is its stratum; the one on
+    the board differs with the number of agents. None where nobody knows.
+    """
 
     board: Board
     makespan: int
     sum_of_costs: int
     wait_required: bool
     moves: np.ndarray
+    hole_ratio: float | None
 
     @property
     def size(self) -> int:
         """The side of the board."""
         return self.board.holes.shape[0]
 
-
-def labelled_tasks(boards: Iterable[Board], labels: Labels) -> list[Task]:
-    """The tasks of boards of numpy arrays with their labels, numpy arrays with leading axis B; only solvable ones."""
-    numbers = (labels.status, labels.makespan, labels.sum_of_costs, labels.wait_required)
-    columns = (field.tolist() for field in numbers)  # type: ignore[attr-defined]
-    return [
-        Task(board, makespan, cost, wait_required, moves[:, : max(makespan, cost)])
-        for board, moves, status, makespan, cost, wait_required in zip(
-            boards, np.asarray(labels.moves), *columns, strict=True
-        )
-        if status == Status.SOLVABLE
-    ]
+    @property
+    def key(self) -> str:
+        """What files call the board: `core_jax.rows.board_key`."""
+        return board_key(row_of(self, ""))
 
 
 def task_of(row: Row) -> Task:
@@ -43,7 +39,7 @@ def task_of(row: Row) -> Task:
     if row.plan is None or row.makespan is None or row.sum_of_costs is None or row.wait_required is None:
         raise ValueError(f"row {row.id} is {row.status or 'not solved'}: only boards with a plan can be trained on")
     moves = moves_of([row.plan], max(len(letters) for letters in row.plan))[0]
-    return Task(board_of(row), row.makespan, row.sum_of_costs, row.wait_required, moves)
+    return Task(board_of(row), row.makespan, row.sum_of_costs, row.wait_required, moves, row.hole_ratio)
 
 
 def board_of(row: Row) -> Board:
@@ -56,6 +52,7 @@ def row_of(task: Task, name: str) -> Row:
     """The row of a task, with the id `name` and without a certificate, which a task does not keep."""
     board = task.board
     agents, holes = len(board.starts), np.asarray(board.holes)
+    counted = round(float(holes.sum() / max(1, holes.size - 2 * agents)), 4)
     return Row(
         name,
         task.size,
@@ -63,7 +60,7 @@ def row_of(task: Task, name: str) -> Row:
         ["".join(".H"[hole] for hole in line) for line in holes.astype(int)],
         [(int(row), int(column)) for row, column in board.starts],
         [(int(row), int(column)) for row, column in board.goals],
-        hole_ratio=round(float(holes.sum() / max(1, holes.size - 2 * agents)), 4),
+        hole_ratio=counted if task.hole_ratio is None else task.hole_ratio,
         status=STATUS_NAMES[Status.SOLVABLE],
         makespan=task.makespan,
         sum_of_costs=task.sum_of_costs,

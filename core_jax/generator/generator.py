@@ -70,12 +70,14 @@ class Acceptance(msgspec.Struct, frozen=True):
 class Batch:
     """Certified boards of one size, by rising index; numpy arrays throughout.
 
-    index: int [B], each board's place in the whole set. acceptance: of each stratum that was drawn from.
+    index: int [B], each board's place in the whole set. hole_ratio: the one that the config asks for at this size.
+    acceptance: of each stratum that was drawn from.
     """
 
     boards: Board
     labels: Labels
     index: np.ndarray
+    hole_ratio: float
     acceptance: tuple[Acceptance, ...]
 
 
@@ -100,7 +102,7 @@ def generate(
         if len(mine):
             stratum, _ = assign([cell.wait_ratio, 1 - cell.wait_ratio], int(rank[mine[0]]), len(mine))
             source = _Source.of(config, size, seed)
-            batches[size] = _draw(source, first + mine, stratum == 0, on_progress)
+            batches[size] = _draw(source, cell.hole_ratio, first + mine, stratum == 0, on_progress)
     return batches
 
 
@@ -175,7 +177,9 @@ class _Tally:
         return Acceptance(stratum.size, stratum.agents, stratum.holes, stratum.wait, *found, *kinds)
 
 
-def _draw(source: _Source, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], object]) -> Batch:
+def _draw(
+    source: _Source, hole_ratio: float, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], object]
+) -> Batch:
     """The boards of `index`, all of one size: rounds of attempts at those that have no board yet."""
     tally = _Tally()
     tried = np.zeros(len(index), int)  # attempts at each board so far
@@ -203,7 +207,7 @@ def _draw(source: _Source, index: np.ndarray, wait: np.ndarray, on_progress: Cal
     order = np.argsort(np.concatenate(won))
     board, label = jax.tree.map(lambda field: field[order], (join(boards), concatenate(labels)))
     acceptance = tuple(tally.acceptance(source.stratum(kind)) for kind in (False, True) if kind in wait)
-    return Batch(board, label, index, acceptance)
+    return Batch(board, label, index, hole_ratio, acceptance)
 
 
 def _round(

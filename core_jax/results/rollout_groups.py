@@ -21,12 +21,13 @@ def informative(rewards: np.ndarray) -> bool:
 class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rollouts of one board.
 
-    board: its index among those rolled out. valid: how many of the `completions` are valid plans. reward, deviation,
-    spread: of the completions' rewards the mean, the mean absolute deviation from it, and the standard deviation.
+    board: its key (`core_jax.rows.board_key`); groups of one key are of the same board, drawn more than once. valid:
+    how many of the `completions` are valid plans. reward, deviation, spread: of the completions' rewards the mean, the
+    mean absolute deviation from it, and the standard deviation.
     failures: how many fail in each way, where that is known; ways that do not occur are left out.
     """
 
-    board: int
+    board: str
     completions: int
     valid: int
     reward: float
@@ -37,7 +38,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def of(
         cls,
-        board: int,
+        board: str,
         valid: Sequence[bool] | np.ndarray,
         rewards: Sequence[float] | np.ndarray,
         failures: np.ndarray | None = None,

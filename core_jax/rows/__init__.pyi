@@ -10,6 +10,7 @@ from .columns import columns_of as columns_of
 from .columns import places_by_kind as places_by_kind
 from .columns import to_python as to_python
 from .identity import Fingerprint as Fingerprint
+from .identity import board_key as board_key
 from .identity import fingerprint as fingerprint
 from .identity import symmetric_fingerprint as symmetric_fingerprint
 from .readers import decode as decode

@@ -1,7 +1,9 @@
 """Which rows show the same board, and which boards are the same up to symmetry."""
 
+import hashlib
 from typing import TYPE_CHECKING, TypeAlias
 
+import msgspec
 import numpy as np
 
 from core_jax.rows.row import Row
@@ -15,6 +17,11 @@ Fingerprint: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, int], ...], tup
 def fingerprint(row: Row) -> Fingerprint:
     """Grid, starts and goals: what exactly the rows of one board share, whatever their ids and labels."""
     return tuple(row.grid), tuple(row.starts), tuple(row.goals)
+
+
+def board_key(row: Row) -> str:
+    """The SHA-256 of the fingerprint as compact JSON: what files call a board, whatever its id, place and labels."""
+    return hashlib.sha256(msgspec.json.encode(fingerprint(row))).hexdigest()
 
 
 def symmetric_fingerprint(board: "Board") -> bytes:

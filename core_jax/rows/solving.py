@@ -42,7 +42,7 @@ def _by_size(batches: dict[int, Batch], config: EnvConfig) -> Iterator[tuple[np.
         columns = {
             "id": pa.array([f"{name}_{place:06d}" for place in batch.index.tolist()], pa.string()),
             **board_columns(batch.boards),
-            "hole_ratio": pa.array(np.full(len(batch.index), cell.hole_ratio)),
+            "hole_ratio": pa.array(np.full(len(batch.index), batch.hole_ratio)),
             **label_columns(batch.labels),
         }
         yield batch.index, pa.RecordBatch.from_arrays([columns[key] for key in SCHEMA.names], schema=SCHEMA)

@@ -1,7 +1,7 @@
 """What a sampler is."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -10,9 +10,12 @@ from core_jax.results import Group
 from core_jax.rows import Row
 from engineer.random_generators import Key
 
-Score = Callable[[list[Row]], list[Group]]
-"""Rolls the present policy out on boards, which is charged to the budget: a group each, in their order, of all of them
-or of the first, as many as the budget allows.
+Rollout: TypeAlias = tuple[Row, Group]
+"""A board and a group of answers to it."""
+
+Score: TypeAlias = Callable[[list[Row]], list[Rollout]]
+"""Rolls the present policy out on boards, which is charged to the budget: each board with its group, in their order, of
+all of them or of the first, as many as the budget allows.
 """
 
 
@@ -40,8 +43,8 @@ class Sampler(Protocol):
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Drawn:
         """`count` boards to train on. Leaves the state as it is. All chance comes from `key`, consumed."""
 
-    def learn(self, rows: Sequence[Row], groups: Sequence[Group], stage: int) -> None:
-        """Notes the training rollouts on the boards of a stage, from 0; the `board` of a group is a place in `rows`."""
+    def learn(self, rollouts: Sequence[Rollout], stage: int) -> None:
+        """Notes the training rollouts on the boards of a stage, from 0."""
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run must restore, as JSON values."""

@@ -23,10 +23,10 @@ class DapoSampler(Unscored):
         unseen: list[Row] = []
         for _ in range(self.rounds):
             rows = fresh(count)
-            groups = score(rows)
-            for group in groups:
-                (kept if group.mixed else passed).append(rows[group.board])
-            unseen = rows[len(groups) :]
+            rollouts = score(rows)
+            for row, group in rollouts:
+                (kept if group.mixed else passed).append(row)
+            unseen = rows[len(rollouts) :]
             if unseen or len(kept) >= count:
                 break
         seen = len(kept) + len(passed)

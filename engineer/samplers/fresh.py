@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from core_jax.results import Group
-from core_jax.rows import Row
 from engineer.random_generators import Key
-from engineer.samplers.base import Drawn, Fresh, Score
+from engineer.samplers.base import Drawn, Fresh, Rollout, Score
 
 
 class Unscored:
     """What a sampler without memory shares with others of its kind."""
 
-    def learn(self, rows: Sequence[Row], groups: Sequence[Group], stage: int) -> None:
+    def learn(self, rollouts: Sequence[Rollout], stage: int) -> None:
         """Nothing to note."""
 
     def state_dict(self) -> dict[str, Any]:

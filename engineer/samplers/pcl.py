@@ -6,11 +6,10 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from core_jax.results import Group
 from core_jax.rows import Row
 from core_jax.support import Count, Positive, Share
 from engineer.random_generators import Key, numpy_rng
-from engineer.samplers.base import Drawn, Fresh, Score
+from engineer.samplers.base import Drawn, Fresh, Rollout, Score
 
 Pool = Annotated[float, msgspec.Meta(ge=1, le=100)]
 
@@ -52,9 +51,9 @@ class PclSampler:
         model = LogisticRegression(C=self.strength, max_iter=1000).fit(twice, valid, sample_weight=weights)
         return model.predict_proba(scaled.transform(np.array([_features(row) for row in rows])))[:, 1]
 
-    def learn(self, rows: Sequence[Row], groups: Sequence[Group], stage: int) -> None:
+    def learn(self, rollouts: Sequence[Rollout], stage: int) -> None:
         """Notes the success on the boards of a stage."""
-        self.seen += [[*_features(rows[group.board]), group.success] for group in groups]
+        self.seen += [[*_features(row), group.success] for row, group in rollouts]
         self.seen = self.seen[-self.window :]
 
     def state_dict(self) -> dict[str, Any]:

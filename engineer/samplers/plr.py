@@ -6,11 +6,10 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from core_jax.results import Group
 from core_jax.rows import Row, fingerprint
 from core_jax.support import Count, Share, convert
 from engineer.random_generators import Key, numpy_rng
-from engineer.samplers.base import Drawn, Fresh, Score
+from engineer.samplers.base import Drawn, Fresh, Rollout, Score
 
 Beta = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and all ranks beyond the first have no chance
 
@@ -59,11 +58,10 @@ class PlrSampler:
         by_age = stale / stale.sum() if stale.any() else np.full(len(stale), 1 / len(stale))
         return (1 - self.staleness) * weights / weights.sum() + self.staleness * by_age
 
-    def learn(self, rows: Sequence[Row], groups: Sequence[Group], stage: int) -> None:
+    def learn(self, rollouts: Sequence[Rollout], stage: int) -> None:
         """Scores the boards of a stage."""
         levels = {fingerprint(level.row): level for level in self.levels}
-        for group in groups:
-            row = rows[group.board]
+        for row, group in rollouts:
             levels[fingerprint(row)] = Level(row, group.learnability, stage)
         self.levels = sorted(levels.values(), key=lambda level: -level.score)[: self.capacity]
         self.stage = stage + 1

@@ -29,9 +29,9 @@ class SflSampler(Unscored):
         """The most learnable of a pool, and fresh boards."""
         chosen = round(self.mix * count)
         pool = fresh(max(chosen, round(self.pool * count)))
-        groups = score(pool)
-        best = sorted(groups, key=lambda group: -group.learnability)[:chosen]
+        rollouts = score(pool)
+        best = sorted(rollouts, key=lambda rollout: -rollout[1].learnability)[:chosen]
         rest = count - len(best)
-        rows = [pool[group.board] for group in best] + (fresh(rest) if rest else [])
+        rows = [row for row, _ in best] + (fresh(rest) if rest else [])
         order = numpy_rng(key).permutation(count)
-        return Drawn([rows[i] for i in order], len(pool) + rest, scored=len(groups))
+        return Drawn([rows[i] for i in order], len(pool) + rest, scored=len(rollouts))

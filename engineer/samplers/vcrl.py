@@ -9,7 +9,7 @@ from core_jax.results import Group
 from core_jax.rows import Row, fingerprint
 from core_jax.support import Count, Share, convert
 from engineer.random_generators import Key, numpy_rng
-from engineer.samplers.base import Drawn, Fresh, Score
+from engineer.samplers.base import Drawn, Fresh, Rollout, Score
 
 
 class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,21 +40,21 @@ class VcrlSampler:
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Drawn:
         """The boards above the threshold, then the memory's, then the best of the rest."""
         rows = fresh(count)
-        groups = score(rows)
+        rollouts = score(rows)
         threshold = self.later if self.stage else self.first
-        order = sorted(groups, key=lambda group: -spread_of(group))
-        above = [rows[group.board] for group in order if spread_of(group) >= threshold]
+        order = sorted(rollouts, key=lambda rollout: -spread_of(rollout[1]))
+        above = [row for row, group in order if spread_of(group) >= threshold]
         old = [kept.row for kept in self.memory][: count - len(above)]
-        rest = [rows[group.board] for group in order[len(above) :]] + rows[len(groups) :]
+        rest = [row for row, _ in order[len(above) :]] + rows[len(rollouts) :]
         chosen = [*above, *old, *rest][:count]
         permutation = numpy_rng(key).permutation(count)
-        return Drawn([chosen[i] for i in permutation], count, scored=len(groups), replayed=len(old))
+        return Drawn([chosen[i] for i in permutation], count, scored=len(rollouts), replayed=len(old))
 
-    def learn(self, rows: Sequence[Row], groups: Sequence[Group], stage: int) -> None:
+    def learn(self, rollouts: Sequence[Rollout], stage: int) -> None:
         """Notes what the boards of a stage were worth in training."""
         memory = {fingerprint(kept.row): kept for kept in self.memory}
-        for group in groups:
-            row, now = rows[group.board], spread_of(group)
+        for row, group in rollouts:
+            now = spread_of(group)
             before = memory.get(fingerprint(row))
             priority = self.momentum * before.priority + (1 - self.momentum) * now if before else now
             memory[fingerprint(row)] = Kept(row, priority)

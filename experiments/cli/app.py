@@ -3,6 +3,7 @@
 A new group of commands is one more file here with an `app`, and its name in GROUPS or FLAT below.
 """
 
+import errno
 import signal
 import sys
 from collections.abc import Sequence
@@ -10,14 +11,15 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from core_jax.errors import InputError
-from experiments.cli import bench, benchmark, boards, engineer, run, settings, study, sweep, view
+from experiments.cli import bench, benchmark, boards, engineer, host, run, settings, study, sweep, view
 from experiments.cli.conventions import PLAIN, help_style, print_error, take_overrides, usage_error
 from experiments.runtime import keep_compiled_programs
 
-FLAT = (boards.app, run.app, settings.app, bench.app)  # commands of the program itself
+FLAT = (boards.app, run.app, settings.app, host.app, bench.app)  # commands of the program itself
 GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app)  # commands that have commands
 INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except OSError as error:
-        print_error(f"{error.filename}: {error.strerror}; check the path and the disk")
-        return 2 if isinstance(error, WRONG_PATH) else 1
+        print_error(f"{error.filename}: {error.strerror}; {_remedy(error)}")
+        return 2 if isinstance(error, WRONG_PATH) or error.errno in (*NO_ROOM, errno.EROFS) else 1
     except KeyboardInterrupt:
         print_error("interrupted; finished work is kept, and the same command resumes")
         return INTERRUPTED
@@ -51,6 +53,12 @@ def _run(arguments: Sequence[str]) -> int:
     elif overrides:
         raise InputError(f"{overrides[0]!r:.60}: this command takes no settings of a run; remove it")
     return command(*bound.args, **bound.kwargs) or 0
+
+
+def _remedy(error: OSError) -> str:
+    if error.errno in NO_ROOM:
+        return "make room there, and run the same command again: what is finished is kept"
+    return "choose a folder that can be written" if error.errno == errno.EROFS else "check the path and the disk"
 
 
 def build_app() -> App:

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from policy.codecs import Codec, TokensCodec
 from policy.precision import computes_in_bfloat16
 from policy.tasks import Task
 from policy.training.board_stream import BoardStream
-from policy.training.callbacks import Average, Report, Until
+from policy.training.callbacks import Average, Clock, Report, Until
 from policy.training.grpo_trainer import PlanTrainer, may_share_prompts
 from policy.training.hardware import (
     adapter,
@@ -29,6 +29,8 @@ from policy.training.hardware import (
     share_of,
     whole_model,
 )
+from policy.training.kept_training import Keep
+from policy.training.optimizers import kept_place
 from policy.training.rollouts import Answered, Rollouts
 from policy.training.settings import GrpoSettings, RewardSettings
 
@@ -47,15 +49,20 @@ def train_grpo(
     scratch: Path,
     on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
     on_groups: Callable[[list[Group]], None] = lambda groups: None,
-    on_answers: Callable[[list[tuple[int, Answered]]], None] = lambda answers: None,
+    on_answers: Callable[[list[Answered]], None] = lambda answers: None,
     codec: Codec | None = None,
+    kept: Path | None = None,
+    notes: Callable[[], str] = lambda: "",
 ) -> PreTrainedModel:
     """Trains `model` in place on `tasks`, each seen once, and returns it.
 
     on_step: gets TRL's log of each step, and may end the training by returning True. on_groups: gets the rollouts as
-    they are judged, one group for each board; on_answers: the answers of each too, by the number of the board. codec:
-    the one of the model, by default tokens. Where a launcher has started several processes, each samples its share of
-    the boards; where the weights are sharded, only the first process returns the whole model.
+    they are judged, one group for each board; on_answers: the answers of each too. codec: the
+    one of the model, by default tokens. Where a launcher has started several processes, each samples its share of the
+    boards; where the weights are sharded, only the first process returns the whole model.
+
+    kept: a file in which a training in one process is kept about once a minute, with the `notes` of that time. If it is
+    there, the training continues from it; model and tasks must be those that it began with.
 
     Besides TRL's own figures the log holds, of all answers sampled, the share of valid plans (`valid`), of each failure
     (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`; `frac_reward_zero_std` is the
@@ -64,7 +71,8 @@ def train_grpo(
     """
     check_host(settings.host)
     codec = codec or TokensCodec(tokenizer)
-    take, numbers, agents = _supply(tasks, settings)
+    place = kept_place(kept)
+    take, agents = _supply(tasks, settings, place.boards)
     rollouts = Rollouts(
         take,
         tokenizer,
@@ -74,15 +82,17 @@ def train_grpo(
         horizon=horizon,
         temperature=settings.temperature,
         guided=settings.guided,
-        numbers=numbers,
         on_groups=on_groups,
         on_answers=on_answers,
         codec=codec,
     )
-    average = Average(settings.average)
+    average, clock = Average(settings.average), Clock(place.seconds)
     arguments = _arguments(settings, model, codec.answer_length(horizon, agents), seed, scratch)
-    trainer = _trainer(model, tokenizer, rollouts, arguments, settings)
-    for callback in (Report(on_step), average, *([Until(settings.minutes)] if settings.minutes else [])):
+    trainer = _trainer(model, tokenizer, rollouts, arguments, settings, clock)
+    callbacks = [Report(on_step), average, *([Until(settings.minutes, clock)] if settings.minutes else [])]
+    if kept:
+        callbacks.append(Keep(kept, trainer, average, clock, notes))
+    for callback in callbacks:
         trainer.add_callback(callback)
     _check_launch(trainer, settings)
     trainer.train()
@@ -91,19 +101,19 @@ def train_grpo(
 
 
 def _supply(
-    tasks: list[Task] | BoardStream, settings: GrpoSettings
-) -> tuple[Callable[[int], list[Task]], Iterator[int], int]:
-    """Where boards come from, their numbers in that order, and the most agents on one."""
+    tasks: list[Task] | BoardStream, settings: GrpoSettings, taken: int
+) -> tuple[Callable[[int], list[Task]], int]:
+    """Where boards come from after those `taken` before, and the most agents on one."""
     if isinstance(tasks, BoardStream):
-        return tasks.take, itertools.count(), tasks.agents
+        tasks.take(taken)
+        return tasks.take, tasks.agents
     if len(tasks) < settings.prompts:
         raise InputError(f"grpo: {len(tasks)} boards do not fill one step of {settings.prompts}; lower grpo.prompts")
     if len(tasks) < settings.boards:
         raise InputError(f"grpo: {len(tasks)} boards for a stage that may take {settings.boards}; lower grpo.steps")
     rank, processes = rank_and_processes()
-    left = iter(tasks[rank::processes])
-    numbers = itertools.count(rank, processes)
-    return lambda count: list(itertools.islice(left, count)), numbers, max(len(task.board.starts) for task in tasks)
+    left = iter(tasks[taken + rank :: processes])
+    return lambda count: list(itertools.islice(left, count)), max(len(task.board.starts) for task in tasks)
 
 
 def _on_gpu(model: PreTrainedModel) -> bool:
@@ -145,6 +155,7 @@ def _trainer(
     rollouts: Rollouts,
     arguments: GRPOConfig,
     settings: GrpoSettings,
+    clock: Clock,
 ) -> PlanTrainer:
     length = arguments.max_completion_length or 0
     trainer = PlanTrainer(
@@ -159,6 +170,7 @@ def _trainer(
         optimizer=settings.optimizer,
         schedule=settings.schedule,
         minutes=settings.minutes,
+        clock=clock,
         share_prompts=settings.share_prompts and may_share_prompts(model, settings.host, length),
     )
     trainer.remove_callback(PrinterCallback)

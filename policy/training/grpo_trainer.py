@@ -6,7 +6,6 @@ gradients included; answers of similar length are read together, so that an endl
 """
 
 import os
-import time
 from typing import Any, Literal
 
 import torch
@@ -16,6 +15,7 @@ from trl import GRPOTrainer
 
 from policy.inference import cache_rows
 from policy.networks import BoardNetwork
+from policy.training.callbacks import Clock
 from policy.training.optimizers import muon_and_adamw, rate_scale
 from policy.training.settings import HostSettings
 
@@ -28,7 +28,7 @@ class PlanTrainer(GRPOTrainer):
     """The trainer of a stage.
 
     optimizer: TRL's own AdamW, or Muon for matrices. schedule: constant rates, or those of the warm-up, which fall
-    until the steps or the `minutes` are over. share_prompts: see `may_share_prompts`.
+    until the steps or the `minutes` of the clock are over. share_prompts: see `may_share_prompts`.
     """
 
     def __init__(
@@ -37,10 +37,12 @@ class PlanTrainer(GRPOTrainer):
         optimizer: Literal["adamw", "muon"],
         schedule: Literal["constant", "cosine"],
         minutes: float | None,
+        clock: Clock,
         share_prompts: bool,
         **given: Any,
     ) -> None:
         self._kind, self._schedule, self._minutes, self._shares = optimizer, schedule, minutes, share_prompts
+        self._clock = clock
         super().__init__(*args, **given)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
@@ -56,18 +58,28 @@ class PlanTrainer(GRPOTrainer):
         """The rates of each step. A hook of transformers' Trainer."""
         if self._schedule == "constant":
             return super().create_scheduler(num_training_steps, optimizer)
-        begun = time.monotonic()
 
         def scale(step: int) -> float:
             done = step / num_training_steps
             if self._minutes:
-                done = max(done, (time.monotonic() - begun) / (60 * self._minutes))
+                done = max(done, self._clock.seconds() / (60 * self._minutes))
             return rate_scale(step, done)
 
         stepping = optimizer or self.optimizer
         assert stepping is not None
         self.lr_scheduler = LambdaLR(stepping, scale)
         return self.lr_scheduler
+
+    def continue_at(self, step: int) -> None:
+        """Goes on after so many steps; call it when the training begins."""
+        self.state.global_step = self._globalstep_last_logged = step
+        assert self.lr_scheduler is not None
+        scheduler = getattr(self.lr_scheduler, "scheduler", self.lr_scheduler)  # accelerate wraps it
+        scheduler.last_epoch = step
+        for group, scale, rate in zip(
+            scheduler.optimizer.param_groups, scheduler.lr_lambdas, scheduler.base_lrs, strict=True
+        ):
+            group["lr"] = rate * scale(step)
 
     def _get_per_token_logps_and_entropies(
         self,

@@ -6,7 +6,6 @@ answers and takes the prompts and answers that it returns: so boards are chosen 
 """
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,12 +25,13 @@ from policy.training.settings import RewardSettings
 
 @dataclasses.dataclass(frozen=True)
 class Answered:
-    """The answers to one board, with their log-probabilities, failures (`Failure`) and rewards.
+    """The answers to the board of a key, with their log-probabilities, failures (`Failure`) and rewards.
 
     moves, agents, steps: of the sampled ones the plans, int8 [G, K, T], and the first agent and step that fail, -1 if
     none.
     """
 
+    board: str
     prompt: list[int]
     answers: list[list[int]]
     log_probs: list[list[float]]
@@ -61,9 +61,10 @@ class Answered:
             rewards=np.append(self.rewards, reward),
         )
 
-    def group(self, board: int) -> Group:
-        """The group of the answers, for the board of this number."""
-        return Group.of(board, self.failures == Failure.NONE, self.rewards, self.failures)
+    @property
+    def group(self) -> Group:
+        """The group of the answers."""
+        return Group.of(self.board, self.failures == Failure.NONE, self.rewards, self.failures)
 
 
 def roll_out(
@@ -93,7 +94,7 @@ def roll_out(
             codec=codec,
             on_progress=lambda prompts: on_progress(prompts * group),
         )
-    return [answered.group(board) for board, answered in enumerate(made)], sum(answered.tokens for answered in made)
+    return [answered.group for answered in made], sum(answered.tokens for answered in made)
 
 
 def answer_groups(
@@ -132,6 +133,7 @@ def answer_groups(
     parts = [slice(begin, begin + group) for begin in range(0, len(made.answers), group)]
     return [
         Answered(
+            task.key,
             prompt,
             made.answers[rows],
             made.log_probs[rows],
@@ -165,16 +167,15 @@ class Rollouts:
         horizon: int,
         temperature: float,
         guided: bool = False,
-        numbers: Iterator[int] | None = None,
         on_groups: Callable[[list[Group]], None] = lambda groups: None,
-        on_answers: Callable[[list[tuple[int, Answered]]], None] = lambda answers: None,
+        on_answers: Callable[[list[Answered]], None] = lambda answers: None,
         codec: Codec | None = None,
     ) -> None:
         self._codec = codec or TokensCodec(tokenizer)
         self._take, self._tokenizer, self._reward = take, tokenizer, reward
         self._group, self._oversample, self._horizon, self._temperature = group, oversample, horizon, temperature
         self._guided = guided
-        self._numbers, self._on_groups, self._on_answers = numbers or itertools.count(), on_groups, on_answers
+        self._on_groups, self._on_answers = on_groups, on_answers
         self.figures: dict[str, float] = {}
 
     def __call__(self, slots: list[Any], trainer: Any) -> dict[str, list | None]:
@@ -192,9 +193,8 @@ class Rollouts:
             sampled += made
             groups += self._guide(made, tasks) if self._guided else made
         self.figures = _figures(sampled)
-        numbered = [(next(self._numbers), answered) for answered in sampled]
-        self._on_groups([answered.group(number) for number, answered in numbered])
-        self._on_answers(numbered)
+        self._on_groups([answered.group for answered in sampled])
+        self._on_answers(sampled)
         kept = sorted(groups, key=lambda group: not group.informative)[:wanted]
         scores = [score for group in kept for score in group.log_probs]
         return {

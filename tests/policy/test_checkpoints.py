@@ -50,6 +50,24 @@ def test_a_second_save_keeps_every_bit(checkpoint, tmp_path):
         assert (tmp_path / "again" / name).read_bytes() == (checkpoint / name).read_bytes()
 
 
+DAMAGES = [
+    ("config.json", 0),
+    ("config.json", {"model_type": 3}),
+    ("generation_config.json", ["a"]),
+    ("tokenizer_config.json", [3]),
+    ("tokenizer.json", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "damage"), DAMAGES)
+def test_a_checkpoint_whose_json_is_something_else_is_refused_in_a_line(checkpoint, tmp_path, name, damage):
+    shutil.copytree(checkpoint, tmp_path / "damaged")
+    (tmp_path / "damaged" / name).write_text(json.dumps(damage))
+    with pytest.raises(InputError, match=r"damaged: not a readable checkpoint \(.+\); train it again$") as refused:
+        load_checkpoint(tmp_path / "damaged")
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize("missing", CHECKPOINT)
 def test_a_checkpoint_that_lacks_a_piece_is_refused_by_its_name(tmp_path, missing):
     save_checkpoint(tmp_path / "checkpoint", tiny_model(), tokenizer())

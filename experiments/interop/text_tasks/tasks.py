@@ -1,11 +1,10 @@
 """A board as a question, its certified answer, and the score of any other."""
 
-import hashlib
 from typing import Any
 
 import msgspec
 
-from core_jax.rows import Row, VerdictRow, fingerprint
+from core_jax.rows import Row, VerdictRow
 from policy.codecs import encode_prompt, plan_text
 from policy.judging import judge_plans, read_plan
 from policy.tasks import Task, task_of
@@ -53,8 +52,3 @@ def score(row: Row, verdict: VerdictRow) -> float:
     if not verdict.valid or verdict.sum_of_costs is None or row.sum_of_costs is None:
         return 0.0
     return VALID + COST / (1 + max(0, verdict.sum_of_costs - row.sum_of_costs))
-
-
-def board_key(row: Row) -> str:
-    """The SHA-256 of the board alone: the same for whatever id and labels."""
-    return hashlib.sha256(msgspec.json.encode(fingerprint(row))).hexdigest()

@@ -3,7 +3,6 @@ from .board_answers import BoardAnswers as BoardAnswers
 from .board_answers import read_answers as read_answers
 from .board_answers import write_answers as write_answers
 from .evidence_gathering import gather as gather
-from .evidence_gathering import read_groups as read_groups
 from .evidence_gathering import statistics_of_boards as statistics_of_boards
 from .history import Chapter as Chapter
 from .history import chapters as chapters
@@ -27,6 +26,7 @@ from .stage_records import Trial as Trial
 from .stage_records import Validation as Validation
 from .stage_records import read as read
 from .stage_records import write as write
+from .stage_rollouts import read_rollouts as read_rollouts
 from .token_budget import Spent as Spent
 from .token_budget import left as left
 from .token_budget import spent as spent

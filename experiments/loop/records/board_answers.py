@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from core_jax.rows import plan_of
+from core_jax.rows import Row, board_key, plan_of
 from core_jax.support import write_atomically
 from core_jax.types import FAILURE_NAMES
 
@@ -30,9 +30,12 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class BoardAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line of plans.jsonl or rollouts.jsonl: the answers to a board, which is its place in the file of boards."""
+    """A line of plans.jsonl or rollouts.jsonl: the answers to the board of a key (`core_jax.rows.board_key`).
 
-    board: int
+    Older versions named a board by its place in the file of boards.
+    """
+
+    board: str | int
     answers: list[Answer]
 
 
@@ -41,12 +44,15 @@ def write_answers(path: Path, answers: Sequence[BoardAnswers]) -> None:
     write_atomically(path, msgspec.json.Encoder().encode_lines(answers))
 
 
-def read_answers(path: Path, board: int) -> list[Answer]:
-    """The answers to a board; none where the file is not there. A line that is being written is ignored."""
+def read_answers(path: Path, row: Row, place: int) -> list[Answer]:
+    """The answers to the board of a row; none where the file is not there. A line that is being written is ignored.
+
+    place: of the row in the file of boards, by which older versions named it.
+    """
     if not path.exists():
         return []
-    lines = path.read_bytes().split(b"\n")[:-1]
-    return [answer for line in lines if (found := _LINE.decode(line)).board == board for answer in found.answers]
+    names, lines = (board_key(row), place), map(_LINE.decode, path.read_bytes().split(b"\n")[:-1])
+    return [answer for line in lines if line.board in names for answer in line.answers]
 
 
 _LINE = msgspec.json.Decoder(BoardAnswers)

@@ -5,16 +5,15 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from core_jax.errors import InputError
 from core_jax.generator import Acceptance
 from core_jax.results import Group, statistics_of
 from core_jax.rows import Row, read_all
-from core_jax.support import convert
 from engineer.delta import ConfigDelta, difference
 from engineer.difficulty import Forecast
 from engineer.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
 from experiments.loop.records.run_folder import Stage
 from experiments.loop.records.stage_records import Decision, Example, Rollback, Sampled, Validation, read
+from experiments.loop.records.stage_rollouts import read_rollouts
 from experiments.loop.settings import RunSettings
 
 PREFERRED = "another proposal of yours, which the trial preferred"
@@ -25,7 +24,6 @@ def gather(settings: RunSettings, stages: Sequence[Stage], forecast: Forecast | 
     """The evidence after the last of `stages`, which has no decision yet; `stages` begin with the first."""
     *past, now = stages
     validation = read(now.validation, Validation)
-    rows, groups = read_all(now.boards), read_groups(now)
     return Evidence(
         config=now.config(),
         teams=settings.teams,
@@ -35,8 +33,8 @@ def gather(settings: RunSettings, stages: Sequence[Stage], forecast: Forecast | 
         summary=_summary(past[-1]) if past else "",
         round=len(past),
         rounds=settings.stages,
-        boards=len(rows),
-        groups=cell_groups(rows, groups),
+        boards=len(read_all(now.boards)),
+        groups=cell_groups(read_rollouts(now)),
         training={**_hyperparameters(settings), **_figures(now)},
         statistics=read(now.sampled, Sampled).sizes,
         forecast=forecast,
@@ -44,11 +42,10 @@ def gather(settings: RunSettings, stages: Sequence[Stage], forecast: Forecast | 
     )
 
 
-def cell_groups(rows: Sequence[Row], groups: Iterable[Group]) -> list[CellGroups]:
-    """The groups by size, hole ratio and forced wait of their boards, in that order; `board` is an index of `rows`."""
+def cell_groups(rollouts: Iterable[tuple[Row, Group]]) -> list[CellGroups]:
+    """The groups by size, hole ratio and forced wait of their boards, in that order."""
     cells: dict[tuple[int, float, bool], list[Group]] = {}
-    for group in groups:
-        row = rows[group.board]
+    for row, group in rollouts:
         cells.setdefault((row.size, float(row.hole_ratio or 0), bool(row.wait_required)), []).append(group)
     return [CellGroups(*cell, statistics_of(members)) for cell, members in sorted(cells.items())]
 
@@ -60,15 +57,6 @@ def statistics_of_boards(rows: Sequence[Row], acceptance: Iterable[Acceptance]) 
         size: _statistics([row for row in rows if row.size == size], [part for part in parts if part.size == size])
         for size in sorted({row.size for row in rows})
     }
-
-
-def read_groups(stage: Stage) -> list[Group]:
-    """The training rollouts of a stage. Raises InputError where the file is damaged."""
-    try:
-        raw = msgspec.json.Decoder().decode_lines(stage.groups.read_bytes())
-    except (OSError, msgspec.DecodeError) as error:
-        raise InputError(f"{stage.groups}: not lines of JSON ({error}); run the stage again") from error
-    return [convert(group, Group, str(stage.groups)) for group in raw]
 
 
 def _round(stage: Stage) -> Round:

@@ -11,7 +11,7 @@ from engineer.curriculum_cells import Cell
 from engineer.difficulty import Forecast, HeldOutCell, Observation, forecast, observations_of
 from engineer.guard import GuardSettings, widened
 from engineer.trial import StratumTrial
-from experiments.loop.records import RunFolder, Stage, Trial, read, read_groups
+from experiments.loop.records import RunFolder, Stage, Trial, read, read_rollouts
 from experiments.loop.settings import RunSettings
 
 
@@ -57,5 +57,4 @@ def held_out_cells(rows: list[Row], config: EnvConfig) -> list[HeldOutCell]:
 
 
 def _observations(stage: Stage, age: int) -> Iterator[Observation]:
-    rows = read_all(stage.boards)
-    yield from observations_of(((rows[group.board], group) for group in read_groups(stage)), age)
+    yield from observations_of(read_rollouts(stage), age)

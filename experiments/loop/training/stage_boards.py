@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 
-import msgspec
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from core_jax.config import EnvConfig, with_teams
 from core_jax.generator import Acceptance, generate_in_turn
 from core_jax.results import Group
-from core_jax.rows import Row, read_all, rows_in_turn, write_rows
-from engineer.samplers import Sampler, make_sampler
-from experiments.loop.records import Sampled, Stage, read, read_groups, statistics_of_boards, write
+from core_jax.rows import Row, rows_in_turn, write_rows
+from engineer.samplers import Rollout, Sampler, make_sampler
+from experiments.loop.records import Sampled, Stage, read, read_rollouts, statistics_of_boards, write
 from experiments.loop.settings import RunSettings, key_for, seed_for
 from experiments.loop.training.policies import load_policy
 from experiments.runtime import progress
@@ -40,10 +39,7 @@ def make_boards(
 
 def keep_boards(settings: RunSettings, stage: Stage, taken: list[Task]) -> None:
     """Keeps the boards that were drawn while the stage was trained, and their statistics."""
-    sizes = stage.config().sizes
-    drawn = [row_of(task, f"drawn_{place:07d}") for place, task in enumerate(taken)]
-    # The ratio of the config: the one on a board differs with the number of agents.
-    rows = [msgspec.structs.replace(row, hole_ratio=sizes[row.size].hole_ratio) for row in drawn]
+    rows = [row_of(task, f"drawn_{place:07d}") for place, task in enumerate(taken)]
     figures = {"fresh": len(rows), "scored": 0, "replayed": 0, "tokens": 0}
     write(stage.sampled, Sampled(statistics_of_boards(rows, []), settings.sampler.name, figures, {}))
     write_rows(stage.boards, rows)
@@ -54,7 +50,7 @@ def _sampler(settings: RunSettings, before: Stage | None, number: int) -> Sample
     sampler = make_sampler(settings.sampler.name, settings.sampler.options)
     if before is not None:
         sampler.load_state_dict(read(before.sampled, Sampled).state)
-        sampler.learn(read_all(before.boards), read_groups(before), number - 1)
+        sampler.learn(read_rollouts(before), number - 1)
     return sampler
 
 
@@ -77,17 +73,16 @@ class _Source:
         self.acceptance += [part for batches in made for batch in batches.values() for part in batch.acceptance]
         return rows_in_turn(made, configs)
 
-    def score(self, rows: list[Row]) -> list[Group]:
-        """A group of plans of the current policy for each board, until the allowance of tokens is spent."""
+    def score(self, rows: list[Row]) -> list[Rollout]:
+        """Each board with a group of plans of the current policy, until the allowance of tokens is spent."""
         model, tokenizer = load_policy(self.settings, self.policy.onward)
         groups: list[Group] = []
         with progress("scores", len(rows) * self.settings.sampler.plans, "plans") as bar:
             for begin in range(0, len(rows), SCORED):
                 if self.tokens >= self.allowance:
                     break
-                made = self._roll_out(model, tokenizer, rows[begin : begin + SCORED], bar.update)
-                groups += [msgspec.structs.replace(group, board=begin + group.board) for group in made]
-        return groups
+                groups += self._roll_out(model, tokenizer, rows[begin : begin + SCORED], bar.update)
+        return list(zip(rows, groups, strict=False))
 
     def _roll_out(
         self,

@@ -6,7 +6,7 @@ import jax
 import msgspec
 import numpy as np
 
-from core_jax.rows import Row
+from core_jax.rows import Row, board_key
 from core_jax.types import FAILURE_NAMES, Failure, Verdict
 from experiments.loop.records import Answer, BoardAnswers, Example, Stage, Validation, write, write_answers
 from experiments.loop.settings import RunSettings
@@ -28,7 +28,8 @@ def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
         _answer(row, plan, verdicts, place, text)
         for place, (row, plan, text) in enumerate(zip(held_out, plans, texts, strict=True))
     ]
-    write_answers(stage.plans, [BoardAnswers(place, [answer]) for place, answer in enumerate(answers)])
+    kept = [BoardAnswers(board_key(row), [answer]) for row, answer in zip(held_out, answers, strict=True)]
+    write_answers(stage.plans, kept)
     write(stage.validation, msgspec.structs.replace(record, examples=_examples(held_out, answers)))
 
 

@@ -46,7 +46,7 @@ def _natural(size: int, agents: int, hole_ratio: float, count: int, seed: int) -
         for row in np.flatnonzero(np.asarray(labels.status) == Status.SOLVABLE):
             board = Board(boards.holes[row], boards.starts[row], boards.goals[row])
             optima = (int(labels.makespan[row]), int(labels.sum_of_costs[row]), bool(labels.wait_required[row]))
-            tasks.append(Task(board, *optima, np.asarray(labels.moves[row])))
+            tasks.append(Task(board, *optima, np.asarray(labels.moves[row]), hole_ratio))
         if len(tasks) >= count:
             break
     return tasks[:count]

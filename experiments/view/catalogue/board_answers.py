@@ -19,9 +19,9 @@ MOST = 64  # plans of a board
 
 def answers_to(item: Item, part: str, tile: Tile) -> list[Answer]:
     """The plans that are kept for a board of a table, at most MOST; those that could not be read have no moves."""
-    if item.kind is Kind.RUN and part.startswith("stage-"):
+    if item.kind is Kind.RUN and tile.row and part.startswith("stage-"):
         stage = RunFolder(item.path).stage(int(part.removeprefix("stage-")))
-        return read_answers(written_so_far(stage.rollouts), tile.place)[:MOST]
+        return read_answers(written_so_far(stage.rollouts), tile.row, tile.place)[:MOST]
     if item.kind is Kind.EVALUATION and tile.row:
         return _of_evaluation(item, tile.row.id)
     return []

@@ -32,6 +32,8 @@ COLUMNS = {
     "plan": "VARCHAR[]",
 }
 NEEDED = {"grid", "starts", "goals"}
+# `core_jax.rows.board_key` in SQL; null where a part is missing.
+KEY = "sha256('[' || to_json(boards.grid) || ',' || to_json(boards.starts) || ',' || to_json(boards.goals) || ']')"
 SORTS = {
     "": "place",
     "makespan": "makespan DESC NULLS LAST, place",

@@ -1,17 +1,18 @@
 """The tables of boards that items have: those of a file, of a stage with its rollouts, held out, and answered."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 from core_jax.errors import InputError
 from core_jax.support import read_raw
 from experiments.loop.records import RunFolder, Stage, Validation, read
-from experiments.view.catalogue.board_table import COUNTED, BoardTable, boards_of_file, escaped_glob
+from experiments.view.catalogue.board_table import COUNTED, KEY, BoardTable, boards_of_file, escaped_glob
 from experiments.view.catalogue.discovery import Catalogue, Item, Kind, MissingError
 
-GROUP_COLUMNS = {"board": "BIGINT", "completions": "BIGINT", "valid": "BIGINT", "failures": "MAP(VARCHAR, BIGINT)"}
+GROUP_COLUMNS = {"board": "VARCHAR", "completions": "BIGINT", "valid": "BIGINT", "failures": "MAP(VARCHAR, BIGINT)"}
 PLAN = "STRUCT(plan VARCHAR[], failure VARCHAR, agent BIGINT, step BIGINT)"
-PLANS_COLUMNS = {"board": "BIGINT", "answers": f"{PLAN}[]"}
+PLANS_COLUMNS = {"board": "VARCHAR", "answers": f"{PLAN}[]"}
 VERDICT = "STRUCT(id VARCHAR, valid BOOLEAN, failure VARCHAR, agent BIGINT, step BIGINT)"
 JUDGED_COLUMNS = {"sample": "BIGINT", "verdict": VERDICT}
 ANSWER_COLUMNS = {"id": "VARCHAR", "sample": "BIGINT", "plan": "VARCHAR[]"}
@@ -66,18 +67,24 @@ def _held_out(folder: RunFolder, item: Item, policy: str) -> BoardTable:
         return BoardTable("Held-out boards", *boards_of_file(boards))
     name = policy or list(policies)[-1]
     stage = policies[name]
-    digit = "substr(?, CAST(boards.place AS INTEGER) + 1, 1)"
-    known = {"success": f"CASE {digit} WHEN '1' THEN 1 WHEN '0' THEN 0 END", "completions": "1"}
-    source, plans = "", []
-    if stage.plans.exists():
-        known |= {name: f"p.answers[1].{name}" for name in ("failure", "agent", "step")}
-        known |= {"answer": "p.answers[1].plan", "failures": "[p.answers[1].failure]", "kept": "p.board IS NOT NULL"}
-        source = f"LEFT JOIN {lines(PLANS_COLUMNS)} AS p ON p.board = boards.place ORDER BY boards.place"
-        plans = [escaped_glob(stage.plans)]
-    query, values = boards_of_file(boards, known, source)
-    digits = read(stage.validation, Validation).valid
     title = f"Held-out boards, plans of {name.replace('-', ' ').replace('warmup', 'the warm-up')}"
-    return BoardTable(title, query, [digits, *values, *plans], judged=True)
+    return BoardTable(title, *_with_plans(boards, stage), judged=True)
+
+
+def _with_plans(boards: Path, stage: Stage) -> tuple[str, list[Any]]:
+    """SQL that reads the held-out boards with a policy's plans, and its values."""
+    if not stage.plans.exists():  # in folders of older versions, which kept a digit for each board
+        digit = "substr(?, CAST(boards.place AS INTEGER) + 1, 1)"
+        known = {"success": f"CASE {digit} WHEN '1' THEN 1 WHEN '0' THEN 0 END", "completions": "1"}
+        query, values = boards_of_file(boards, known)
+        return query, [read(stage.validation, Validation).valid, *values]
+    known = {name: f"p.answer.{name}" for name in ("failure", "agent", "step")}
+    known |= {"answer": "p.answer.plan", "failures": "[p.answer.failure]", "kept": "p.board IS NOT NULL"}
+    known |= {"success": "CAST(p.answer.failure = 'none' AS INTEGER)", "completions": "1"}
+    once = f"SELECT board, first(answers)[1] AS answer FROM {lines(PLANS_COLUMNS)} GROUP BY board"
+    source = f"LEFT JOIN ({once}) AS p ON p.board = {_name_in(stage.plans)} ORDER BY boards.place"
+    query, values = boards_of_file(boards, known, source)
+    return query, [*values, escaped_glob(stage.plans)]
 
 
 def _rolled_out(stage: Stage, title: str) -> BoardTable:
@@ -89,17 +96,28 @@ def _rolled_out(stage: Stage, title: str) -> BoardTable:
         "SELECT board, sum(completions) AS completions, sum(valid) AS valid, "
         "list_distinct(flatten(list(map_keys(failures)))) AS failures"
     )
-    source = f"LEFT JOIN ({pooled} FROM {lines(GROUP_COLUMNS)} GROUP BY board) AS g ON g.board = boards.place"
+    source = f"LEFT JOIN ({pooled} FROM {lines(GROUP_COLUMNS)} GROUP BY board) AS g ON g.board = {_name_in(groups)}"
     success = "g.valid / g.completions"
     known = {"success": success, "completions": "g.completions", "learnability": f"{success} * (1 - {success})"}
     known |= {"failures": "g.failures", "kept": "false"}
     files = [escaped_glob(groups)]
     if plans.exists():
         known["kept"] = "k.board IS NOT NULL"
-        source += f" LEFT JOIN (SELECT DISTINCT board FROM {lines(PLANS_COLUMNS)}) AS k ON k.board = boards.place"
+        kept = f"SELECT DISTINCT board FROM {lines(PLANS_COLUMNS)}"
+        source += f" LEFT JOIN ({kept}) AS k ON k.board = {_name_in(plans)}"
         files.append(escaped_glob(plans))
     query, values = boards_of_file(boards, known, f"{source} ORDER BY boards.place")
     return BoardTable(title, query, [*values, *files], judged=True, several=True)
+
+
+def _name_in(path: Path) -> str:
+    """SQL for what the lines of a file call a board: its key, or in folders of older versions its place."""
+    try:
+        with path.open("rb") as file:
+            begin = file.readline()
+    except OSError as error:
+        raise InputError(f"{path.name}: cannot be read ({error.strerror}); load the page again") from error
+    return "CAST(boards.place AS VARCHAR)" if re.match(rb'\{"board":\d', begin) else KEY
 
 
 def _answered(catalogue: Catalogue, item: Item) -> BoardTable:

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from core_jax.rows import Row
+from core_jax.rows import Row, board_key
 from core_jax.types import FAILURE_NAMES, STATUS_NAMES
-from experiments.loop.records import Answer, Example, RunFolder, Validation, read, read_answers
+from experiments.loop.records import Answer, Example, RunFolder, Stage, Validation, read, read_answers
 from experiments.view.catalogue import (
     PAGE,
     VERDICTS,
@@ -106,14 +106,24 @@ def _over_checkpoints(item: Item, tile: Tile) -> list[dict[str, Any]]:
     """For every policy of the run whether its plan for this held-out board is valid, and the plan where it is kept."""
     found = []
     for name, stage in policies_of(RunFolder(item.path)).items():
-        seen = read(stage.validation, Validation)
-        digit = seen.valid[tile.place : tile.place + 1]
-        plans = [_given(tile.row, answer) for answer in read_answers(stage.plans, tile.place)] if tile.row else []
-        plans += [example for example in seen.examples if tile.row and example.row.id == tile.row.id]
-        player = played(plans[0]) if plans else None
-        valid = digit == "1" if digit else None
-        found.append({"name": name.replace("-", " "), "valid": valid, "played": player})
+        given = _greedy(stage, tile)
+        valid = given.failure == "none" if given else _digit(stage, tile.place)
+        found.append({"name": name.replace("-", " "), "valid": valid, "played": played(given) if given else None})
     return found
+
+
+def _greedy(stage: Stage, tile: Tile) -> Example | None:
+    """The plan of a policy for a held-out board, where it is kept; older versions kept some."""
+    if not tile.row:
+        return None
+    kept = [_given(tile.row, answer) for answer in read_answers(stage.plans, tile.row, tile.place)]
+    key, examples = board_key(tile.row), read(stage.validation, Validation).examples
+    return next((example for example in [*kept, *examples] if board_key(example.row) == key), None)
+
+
+def _digit(stage: Stage, place: int) -> bool | None:
+    """Whether a policy's plan for a held-out board is valid, as folders of versions that kept no plans say."""
+    return {"1": True, "0": False}.get(read(stage.validation, Validation).valid[place : place + 1])
 
 
 def _crumbs(item: Item, part: str) -> list[Crumb]:

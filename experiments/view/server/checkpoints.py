@@ -28,6 +28,6 @@ def greedy_plan(settings: RunSettings, model: Any, tokenizer: Any, row: Row) -> 
 
     codec = codec_for(settings.codec, tokenizer, settings.text)
     board = jax.tree.map(lambda field: field[0], boards_of([row]))
-    task = Task(board, 0, 0, False, np.full((row.agents, 1), PAD, np.int8))
+    task = Task(board, 0, 0, False, np.full((row.agents, 1), PAD, np.int8), row.hole_ratio)
     verdicts, plans = evaluate(model, tokenizer, [task], horizon=settings.horizon, codec=codec)
     return None if int(verdicts.failure[0]) == Failure.PARSE_ERROR else plan_of(plans[0][: row.agents])

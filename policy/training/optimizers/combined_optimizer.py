@@ -63,11 +63,15 @@ def _adamw(weights: list[torch.nn.Parameter], rate: float, fused: bool | None = 
 
 def _matrices_and_others(model: torch.nn.Module) -> tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]]:
     """The weights that are trained: matrices and kernels, and embeddings, head and the rest."""
-    tables = ("embed", "head")
     trained = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
-    matrices = [weight for name, weight in trained if weight.ndim >= 2 and not any(t in name for t in tables)]
+    matrices = [weight for name, weight in trained if is_matrix(name, weight)]
     chosen = {id(weight) for weight in matrices}
     return matrices, [weight for _, weight in trained if id(weight) not in chosen]
+
+
+def is_matrix(name: str, parameter: torch.Tensor) -> bool:
+    """Whether Muon trains a parameter of that name."""
+    return parameter.ndim >= 2 and not any(table in name for table in ("embed", "head"))
 
 
 def rate_scale(step: int, done: float) -> float:

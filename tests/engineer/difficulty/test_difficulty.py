@@ -104,7 +104,9 @@ def test_a_policy_that_learned_makes_the_older_groups_count_less():
 
 def test_observations_are_the_groups_of_a_cell_and_single_plans_count_for_none():
     rows = small_rows()[:3]
-    groups = [Group.of(i, [True, False, False, True], [0.0] * 4) for i in range(2)] + [Group.of(2, [True], [1.0])]
+    groups = [Group.of(str(i), [True, False, False, True], [0.0] * 4) for i in range(2)] + [
+        Group.of("2", [True], [1.0])
+    ]
     found = observations_of(zip(rows, groups, strict=True), age=2)
     assert sum(one.groups for one in found) == 2
     assert sum(one.success for one in found) == 1.0

@@ -8,8 +8,8 @@ import pytest
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import Group, statistics_of
-from core_jax.rows import Row
-from engineer.samplers import SamplerSettings, make_sampler
+from core_jax.rows import Row, board_key
+from engineer.samplers import Rollout, SamplerSettings, make_sampler
 from engineer.samplers.pcl import PclSampler
 from engineer.samplers.plr import PlrSampler
 from engineer.samplers.registry import SAMPLERS
@@ -34,13 +34,18 @@ class Lake:
         self.configs.append(config)
         return ROWS[self.given - count : self.given]
 
-    def score(self, rows: list[Row]) -> list[Group]:
+    def score(self, rows: list[Row]) -> list[Rollout]:
         rows, self.scored = rows[: self.scored], self.scored - min(self.scored, len(rows))
-        return [group(place, ROWS.index(row) % 11) for place, row in enumerate(rows)]
+        return rollouts(rows, *(ROWS.index(row) % 11 for row in rows))
 
 
-def group(place: int, valid: int) -> Group:
-    return Group.of(place, [i < valid for i in range(10)], [float(i < valid) for i in range(10)])
+def group(valid: int, board: str = "") -> Group:
+    return Group.of(board, [i < valid for i in range(10)], [float(i < valid) for i in range(10)])
+
+
+def rollouts(rows: list[Row], *valid: int) -> list[Rollout]:
+    """The boards with groups of ten plans each, of which so many are valid."""
+    return [(row, group(count, board_key(row))) for row, count in zip(rows, valid, strict=True)]
 
 
 def draw(name: str, count: int, seed: int = 0, scored: int = 10**6, **options):
@@ -53,12 +58,12 @@ def places(rows: list[Row]) -> list[int]:
 
 
 def test_groups_are_counted_as_training_counts_them():
-    some = Group.of(3, [True, False, True, False], [1.0, 0.2, 0.9, 0.3])
-    assert (some.board, some.completions, some.valid, some.mixed, some.informative) == (3, 4, 2, True, True)
+    some = Group.of("some", [True, False, True, False], [1.0, 0.2, 0.9, 0.3])
+    assert (some.board, some.completions, some.valid, some.mixed, some.informative) == ("some", 4, 2, True, True)
     assert some.learnability == 0.25
     assert some.deviation == pytest.approx(0.35)
     assert some.advantage == pytest.approx(0.35 / (np.std([1.0, 0.2, 0.9, 0.3], ddof=1) + 1e-4))
-    same = Group.of(0, [False] * 4, [0.1] * 4)
+    same = Group.of("same", [False] * 4, [0.1] * 4)
     assert (same.mixed, same.informative, same.learnability, same.advantage) == (False, False, 0.0, 0.0)
     pooled = statistics_of([some, same])
     assert (pooled.groups, pooled.informative, pooled.mixed, pooled.valid) == (2, 1, 1, 2)
@@ -125,8 +130,8 @@ def test_domain_randomisation_draws_few_boards_alike():
 def learned() -> PlrSampler:
     """Stage 0 trained on boards 0 and 1, stage 1 on 2 and 3."""
     sampler = PlrSampler(replay=0.5, staleness=0.4, beta=1.0)
-    sampler.learn(ROWS[:2], [group(0, 5), group(1, 1)], 0)
-    sampler.learn(ROWS[2:4], [group(0, 3), group(1, 0)], 1)
+    sampler.learn(rollouts(ROWS[:2], 5, 1), 0)
+    sampler.learn(rollouts(ROWS[2:4], 3, 0), 1)
     return sampler
 
 
@@ -145,7 +150,7 @@ def test_replayed_boards_are_old_ones_and_are_scored_again():
     assert (drawn.replayed, drawn.fresh, drawn.scored) == (3, 3, 0)
     assert {10, 11, 12} < set(places(drawn.rows))
     assert len({place for place in places(drawn.rows) if place < 4}) == 3
-    sampler.learn(ROWS[:1], [group(0, 10)], 2)
+    sampler.learn(rollouts(ROWS[:1], 10), 2)
     again = next(level for level in sampler.levels if level.row == ROWS[0])
     assert (again.score, again.stage) == (0.0, 2)
 
@@ -153,7 +158,7 @@ def test_replayed_boards_are_old_ones_and_are_scored_again():
 def test_replay_keeps_the_best_levels_and_its_state_survives_json():
     sampler = learned()
     sampler.capacity = 3
-    sampler.learn([], [], 2)
+    sampler.learn([], 2)
     assert places([level.row for level in sampler.levels]) == [0, 2, 1]
     other = PlrSampler()
     other.load_state_dict(msgspec.json.decode(msgspec.json.encode(sampler.state_dict())))
@@ -164,20 +169,20 @@ def test_the_variance_filter_keeps_what_is_above_its_threshold_and_fills_up_from
     sampler, lake = VcrlSampler(first=0.3, later=0.9), Lake()
     drawn = sampler.draw(11, lake, lake.score, jax.random.key(0))
     assert sorted(places(drawn.rows)) == list(range(11)), "the memory is empty, so all are taken"
-    assert [spread_of(group(0, valid)) for valid in (0, 1, 5, 9)] == pytest.approx([0, 0.36, 1.0, 0.36])
-    sampler.learn(ROWS[30:33], [group(0, 5), group(1, 1), group(2, 4)], 0)
+    assert [spread_of(group(valid)) for valid in (0, 1, 5, 9)] == pytest.approx([0, 0.36, 1.0, 0.36])
+    sampler.learn(rollouts(ROWS[30:33], 5, 1, 4), 0)
     assert places([kept.row for kept in sampler.memory]) == [30, 32]
     drawn = sampler.draw(11, lake, lake.score, jax.random.key(0))
     assert {15, 16, 17, 30, 32} <= set(places(drawn.rows)), "p = .4, .5, .6 of the next eleven, and the memory"
     assert drawn.replayed == 2
-    sampler.learn(ROWS[30:31], [group(0, 0)], 1)
+    sampler.learn(rollouts(ROWS[30:31], 0), 1)
     assert places([kept.row for kept in sampler.memory]) == [32, 30], "a board that is solved falls back"
 
 
 def test_prompt_curriculum_learns_which_boards_are_of_middling_difficulty_and_rolls_out_nothing():
     sampler, lake = PclSampler(pool=4.0), Lake()
     assert places(sampler.draw(4, lake, lake.score, jax.random.key(0)).rows) == [0, 1, 2, 3]
-    sampler.learn(ROWS, [group(i, 10 if row.makespan <= 2 else 0) for i, row in enumerate(ROWS)], 0)
+    sampler.learn(rollouts(ROWS, *(10 if row.makespan <= 2 else 0 for row in ROWS)), 0)
     expected = sampler.predicted(ROWS)
     short = np.array([row.makespan <= 2 for row in ROWS])
     assert expected[short].mean() > expected[~short].mean() + 0.3
@@ -190,7 +195,7 @@ def test_prompt_curriculum_learns_which_boards_are_of_middling_difficulty_and_ro
 @pytest.mark.parametrize("sampler", [VcrlSampler, PclSampler])
 def test_what_a_sampler_learned_survives_json(sampler):
     once, again = sampler(), sampler()
-    once.learn(ROWS[:4], [group(i, valid) for i, valid in enumerate((5, 0, 4, 10))], 0)
+    once.learn(rollouts(ROWS[:4], 5, 0, 4, 10), 0)
     again.load_state_dict(msgspec.json.decode(msgspec.json.encode(once.state_dict())))
     assert again.state_dict() == once.state_dict()
 

@@ -22,9 +22,9 @@ from tests.support.boards.generated_rows import shown
 from tests.support.boards.prompt_boards import read_board
 from tests.support.boards.sample_boards import drawing
 from tests.support.boards.search_oracle import optima, play
+from tests.support.machines.power_cuts import PowerCutError
 from tests.support.processes.killable import begin, server
 from tests.support.processes.killable_work import SMALL_TIER
-from tests.support.processes.power_cuts import PowerCutError
 from tests.support.processes.watching import wait_for
 from tests.support.samples.small_benchmark import build_small
 

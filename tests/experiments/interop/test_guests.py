@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from core_jax.rows import write_rows
+from core_jax.rows import board_key, write_rows
 from experiments.interop.episodes import pool_rows
-from experiments.interop.text_tasks import TextTask, board_key
+from experiments.interop.text_tasks import TextTask
 from tests.support.boards.generated_rows import small_rows
 from tests.support.processes.commands import HOUSE, surroundings
 from tests.support.servers.chat_server import send, serving

@@ -3,7 +3,8 @@
 import pytest
 
 from core_jax.errors import InputError
-from experiments.interop.text_tasks import BoardStream, TextTask, board_key, score
+from core_jax.rows import board_key
+from experiments.interop.text_tasks import BoardStream, TextTask, score
 from policy.codecs import Refused
 from policy.judging import judge_plans, read_plan
 from tests.support.boards.generated_rows import small_rows

@@ -4,7 +4,7 @@ import msgspec
 
 from core_jax.rows import read_all
 from engineer.samplers import SamplerSettings
-from experiments.loop.records import RunFolder, Sampled, read, read_groups, spent
+from experiments.loop.records import RunFolder, Sampled, read, read_rollouts, spent
 from experiments.loop.training import stage_boards as boards
 from policy.training import GrpoSettings
 from tests.support.models.tiny_policy import tiny_run
@@ -48,6 +48,6 @@ def test_boards_are_replayed_in_the_next_stage(tmp_path):
     assert sampled.figures["replayed"] == 4
     grids = [row.grid for row in first]
     assert sum(row.grid in grids for row in second) >= 4
-    scores = {group.board: group.learnability for group in read_groups(run.stage(0))}
+    scores = {group.board: group.learnability for _, group in read_rollouts(run.stage(0))}
     assert sorted(level["score"] for level in sampled.state["levels"]) == sorted(scores.values())
     assert sampled.sizes.keys() <= {3, 5}

@@ -7,12 +7,12 @@ import pytest
 
 from core_jax.config import holes_of
 from core_jax.errors import InputError
-from core_jax.rows import read_all
+from core_jax.rows import board_key, read_all
 from core_jax.support import convert
 from engineer.evidence import Evidence, evidence_text
 from engineer.samplers import SamplerSettings
 from engineer.trial import strata_of
-from experiments.loop.records import RunFolder, Validation, read
+from experiments.loop.records import RunFolder, Validation, read, read_rollouts
 from experiments.loop.redesign import try_configs
 from experiments.loop.settings import RunSettings, load_settings
 from experiments.loop.training import held_out
@@ -84,6 +84,8 @@ def test_boards_drawn_while_training_are_for_the_teams_in_turn(tmp_path):
     drawn = read_all(folder.stage(0).boards)
     assert [row.agents for row in drawn] == [2, 3] * 4
     assert {row.hole_ratio for row in drawn} <= {cell.hole_ratio for cell in SMALL.sizes.values()}, "as was asked for"
+    played = [(board_key(row), group.board) for row, group in read_rollouts(folder.stage(0))]
+    assert played == [(board_key(row), board_key(row)) for row in drawn]
 
 
 def test_samplers_choose_among_boards_of_every_team(tmp_path):

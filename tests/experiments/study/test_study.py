@@ -23,7 +23,7 @@ from experiments.study.results import Results, results_of
 from experiments.study.run_results import last_policy
 from experiments.study.study import Plan, StudyFolder, plan_of
 from experiments.study.trial_checks import TrialCheck, reliability_of
-from tests.support.processes.power_cuts import PowerCutError, cut_power
+from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.samples.tiny_runs import files, quick, state
 
 SPEC = Path(__file__).with_name("study.toml")

@@ -192,8 +192,8 @@ def test_a_full_disk_is_reported_and_costs_nothing_that_is_finished(tmp_path, ca
         code, printed, reported = lakewright(capsys, "sweep", spec_file, "--out", out)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert (code, printed, len(reported)) == (1, "", 1), reported
-    assert ".parquet: File too large; check the path and the disk" in reported[0]
+    assert (code, printed, len(reported)) == (2, "", 1), reported
+    assert ".parquet: File too large; make room there, and run the same command again" in reported[0]
     assert data_of(out) == kept, "whole shards only"
     assert lakewright(capsys, "sweep", spec_file, "--out", out)[0] == 0
     assert data_of(out) == expected()

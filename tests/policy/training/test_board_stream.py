@@ -13,7 +13,7 @@ from core_jax.errors import InputError
 from core_jax.generator import generate
 from core_jax.rows import symmetric_fingerprint
 from core_jax.types import Failure
-from policy.tasks import Task
+from policy.tasks import Task, row_of, task_of
 from policy.training import BoardStream, tasks_of, with_hole_ratios
 from policy.training.reward import play
 from policy.training.warmup import _augmented
@@ -49,6 +49,16 @@ def test_the_boards_are_those_of_config_seed_and_index(taken):
     second = tasks_of(generate(CONFIGS[0], SEED, CHUNK, first=CHUNK))
     for task, expected in zip(taken, [*first[0], *first[1], *second], strict=False):
         assert same(task, expected), picture(task.board)
+        assert task.hole_ratio == expected.hole_ratio, picture(task.board)
+
+
+def test_a_drawn_board_has_the_hole_ratio_of_its_config_whatever_its_team():
+    with BoardStream([EnvConfig.single(3, 2, 0.25, 0.5)], SEED, chunk=8, teams=(2, 3)) as stream:
+        tasks = stream.take(8)
+    assert [len(task.board.starts) for task in tasks] == [2, 3] * 4
+    assert {task.hole_ratio for task in tasks} == {0.25}, "on the boards themselves it is 1 of 5, and 1 of 3"
+    assert {row_of(task, "one").hole_ratio for task in tasks} == {0.25}
+    assert {task_of(row_of(task, "one")).key for task in tasks} == {task.key for task in tasks}
 
 
 def test_a_stream_opened_further_on_gives_the_same_boards(taken):

@@ -19,7 +19,7 @@ SETTINGS = RewardSettings()
 END = ID["<eos>"]
 # Both walk right on rows of their own, three steps each.
 ROOM = Task(
-    drawing(["....", "....", "....", "H..."], [(0, 0), (2, 0)], [(0, 3), (2, 3)]), 3, 6, False, np.zeros((2, 0))
+    drawing(["....", "....", "....", "H..."], [(0, 0), (2, 0)], [(0, 3), (2, 3)]), 3, 6, False, np.zeros((2, 0)), 0.1
 )
 
 
@@ -163,7 +163,7 @@ def test_teams_of_several_sizes_are_judged_as_each_is_alone(monkeypatch):
 def cut_to_one(task: Task) -> Task:
     """The task of its first agent alone, as far as judging goes."""
     board = task.board.replace(starts=task.board.starts[:1], goals=task.board.goals[:1])
-    return Task(board, task.makespan, task.sum_of_costs, False, task.moves[:1])
+    return Task(board, task.makespan, task.sum_of_costs, False, task.moves[:1], task.hole_ratio)
 
 
 def test_the_verdicts_are_the_oracles():

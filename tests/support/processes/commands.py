@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from core_jax.rows import VerdictRow
-from experiments.cli import main
+from experiments import cli
 
 HOUSE = Path(__file__).parents[3]
 
@@ -29,7 +29,7 @@ def elsewhere() -> Path:
 def lakewright(capsys: pytest.CaptureFixture, *arguments: object) -> tuple[int, str, list[str]]:
     """Runs a command in this process: exit code, what it printed, and its lines on standard error."""
     try:
-        code = main([str(argument) for argument in arguments])
+        code = cli.main([str(argument) for argument in arguments])
     except SystemExit as ended:
         code = ended.code
     out, err = capsys.readouterr()

@@ -10,16 +10,23 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from tests.support.processes.commands import surroundings
 
 
 @contextlib.contextmanager
-def server(kind: str) -> Iterator[subprocess.Popen]:
-    """A process whose children do work of a kind (the names of `killable_work.KINDS`)."""
+def server(kind: str, said: Path | None = None, **environment: str) -> Iterator[subprocess.Popen]:
+    """A process whose children do work of a kind (the names of `killable_work.KINDS`).
+
+    said: the file that gets what they write to standard error. environment: changes to theirs.
+    """
     program = [sys.executable, "-m", "tests.support.processes.killable_work", kind]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
-    with subprocess.Popen(program, env=surroundings(), **pipes) as process:
+    with contextlib.ExitStack() as stack:
+        errors = stack.enter_context(said.open("ab")) if said else None
+        given = surroundings() | environment
+        process = stack.enter_context(subprocess.Popen(program, env=given, stderr=errors, **pipes))
         try:
             yield process
         finally:
@@ -38,8 +45,11 @@ def code_of(server: subprocess.Popen) -> int:
     return int(server.stdout.readline())
 
 
-def serve(work: Callable[[str], object]) -> None:
-    """Does the work of each line of standard input in a child; prints its process id, then its exit code."""
+def serve(work: Callable[[str], int | None]) -> None:
+    """Does the work of each line of standard input in a child; prints its process id, then its exit code.
+
+    The work returns its exit code, or None for 0.
+    """
     for line in sys.stdin:
         process = os.fork()
         if not process:
@@ -48,12 +58,11 @@ def serve(work: Callable[[str], object]) -> None:
         print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
 
 
-def _child(work: Callable[[str], object], line: str) -> None:
+def _child(work: Callable[[str], int | None], line: str) -> None:
     os.setsid()
     sys.stdout = sys.stderr  # standard output is for the server
     try:
-        work(line)
-        os._exit(0)
+        os._exit(work(line) or 0)
     except BaseException:
         traceback.print_exc()
         os._exit(1)

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from core_jax.rows import chunks
+from experiments import cli
 from experiments.benchmark import TIERS
 from experiments.benchmark.tiers import Tier
-from experiments.cli import main
 from experiments.resumable import parts
 from tests.support.processes.killable import serve
 
 SMALL_TIER = Tier(teams=((2, 3), (2, 5)), hole_ratios=(0.1, 0.5), wait_ratios=(0.25, 0.75), boards=6)
 FEW_MADE_UP = 50  # examples for the engineer of a tiny run
 IMPORTED = (
-    *("core_jax.solver.solver", "core_jax.generator.generator", "experiments.sweep.runner", "experiments.cli"),
+    *("core_jax.solver.solver", "core_jax.generator.generator", "experiments.sweep.runner", "experiments.cli.app"),
     *("experiments.benchmark.builder", "experiments.evaluation.evaluator", "experiments.board_files.solving"),
 )
 LEARNED = ("experiments.loop.closed_loop", "experiments.study.runner")  # with the training libraries
@@ -35,12 +35,11 @@ def few_rows_a_part(patch: pytest.MonkeyPatch, rows: int = 8) -> None:
     patch.setattr(chunks, "CHUNK_BYTES", 1)  # a line at a time
 
 
-def command(line: str) -> None:
-    """Runs a command line, in parts of few rows."""
+def command(line: str) -> int:
+    """Runs a command line, in parts of few rows: its exit code."""
     with pytest.MonkeyPatch.context() as patch:
         few_rows_a_part(patch)
-        if main(json.loads(line)):
-            raise RuntimeError(f"{line} failed")
+        return cli.main(json.loads(line))
 
 
 def tiny_loop(line: str) -> None:

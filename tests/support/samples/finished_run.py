@@ -6,7 +6,7 @@ import msgspec
 
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.results import Group, Outcomes, statistics_of
-from core_jax.rows import Row, write_rows
+from core_jax.rows import Row, board_key, write_rows
 from core_jax.types import FAILURE_NAMES
 from engineer.delta import ConfigDelta, SizeEdit
 from engineer.evidence import CellGroups, Evidence
@@ -32,13 +32,14 @@ from experiments.loop.settings import RunSettings
 ENV = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.5, 0.25, 0.5)})
 NEXT = EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 4: SizeConfig(0.6, 0.25, 0.5)})
 GRID = ["...", ".H.", "..H"]
+OTHER = ["...", ".H.", "..."]
 SIGNAL = Signal(0.5, 0.4, 0.2)
 
 
-def board(name: str = "board", **labels: object) -> Row:
+def board(name: str = "board", grid: list[str] = GRID, **labels: object) -> Row:
     """A 3x3 board of two agents that is solved by two steps of each."""
     solved = {"status": "solvable", "makespan": 2, "sum_of_costs": 3, "wait_required": False, "plan": ["RR", "LW"]}
-    return Row(name, 3, 2, GRID, [(0, 0), (2, 1)], [(0, 2), (2, 0)], **(solved | labels))  # type: ignore[arg-type]
+    return Row(name, 3, 2, grid, [(0, 0), (2, 1)], [(0, 2), (2, 0)], **(solved | labels))  # type: ignore[arg-type]
 
 
 def outcomes(valid: int) -> Outcomes:
@@ -49,8 +50,8 @@ def outcomes(valid: int) -> Outcomes:
 
 def examples(name: str) -> list[Example]:
     """A plan that arrives after a wait, and one that meets a hole at t = 2."""
-    row = board(name, wait_required=True)
-    return [Example(row, ["WRR", "LWW"], "none", -1, -1), Example(row, ["RD", "LW"], "hole", 0, 1)]
+    row, other = (board(name, grid, wait_required=True) for grid in (GRID, OTHER))
+    return [Example(row, ["WRR", "LWW"], "none", -1, -1), Example(other, ["RD", "LW"], "hole", 0, 1)]
 
 
 def rollouts() -> list[Answer]:
@@ -65,19 +66,25 @@ def validate(stage: Stage, valid: int, name: str = "board") -> None:
     if not stage.train_log.exists():
         steps = [{"step": n, "reward": 0.1 * n, "valid": 0.2, "frac_reward_zero_std": 0.5} for n in (1, 2, 3)]
         stage.train_log.write_bytes(b"".join(msgspec.json.encode(step) + b"\n" for step in steps))
-    given = [Answer(found.plan, found.failure, found.agent, found.step) for found in examples(name)]
-    write_answers(stage.plans, [BoardAnswers(place, [answer]) for place, answer in enumerate(given)])
+    write_answers(stage.plans, [_kept(found) for found in examples(name)])
     write(stage.validation, Validation(sizes, examples(name), {}, "10"))
     write(stage.done, Done(90.0, {}))
+
+
+def _kept(given: Example) -> BoardAnswers:
+    answer = Answer(given.plan, given.failure, given.agent, given.step)
+    return BoardAnswers(board_key(given.row), [answer])
 
 
 def redesign(stage: Stage, text: str = "too hard") -> None:
     """Writes a stage's boards and rollouts, the evidence, the proposal, and its trial."""
     write(stage.env, ENV)
-    write_rows(stage.boards, [board("first"), board("second", wait_required=True)])
-    groups = [Group(0, 4, 1, 0.2, 0.1, 0.1, {"hole": 3}), Group(1, 4, 4, 1.0, 0.0, 0.0)]
+    rows = [board("first"), board("second", OTHER, wait_required=True)]
+    write_rows(stage.boards, rows)
+    first, second = map(board_key, rows)
+    groups = [Group(first, 4, 1, 0.2, 0.1, 0.1, {"hole": 3}), Group(second, 4, 4, 1.0, 0.0, 0.0)]
     stage.groups.write_bytes(b"".join(msgspec.json.encode(group) + b"\n" for group in groups))
-    write_answers(stage.rollouts, [BoardAnswers(0, rollouts())])
+    write_answers(stage.rollouts, [BoardAnswers(first, rollouts())])
     write(stage.sampled, Sampled({}, "fresh", {"tokens": 100}, {}))
     cells = [CellGroups(3, 0.25, False, statistics_of(groups))]
     write(stage.evidence, Evidence(config=ENV, outcomes={3: outcomes(10)}, round=0, rounds=2, groups=cells))
@@ -91,7 +98,7 @@ def begin(path: Path, stages: int = 2, **settings: object) -> RunFolder:
     """A run on which nothing is done yet."""
     run = RunFolder(path)
     run.open(RunSettings(env=ENV, warmup_env=ENV, seed=7, stages=stages, teacher="self", **settings))  # type: ignore[arg-type]
-    write_rows(run.validation, [board("board"), board("other", wait_required=True)])
+    write_rows(run.validation, [board("board"), board("other", OTHER, wait_required=True)])
     return run
 
 

@@ -10,7 +10,7 @@ def test_plans_of_a_group_are_shown_while_the_stage_is_trained(tmp_path):
     for log in (stage.groups, stage.rollouts):
         log.rename(log.with_name(f".{log.name}.part"))
     with stage.rollouts.with_name(".rollouts.jsonl.part").open("ab") as growing:
-        growing.write(b'{"board":1,"answ')
+        growing.write(b'{"board":"4f","answ')
     stage.done.unlink()
     assert "Plan 4 of 4" in page(client(tmp_path / "run"), "/board/run/stage-1/0/run")
 

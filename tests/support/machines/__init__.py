@@ -1,0 +1,1 @@
+"""What a machine may do to a process: cut the power, fill its disk, set its clock."""
