@@ -22,10 +22,11 @@ def evaluate(
     temperature: float = 0.0,
     codec: Codec | None = None,
     on_progress: Callable[[int], None] = lambda boards: None,
+    on_answers: Callable[[list[list[int]]], object] = lambda answers: None,
 ) -> tuple[Verdict, np.ndarray]:
     """Lets the model answer every task (greedily at temperature 0): the verdicts [B] and plans int8 [B, K, horizon].
 
-    codec: the one of the model, by default tokens.
+    codec: the one of the model, by default tokens. on_answers: gets the answers themselves, token ids.
     """
     codec = codec or TokensCodec(tokenizer)
     answers = answer_tasks(
@@ -38,6 +39,7 @@ def evaluate(
         codec=codec,
         on_progress=on_progress,
     )
+    on_answers(answers)
     return judge_answers(tasks, answers, horizon, codec)
 
 

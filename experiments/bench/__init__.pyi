@@ -1,6 +1,7 @@
 from . import architectures as architectures
 from . import environments as environments
 from . import files as files
+from . import language as language
 from . import sampling as sampling
 from . import sweeps as sweeps
 from . import updates as updates

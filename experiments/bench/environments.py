@@ -27,7 +27,7 @@ SIZE, AGENTS = 8, 4
 STEPS = 64  # of an episode
 AT_ONCE = (1, 64, 1024, 4096)
 ROUNDS, SECONDS = 5, 2.0
-SCRIPT = Path(__file__).with_name("pogema_play.py")
+SCRIPT = Path(__file__).parent / "comparison" / "pogema_play.py"
 Play = Callable[[], float]
 
 __all__ = ["measure", "table"]

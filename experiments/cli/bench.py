@@ -27,6 +27,7 @@ def bench(
     architectures: Annotated[bool, INSTEAD] = False,
     updates: Annotated[bool, INSTEAD] = False,
     files: Annotated[bool, INSTEAD] = False,
+    language: Annotated[str | None, INSTEAD] = None,
     environments: Annotated[bool, INSTEAD] = False,
     pogema: Path | None = None,
     campaign: Annotated[int | None, INSTEAD] = None,
@@ -44,6 +45,7 @@ def bench(
         architectures: Measure networks instead: what each learns in the same processor time.
         updates: Measure steps of GRPO instead: prompts read once, or for every answer.
         files: Measure commands on files instead, and the core's own rates.
+        language: Measure what speeds up this language model instead: a folder, a GGUF file or a package with one.
         environments: Measure the Gymnasium environments instead: joint moves of random play.
         pogema: A Python that has POGEMA, which is measured with them.
         campaign: Check the labels of so many fresh boards of teams against another solver instead.
@@ -57,6 +59,9 @@ def bench(
     for name in [name for name, wanted in given.items() if wanted]:
         other = getattr(benches, name)
         print_found(other.measure(), json, other.table)
+        return 0
+    if language:
+        print_found(benches.language.measure(language), json, benches.language.table)
         return 0
     if environments:
         print_found(benches.environments.measure(pogema), json, benches.environments.table)

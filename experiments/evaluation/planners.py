@@ -2,7 +2,8 @@
 
 optimal: the row's own certified plan. prioritized: one agent after another, each as early as the earlier ones allow
 (Erdmann and Lozano-Perez, 1987; space-time search with waits: Silver, 2005). greedy: a shortest path for each agent,
-regardless of the others. random: moves at random, none off the board or into a hole.
+regardless of the others. offset: the rows, then the columns from start to goal, whatever is in the way: what a model
+says that copies its compact prompt. random: moves at random, none off the board or into a hole.
 """
 
 import random
@@ -37,6 +38,15 @@ def greedy(row: Row, seed: int) -> list[str]:
     return [_moves(_earliest(row, start, goal, []) or [start]) for start, goal in pairs]
 
 
+def offset(row: Row, seed: int) -> list[str]:
+    """Down or up, then right or left, as far as the goal is away."""
+    plans = []
+    for start, goal in zip(row.starts, row.goals, strict=True):
+        rows, columns = goal[0] - start[0], goal[1] - start[1]
+        plans.append("UD"[rows > 0] * abs(rows) + "LR"[columns > 0] * abs(columns))
+    return plans
+
+
 def at_random(row: Row, seed: int) -> list[str]:
     """Uniform among the moves to free cells, until the agent is on its goal or the walk is long enough."""
     rng = random.Random(f"{seed} {row.id}")
@@ -47,6 +57,7 @@ PLANNERS: dict[str, Planner] = {
     "optimal": optimal,
     "prioritized": prioritized,
     "greedy": greedy,
+    "offset": offset,
     "random": at_random,
 }
 

@@ -40,6 +40,10 @@ class Codec(Protocol):
         """The most tokens of an answer of `horizon` steps, its end included."""
         ...
 
+    def words(self, prompt: list[int], answer: list[int]) -> str:
+        """What a model said in words; nothing where it answers in tokens of cells."""
+        ...
+
 
 class TokensCodec:
     """One token for each cell, for models trained from scratch: see `policy.codecs.tokens`."""
@@ -69,6 +73,10 @@ class TokensCodec:
     def answer_length(self, horizon: int, agents: int) -> int:
         """As `Codec`."""
         return tokens.answer_length(horizon, agents)
+
+    def words(self, prompt: list[int], answer: list[int]) -> str:
+        """As `Codec`."""
+        return ""
 
 
 class TextCodec:

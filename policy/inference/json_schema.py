@@ -50,7 +50,7 @@ def answer_in_json(
     with torch.random.fork_rng(), computing(model):
         torch.manual_seed(seed)
         thought = _generate(model, tokenizer, prompt, cache, settings.reasoning, settings.temperature)
-        cache.crop(len(prompt) - 1)  # the prompt is not read again
+        _forget(cache, len(prompt) - 1)  # the thought, but not the prompt
         reasoning = _text(tokenizer, thought).split(THOUGHT)[0]
         bridge = (THOUGHT if "<think>" in tokenizer.decode([*prompt, *thought]) else "") + ANSWER
         begun = [*prompt, *_ids(tokenizer, reasoning + bridge)]
@@ -112,9 +112,6 @@ class SchemaMask(LogitsProcessor):
         self._seen = input_ids.shape[1]
         allowed = np.zeros(scores.shape, bool)
         for row, matcher in enumerate(self._matchers):
-            if matcher.is_stopped():
-                allowed[row] = True  # the answer is over, and what follows is padding
-                continue
             bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), np.uint8), bitorder="little")
             allowed[row, : len(bits)] = bits[: scores.shape[1]]
         self._check()
@@ -124,6 +121,12 @@ class SchemaMask(LogitsProcessor):
         for matcher in self._matchers:
             if matcher.is_error():
                 raise InputError(f"schema: {matcher.get_error().splitlines()[0]:.200}; simplify it")
+
+
+def _forget(cache: DynamicCache, after: int) -> None:
+    """Drops all keys and values after so many tokens."""
+    if (more := int(cache.get_seq_length()) - after) > 0:
+        cache.crop(-more)
 
 
 def _prompt_ids(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:

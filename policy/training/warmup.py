@@ -34,7 +34,8 @@ from policy.training.settings import WarmupSettings
 
 POOL = 8  # batches drawn together, then sorted by length
 SECONDS = 60.0  # of training, at least, between two times that it is kept
-RARELY = 30  # times as long as the keeping takes, at least, between two of them
+RARELY = 30  # times as long as the keeping takes lie between two of them,
+LONGEST = 300.0  # but at most so many seconds
 WORTH_SHARING = 4  # tokens that all prompts of a batch begin with, as those of chat templates do
 IGNORED = -100  # the label of tokens without a loss: prompt and padding
 
@@ -85,12 +86,12 @@ def warm_up(
             asked = clock()
             state.save(kept, Place(step, boards, seconds, random, replaced))
             saved = clock()
-            pause = max(SECONDS, RARELY * (saved - asked))
+            pause = max(SECONDS, min(RARELY * (saved - asked), LONGEST))
         done = max(step / settings.steps, seconds / (60 * settings.minutes) if settings.minutes else 0)
         if done >= 1:
             break
         batch = next(batches)
-        loss = _loss(model, batch, tokenizer.pad_token_id)
+        loss = plan_loss(model, batch, tokenizer.pad_token_id)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.scale_rates(rate_scale(step, done))
@@ -133,7 +134,7 @@ def _drawn(tasks: Sequence[Task] | BoardStream, count: int, rng: np.random.Gener
     return [tasks[i] for i in rng.integers(len(tasks), size=count)]
 
 
-def _loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Tensor:
+def plan_loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Tensor:
     """Cross entropy of the answers, the mean over their tokens."""
     width = max(len(prompt) + len(answer) for prompt, answer in examples)
     ids = torch.full((len(examples), width), pad)

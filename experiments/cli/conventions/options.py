@@ -19,7 +19,7 @@ TEACHERS = (
     *("thompson", "alp_gmm", "sfl", "rlve", "dump", "difficulty", "saboteur", "matched_random"),
     *("self", "self_trained", "base", "endpoint"),
 )
-SOLVERS = ("optimal", "prioritized", "greedy", "random")
+SOLVERS = ("optimal", "prioritized", "greedy", "offset", "random")
 BACKENDS = ("local", "ray")
 BOARD_FORMATS = ("rows", "movingai", "lacam", "pogema", "published")
 TRACKERS = ("tensorboard", "wandb", "trackio")

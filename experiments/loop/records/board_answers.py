@@ -11,18 +11,22 @@ from core_jax.support import write_atomically
 from core_jax.types import FAILURE_NAMES
 
 
-class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A plan, one string of moves for each agent, and its failure, by the first agent and step; `none` is valid."""
+class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A plan, one string of moves for each agent, and its failure, by the first agent and step; `none` is valid.
+
+    text: what a policy that speaks in words said.
+    """
 
     plan: list[str]
     failure: str
     agent: int
     step: int
+    text: str = ""
 
     @classmethod
-    def of(cls, moves: np.ndarray, failure: int, agent: int, step: int) -> "Answer":
+    def of(cls, moves: np.ndarray, failure: int, agent: int, step: int, text: str = "") -> "Answer":
         """The answer of these moves, int8 [K, T], and of this verdict."""
-        return cls(plan_of(moves), FAILURE_NAMES[int(failure)], int(agent), int(step))
+        return cls(plan_of(moves), FAILURE_NAMES[int(failure)], int(agent), int(step), text)
 
 
 class BoardAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

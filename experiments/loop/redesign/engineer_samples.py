@@ -18,7 +18,7 @@ from engineer.teachers import Asked, asked_of, parse_answer
 from experiments.loop.records import RunFolder
 from experiments.loop.redesign.difficulty import trust_region
 from experiments.loop.settings import RunSettings, key_for, seed_for
-from experiments.loop.training import load_policy
+from experiments.loop.training import load_engineer
 from policy.inference import SchemaSettings, sample_in_json
 
 TOGETHER = 25  # answers sampled at once
@@ -70,7 +70,7 @@ def sample_engineers(
 def _said(
     settings: RunSettings, place: str, asked: Asked, masked: bool, answers: int, on_progress: Callable[[int], object]
 ) -> list[str]:
-    model, tokenizer = load_policy(settings, place)
+    model, tokenizer = load_engineer(settings, place)
     chosen = settings.engineer
     how = SchemaSettings(0, chosen.answer, chosen.temperature or 1.0)
     said: list[str] = []

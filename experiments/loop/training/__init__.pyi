@@ -1,4 +1,5 @@
 from .held_out import held_out_set as held_out_set
+from .policies import load_engineer as load_engineer
 from .policies import load_policy as load_policy
 from .stage_boards import make_boards as make_boards
 from .stage_training import train as train

@@ -23,7 +23,7 @@ from experiments.loop.training.stage_boards import keep_boards
 from experiments.resumable import line_log, lines_so_far
 from experiments.runtime import FreeCores, progress
 from policy.checkpoints import save_checkpoint
-from policy.codecs import codec_for
+from policy.codecs import Codec, codec_for
 from policy.tasks import Task, task_of
 from policy.training import Answered, BoardStream, kept_place, rank_and_processes, train_grpo
 
@@ -108,6 +108,7 @@ def _trained(
     tasks: list[Task] | BoardStream,
 ) -> PreTrainedModel:
     rank, processes = rank_and_processes()
+    codec = codec_for(settings.codec, tokenizer, settings.text)
     kept = stage.scratch / "training.safetensors" if processes == 1 else None
     before = _Lines.of(kept_place(kept).notes)
     cores, spent = FreeCores(), sum(round(figures["sampled/tokens"]) for figures in before.steps)
@@ -144,8 +145,8 @@ def _trained(
             scratch=stage.scratch,
             on_step=on_step,
             on_groups=on_groups,
-            on_answers=_first_of_each_step(log_rollouts, MOST_KEPT - len(before.rollouts)),
-            codec=codec_for(settings.codec, tokenizer, settings.text),
+            on_answers=_first_of_each_step(log_rollouts, codec, MOST_KEPT - len(before.rollouts)),
+            codec=codec,
             kept=kept,
             notes=lambda: _Lines.so_far(stage).notes(),
         )
@@ -170,13 +171,16 @@ class _Lines(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
 
-def _first_of_each_step(log: Callable[[dict[str, Any]], None], left: int) -> Callable[[list[Answered]], None]:
+def _first_of_each_step(
+    log: Callable[[dict[str, Any]], None], codec: Codec, left: int
+) -> Callable[[list[Answered]], None]:
     """Keeps the plans of the first groups of each step, to be looked at: the log stays small however long the stage."""
 
     def keep(answered: list[Answered]) -> None:
         nonlocal left
         for made in answered[: min(KEPT_A_STEP, left)]:
-            judged = zip(made.moves, made.failures, made.agents, made.steps, strict=True)
+            texts = (codec.words(made.prompt, answer) for answer in made.answers)
+            judged = zip(made.moves, made.failures, made.agents, made.steps, texts, strict=True)
             log(msgspec.to_builtins(BoardAnswers(made.board, [Answer.of(*one) for one in judged])))
             left -= 1
 

@@ -1,5 +1,7 @@
 """Validation: greedy plans for the held-out set, how many are valid and optimal, and some of them to look at."""
 
+from collections.abc import Callable
+
 import jax
 import msgspec
 import numpy as np
@@ -10,7 +12,7 @@ from experiments.loop.records import Answer, BoardAnswers, Example, Stage, Valid
 from experiments.loop.settings import RunSettings
 from experiments.loop.training.policies import load_policy
 from experiments.runtime import progress
-from policy.codecs import codec_for
+from policy.codecs import Codec, codec_for
 from policy.evaluation import evaluate, outcomes_by_size
 from policy.tasks import Task, task_of
 
@@ -20,9 +22,11 @@ VALID, UNREAD = FAILURE_NAMES[Failure.NONE], FAILURE_NAMES[Failure.PARSE_ERROR]
 
 def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
     """Validates the policy of a stage."""
-    record, verdicts, plans = measure(settings, stage, held_out, "validation")
+    texts: list[str] = []
+    record, verdicts, plans = measure(settings, stage, held_out, "validation", texts.extend)
     answers = [
-        _answer(row, plan, verdicts, place) for place, (row, plan) in enumerate(zip(held_out, plans, strict=True))
+        _answer(row, plan, verdicts, place, text)
+        for place, (row, plan, text) in enumerate(zip(held_out, plans, texts, strict=True))
     ]
     kept = [BoardAnswers(board_key(row), [answer]) for row, answer in zip(held_out, answers, strict=True)]
     write_answers(stage.plans, kept)
@@ -30,21 +34,36 @@ def validate(settings: RunSettings, stage: Stage, held_out: list[Row]) -> None:
 
 
 def measure(
-    settings: RunSettings, stage: Stage, boards: list[Row], label: str
+    settings: RunSettings,
+    stage: Stage,
+    boards: list[Row],
+    label: str,
+    on_texts: Callable[[list[str]], object] = lambda texts: None,
 ) -> tuple[Validation, Verdict, np.ndarray]:
     """Greedy plans of a stage's policy for some boards: the record without examples, verdicts [B], plans [B, K, T].
 
-    label: what the progress bar is called.
+    label: what the progress bar is called. on_texts: gets what was said to each board, nothing in tokens.
     """
     tasks = [task_of(row) for row in boards]
     model, tokenizer = load_policy(settings, stage.checkpoint)
     codec = codec_for(settings.codec, tokenizer, settings.text)
     with progress(label, len(tasks), "boards") as bar:
         verdicts, plans = evaluate(
-            model, tokenizer, tasks, horizon=settings.horizon, codec=codec, on_progress=bar.update
+            model,
+            tokenizer,
+            tasks,
+            horizon=settings.horizon,
+            codec=codec,
+            on_progress=bar.update,
+            on_answers=lambda found: on_texts(_texts(codec, tasks, found)),
         )
     verdicts = jax.tree.map(np.asarray, verdicts)
     return _record(tasks, verdicts), verdicts, plans
+
+
+def _texts(codec: Codec, tasks: list[Task], answers: list[list[int]]) -> list[str]:
+    prompts = (codec.encode_prompt(task.board) for task in tasks)
+    return [codec.words(prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
 
 
 def _record(tasks: list[Task], verdicts: Verdict) -> Validation:
@@ -58,9 +77,9 @@ def _record(tasks: list[Task], verdicts: Verdict) -> Validation:
     )
 
 
-def _answer(row: Row, plan: np.ndarray, verdicts: Verdict, place: int) -> Answer:
+def _answer(row: Row, plan: np.ndarray, verdicts: Verdict, place: int, text: str) -> Answer:
     failure, agent, step = (int(field[place]) for field in (verdicts.failure, verdicts.agent, verdicts.step))
-    return Answer.of(plan[: row.agents], failure, agent, step)
+    return Answer.of(plan[: row.agents], failure, agent, step, text)
 
 
 def _examples(rows: list[Row], answers: list[Answer]) -> list[Example]:

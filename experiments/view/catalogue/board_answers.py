@@ -39,6 +39,6 @@ def _of_evaluation(item: Item, name: str) -> list[Answer]:
 
 def _answer(found: dict[str, Any]) -> Answer:
     given = {name: found.get(name) for name in Answer.__struct_fields__}
-    given |= {"plan": given["plan"] or [], "failure": given["failure"] or "parse_error"}
+    given |= {"plan": given["plan"] or [], "failure": given["failure"] or "parse_error", "text": given["text"] or ""}
     given |= {name: -1 if given[name] is None else given[name] for name in ("agent", "step")}
     return msgspec.convert(given, Answer)

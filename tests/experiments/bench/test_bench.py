@@ -6,12 +6,13 @@ import pytest
 
 from core_jax.config import holes_of
 from core_jax.support import REST
-from experiments.bench import architectures, lake, sampling, simulator, table, timing, updates, warmups
+from experiments.bench import architectures, lake, language, sampling, simulator, table, timing, updates, warmups
 from experiments.bench.comparison import bandwidth, peers
 from experiments.bench.measurement import Bench
 from experiments.cli import main
 from experiments.loop.settings import load_settings
 from policy.model_settings import BoardNetworkSettings, ModelSettings
+from tests.support.models.small_language_model import language_checkpoint
 
 TINY_MODEL = ModelSettings(hidden=16, layers=1, heads=2, mlp=16)
 BOARD_MODEL = ModelSettings(architecture="board", board=BoardNetworkSettings(4, 1, 8, 1))
@@ -139,6 +140,16 @@ def test_steps_of_grpo_are_measured_with_prompts_read_once_and_for_every_answer(
     assert main(["bench", "--updates"]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if "| 4 x 2 " in line]
     assert ["read once" in row for row in rows] == [False, True, False, True], rows
+
+
+def test_the_cases_of_a_language_model_are_measured_one_by_one(monkeypatch):
+    monkeypatch.setattr(language, "REPEATS", 1)
+    few = load_settings("smollm2", ["grpo.prompts=2", "text.prompt=full"])
+    monkeypatch.setattr(language, "load_settings", lambda preset, overrides: few)
+    found = [language._measured(str(language_checkpoint()), case) for case in range(len(language.CASES))]
+    assert all(rate.tokens > 0 and rate.seconds > 0 and rate.peak > 1e8 for rate in found), found
+    lines = language.table(found).splitlines()
+    assert len(lines) == 2 + len(language.CASES)
 
 
 def test_a_table_without_floods_and_phases_ends_with_the_measurements(found):

@@ -113,7 +113,10 @@ def test_a_wrong_choice_is_refused_with_the_choices(capsys):
     ("words", "problem"),
     [
         (["sing"], "lakewright: 'sing' is no command; choose from "),
-        (["engineer", "sing"], "lakewright engineer: 'sing' is no command; choose from show, propose, replay; see "),
+        (
+            ["engineer", "sing"],
+            "lakewright engineer: 'sing' is no command; choose from show, propose, sample, ",
+        ),
         (["bench", "--loud"], "lakewright bench: Unknown option: --loud; see `lakewright bench --help`"),
         (
             ["bench", "--sampling", "--updates"],

@@ -23,7 +23,7 @@ from engineer.teachers import Reply, UnansweredError
 from engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher, answer_schema, parse_answer
 from engineer.teachers.self import SelfTeacher
 from experiments.loop.records import RunFolder, Trial, read, spent_on
-from experiments.loop.redesign import decide
+from experiments.loop.redesign import decide, sample_engineers, samples_table
 from experiments.loop.settings import load_settings
 from experiments.loop.settings.launch import LaunchSettings
 from experiments.loop.settings.run_settings import EngineerSettings
@@ -165,6 +165,18 @@ def test_a_language_model_checkpoint_answers_under_the_schema(tmp_path, name, pl
     assert found.verdict.status in ("accepted", "projected")
     assert found.refused == []
     assert 100 < found.proposal.tokens <= 1208
+
+
+def test_many_answers_are_counted_with_the_mask_and_without(tmp_path):
+    run = before_the_first_decision(RunFolder(tmp_path / "run"))
+    words = {"codec": "text", "start": str(text_checkpoint())}
+    free, masked = sample_engineers(tiny_run(engineer=ENGINEER, **words), run, 0, [str(text_checkpoint())], 3)
+    assert (free.masked, free.answers, free.parsed, sum(free.errors.values())) == (False, 3, 0, 3)
+    assert (masked.masked, masked.answers, masked.parsed, masked.errors) == (True, 3, 3, {})
+    assert masked.accepted + masked.projected + masked.refused == 3
+    assert [parse_answer(text).edits.keys() for text in masked.said] == [{3, 5}] * 3
+    lines = samples_table([free, masked]).splitlines()
+    assert [line.split("|")[2].strip() for line in lines[2:4]] == ["no", "yes"]
 
 
 def test_a_whole_run_in_words_redesigns_its_own_boards(tmp_path):

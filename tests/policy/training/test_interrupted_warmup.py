@@ -33,6 +33,7 @@ class ListStream(BoardStream):
 @pytest.fixture(autouse=True)
 def kept_whenever_possible(monkeypatch):
     monkeypatch.setattr(warmup, "SECONDS", -1.0)
+    monkeypatch.setattr(warmup, "RARELY", 0)
 
 
 def learn(source, kept=None, until=STEPS):
