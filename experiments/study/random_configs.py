@@ -1,4 +1,4 @@
-"""Random configs, each of which one run of a study trains on."""
+"""Random configs: one of a study's runs trains on each, or all runs of a seed begin with its own."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ from experiments.loop.settings import RunSettings
 
 
 class Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Random configs, each an arm of one stage, which show whether the trial's score predicts the gain in training.
+    """Random configs. As arms of one stage each, they show whether the trial's score predicts the gain in training.
 
     data_ratios are uniform on the simplex, hole and wait ratios uniform from the lists, all drawable.
     """

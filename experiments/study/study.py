@@ -8,7 +8,7 @@ results.json table.txt study.svg curves.svg   the results
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.support import Count, Natural, convert, read_config, replacing, replacing_folder
 from experiments.loop import prepare
@@ -37,6 +38,8 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     arms: the settings in which each differs, and its `seeds`, if they are not those of the study. baseline: the arm
     that the others are compared with, seed by seed. configs: random configs as arms, instead of `arms`.
+    first_configs: random configs, one for each seed, that all arms of the seed begin with, as the paper's round 0,
+    except arms that set env.
     family: the pairs of arms whose difference is tested, corrected for their number. test: boards on which the last
     policy of each run is judged, separate from the held-out set that the runs see; without, that set.
     """
@@ -48,6 +51,7 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: dict[str, Any] = {}
     arms: dict[str, dict[str, Any]] = {}
     configs: Configs | None = None
+    first_configs: Configs | None = None
     family: tuple[tuple[str, str], ...] = ()
     test: ValidationSettings | None = None
 
@@ -132,6 +136,9 @@ def plan_of(path: Path) -> Plan:
     start = convert(base, RunSettings, f"{path}: settings")
     arms = spec.arms or _arms_of_configs(spec, start)
     runs = [planned for name, arm in arms.items() for planned in _runs(name, arm, base, spec, f"{path}: arms.{name}")]
+    if spec.first_configs:
+        firsts = [env for _, env in random_configs(spec.first_configs, start)]
+        runs = [planned if "env" in arms[planned.arm] else _beginning_with(firsts, planned, path) for planned in runs]
     for planned in runs:
         _check_shares(planned, start, path)
     return Plan(spec, start, runs)
@@ -176,6 +183,16 @@ def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec,
     changes = {key: value for key, value in arm.items() if key != "seeds"}
     for seed in seeds:
         yield Planned(name, seed, convert(merged(base, changes) | {"seed": seed}, RunSettings, where))
+
+
+def _beginning_with(firsts: Sequence[EnvConfig], planned: Planned, path: Path) -> Planned:
+    """The run with its seed's config. Raises InputError where there are too few."""
+    if planned.seed >= len(firsts):
+        raise InputError(
+            f"{path}: first_configs.count is {len(firsts)}, but there is a seed {planned.seed}; make it larger"
+        )
+    settings = msgspec.structs.replace(planned.settings, env=firsts[planned.seed])
+    return msgspec.structs.replace(planned, settings=settings)
 
 
 def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:

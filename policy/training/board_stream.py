@@ -1,9 +1,11 @@
 """Boards drawn in a separate process while a model is trained on them, so that training does not wait."""
 
+import itertools
 import multiprocessing
 import queue
 import time
-from collections.abc import Collection, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -16,9 +18,10 @@ from core_jax.generator import Batch, generate_in_turn
 from core_jax.rows import symmetric_fingerprint
 from core_jax.support import end_with_starter
 from core_jax.types import Board
-from policy.tasks import Task
+from policy.tasks import Task, labelled_tasks
 
-CHUNK = 1024  # boards drawn at once
+CHUNK = 1024  # boards of one config after another
+AT_ONCE = 8  # chunks of a config drawn together
 AHEAD = 8  # chunks that wait to be taken
 PATIENCE = 1.0  # seconds between two checks whether the process that draws is alive
 
@@ -37,7 +40,8 @@ class BoardStream:
     """An endless stream of tasks: chunks of each of `configs` alternate, and no index is repeated.
 
     teams: numbers of agents that alternate within a chunk, instead of the one of its config. first: the place of the
-    first task. chunk: boards drawn at once, CHUNK by default. kept: whether `taken` holds all tasks taken so far.
+    first task. chunk: boards of one config after another, CHUNK by default. kept: whether `taken` holds all tasks taken
+    so far.
     excluded: the `symmetric_fingerprint` of each board that must not be used; another board of its chunk takes its
     place, and `replaced` counts those among the tasks taken.
 
@@ -117,13 +121,9 @@ def tasks_of(*made: dict[int, Batch]) -> list[Task]:
 
 
 def _of_batch(batch: Batch) -> list[Task]:
-    boards, labels = batch.boards, batch.labels
-    numbers = (labels.makespan.tolist(), labels.sum_of_costs.tolist(), labels.wait_required.tolist())
-    arrays = map(np.asarray, (boards.holes, boards.starts, boards.goals, labels.moves))
-    return [
-        Task(Board(*board), makespan, cost, wait, moves[:, : max(makespan, cost)], batch.hole_ratio)
-        for *board, moves, makespan, cost, wait in zip(*arrays, *numbers, strict=True)
-    ]
+    boards = (batch.boards.holes, batch.boards.starts, batch.boards.goals)
+    each = (Board(*fields) for fields in zip(*map(np.asarray, boards), strict=True))
+    return labelled_tasks(each, batch.labels, batch.hole_ratio)
 
 
 def _draw(
@@ -141,13 +141,25 @@ def _draw(
     jax.config.update("jax_compilation_cache_dir", cache)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     try:
-        while True:
-            turn, which = divmod(number, len(mixed))
-            tasks = tasks_of(*generate_in_turn(mixed[which], seed, chunk, first=turn * chunk))
+        for tasks in _chunks_in_turn(mixed, seed, number, chunk):
             chunks.put([(*_plain(task), replaced) for task, replaced in _without(tasks, excluded)])
-            number += 1
     except InputError as error:
         chunks.put(str(error))
+
+
+def _chunks_in_turn(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int) -> Iterator[list[Task]]:
+    """The chunks `number`, `number` + 1 and so on: of one config after another.
+
+    A few boards of many kinds take almost as long as many, so that after the first chunk of a config AT_ONCE are drawn.
+    """
+    drawn: list[deque[list[Task]]] = [deque() for _ in mixed]
+    for place in itertools.count(number):
+        turn, which = divmod(place, len(mixed))
+        if not drawn[which]:
+            count = AT_ONCE if place >= number + len(mixed) else 1
+            tasks = tasks_of(*generate_in_turn(mixed[which], seed, count * chunk, first=turn * chunk))
+            drawn[which].extend(tasks[part * chunk : (part + 1) * chunk] for part in range(count))
+        yield drawn[which].popleft()
 
 
 def _without(tasks: list[Task], excluded: frozenset[bytes]) -> list[tuple[Task, bool]]:
