@@ -248,11 +248,7 @@ def changed(tmp_path: Path, old: str, new: str) -> Path:
 
 
 WRONG = {
-    "too few first configs": (
-        "[arms]",
-        "[first_configs]\ncount = 1\n[arms]",
-        "first_configs.count is 1, but there is a seed 1",
-    ),
+    "few configs": ("[arms]", "[first_configs]\ncount = 1\n[arms]", "first_configs.count is 1, but there is a seed 1"),
     "an unknown teacher": ('"random" }', '"oracle" }', "arms.random: teacher: 'oracle' is unknown; choose from fixed"),
     "an unknown setting": ('"random" }', '"random", tacher = 1 }', "arms.random: unknown field 'tacher' = 1; choose"),
     "no arms": ("[arms]", "[configs]\ncount = 3\n[arms]", "name arms or configs, one of the two"),
