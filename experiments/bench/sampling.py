@@ -1,4 +1,5 @@
-"""Completions a second: the tiny model plans for 6x6 boards, compared with transformers' own `generate`.
+"""Completions per second: the tiny model plans for 6x6 boards, compared with transformers' own `generate`, and the
+pretrained policy for five agents on 10x10.
 
 lakewright bench --sampling
 
@@ -28,35 +29,63 @@ CASES = (  # what, answers to a board, answers decoded at once, temperature, by 
     ("one greedy answer, 512 at once", 1, 512, 0.0, True),
     ("one greedy answer, 512 at once, transformers' generate", 1, 512, 0.0, False),
 )
+TEAM_PROMPTS = 256
+TEAM_SIZE, TEAM, TEAM_HORIZON = 10, 5, 64
+TEAM_CASES = (
+    ("`pretrained`, groups of 8, 512 at once", GROUP, 512, 1.0, True),
+    ("`pretrained`, one greedy plan, 512 at once", 1, 512, 0.0, True),
+)
 
 __all__ = ["measure", "table"]
 
 
 def measure() -> Bench:
-    """Trains shortly, then samples."""
+    """Trains shortly, then samples; then the pretrained policy plans for teams."""
+    prepare_training()
+    return Bench(machine(), [*_of_tiny_model(), *_of_pretrained()], {}, [])
+
+
+def _of_tiny_model() -> list[Measurement]:
+    from policy.training import tasks_of
+
+    boards = EnvConfig.single(SIZE, AGENTS, hole_ratio=0.3, wait_ratio=0.5)
+    tasks = tasks_of(generate(boards, seed_for(0, "bench boards"), PROMPTS))
+    model, tokenizer = short_warmup(tasks)
+    return [_measured(model, tokenizer, tasks, LONGEST, *case) for case in CASES]
+
+
+def _of_pretrained() -> list[Measurement]:
+    from policy.checkpoints import load_checkpoint
+    from policy.codecs import TokensCodec
+    from policy.model_places import PRETRAINED
+    from policy.training import tasks_of
+
+    model, tokenizer = load_checkpoint(PRETRAINED)
+    boards = EnvConfig.single(TEAM_SIZE, TEAM, hole_ratio=0.3, wait_ratio=0.5)
+    tasks = tasks_of(generate(boards, seed_for(0, "bench teams"), TEAM_PROMPTS))
+    longest = TokensCodec(tokenizer).answer_length(TEAM_HORIZON, TEAM)
+    return [_measured(model, tokenizer, tasks, longest, *case) for case in TEAM_CASES]
+
+
+def _measured(
+    model: Any, tokenizer: Any, tasks: list, longest: int, what: str, copies: int, batch: int, heat: float, ours: bool
+) -> Measurement:
     import torch
 
     from policy.codecs import TokensCodec
     from policy.inference import sample
-    from policy.training import tasks_of
 
-    prepare_training()
-    boards = EnvConfig.single(SIZE, AGENTS, hole_ratio=0.3, wait_ratio=0.5)
-    tasks = tasks_of(generate(boards, seed_for(0, "bench boards"), PROMPTS))
-    model, tokenizer = short_warmup(tasks)
     prompts = [TokensCodec(tokenizer).encode_prompt(task.board) for task in tasks]
 
-    def measured(what: str, copies: int, at_once: int, temperature: float, ours: bool) -> Measurement:
-        def answers(seed: int) -> list[list[int]]:
-            torch.manual_seed(seed)
-            how = {"copies": copies, "max_new_tokens": LONGEST, "temperature": temperature, "batch": at_once}
-            return sample(model, tokenizer, prompts, **how, scored=ours).answers  # type: ignore[arg-type]
+    def answers(seed: int) -> list[list[int]]:
+        torch.manual_seed(seed)
+        how = {"copies": copies, "max_new_tokens": longest, "temperature": heat, "batch": batch}
+        return sample(model, tokenizer, prompts, **how, scored=ours).answers  # type: ignore[arg-type]
 
-        found, last = timed(f"sample, {what}", SIZE, AGENTS, PROMPTS * copies, answers, what="completions")
-        tokens = sum(map(len, last)) / len(last)
-        return msgspec.structs.replace(found, boards=PROMPTS, work=f"{found.work}, {tokens:.0f} tokens each")
-
-    return Bench(machine(), [measured(*case) for case in CASES], {}, [])
+    size, agents = tasks[0].size, len(tasks[0].board.starts)
+    found, last = timed(f"sample, {what}", size, agents, len(prompts) * copies, answers, what="completions")
+    tokens = sum(map(len, last)) / len(last)
+    return msgspec.structs.replace(found, boards=len(prompts), work=f"{found.work}, {tokens:.0f} tokens each")
 
 
 def short_warmup(tasks: list) -> tuple[Any, Any]:

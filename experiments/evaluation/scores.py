@@ -45,6 +45,13 @@ class CellScore(msgspec.Struct, frozen=True):
     score: Score
 
 
+class HoleScore(msgspec.Struct, frozen=True):
+    """All boards of one hole ratio: of the stratum that they were drawn for, in a benchmark."""
+
+    hole_ratio: float
+    score: Score
+
+
 class TeamScore(msgspec.Struct, frozen=True):
     """All boards of one number of agents. means: over sizes, unweighted, as in the published tables."""
 
@@ -98,6 +105,7 @@ class Summary(msgspec.Struct, frozen=True):
     refusals: dict[str, int]
     tokens: Tokens
     judged: JudgedScores | None = None
+    hole_ratios: list[HoleScore] = []
 
 
 Judged = Annotated[dict[tuple[str, int], VerdictRow], "by id and sample"]
@@ -125,6 +133,14 @@ def scores(
         means = {name: sum(map(_rate(name), of)) / len(of) for name in CRITERIA}
         teams.append(TeamScore(team, [cell.size for cell in of], score(r for r in rows if r.agents == team), means))
     return cells, teams, score(rows)
+
+
+def hole_scores(rows: Sequence[Row], judged: Judged, first: int) -> list[HoleScore]:
+    """The scores by hole ratio, of rows that know theirs."""
+    ratios = sorted({row.hole_ratio for row in rows if row.hole_ratio is not None})
+    return [
+        HoleScore(ratio, _score([row for row in rows if row.hole_ratio == ratio], judged, first, 0)) for ratio in ratios
+    ]
 
 
 def judged_scores(rows: Sequence[Row], judged: Judged, wanted: Sequence[int]) -> JudgedScores:

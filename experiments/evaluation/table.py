@@ -9,6 +9,7 @@ from experiments.evaluation.scores import JudgedScores, Score, Summary, TeamScor
 HEADER = ("", "", "boards", "valid % [95 %]", "opt. makespan %", "opt. cost %", "forced wait %", "most common failures")
 ALIGNMENT = ("left", "left", *["right"] * 5, "left")
 SHOWN_FAILURES = 2
+MOST_HOLES = 8  # hole ratios; files of more have boards drawn at random
 
 
 def as_table(summary: Summary) -> str:
@@ -20,6 +21,8 @@ def as_table(summary: Summary) -> str:
         lines += [(name, f"{cell.size}x{cell.size}", *_figures(cell.score)) for cell in cells]
         if len(cells) > 1:
             lines.append((name, "mean over sizes", *_means(team)))
+    if 1 < len(summary.hole_ratios) <= MOST_HOLES:
+        lines += [("all", f"hole ratio {part.hole_ratio:g}", *_figures(part.score)) for part in summary.hole_ratios]
     if len(summary.teams) > 1 or len(summary.cells) == 1:
         lines.append(("all", "", *_figures(summary.pooled)))
     table = tabulate(lines, HEADER, tablefmt="plain", colalign=ALIGNMENT, disable_numparse=True)

@@ -97,12 +97,15 @@ def test_the_benchmark_is_read_by_programs_and_by_people(found, capsys, monkeypa
 
 
 def test_completions_per_second_are_measured_against_transformers(capsys, monkeypatch):
-    for name, value in {"WARMUP_STEPS": 1, "PROMPTS": 4, "LONGEST": 6}.items():
+    few = {"WARMUP_STEPS": 1, "PROMPTS": 4, "LONGEST": 6}
+    teams = {"TEAM_PROMPTS": 4, "TEAM_SIZE": 6, "TEAM": 2, "TEAM_HORIZON": 8}
+    for name, value in (few | teams).items():
         monkeypatch.setattr(sampling, name, value)
     monkeypatch.setattr(timing, "REPEATS", 2)
     assert main(["bench", "--sampling"]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| sample")]
-    assert [" completions " in row for row in rows] == [True] * 4, rows
+    assert [" completions " in row for row in rows] == [True] * 6, rows
+    assert sum("`pretrained`" in row for row in rows) == 2, rows
     assert [row for row in rows if "transformers' generate" in row], rows
 
 

@@ -34,6 +34,8 @@ def test_every_board_is_judged_once_and_counted_by_its_outcome(benchmark, tmp_pa
         (ROWS[2].id, None),
     ]
     assert "66.7" in as_table(summary)
+    assert sum(part.score.outcomes.boards for part in summary.hole_ratios) == 12
+    assert sum(part.score.outcomes.valid for part in summary.hole_ratios) == 8
 
 
 @pytest.mark.parametrize("most", [0, 1, 7, 23])
