@@ -1,7 +1,6 @@
 """The policy's network: random weights in the shape of the settings, or any saved checkpoint, as safetensors."""
 
 import os
-import re
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -14,13 +13,13 @@ from core_jax.errors import InputError
 from core_jax.support import replacing_folder
 from policy.codecs import VOCABULARY
 from policy.language_models import checkpoint_for
+from policy.model_places import is_on_hub, model_place
 from policy.model_settings import BoardNetworkSettings, ModelName, ModelSettings, shape_of
 from policy.networks import BoardConfig, BoardNetwork  # registers it for AutoModelForCausalLM
 
 TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
 ADAPTER = "adapter_config.json"
 LONGEST_PROBLEM = 300  # letters of what another library says
-HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def build_model(
@@ -100,16 +99,16 @@ def load_checkpoint(
 def load_model(
     place: str | Path, dtype: torch.dtype | Literal["auto"] = torch.float32, device: str = "auto"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Reads a causal model with its tokenizer from a folder or, by its name, from the hub; safetensors only.
+    """Reads a causal model with its tokenizer: a folder, a name on the hub, or `pretrained`; safetensors only.
 
     A GGUF file, or the name of an installed package with one, is converted once: see `checkpoint_for`. A folder of an
     adapter (peft) is merged into the model that it names. dtype: `auto` is that of the file. device: `auto` is the GPU
     if there is one. Raises InputError where there is no such model or device.
     """
     check_device(device)
-    place = checkpoint_for(place)
+    place = checkpoint_for(model_place(place))
     folder = Path(place)
-    if HUB_NAME.fullmatch(str(place)) and not folder.exists():
+    if is_on_hub(place):
         source, local = str(place), os.environ.get("HF_HUB_OFFLINE") == "1"
     else:
         _check_complete(folder)

@@ -1,4 +1,4 @@
-"""Verdicts on answers in words: each is read as a plan and played by the simulator."""
+"""Verdicts on plans by the simulator, and the best of several plans for one board."""
 
 from collections.abc import Sequence
 
@@ -20,6 +20,16 @@ def judge_plans(rows: Sequence[Row], plans: Sequence[list[str] | Refused]) -> li
     return [
         _unread(row) if isinstance(plan, Refused) else next(verdicts) for row, plan in zip(rows, plans, strict=True)
     ]
+
+
+def best_valid(verdicts: Sequence[VerdictRow]) -> int | None:
+    """The place of the valid plan with the least sum of costs, then makespan, then place; None where none is valid."""
+    valid = [
+        (found.sum_of_costs, found.makespan, place)
+        for place, found in enumerate(verdicts)
+        if found.valid and found.sum_of_costs is not None and found.makespan is not None
+    ]
+    return min(valid)[2] if valid else None
 
 
 def _unread(row: Row) -> VerdictRow:

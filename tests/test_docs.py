@@ -198,6 +198,11 @@ def test_every_command_and_option_is_one_of_the_command_line(page, monkeypatch):
             assert known, f"{page.name}: lakewright {' '.join(command)} has no option {option}"
 
 
+@each_page
+def test_no_merge_was_left_half_done(page):
+    assert not re.search(r"^(<{7}|={7}|>{7})( |$)", page.read_text(), re.M), page
+
+
 def test_the_picture_of_the_house_shows_it_as_it_is():
     script = HOUSE / "docs" / "site" / "rooms.py"
     rooms = runpy.run_path(str(script))

@@ -1,4 +1,4 @@
-"""A campaign of fresh boards: our labels against another solver's, and the time of each board."""
+"""Long checks: our labels of fresh boards against another solver's, and commands watched while they run for long."""
 
 import lazy_loader
 

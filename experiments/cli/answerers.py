@@ -31,7 +31,7 @@ class Answering:
     """Who answers, and how long and by which chance."""
 
     model: Annotated[str | None, Parameter(group=WHO, metavar="PATH")] = None
-    """A checkpoint folder, or a model's name on the hub."""
+    """A checkpoint folder, a model's name on the hub, or `pretrained`: the weights that come with lakewright."""
     endpoint: Annotated[str | None, Parameter(group=WHO, metavar="URL")] = None
     """An OpenAI-compatible server; the environment holds its key as LAKEWRIGHT_API_KEY or OPENAI_API_KEY."""
     solver: Annotated[str | None, Parameter(group=WHO, choices=SOLVERS)] = None

@@ -31,6 +31,7 @@ def bench(
     environments: Annotated[bool, INSTEAD] = False,
     pogema: Path | None = None,
     campaign: Annotated[int | None, INSTEAD] = None,
+    endurance: Annotated[float | None, INSTEAD] = None,
     seed: int = 0,
     journal: Path | None = None,
     json: Json = False,
@@ -49,6 +50,7 @@ def bench(
         environments: Measure the Gymnasium environments instead: joint moves of random play.
         pogema: A Python that has POGEMA, which is measured with them.
         campaign: Check the labels of so many fresh boards of teams against another solver instead.
+        endurance: Watch a run and a sweep for so many minutes each instead: memory, threads, files, processes.
         seed: The same seed gives the same boards of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
     """
@@ -72,6 +74,8 @@ def bench(
 
         print_found(found, json, table)
         return int(any(tried.wrong for tried in found))
+    if endurance is not None:
+        return _endurance(endurance, json)
     with progress("bench", None, "cases") as bar:
         results = benches.measure(agents, bar.update)
     print_found(results, json, benches.table)
@@ -85,3 +89,15 @@ def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None) 
         raise InputError(f"--campaign is {boards}; give at least 1")
     with progress("boards", boards, "boards") as bar:
         return measure(boards, seed, journal, bar.update, agents)
+
+
+def _endurance(minutes: float, json: bool) -> int:
+    """The exit code is 1 where anything grows."""
+    from experiments.campaign import endurance_table, endure
+
+    if not minutes > 0:
+        raise InputError(f"--endurance is {minutes:g}; give more than 0 minutes")
+    with progress("endurance", None, "looks") as bar:
+        watched = endure(minutes, bar.update)
+    print_found(watched, json, endurance_table)
+    return int(not all(one.flat for one in watched))

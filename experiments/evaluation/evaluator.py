@@ -22,7 +22,7 @@ from experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
 from experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread
 from experiments.evaluation.judging import judged_rows
 from experiments.evaluation.labels import labelled
-from experiments.evaluation.scores import Summary, Tokens, scores
+from experiments.evaluation.scores import Summary, Tokens, judged_scores, scores
 from experiments.resumable import Claim, Journal
 from policy.codecs import PROMPT, encode_prompt
 from policy.inference import BudgetSpentError
@@ -152,6 +152,7 @@ def _summarise(
         pooled=pooled,
         refusals=dict(Counter(found.refusal for found in judged if found.refusal and found.sample == settings.first)),
         tokens=_tokens(answers, who.spent),
+        judged=judged_scores(rows, verdicts, wanted) if settings.samples else None,
     )
     write_json(out / "summary.json", summary)
     return summary

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from core_jax.support import replacing
 from experiments.charts import INK, LOOK
 from experiments.evaluation.published_scores import PUBLISHED, SIZES
-from experiments.evaluation.scores import Summary, TeamScore
+from experiments.evaluation.scores import JudgedScores, Summary, TeamScore
 
 FORMS = ("png", "svg")
 OURS, THEIRS = "#e8a15a", "#c9d1d9"
@@ -37,7 +37,7 @@ def _figure(summary: Summary) -> Figure:
     figure = Figure((2.9 + 3.1 * len(teams), height), layout="constrained")
     panels = figure.subplots(1, len(teams), sharey=len({len(_published(team)) for team in teams}) == 1, squeeze=False)
     for axes, team in zip(panels[0], teams, strict=True):
-        _draw(axes, team, summary.who)
+        _draw(axes, team, summary.who, summary.judged)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=1 if len(teams) == 1 else 3, fontsize=9)
     if any(_published(team) for team in teams):
@@ -45,7 +45,7 @@ def _figure(summary: Summary) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, team: TeamScore, who: str) -> None:
+def _draw(axes: Axes, team: TeamScore, who: str, judged: JudgedScores | None) -> None:
     """Draws our score on top, and below it the published ones in their order."""
     rows = _published(team)[::-1]
     found, interval = team.score.outcomes, team.score.intervals["valid"]
@@ -64,6 +64,10 @@ def _draw(axes: Axes, team: TeamScore, who: str) -> None:
     for cost, marker in OPTIMAL.items():
         label = f"optimal {cost.replace('_', ' ')}, here"
         axes.plot(100 * team.means[f"optimal_{cost}"], place, marker, color=INK, markersize=6, label=label)
+    if judged:
+        [chosen] = [one for one in judged.teams if one.agents == team.agents]
+        label = f"valid, here, with the simulator as judge of {judged.answers} answers"
+        axes.plot(100 * chosen.means["valid"], place, "|", color=OURS, markersize=16, markeredgewidth=3, label=label)
     axes.set_yticks(range(place + 1), [*(published for published, _, _ in rows), _shortened(who)])
     for name in axes.get_yticklabels()[-1:]:  # panels that share an axis have none
         name.set_fontweight("bold")

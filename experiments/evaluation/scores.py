@@ -9,6 +9,7 @@ import numpy as np
 from core_jax.results import Outcomes, pass_at_k, wilson
 from core_jax.rows import Row, VerdictRow
 from core_jax.types import FAILURE_NAMES
+from policy.judging import best_valid
 
 Interval = tuple[float, float]
 CRITERIA: dict[str, Callable[[VerdictRow], bool]] = {
@@ -53,6 +54,17 @@ class TeamScore(msgspec.Struct, frozen=True):
     means: dict[str, float]
 
 
+class JudgedScores(msgspec.Struct, frozen=True):
+    """The scores of planning with the simulator as judge: of all answers to a board the valid one with the least sum of
+    costs counts, and where none is valid the first. Boards without all answers do not count.
+    """
+
+    answers: int
+    cells: list[CellScore]
+    teams: list[TeamScore]
+    pooled: Score
+
+
 class Tokens(msgspec.Struct, frozen=True):
     """The tokens of answers. cut_off: answers that ended at their limit. dollars: spent in the folder, also on tries
     without an answer.
@@ -68,7 +80,8 @@ class Tokens(msgspec.Struct, frozen=True):
 class Summary(msgspec.Struct, frozen=True):
     """summary.json. boards: how many were asked. unlabelled: those without known optima, never counted as optimal.
 
-    complete: whether all answers were given. refusals: why answers were no plan, among those of `outcomes`.
+    complete: whether all answers were given. refusals: why answers were no plan, among those of `outcomes`. judged:
+    what a user gets who lets the simulator choose among all answers; not what the policy does alone.
     """
 
     who: str
@@ -84,6 +97,7 @@ class Summary(msgspec.Struct, frozen=True):
     pooled: Score
     refusals: dict[str, int]
     tokens: Tokens
+    judged: JudgedScores | None = None
 
 
 Judged = Annotated[dict[tuple[str, int], VerdictRow], "by id and sample"]
@@ -111,6 +125,16 @@ def scores(
         means = {name: sum(map(_rate(name), of)) / len(of) for name in CRITERIA}
         teams.append(TeamScore(team, [cell.size for cell in of], score(r for r in rows if r.agents == team), means))
     return cells, teams, score(rows)
+
+
+def judged_scores(rows: Sequence[Row], judged: Judged, wanted: Sequence[int]) -> JudgedScores:
+    """The scores of the answer that the simulator chooses for each board among the samples `wanted`."""
+    chosen: dict[tuple[str, int], VerdictRow] = {}
+    for row in rows:
+        found = [judged[row.id, sample] for sample in wanted if (row.id, sample) in judged]
+        if len(found) == len(wanted):
+            chosen[row.id, 0] = found[best_valid(found) or 0]
+    return JudgedScores(len(wanted), *scores(rows, chosen, 0, 0))
 
 
 def _rate(name: str) -> Callable[[CellScore], float]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from experiments.evaluation.scores import Score, Summary, TeamScore
+from experiments.evaluation.scores import JudgedScores, Score, Summary, TeamScore
 
 HEADER = ("", "", "boards", "valid % [95 %]", "opt. makespan %", "opt. cost %", "forced wait %", "most common failures")
 ALIGNMENT = ("left", "left", *["right"] * 5, "left")
@@ -57,6 +57,8 @@ def _rest(summary: Summary) -> list[str]:
     for name, rates in summary.pooled.pass_at.items():
         shown = "  ".join(f"pass@{rate.k} {_with_interval(rate.rate, rate.interval)}" for rate in rates)
         lines.append(f"{name.replace('_', ' ')}, {summary.samples} samples at {summary.temperature:g}: {shown}")
+    if summary.judged:
+        lines += _judged(summary.judged)
     if summary.refusals:
         reasons = sorted(summary.refusals.items(), key=lambda reason: -reason[1])
         shown = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in reasons)
@@ -68,6 +70,15 @@ def _rest(summary: Summary) -> list[str]:
         spent = f"tokens: {tokens.prompt:,} in, {tokens.completion:,} out, {tokens.cut_off} answers cut off"
         lines.append(spent + (f", {tokens.dollars:.2f} dollars" if tokens.dollars else ""))
     return ["", *lines] if lines else []
+
+
+def _judged(judged: JudgedScores) -> list[str]:
+    lines = [f"planning with the simulator as judge, the best valid of {judged.answers} answers, means over sizes:"]
+    for team in judged.teams:
+        means = {name.replace("_", " "): _percent(mean) for name, mean in team.means.items()}
+        shown = ", ".join(f"{name} {mean} %" for name, mean in means.items())
+        lines.append(f"  {team.agents} agent{'s' * (team.agents > 1)}: {shown}")
+    return lines
 
 
 def _with_interval(rate: float, interval: tuple[float, float]) -> str:

@@ -5,6 +5,8 @@ import sys
 import warnings
 from pathlib import Path
 
+from policy.model_places import is_on_hub
+
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "jax"  # compiled programs
 CACHE_SETTINGS: dict[str, str | float] = {
     "jax_compilation_cache_dir": str(CACHE),
@@ -34,8 +36,7 @@ def prepare_training(model: str = "") -> None:
 
     They print nothing of their own, and the hub is not asked unless `model` must be fetched from there.
     """
-    on_the_hub = model.count("/") == 1 and not Path(model).exists()
-    os.environ.setdefault("HF_HUB_OFFLINE", "0" if on_the_hub else "1")
+    os.environ.setdefault("HF_HUB_OFFLINE", "0" if is_on_hub(model) else "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # a GPU is shared with torch
     warnings.filterwarnings("ignore", category=FutureWarning)

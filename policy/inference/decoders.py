@@ -27,6 +27,14 @@ class AnswerDecoder(Protocol):
         ...
 
 
+def ends_answers_singly(model: PreTrainedModel) -> bool:
+    """Whether answers to one prompt are decoded like those to different ones, each until it ends by itself.
+
+    A board network reads equal boards once anyway; a Qwen3 keeps the answers to a prompt together.
+    """
+    return isinstance(model, BoardNetwork)
+
+
 def decoder_of(model: PreTrainedModel) -> Callable[[int, int], AnswerDecoder] | None:
     """What makes a decoder of a model, for copies of answers and the length of the longest; None where it has none."""
     if isinstance(model, Qwen3ForCausalLM):

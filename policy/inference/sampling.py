@@ -9,7 +9,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerFast
 
 from policy.codecs import Codec, TokensCodec
-from policy.inference.decoders import decoder_of
+from policy.inference.decoders import decoder_of, ends_answers_singly
 from policy.inference.prompt_caches import cache_rows
 from policy.precision import computing
 from policy.tasks import Task
@@ -112,8 +112,11 @@ def _decoded(
     temperature: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens and log-probabilities [B * G, T]; T is the longest answer."""
+    if ends_answers_singly(model):
+        prompts, copies = [prompt for prompt in prompts for _ in range(copies)], 1
     tokens = torch.full((len(prompts), copies, max_new_tokens), tokenizer.eos_token_id, device=model.device)
     scores = torch.zeros(tokens.shape, device=model.device)
+    ended = torch.zeros(tokens.shape[:2], dtype=torch.bool, device=model.device)
     open_ = torch.arange(len(prompts), device=model.device)
     make = decoder_of(model)
     assert make
@@ -122,7 +125,8 @@ def _decoded(
     for step in range(max_new_tokens):
         chosen, score = _choose(logits, temperature)
         tokens[open_, :, step], scores[open_, :, step] = chosen, score
-        unfinished = (tokens[open_, :, : step + 1] != tokenizer.eos_token_id).all(-1).any(-1)
+        ended[open_] |= chosen == tokenizer.eos_token_id
+        unfinished = ~ended[open_].all(-1)
         if step + 1 == max_new_tokens or not unfinished.any():
             break
         if unfinished.sum() <= DROPPED * len(open_):

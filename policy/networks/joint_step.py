@@ -108,8 +108,8 @@ class _Messages(nn.Module):
     ) -> torch.Tensor:
         """Args: own [..., H], others and between [..., K, H], heard bool [..., K]."""
         own_normed = self.norm(own)
-        messages = self.receive(own_normed)[..., None, :] + self.send(self.norm(others)) + between
-        messages = messages.relu() * heard[..., None]
+        messages = self.receive(own_normed)[..., None, :] + self.send(self.norm(others))
+        messages = messages.add_(between).relu_() * heard[..., None]  # in place: these are the largest tensors of all
         mean = messages.sum(-2) / heard.sum(-1, keepdim=True).clamp(min=1)
         return own + self.down(self.up(torch.cat([own_normed, mean, messages.amax(-2)], -1)).relu())
 

@@ -57,12 +57,11 @@ def train_grpo(
     """Trains `model` in place on `tasks`, each seen once, and returns it.
 
     on_step: gets TRL's log of each step, and may end the training by returning True. on_groups: gets the rollouts as
-    they are judged, one group for each board; on_answers: the answers of each too. codec: the
-    one of the model, by default tokens. Where a launcher has started several processes, each samples its share of the
-    boards; where the weights are sharded, only the first process returns the whole model.
-
-    kept: a file in which a training in one process is kept about once a minute, with the `notes` of that time. If it is
-    there, the training continues from it; model and tasks must be those that it began with.
+    they are judged, one group for each board; on_answers: the answers of each too. codec: the one of the model, by
+    default tokens. Of several processes that a launcher has started, each samples its share of the boards; where the
+    weights are sharded, only the first process returns the whole model. kept: a file in which one process keeps the
+    training about once a minute, with the `notes` of that time, and continues from it if it is there; model and tasks
+    must be those that it began with.
 
     Besides TRL's own figures the log holds, of all answers sampled, the share of valid plans (`valid`), of each failure
     (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`; `frac_reward_zero_std` is the
@@ -89,10 +88,9 @@ def train_grpo(
     average, clock = Average(settings.average), Clock(place.seconds)
     arguments = _arguments(settings, model, codec.answer_length(horizon, agents), seed, scratch)
     trainer = _trainer(model, tokenizer, rollouts, arguments, settings, clock)
-    callbacks = [Report(on_step), average, *([Until(settings.minutes, clock)] if settings.minutes else [])]
-    if kept:
-        callbacks.append(Keep(kept, trainer, average, clock, notes))
-    for callback in callbacks:
+    keep = Keep(kept, trainer, average, clock, notes) if kept else None
+    until = Until(settings.minutes, clock) if settings.minutes else None
+    for callback in filter(None, (Report(on_step), average, until, keep)):
         trainer.add_callback(callback)
     _check_launch(trainer, settings)
     trainer.train()

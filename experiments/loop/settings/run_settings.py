@@ -19,6 +19,7 @@ from experiments.loop.settings.launch import LaunchSettings
 from experiments.loop.settings.preset_files import preset_table
 from policy.codecs import CodecName, TextSettings
 from policy.inference import EndpointSettings
+from policy.model_places import PRETRAINED
 from policy.model_settings import ModelName, ModelSettings, shape_of
 from policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
@@ -88,7 +89,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     exclude: str = ""
     """A file of boards that are never trained on, nor turned, mirrored or with their agents in another order."""
     start: str = ""
-    """The model to begin with, a folder or a name on the hub, instead of random weights."""
+    """The model to begin with instead of random weights: a folder, a name on the hub, or `pretrained`."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the policy runs; cuda refuses to run without a GPU."""
     autocast: bool = False
@@ -157,10 +158,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "warmup.fresh and grpo.fresh"
             )
         own = self.teacher_options.get("match", self.teacher)
-        if own in ("self", "self_trained", "base") and not self.start and shape_of(self.model).architecture == "board":
+        if own in ("self", "self_trained", "base") and self._begins_with_board_network():
+            named = f"start {PRETRAINED}" if self.start else "model.architecture board"
             raise ValueError(
-                f"teacher is {self.teacher}, but model.architecture board has no answers except plans; choose a "
-                "teacher that asks no checkpoint, such as difficulty"
+                f"teacher is {self.teacher}, but {named} has no answers except plans; choose a teacher that asks no "
+                "checkpoint, such as difficulty"
             )
         if self.codec == "text" and not self.start:
             raise ValueError("codec is text, but start names no model; give a folder or a name on the hub")
@@ -171,6 +173,10 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"guard.floor is {self.guard.floor:g}, too much for {len(self.env.sizes)} sizes; "
                 f"choose at most {1 / len(self.env.sizes):.3g}"
             )
+
+    def _begins_with_board_network(self) -> bool:
+        """Whether this is known before the model is read."""
+        return self.start == PRETRAINED if self.start else shape_of(self.model).architecture == "board"
 
     def _check_teams(self) -> None:
         listed = ", ".join(map(str, self.teams))

@@ -10,6 +10,7 @@ from core_jax.rows import Row
 from experiments.view.catalogue import Catalogue, Kind
 from experiments.view.pages.board_pages import checkpoints_of
 from experiments.view.templating import LONGEST, Crumb, Page
+from policy.model_places import PRETRAINED
 
 FIRST = '{"grid":["..H..",".HH..",".....","..HH.","....."],"starts":[[0,0],[2,4]],"goals":[[4,4],[2,0]]}'
 
@@ -44,7 +45,8 @@ def drawn_row(text: str) -> Row:
 
 
 def _checkpoints(runs: list) -> list[tuple[str, str]]:
-    found = []
+    """What may be asked, with words for it: the policy that comes with the package, and the runs' checkpoints."""
+    found = [(PRETRAINED, PRETRAINED)]
     for item in runs:
         try:
             found += [(f"{part}/{item.name}", f"{item.name}, {name}") for part, name in checkpoints_of(item)]

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from core_jax.errors import InputError
@@ -14,6 +15,7 @@ from experiments.view.pages import drawn_row
 from experiments.view.pictures import played, still_svg
 from experiments.view.server.solving import CompilingError, Solver
 from experiments.view.templating import fragment
+from policy.model_places import PRETRAINED
 
 PATIENCE = 120.0  # seconds that a question to a checkpoint waits for those before it
 SOON = 0.7  # seconds that a first board waits for its programs, before the page says that they are compiled
@@ -50,17 +52,18 @@ class Answering:
         return self._shown(found, _solved(solved), begun)
 
     def ask(self, board: str, checkpoint: str) -> str:
-        """The greedy plan of a checkpoint for a board. Raises InputError where there is none of that name."""
+        """The greedy plan for a board, of a run's checkpoint (`warmup/RUN`, `stage-0/RUN`) or the one `pretrained`.
+
+        Raises InputError where there is none of that name.
+        """
         row, begun = drawn_row(board), time.perf_counter()
         part, _, name = checkpoint.partition("/")
-        item = self._catalogue.find(Kind.RUN, name)
-        folder = RunFolder(item.path)
-        stage = _stage_of(folder, part)
-        if not stage.checkpoint.exists():
-            raise MissingError(f"{name}: {part!r:.40} has no checkpoint here")
-        self._catalogue.check_inside(stage.checkpoint)
-        plan = self._alone(self._planned, folder, stage, row)
-        title = f"The checkpoint of {part.replace('-', ' ')}"
+        if checkpoint == PRETRAINED:
+            title, plan = "The pretrained policy", self._alone(self._planned_by_pretrained, row)
+        else:
+            folder, stage = self._stage_of_run(part, name)
+            title = f"The checkpoint of {part.replace('-', ' ')}"
+            plan = self._alone(self._planned_by_run, folder, stage, row)
         if plan is None:
             return self._shown({"row": None, "played": None, "title": title, "plan_title": title}, NO_PLAN, begun)
         [verdict] = self._alone(verify_rows, [row], [plan])
@@ -81,18 +84,35 @@ class Answering:
         finally:
             self._one.release()
 
-    def _planned(self, folder: RunFolder, stage: Stage, row: Row) -> list[str] | None:
+    def _stage_of_run(self, part: str, name: str) -> tuple[RunFolder, Stage]:
+        item = self._catalogue.find(Kind.RUN, name)
+        folder = RunFolder(item.path)
+        stage = _stage_of(folder, part)
+        if not stage.checkpoint.exists():
+            raise MissingError(f"{name}: {part!r:.40} has no checkpoint here")
+        self._catalogue.check_inside(stage.checkpoint)
+        return folder, stage
+
+    def _planned_by_run(self, folder: RunFolder, stage: Stage, row: Row) -> list[str] | None:
         """A greedy plan; None where the answer was none."""
-        from experiments.view.server.checkpoints import greedy_plan, load
+        from experiments.view.server.checkpoints import greedy_plan, load_of_run
 
         key = f"{stage.checkpoint}:{stage.checkpoint.stat().st_mtime_ns}"
+        return greedy_plan(self._kept(key, lambda: load_of_run(folder.settings(), stage.checkpoint)), row)
+
+    def _planned_by_pretrained(self, row: Row) -> list[str] | None:
+        from experiments.view.server.checkpoints import greedy_plan, load_pretrained
+
+        return greedy_plan(self._kept(PRETRAINED, load_pretrained), row)
+
+    def _kept(self, key: str, load: Callable[[], Any]) -> Any:
+        """A policy that was read for an earlier board, or is read now."""
         if key not in self._models:
-            self._models[key] = load(folder.settings(), stage)
+            self._models[key] = load()
             while len(self._models) > MODELS:
                 self._models.popitem(last=False)
         self._models.move_to_end(key)
-        model, tokenizer = self._models[key]
-        return greedy_plan(folder.settings(), model, tokenizer, row)
+        return self._models[key]
 
 
 def _stage_of(folder: RunFolder, part: str) -> Stage:

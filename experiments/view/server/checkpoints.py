@@ -1,5 +1,7 @@
-"""A run's checkpoint, asked for its greedy plan for one board."""
+"""A checkpoint, asked for its greedy plan for one board."""
 
+import dataclasses
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -7,27 +9,50 @@ import numpy as np
 
 from core_jax.rows import Row, boards_of, plan_of
 from core_jax.types import PAD, Failure
-from experiments.loop.records import Stage
 from experiments.loop.settings import RunSettings
 from policy.tasks import Task
 
+HORIZON = 64  # steps of the longest plan of the pretrained policy, as in `benchmark eval`
 
-def load(settings: RunSettings, stage: Stage) -> tuple[Any, Any]:
-    """The model and the tokenizer of a checkpoint, on the CPU. Raises InputError where they cannot be read."""
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """A policy that was read: its codec, and the steps of the longest plan that it may answer with."""
+
+    model: Any
+    codec: Any
+    horizon: int
+
+
+def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
+    """A checkpoint of a run with these settings, on the CPU. Raises InputError where it cannot be read."""
     from experiments.loop.training import load_policy
     from experiments.runtime import prepare_training
+    from policy.codecs import codec_for
 
     prepare_training()
-    return load_policy(settings, stage.checkpoint, "cpu")
+    model, tokenizer = load_policy(settings, checkpoint, "cpu")
+    return Asked(model, codec_for(settings.codec, tokenizer, settings.text), settings.horizon)
 
 
-def greedy_plan(settings: RunSettings, model: Any, tokenizer: Any, row: Row) -> list[str] | None:
-    """The moves that the model answers with; None where its answer names no plan."""
-    from policy.codecs import codec_for
+def load_pretrained() -> Asked:
+    """The policy that comes with the package, on the CPU."""
+    from experiments.runtime import prepare_training
+    from policy.checkpoints import load_checkpoint
+    from policy.codecs import TokensCodec
+    from policy.model_places import PRETRAINED
+
+    prepare_training()
+    model, tokenizer = load_checkpoint(PRETRAINED, device="cpu")
+    return Asked(model, TokensCodec(tokenizer), HORIZON)
+
+
+def greedy_plan(asked: Asked, row: Row) -> list[str] | None:
+    """The moves that a policy answers with; None where its answer names no plan."""
     from policy.evaluation import evaluate
 
-    codec = codec_for(settings.codec, tokenizer, settings.text)
     board = jax.tree.map(lambda field: field[0], boards_of([row]))
     task = Task(board, 0, 0, False, np.full((row.agents, 1), PAD, np.int8), row.hole_ratio)
-    verdicts, plans = evaluate(model, tokenizer, [task], horizon=settings.horizon, codec=codec)
+    tokenizer, codec = asked.codec.tokenizer, asked.codec
+    verdicts, plans = evaluate(asked.model, tokenizer, [task], horizon=asked.horizon, codec=codec)
     return None if int(verdicts.failure[0]) == Failure.PARSE_ERROR else plan_of(plans[0][: row.agents])

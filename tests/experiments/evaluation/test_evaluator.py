@@ -12,7 +12,7 @@ from experiments.evaluation.judging import JudgedRow, judged_rows
 from experiments.resumable import Journal
 from policy.codecs import PublishedRow, Refusal, encode_prompt
 from tests.support.boards.generated_rows import unsolved
-from tests.support.samples.evaluations import ROWS, CertifiedAnswers, board_of, run_evaluation
+from tests.support.samples.evaluations import ROWS, CertifiedAnswers, board_of, in_words, run_evaluation
 
 
 def test_every_board_is_judged_once_and_counted_by_its_outcome(benchmark, tmp_path):
@@ -68,6 +68,21 @@ def test_samples_without_a_greedy_answer_are_rated_by_the_first(benchmark, tmp_p
     assert summary.pooled.outcomes.valid == 12
     with pytest.raises(ValueError, match="neither a greedy answer nor samples"):
         EvaluationSettings(greedy=False)
+
+
+def test_planning_with_the_simulator_as_judge_is_reported_apart(benchmark, tmp_path):
+    class GreedyFails(CertifiedAnswers):
+        """Fails greedily everywhere, never in a sample."""
+
+        def answers(self, asked):
+            for one in asked:
+                fails = not one.sample
+                yield [AnswerRow(one.row.id, one.sample, "I give up" if fails else in_words(one.row.plan))]
+
+    summary = run_evaluation(benchmark, tmp_path / "both", GreedyFails(), samples=2)
+    assert (summary.pooled.outcomes.valid, summary.judged.pooled.outcomes.valid) == (0, 12)
+    assert (summary.judged.answers, summary.judged.teams[0].means["optimal_sum_of_costs"]) == (3, 1)
+    assert "simulator as judge, the best valid of 3 answers" in as_table(summary)
 
 
 def test_a_folder_of_another_evaluation_is_refused(benchmark, tmp_path):

@@ -118,6 +118,14 @@ def test_the_editor_draws_a_board_and_says_what_is_wrong_with_one(site):
         assert reply.headers["content-type"].startswith("text/plain")
 
 
+def test_the_pretrained_policy_answers_in_the_editor(site):
+    assert '<option value="pretrained">' in page(site, "/editor")
+    found = page(site, f"/api/checkpoint?board={BOARD}&checkpoint=pretrained")
+    assert "The pretrained policy" in found
+    assert "Its greedy plan is valid." in found
+    assert site.get("/api/checkpoint", params={"board": BOARD, "checkpoint": "other"}).status_code == 404
+
+
 def solved(site: TestClient, board: str) -> str:
     """What the solver says, once its programs for this kind of board are compiled."""
     while "data-compiling" in (found := page(site, f"/api/solve?board={board}")):

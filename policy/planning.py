@@ -1,0 +1,146 @@
+"""Planning with the simulator as judge: a policy's greedy plan and samples, of which the best valid one is taken.
+
+    planner = load_planner("pretrained", samples=8)
+    planner.plan(row)        # the moves of each agent, ["RRDW", "UULL"], or None
+
+This is what a user of a policy would run; its rates are not those of the policy alone, greedy or pass@k.
+"""
+
+import dataclasses
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice, product
+
+import torch
+from transformers import PreTrainedModel
+
+from core_jax.rows import Row, VerdictRow, plan_of
+from core_jax.types import DELTAS
+from policy.checkpoints import codec_of, load_model
+from policy.codecs import Codec, codec_for
+from policy.inference import sample
+from policy.judging import best_valid, judge_plans
+from policy.tasks import board_of
+
+HORIZON = 64  # steps of the longest plan
+Plan = list[str]  # the moves of each agent
+
+
+@dataclasses.dataclass(frozen=True)
+class Planner:
+    """A policy and how often it is asked. samples: besides the greedy plan; 0 judges that alone.
+
+    first_valid: whether a valid greedy plan is taken as it is, however much it costs. horizon: steps of the longest
+    plan. seed: the same seed gives the same plans for the same boards.
+    """
+
+    model: PreTrainedModel
+    codec: Codec
+    samples: int = 8
+    temperature: float = 1.0
+    first_valid: bool = False
+    horizon: int = HORIZON
+    seed: int = 0
+
+    def plan(self, row: Row) -> Plan | None:
+        """The plan for one board, as `plans`."""
+        return self.plans([row])[0]
+
+    def plans(self, rows: Sequence[Row]) -> list[Plan | None]:
+        """For each board the valid plan with the least sum of costs, the greedy one where it costs no more; None where
+        none is valid.
+
+        Boards are sampled only where that may help: where the greedy plan fails, or, without `first_valid`, costs more
+        than shortest paths alone would. Raises InputError on a board that the codec cannot describe.
+        """
+        if not rows:
+            return []
+        greedy = _best_of_each(rows, self._asked(rows, 1, 0.0))
+        left = [place for place, row in enumerate(rows) if self.samples and self._may_improve(row, greedy[place])]
+        some = [rows[place] for place in left]
+        torch.manual_seed(self.seed)
+        sampled = dict(zip(left, _best_of_each(some, self._asked(some, self.samples, self.temperature)), strict=True))
+        return [_cheaper(one, sampled.get(place)) for place, one in enumerate(greedy)]
+
+    def _may_improve(self, row: Row, greedy: "_Judged | None") -> bool:
+        if greedy is None:
+            return True
+        return not self.first_valid and greedy.sum_of_costs > lone_costs(row)
+
+    def _asked(self, rows: Sequence[Row], copies: int, temperature: float) -> list[list[Plan | None]]:
+        """`copies` answers to each board, None where one cannot be read."""
+        if not rows:
+            return []
+        boards = [board_of(row) for row in rows]
+        made = sample(
+            self.model,
+            self.codec.tokenizer,
+            [self.codec.encode_prompt(board) for board in boards],
+            copies=copies,
+            max_new_tokens=max(self.codec.answer_length(self.horizon, row.agents) for row in rows),
+            temperature=temperature,
+            batch=self.codec.batch,
+            scored=self.codec.name == "tokens",
+        )
+        read = [
+            self.codec.decode_answer(answer, boards[place // copies], self.horizon)
+            for place, answer in enumerate(made.answers)
+        ]
+        plans = [None if moves is None else plan_of(moves) for moves in read]
+        return [plans[begin : begin + copies] for begin in range(0, len(plans), copies)]
+
+
+def load_planner(
+    name: str, *, samples: int = 8, temperature: float = 1.0, first_valid: bool = False, device: str = "auto"
+) -> Planner:
+    """A planner by the model `name`: a checkpoint folder, a name on the hub, or `pretrained`. Raises InputError."""
+    model, tokenizer = load_model(name, device=device)
+    return Planner(model, codec_for(codec_of(model), tokenizer), samples, temperature, first_valid)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Judged:
+    plan: Plan
+    sum_of_costs: int
+
+
+def _best_of_each(rows: Sequence[Row], plans: Sequence[Sequence[Plan | None]]) -> list[_Judged | None]:
+    """The best valid plan of those for each board, all judged together."""
+    readable = [[plan for plan in of_row if plan is not None] for of_row in plans]
+    repeated = [row for row, of_row in zip(rows, readable, strict=True) for _ in of_row]
+    verdicts = iter(judge_plans(repeated, [plan for of_row in readable for plan in of_row]))
+    return [_best(of_row, list(islice(verdicts, len(of_row)))) for of_row in readable]
+
+
+def _best(plans: Sequence[Plan], verdicts: Sequence[VerdictRow]) -> _Judged | None:
+    place = best_valid(verdicts)
+    if place is None:
+        return None
+    cost = verdicts[place].sum_of_costs
+    assert cost is not None, "a valid plan has costs"
+    return _Judged(plans[place], cost)
+
+
+def _cheaper(greedy: _Judged | None, sampled: _Judged | None) -> Plan | None:
+    both = [one for one in (greedy, sampled) if one]
+    return min(both, key=lambda one: one.sum_of_costs).plan if both else None
+
+
+def lone_costs(row: Row) -> float:
+    """The sum of the shortest paths of all agents, each as if alone: no plan costs less. Infinite without a path."""
+    return sum(_steps(row, start, goal) for start, goal in zip(row.starts, row.goals, strict=True))
+
+
+def _steps(row: Row, start: tuple[int, int], goal: tuple[int, int]) -> float:
+    free = {cell for cell in product(range(row.size), repeat=2) if row.grid[cell[0]][cell[1]] != "H"}
+    queue, steps = deque([start]), {start: 0}
+    while queue:
+        at = queue.popleft()
+        if at == goal:
+            return steps[at]
+        for down, right in DELTAS:
+            cell = (at[0] + down, at[1] + right)
+            if cell in free and cell not in steps:
+                steps[cell] = steps[at] + 1
+                queue.append(cell)
+    return float("inf")

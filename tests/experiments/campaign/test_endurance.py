@@ -1,0 +1,43 @@
+"""What long commands take is watched, and growth is told from noise."""
+
+import pytest
+
+from experiments.campaign import Look, Watched, endurance_table, watch
+from experiments.campaign.endurance import PAUSE, endure
+from tests.support.processes.commands import assert_refused
+
+QUIET = Look(100.0, 10, 20, 3)
+GROWN = {
+    "memory": Look(106.0, 10, 20, 3),
+    "threads": Look(100.0, 11, 20, 3),
+    "files": Look(100.0, 10, 21, 3),
+    "processes": Look(100.0, 10, 20, 4),
+}
+
+
+@pytest.mark.parametrize("what", GROWN)
+def test_a_command_is_flat_unless_something_grows(what):
+    assert Watched("run", 1.0, 5, QUIET, Look(104.0, 9, 20, 3)).flat
+    grown = Watched("run", 1.0, 5, QUIET, GROWN[what])
+    assert not grown.flat, what
+    assert endurance_table([grown]).splitlines()[-1].split("|")[-2].strip() == "no"
+
+
+def test_a_command_that_finishes_nothing_shows_nothing():
+    assert not Watched("run", 1.0, 0, QUIET, QUIET).flat
+
+
+def test_a_command_that_ends_while_it_is_watched_is_named():
+    with pytest.raises(RuntimeError, match=r"`lakewright generate --count x` ended with 2; run it by itself"):
+        watch("generate", ["generate", "--count", "x"], 10 * PAUSE, int, print)
+
+
+def test_no_time_at_all_is_refused(capsys):
+    assert_refused(capsys, ("bench", "--endurance", "0"), "--endurance is 0; give more than 0 minutes")
+
+
+@pytest.mark.deep
+def test_a_run_and_a_sweep_of_some_minutes_get_on_and_take_no_more_and_more():
+    for watched in endure(3):
+        assert watched.done > 0, watched
+        assert watched.flat, watched
