@@ -1,6 +1,7 @@
 """The models behind teachers: the current checkpoint, that of the warm-up, or one behind a server."""
 
 import functools
+import importlib.util
 import os
 from collections.abc import Callable, Sequence
 
@@ -47,9 +48,14 @@ def tools_of(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: b
 
 
 def check_askable(settings: RunSettings) -> None:
-    """Raises InputError where the teacher is a model behind a server that needs a key, and there is none."""
-    asks = "endpoint" in (settings.teacher, settings.teacher_options.get("match"))
-    if asks and settings.engineer.key and not any(os.environ.get(name) for name in KEYS):
+    """Raises InputError where the teacher cannot be asked: a server needs a key, a checkpoint in words a mask."""
+    teachers = (settings.teacher, settings.teacher_options.get("match"))
+    if settings.codec == "text" and set(teachers) & {"self", "base"} and not importlib.util.find_spec("llguidance"):
+        raise InputError(
+            f"teacher {settings.teacher} answers in JSON under a mask, which needs llguidance; "
+            "pip install 'lakewright[structured]'"
+        )
+    if "endpoint" in teachers and settings.engineer.key and not any(os.environ.get(name) for name in KEYS):
         raise InputError(
             f"teacher endpoint: no key in the environment; set {KEYS[0]}, or engineer.key=false for a server without"
         )

@@ -23,7 +23,7 @@ from engineer.teachers import Reply, UnansweredError
 from engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher, answer_schema, parse_answer
 from engineer.teachers.self import SelfTeacher
 from experiments.loop.records import RunFolder, Trial, read, spent_on
-from experiments.loop.redesign import decide, sample_engineers, samples_table
+from experiments.loop.redesign import check_askable, decide, sample_engineers, samples_table
 from experiments.loop.settings import load_settings
 from experiments.loop.settings.launch import LaunchSettings
 from experiments.loop.settings.run_settings import EngineerSettings
@@ -231,6 +231,15 @@ def test_what_a_run_cannot_do_is_refused_before_it_begins():
     for options in ({"tilt": 1e9}, {"tilt": math.nan}, {"hole_ratio": 0.6}):
         with pytest.raises(InputError, match=r"teacher_options: (tilt|hole_ratio)"):
             tiny_run(teacher="static", teacher_options=options)
+
+
+def test_a_checkpoint_that_is_to_answer_in_words_needs_a_mask(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(
+        InputError, match=r"teacher self answers in JSON under a mask, which needs llguidance; pip inst"
+    ):
+        check_askable(tiny_run(codec="text", start="x", warmup=WarmupSettings(steps=0)))
+    assert check_askable(tiny_run()) is None, "an answer in tokens needs none"
 
 
 def test_of_several_proposals_the_one_that_teaches_most_is_trained_on(tmp_path):
