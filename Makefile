@@ -13,11 +13,12 @@ COMPILED := import jax, flax, pandas, pyarrow.parquet, torch, transformers, trl,
 # What is installed: `make lock` pins it, `make install` installs that and nothing newer.
 TORCH := torch==2.13.0
 UV := uv==0.13.9
-EXTRAS := dev docs view environments cluster structured lora
+EXTRAS := dev docs view environments cluster structured lora gguf
+GPU_EXTRAS := gpu vllm sharded structured lora
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 UV_PIP := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
-.PHONY: install lock licences audit demo lint docs test test-deep clean
+.PHONY: install install-gpu lock licences audit demo lint docs test test-deep clean
 
 install: .venv/installed
 
@@ -35,11 +36,24 @@ install: .venv/installed
 		echo "Left out: the second oracle of the tests, which needs a C++ compiler (apt-get install g++)"
 	touch $@
 
-# The newest versions that pyproject.toml allows, for every platform and Python it supports, with their hashes.
+# On a Linux host with NVIDIA GPUs: torch and JAX with CUDA, vLLM and DeepSpeed, in a lock of their own, as vLLM asks for
+# versions of its own. Python 3.11, which the lock is made for, comes with uv where there is no other.
+install-gpu:
+	$(PYTHON) -m venv .venv/uv
+	.venv/uv/bin/pip --quiet --disable-pip-version-check install $(UV)
+	.venv/uv/bin/uv venv --quiet --allow-existing --python 3.11 .venv
+	.venv/uv/bin/uv pip install --python $(BIN)/python --no-deps --require-hashes --requirements .ci/requirements-gpu.lock
+	.venv/uv/bin/uv pip install --python $(BIN)/python --no-deps --no-build-isolation --editable .
+
+# The newest versions that pyproject.toml allows, for every platform and Python it supports, with their hashes; those for
+# GPU hosts for Linux and Python 3.11 only, and with what torch really asks for (see tool.uv in pyproject.toml).
 lock: install
 	mkdir -p build && echo $(TORCH) >build/torch.txt
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-package torch \
 		--constraint build/torch.txt $(EXTRAS:%=--extra %) --no-header --output-file .ci/requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --no-config --quiet --upgrade --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
+		--generate-hashes --constraint build/torch.txt $(GPU_EXTRAS:%=--extra %) --no-header \
+		--output-file .ci/requirements-gpu.lock pyproject.toml
 
 # The licences of everything that is installed, in docs/licences.md.
 licences: install

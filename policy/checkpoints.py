@@ -13,6 +13,7 @@ from transformers import Qwen3ForCausalLM as Qwen3
 from core_jax.errors import InputError
 from core_jax.support import replacing_folder
 from policy.codecs import VOCABULARY
+from policy.language_models import checkpoint_for
 from policy.model_settings import BoardNetworkSettings, ModelName, ModelSettings, shape_of
 from policy.networks import BoardConfig, BoardNetwork  # registers it for AutoModelForCausalLM
 
@@ -101,10 +102,12 @@ def load_model(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Reads a causal model with its tokenizer from a folder or, by its name, from the hub; safetensors only.
 
-    A folder of an adapter (peft) is merged into the model that it names. dtype: `auto` is that of the
-    file. device: `auto` is the GPU if there is one. Raises InputError where there is no such model or device.
+    A GGUF file, or the name of an installed package with one, is converted once: see `checkpoint_for`. A folder of an
+    adapter (peft) is merged into the model that it names. dtype: `auto` is that of the file. device: `auto` is the GPU
+    if there is one. Raises InputError where there is no such model or device.
     """
     check_device(device)
+    place = checkpoint_for(place)
     folder = Path(place)
     if HUB_NAME.fullmatch(str(place)) and not folder.exists():
         source, local = str(place), os.environ.get("HF_HUB_OFFLINE") == "1"

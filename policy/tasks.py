@@ -1,12 +1,11 @@
 """The task: a board with its labels, as training and evaluation take boards one by one."""
 
 import dataclasses
-from collections.abc import Iterable
 
 import numpy as np
 
 from core_jax.rows import Row, board_key, moves_of, plan_of
-from core_jax.types import STATUS_NAMES, Board, Labels, Status
+from core_jax.types import STATUS_NAMES, Board, Status
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,22 +32,6 @@ class Task:
     def key(self) -> str:
         """What files call the board: `core_jax.rows.board_key`."""
         return board_key(row_of(self, ""))
-
-
-def labelled_tasks(boards: Iterable[Board], labels: Labels, hole_ratio: float | None) -> list[Task]:
-    """The tasks of boards of numpy arrays with their labels, numpy arrays with leading axis B; only solvable ones.
-
-    hole_ratio: as of a task, the same for all.
-    """
-    numbers = (labels.status, labels.makespan, labels.sum_of_costs, labels.wait_required)
-    columns = (field.tolist() for field in numbers)
-    return [
-        Task(board, makespan, cost, wait_required, moves[:, : max(makespan, cost)], hole_ratio)
-        for board, moves, status, makespan, cost, wait_required in zip(
-            boards, np.asarray(labels.moves), *columns, strict=True
-        )
-        if status == Status.SOLVABLE
-    ]
 
 
 def task_of(row: Row) -> Task:

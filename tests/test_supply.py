@@ -1,5 +1,6 @@
-"""What `make install` installs is what pyproject.toml asks for, to the version."""
+"""What `make install` and `make install-gpu` install is what pyproject.toml asks for, to the version."""
 
+import importlib.metadata
 import re
 import tomllib
 from pathlib import Path
@@ -11,15 +12,22 @@ from packaging.utils import canonicalize_name
 HOUSE = Path(__file__).parents[1]
 PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text())["project"]
 MAKEFILE = (HOUSE / "Makefile").read_text()
-LOCKED_EXTRAS = re.search(r"^EXTRAS := (.+)$", MAKEFILE, re.MULTILINE)[1].split()
 PINNED_TORCH = Requirement(re.search(r"^TORCH := (.+)$", MAKEFILE, re.MULTILINE)[1])
-LOCK = (HOUSE / ".ci" / "requirements.lock").read_text()
-LINES = [line.removesuffix("\\").strip() for line in LOCK.splitlines() if re.match(r"[a-z0-9]", line)]
-LOCKED = [Requirement(line) for line in LINES]
-ASKED = [
-    *PROJECT["dependencies"],
-    *(line for extra in LOCKED_EXTRAS for line in PROJECT["optional-dependencies"][extra]),
-]
+LOCKS = {"EXTRAS": "requirements.lock", "GPU_EXTRAS": "requirements-gpu.lock"}  # by their extras in the Makefile
+TEXTS = {extras: (HOUSE / ".ci" / lock).read_text() for extras, lock in LOCKS.items()}
+
+
+def asked_for(extras: str) -> list[str]:
+    names = re.search(rf"^{extras} := (.+)$", MAKEFILE, re.MULTILINE)[1].split()
+    return [*PROJECT["dependencies"], *(line for name in names for line in PROJECT["optional-dependencies"][name])]
+
+
+def locked_in(extras: str) -> list[Requirement]:
+    lines = [line.removesuffix("\\").strip() for line in TEXTS[extras].splitlines() if re.match(r"[a-z0-9]", line)]
+    return [Requirement(line) for line in lines]
+
+
+LOCKED = {extras: locked_in(extras) for extras in LOCKS}
 
 
 def version_of(requirement: Requirement) -> str:
@@ -28,23 +36,32 @@ def version_of(requirement: Requirement) -> str:
     return pin.version
 
 
-@pytest.mark.parametrize("line", ASKED)
-def test_the_lock_holds_what_is_asked_for(line):
+@pytest.mark.parametrize(("extras", "line"), [(extras, line) for extras in LOCKS for line in asked_for(extras)])
+def test_a_lock_holds_what_is_asked_for(extras, line):
     asked = Requirement(line)
     name = canonicalize_name(asked.name)
-    locked = [found for found in [*LOCKED, PINNED_TORCH] if canonicalize_name(found.name) == name]
-    assert locked, f"{name} is not in .ci/requirements.lock; run `make lock`"
+    locked = [found for found in [*LOCKED[extras], PINNED_TORCH] if canonicalize_name(found.name) == name]
+    assert locked, f"{name} is not in .ci/{LOCKS[extras]}; run `make lock`"
     for found in locked:
         assert asked.specifier.contains(version_of(found), prereleases=True), f"{found} is locked; run `make lock`"
 
 
-def test_every_locked_package_has_its_hashes():
-    assert len(LOCKED) > 100
-    assert LOCK.count("--hash=sha256:") >= len(LOCKED)
-    parts = re.split(r"^(?=[a-z0-9])", LOCK, flags=re.MULTILINE)[1:]
+@pytest.mark.parametrize("extras", LOCKS)
+def test_every_locked_package_has_its_hashes(extras):
+    assert len(LOCKED[extras]) > 100
+    assert TEXTS[extras].count("--hash=sha256:") >= len(LOCKED[extras])
+    parts = re.split(r"^(?=[a-z0-9])", TEXTS[extras], flags=re.MULTILINE)[1:]
     assert [part.splitlines()[0] for part in parts if "--hash=sha256:" not in part] == []
 
 
 def test_the_lock_leaves_the_build_of_torch_to_the_host():
     ours = ("torch", "triton", "nvidia-", "cuda-")
-    assert [found.name for found in LOCKED if found.name.startswith(ours)] == []
+    assert [found.name for found in LOCKED["EXTRAS"] if found.name.startswith(ours)] == []
+
+
+def test_the_lock_of_gpu_hosts_has_torch_with_cuda_and_a_vllm_that_trl_talks_to():
+    locked = {found.name: version_of(found) for found in LOCKED["GPU_EXTRAS"]}
+    assert locked["torch"] == version_of(PINNED_TORCH)
+    assert {"nvidia-cudnn-cu13", "nvidia-nccl-cu13", "triton", "jax-cuda13-plugin", "deepspeed"} <= locked.keys()
+    wanted = [Requirement(line) for line in importlib.metadata.requires("trl") if line.startswith("vllm")]
+    assert wanted[0].specifier.contains(locked["vllm"]), f"TRL asks for {wanted[0]}"

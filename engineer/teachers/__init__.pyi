@@ -1,7 +1,10 @@
 from .llm import Ask as Ask
+from .llm import Asked as Asked
 from .llm import Message as Message
 from .llm import Reply as Reply
 from .llm import UnansweredError as UnansweredError
+from .llm import asked_of as asked_of
+from .llm import parse_answer as parse_answer
 from .registry import MODELS as MODELS
 from .registry import TEACHERS as TEACHERS
 from .registry import Tools as Tools

@@ -43,6 +43,14 @@ class Reply(NamedTuple):
     dollars: float = 0.0
 
 
+class Asked(NamedTuple):
+    """A question to a model, the JSON schema of its answer, and what was cut from the evidence to fit."""
+
+    messages: list[Message]
+    schema: dict[str, Any]
+    cut: tuple[str, ...]
+
+
 class UnansweredError(Exception):
     """The model cannot be reached, or not afforded; the text is a line that says why."""
 
@@ -77,12 +85,8 @@ class LlmTeacher(Stateless):
         A model that once could not be reached is not asked again: the error counts for all tries of a stage.
         """
         for_view, for_seeds = split(key)
-        modules = self.settings.chosen()
-        view = shown(evidence, modules, for_view)
-        view, cut = fitted(view, self.settings.budget, lambda view: token_estimate(evidence_text(view)))
-        messages = _messages(view, config, modules.self_summary)
+        messages, schema, cut = asked_of(evidence, config, self.settings, for_view, self.inline)
         prompt = "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)
-        schema = answer_schema(config, self.inline, modules.self_summary)
         replies: list[Reply] = []
         for seed in numpy_rng(for_seeds).integers(np.iinfo(np.int32).max, size=self.proposals).tolist():
             try:
@@ -95,6 +99,17 @@ class LlmTeacher(Stateless):
         if self._unanswered:
             raise UnansweredError(self._unanswered)
         return self.ask(messages, schema, seed)
+
+
+def asked_of(
+    evidence: Evidence, config: EnvConfig, settings: EvidenceSettings, key: Key, inline: bool = False
+) -> Asked:
+    """What a model is asked for about the evidence, and in what form. inline: as of `LlmTeacher`. key: of the view."""
+    modules = settings.chosen()
+    view = shown(evidence, modules, key)
+    view, cut = fitted(view, settings.budget, lambda view: token_estimate(evidence_text(view)))
+    schema = answer_schema(config, inline, modules.self_summary)
+    return Asked(_messages(view, config, modules.self_summary), schema, cut)
 
 
 def answer_schema(config: EnvConfig, inline: bool, summary: bool) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from core_jax.errors import InputError
-from experiments.cli import bench, benchmark, boards, engineer, run, settings, study, sweep, view
+from experiments.cli import bench, benchmark, boards, engineer, host, run, settings, study, sweep, view
 from experiments.cli.conventions import PLAIN, help_style, print_error, take_overrides, usage_error
 from experiments.runtime import keep_compiled_programs
 
-FLAT = (boards.app, run.app, settings.app, bench.app)  # commands of the program itself
+FLAT = (boards.app, run.app, settings.app, host.app, bench.app)  # commands of the program itself
 GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app)  # commands that have commands
 INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)

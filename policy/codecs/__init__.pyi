@@ -4,6 +4,7 @@ from .codec import TokensCodec as TokensCodec
 from .codec import codec_for as codec_for
 from .codec import text_plan as text_plan
 from .settings import CodecName as CodecName
+from .settings import PromptForm as PromptForm
 from .settings import TextSettings as TextSettings
 from .text_answer import Refusal as Refusal
 from .text_answer import Refused as Refused

@@ -9,9 +9,10 @@ from core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
 from core_jax.errors import InputError
 from core_jax.types import DELTAS, JUMP, MOVES, PAD, Board
 from policy.codecs import tokens
+from policy.codecs.compact_prompt import SYSTEM, compact_prompt
 from policy.codecs.settings import CodecName, TextSettings
 from policy.codecs.text_answer import Refused, parse_answer, plan_text
-from policy.codecs.text_prompt import MAX_AGENTS, encode_prompt
+from policy.codecs.text_prompt import MAX_AGENTS, MOVE_WORDS, encode_prompt
 
 THINK = "<think>"  # with which some chat templates begin the answer
 
@@ -71,16 +72,19 @@ class TokensCodec:
 
 
 class TextCodec:
-    """Text, for language models: see `text_prompt` for prompts and `text_answer` for answers."""
+    """Text, for language models: see `text_prompt` and `compact_prompt` for prompts, `text_answer` for answers."""
 
     name: CodecName = "text"
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, settings: TextSettings = TextSettings()) -> None:  # noqa: B008
         self.tokenizer, self.settings, self.batch = tokenizer, settings, settings.batch
+        self._compact = settings.prompt == "compact"
         self._begin = self.chat("")  # whether a template begins a thought does not depend on the board
 
     def encode_prompt(self, board: Board) -> list[int]:
         """As `Codec`."""
+        if self._compact:
+            return self.chat(compact_prompt(board))
         if (agents := len(board.starts)) > MAX_AGENTS:
             raise InputError(f"a board has {agents} agents; the text codec has letters for {MAX_AGENTS}: leave it out")
         return self.chat(encode_prompt(board))
@@ -89,8 +93,9 @@ class TextCodec:
         """The ids of a request in the model's chat template, up to where its answer begins."""
         if not self.tokenizer.chat_template:
             return self.tokenizer.encode(words)
+        system = [{"role": "system", "content": SYSTEM}] if self._compact else []
         text = self.tokenizer.apply_chat_template(
-            [{"role": "user", "content": words}],
+            [*system, {"role": "user", "content": words}],
             tokenize=False,
             add_generation_prompt=True,
             enable_thinking=self.settings.thinking,
@@ -99,7 +104,12 @@ class TextCodec:
 
     def encode_answer(self, board: Board, moves: np.ndarray) -> list[int]:
         """As `Codec`; without a thought."""
-        return [*self.tokenizer.encode(plan_text(moves), add_special_tokens=False), self.tokenizer.eos_token_id]
+        text = plan_text(moves).lower() if self._compact else plan_text(moves)
+        return [*self.tokenizer.encode(text, add_special_tokens=False), self.tokenizer.eos_token_id]
+
+    def move_word(self, move: int) -> str:
+        """The word of a move in `encode_answer`."""
+        return MOVE_WORDS[move].lower() if self._compact else MOVE_WORDS[move]
 
     def words(self, prompt: list[int], answer: list[int]) -> str:
         """What a model said, with the mark of a thought that the prompt began."""

@@ -7,6 +7,7 @@ import msgspec
 from core_jax.support import Count
 
 CodecName = Literal["tokens", "text"]
+PromptForm = Literal["full", "compact"]
 
 
 class TextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -18,3 +19,6 @@ class TextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether models whose chat template has the choice think first."""
     batch: Count = 16
     """Answers that one process decodes together."""
+    prompt: PromptForm = "full"
+    """A prompt that explains the task, or one line for small models that are trained on it: see
+    policy.codecs.compact_prompt."""

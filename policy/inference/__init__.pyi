@@ -14,6 +14,9 @@ from .grammar_sampling import log_probs_under_grammar as log_probs_under_grammar
 from .grammar_sampling import sample_under_grammar as sample_under_grammar
 from .json_schema import SchemaSettings as SchemaSettings
 from .json_schema import answer_in_json as answer_in_json
+from .json_schema import sample_in_json as sample_in_json
+from .prompt_caches import cache_rows as cache_rows
+from .prompt_caches import common_prefix as common_prefix
 from .sampling import Samples as Samples
 from .sampling import answer_tasks as answer_tasks
 from .sampling import end_tokens as end_tokens

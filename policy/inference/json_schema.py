@@ -7,9 +7,17 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 import torch
-from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import (
+    DynamicCache,
+    LogitsProcessor,
+    LogitsProcessorList,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
 
 from core_jax.errors import InputError
+from policy.inference.prompt_caches import cache_rows
+from policy.precision import computing
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
 ANSWER = "\nANSWER:\n"  # between reasoning and JSON
@@ -38,48 +46,84 @@ def answer_in_json(
     Greedy at temperature 0. Raises InputError where llguidance is missing or does not know the schema.
     """
     prompt = _prompt_ids(tokenizer, messages)
-    with torch.random.fork_rng():
+    cache = DynamicCache(config=model.config)
+    with torch.random.fork_rng(), computing(model):
         torch.manual_seed(seed)
-        thought = (
-            _generate(model, tokenizer, prompt, settings.reasoning, settings.temperature) if settings.reasoning else []
-        )
+        thought = _generate(model, tokenizer, prompt, cache, settings.reasoning, settings.temperature)
+        cache.crop(len(prompt) - 1)  # the prompt is not read again
         reasoning = _text(tokenizer, thought).split(THOUGHT)[0]
         bridge = (THOUGHT if "<think>" in tokenizer.decode([*prompt, *thought]) else "") + ANSWER
         begun = [*prompt, *_ids(tokenizer, reasoning + bridge)]
         mask = SchemaMask(tokenizer, schema, len(begun))
-        answer = _generate(model, tokenizer, begun, settings.answer, settings.temperature, mask)
+        answer = _generate(model, tokenizer, begun, cache, settings.answer, settings.temperature, mask)
     text = reasoning + bridge + _text(tokenizer, answer)
     return text, len(thought) + len(answer)
 
 
-class SchemaMask(LogitsProcessor):
-    """Masks the scores of tokens that cannot continue JSON of a schema; for one sequence, after its prompt."""
+def sample_in_json(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    messages: Sequence[Message],
+    schema: dict[str, Any] | None,
+    settings: SchemaSettings,
+    copies: int,
+    seed: int,
+) -> list[str]:
+    """`copies` answers to one question, sampled together: JSON under the mask at once, or free text without a schema.
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any], prompt: int) -> None:
+    Raises InputError as `answer_in_json`.
+    """
+    prompt = _prompt_ids(tokenizer, messages)
+    begun = [*prompt, *_ids(tokenizer, ANSWER)] if schema else prompt
+    ids = torch.tensor([begun] * copies, device=model.device)
+    how: dict[str, Any] = {"do_sample": True, "temperature": settings.temperature, "top_k": 0, "top_p": 1.0}
+    if schema:
+        how["logits_processor"] = LogitsProcessorList([SchemaMask(tokenizer, schema, len(begun), copies)])
+    model.eval()
+    with torch.random.fork_rng(), computing(model), torch.inference_mode():
+        torch.manual_seed(seed)
+        cache = DynamicCache(config=model.config)
+        model(input_ids=ids[:1, :-1], past_key_values=cache, use_cache=True, logits_to_keep=1)
+        given = {"past_key_values": cache_rows(cache, ids.new_zeros(copies)), "max_new_tokens": settings.answer}
+        output = model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), **given, **how)
+    return [_text(tokenizer, row[len(begun) :].tolist()) for row in output]
+
+
+class SchemaMask(LogitsProcessor):
+    """Masks the scores of tokens that cannot continue JSON of a schema, after a prompt that all rows share."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any], prompt: int, rows: int = 1) -> None:
         try:
             from llguidance import LLMatcher
             from llguidance.hf import from_tokenizer
         except ImportError as error:
             raise InputError("llguidance is missing; install lakewright[structured]") from error
         grammar = LLMatcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_flexible": False})
-        self._matcher = LLMatcher(from_tokenizer(tokenizer), grammar)
+        words = from_tokenizer(tokenizer)
+        self._matchers = [LLMatcher(words, grammar) for _ in range(rows)]
         self._seen = prompt
         self._check()
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """The scores [1, V] after the tokens [1, T]: minus infinity where a token may not follow."""
-        for token in input_ids[0, self._seen :].tolist():
-            self._matcher.consume_token(token)
+        """The scores [B, V] after the tokens [B, T]: minus infinity where a token may not follow."""
+        for matcher, row in zip(self._matchers, input_ids[:, self._seen :].tolist(), strict=True):
+            for token in row if not matcher.is_stopped() else ():
+                matcher.consume_token(token)
         self._seen = input_ids.shape[1]
-        bits = np.unpackbits(np.frombuffer(self._matcher.compute_bitmask(), np.uint8), bitorder="little")
+        allowed = np.zeros(scores.shape, bool)
+        for row, matcher in enumerate(self._matchers):
+            if matcher.is_stopped():
+                allowed[row] = True  # the answer is over, and what follows is padding
+                continue
+            bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), np.uint8), bitorder="little")
+            allowed[row, : len(bits)] = bits[: scores.shape[1]]
         self._check()
-        allowed = torch.zeros(scores.shape[1], dtype=torch.bool)
-        allowed[: len(bits)] = torch.from_numpy(bits[: scores.shape[1]].astype(bool))
-        return scores.masked_fill(~allowed.to(scores.device), -torch.inf)
+        return scores.masked_fill(~torch.from_numpy(allowed).to(scores.device), -torch.inf)
 
     def _check(self) -> None:
-        if self._matcher.is_error():
-            raise InputError(f"schema: {self._matcher.get_error().splitlines()[0]:.200}; simplify it")
+        for matcher in self._matchers:
+            if matcher.is_error():
+                raise InputError(f"schema: {matcher.get_error().splitlines()[0]:.200}; simplify it")
 
 
 def _prompt_ids(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:
@@ -102,11 +146,15 @@ def _generate(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     prompt: list[int],
+    cache: DynamicCache,
     max_new_tokens: int,
     temperature: float,
     mask: SchemaMask | None = None,
 ) -> list[int]:
-    """At most `max_new_tokens` tokens after `prompt`, without the end token; free text ends where its thought does."""
+    """At most `max_new_tokens` tokens after `prompt`, without the end token; free text ends where its thought does.
+
+    cache: keys and values of what was read of the prompt so far; those of the rest and of the answer are added.
+    """
     if not max_new_tokens:
         return []
     how: dict[str, Any] = {"do_sample": False}
@@ -119,7 +167,11 @@ def _generate(
     model.eval()
     ids = torch.tensor([prompt], device=model.device)
     output: torch.Tensor = model.generate(
-        input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=max_new_tokens, **how
+        input_ids=ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=max_new_tokens,
+        past_key_values=cache,
+        **how,
     )
     answer = output[0, len(prompt) :].tolist()
     return answer[:-1] if answer[-1:] == [tokenizer.eos_token_id] else answer

@@ -3,12 +3,15 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerFast
 
 from policy.codecs import Codec, TokensCodec
 from policy.inference.decoders import decoder_of
+from policy.inference.prompt_caches import cache_rows
+from policy.precision import computing
 from policy.tasks import Task
 
 ROWS = 512  # answers decoded together
@@ -80,7 +83,8 @@ def sample(
     at_once = max(1, batch // copies)
     for begin in range(0, len(order), at_once):
         chosen = order[begin : begin + at_once]
-        tokens, scores = decode(model, tokenizer, [prompts[i] for i in chosen], copies, max_new_tokens, temperature)
+        with computing(model):
+            tokens, scores = decode(model, tokenizer, [prompts[i] for i in chosen], copies, max_new_tokens, temperature)
         lengths = _lengths(tokens, ends)
         rows = [i * copies + copy for i in chosen for copy in range(copies)]
         for row, answer, score, length in zip(rows, tokens.tolist(), scores.tolist(), lengths.tolist(), strict=True):
@@ -152,6 +156,7 @@ def _generated(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The same by the model's own `generate`, for any causal model; no scores, [B * G, 0], where none are wanted."""
     ids, mask = _padded(prompts, tokenizer.pad_token_id, model.device)
+    read = _read_once(model, ids, mask, copies) if copies > 1 and scored is False else {}
     ids, mask = ids.repeat_interleave(copies, 0), mask.repeat_interleave(copies, 0)
     sampled = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0, "min_p": None}
     output = model.generate(
@@ -163,6 +168,7 @@ def _generated(
         repetition_penalty=1.0,
         eos_token_id=end_tokens(model, tokenizer),
         pad_token_id=tokenizer.pad_token_id,
+        **read,
         **(sampled if temperature else {"do_sample": False}),
     )
     tokens = output.sequences[:, ids.shape[1] :]
@@ -170,6 +176,15 @@ def _generated(
         return tokens, torch.zeros(len(tokens), 0)
     log_probs = (torch.stack(output.logits, 1).float() / (temperature or 1.0)).log_softmax(-1)
     return tokens, log_probs.gather(-1, tokens[..., None]).squeeze(-1)
+
+
+def _read_once(model: PreTrainedModel, ids: torch.Tensor, mask: torch.Tensor, copies: int) -> dict[str, Any]:
+    """What `generate` needs to continue `copies` times from prompts that are read here, except for their last token."""
+    cache = DynamicCache(config=model.config)
+    places = (mask.cumsum(1) - 1).clamp(min=0)
+    before = {"attention_mask": mask[:, :-1], "position_ids": places[:, :-1], "past_key_values": cache}
+    model(input_ids=ids[:, :-1], use_cache=True, logits_to_keep=1, **before)
+    return {"past_key_values": cache_rows(cache, torch.arange(len(ids), device=ids.device).repeat_interleave(copies))}
 
 
 def _padded(prompts: list[list[int]], pad: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:

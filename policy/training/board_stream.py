@@ -18,7 +18,7 @@ from core_jax.generator import Batch, generate_in_turn
 from core_jax.rows import symmetric_fingerprint
 from core_jax.support import end_with_starter
 from core_jax.types import Board
-from policy.tasks import Task, labelled_tasks
+from policy.tasks import Task
 
 CHUNK = 1024  # boards of one config after another
 AT_ONCE = 8  # chunks of a config drawn together
@@ -121,9 +121,13 @@ def tasks_of(*made: dict[int, Batch]) -> list[Task]:
 
 
 def _of_batch(batch: Batch) -> list[Task]:
-    boards = (batch.boards.holes, batch.boards.starts, batch.boards.goals)
-    each = (Board(*fields) for fields in zip(*map(np.asarray, boards), strict=True))
-    return labelled_tasks(each, batch.labels, batch.hole_ratio)
+    boards, labels = batch.boards, batch.labels
+    numbers = (labels.makespan.tolist(), labels.sum_of_costs.tolist(), labels.wait_required.tolist())
+    arrays = map(np.asarray, (boards.holes, boards.starts, boards.goals, labels.moves))
+    return [
+        Task(Board(*board), makespan, cost, wait, moves[:, : max(makespan, cost)], batch.hole_ratio)
+        for *board, moves, makespan, cost, wait in zip(*arrays, *numbers, strict=True)
+    ]
 
 
 def _draw(

@@ -23,36 +23,47 @@ class Report(TrainerCallback):
             control.should_training_stop = True
 
 
+class Clock:
+    """The seconds of a training, those before it was interrupted included."""
+
+    def __init__(self, before: float) -> None:
+        self._begun = time.monotonic() - before
+
+    def seconds(self) -> float:
+        """So far."""
+        return time.monotonic() - self._begun
+
+
 class Average(TrainerCallback):
     """Averages the weights after every step, unless `decay` is 0."""
 
     def __init__(self, decay: float) -> None:
         self._decay = decay
-        self._averaged: AveragedModel | None = None
+        self.averaged: AveragedModel | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """A hook of transformers' Trainer."""
         if self._decay:
-            self._averaged = averaged_model(model, self._decay)
+            self.averaged = averaged_model(model, self._decay)
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """A hook of transformers' Trainer."""
-        if self._averaged:
-            self._averaged.update_parameters(model)
+        if self.averaged:
+            self.averaged.update_parameters(model)
 
     def keep(self, model: torch.nn.Module) -> None:
         """Loads the averaged weights into `model`; it is not replaced, as the trainer has changed its forward."""
-        if self._averaged:
-            model.load_state_dict(self._averaged.module.state_dict())
+        if self.averaged:
+            model.load_state_dict(self.averaged.module.state_dict())
 
 
 class Until(TrainerCallback):
     """Ends the training after some minutes."""
 
-    def __init__(self, minutes: float) -> None:
-        self._end = time.monotonic() + 60 * minutes
+    def __init__(self, minutes: float, clock: Clock) -> None:
+        self._seconds, self._clock = 60 * minutes, clock
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """A hook of transformers' Trainer."""
-        if time.monotonic() >= self._end:
+        if self._clock.seconds() >= self._seconds:
             control.should_training_stop = True

@@ -14,9 +14,10 @@ from trl import GRPOConfig
 from core_jax.errors import InputError
 from core_jax.results import Group
 from policy.codecs import Codec, TokensCodec
+from policy.precision import computes_in_bfloat16
 from policy.tasks import Task
 from policy.training.board_stream import BoardStream
-from policy.training.callbacks import Average, Report, Until
+from policy.training.callbacks import Average, Clock, Report, Until
 from policy.training.grpo_trainer import PlanTrainer, may_share_prompts
 from policy.training.hardware import (
     adapter,
@@ -28,6 +29,8 @@ from policy.training.hardware import (
     share_of,
     whole_model,
 )
+from policy.training.kept_training import Keep
+from policy.training.optimizers import kept_place
 from policy.training.rollouts import Answered, Rollouts
 from policy.training.settings import GrpoSettings, RewardSettings
 
@@ -48,13 +51,17 @@ def train_grpo(
     on_groups: Callable[[list[Group]], None] = lambda groups: None,
     on_answers: Callable[[list[Answered]], None] = lambda answers: None,
     codec: Codec | None = None,
+    kept: Path | None = None,
+    notes: Callable[[], str] = lambda: "",
 ) -> PreTrainedModel:
     """Trains `model` in place on `tasks`, each seen once, and returns it.
 
     on_step: gets TRL's log of each step, and may end the training by returning True. on_groups: gets the rollouts as
-    they are judged, one group for each board; on_answers: the answers of each too. codec: the
-    one of the model, by default tokens. Where a launcher has started several processes, each samples its share of the
-    boards; where the weights are sharded, only the first process returns the whole model.
+    they are judged, one group for each board; on_answers: the answers of each too. codec: the one of the model, by
+    default tokens. Of several processes that a launcher has started, each samples its share of the boards; where the
+    weights are sharded, only the first process returns the whole model. kept: a file in which one process keeps the
+    training about once a minute, with the `notes` of that time, and continues from it if it is there; model and tasks
+    must be those that it began with.
 
     Besides TRL's own figures the log holds, of all answers sampled, the share of valid plans (`valid`), of each failure
     (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`; `frac_reward_zero_std` is the
@@ -63,7 +70,8 @@ def train_grpo(
     """
     check_host(settings.host)
     codec = codec or TokensCodec(tokenizer)
-    take, agents = _supply(tasks, settings)
+    place = kept_place(kept)
+    take, agents = _supply(tasks, settings, place.boards)
     rollouts = Rollouts(
         take,
         tokenizer,
@@ -77,10 +85,12 @@ def train_grpo(
         on_answers=on_answers,
         codec=codec,
     )
-    average = Average(settings.average)
-    arguments = _arguments(settings, codec.answer_length(horizon, agents), seed, scratch, on_gpu=_on_gpu(model))
-    trainer = _trainer(model, tokenizer, rollouts, arguments, settings)
-    for callback in (Report(on_step), average, *([Until(settings.minutes)] if settings.minutes else [])):
+    average, clock = Average(settings.average), Clock(place.seconds)
+    arguments = _arguments(settings, model, codec.answer_length(horizon, agents), seed, scratch)
+    trainer = _trainer(model, tokenizer, rollouts, arguments, settings, clock)
+    keep = Keep(kept, trainer, average, clock, notes) if kept else None
+    until = Until(settings.minutes, clock) if settings.minutes else None
+    for callback in filter(None, (Report(on_step), average, until, keep)):
         trainer.add_callback(callback)
     _check_launch(trainer, settings)
     trainer.train()
@@ -88,16 +98,19 @@ def train_grpo(
     return whole_model(trainer, scratch / "weights", settings.host)
 
 
-def _supply(tasks: list[Task] | BoardStream, settings: GrpoSettings) -> tuple[Callable[[int], list[Task]], int]:
-    """Where boards come from, and the most agents on one."""
+def _supply(
+    tasks: list[Task] | BoardStream, settings: GrpoSettings, taken: int
+) -> tuple[Callable[[int], list[Task]], int]:
+    """Where boards come from after those `taken` before, and the most agents on one."""
     if isinstance(tasks, BoardStream):
+        tasks.take(taken)
         return tasks.take, tasks.agents
     if len(tasks) < settings.prompts:
         raise InputError(f"grpo: {len(tasks)} boards do not fill one step of {settings.prompts}; lower grpo.prompts")
     if len(tasks) < settings.boards:
         raise InputError(f"grpo: {len(tasks)} boards for a stage that may take {settings.boards}; lower grpo.steps")
     rank, processes = rank_and_processes()
-    left = iter(tasks[rank::processes])
+    left = iter(tasks[taken + rank :: processes])
     return lambda count: list(itertools.islice(left, count)), max(len(task.board.starts) for task in tasks)
 
 
@@ -107,7 +120,8 @@ def _on_gpu(model: PreTrainedModel) -> bool:
     return torch.cuda.is_available() and (processes > 1 or model.device.type == "cuda")
 
 
-def _arguments(settings: GrpoSettings, length: int, seed: int, scratch: Path, on_gpu: bool) -> GRPOConfig:
+def _arguments(settings: GrpoSettings, model: PreTrainedModel, length: int, seed: int, scratch: Path) -> GRPOConfig:
+    on_gpu = _on_gpu(model)
     return GRPOConfig(
         output_dir=str(scratch),
         use_cpu=not on_gpu,
@@ -129,7 +143,7 @@ def _arguments(settings: GrpoSettings, length: int, seed: int, scratch: Path, on
         remove_unused_columns=False,
         dataloader_pin_memory=on_gpu,
         **share_of(settings.prompts, settings.group, settings.host),
-        **host_arguments(settings.host, length),
+        **host_arguments(settings.host, length, computes_in_bfloat16(model)),
     )
 
 
@@ -139,7 +153,9 @@ def _trainer(
     rollouts: Rollouts,
     arguments: GRPOConfig,
     settings: GrpoSettings,
+    clock: Clock,
 ) -> PlanTrainer:
+    length = arguments.max_completion_length or 0
     trainer = PlanTrainer(
         model=model,
         reward_funcs=rollouts.reward,
@@ -152,7 +168,8 @@ def _trainer(
         optimizer=settings.optimizer,
         schedule=settings.schedule,
         minutes=settings.minutes,
-        share_prompts=settings.share_prompts and may_share_prompts(model, settings.host),
+        clock=clock,
+        share_prompts=settings.share_prompts and may_share_prompts(model, settings.host, length),
     )
     trainer.remove_callback(PrinterCallback)
     return trainer

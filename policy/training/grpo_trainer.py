@@ -6,27 +6,29 @@ gradients included; answers of similar length are read together, so that an endl
 """
 
 import os
-import time
 from typing import Any, Literal
 
 import torch
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import DynamicCache, PreTrainedModel, Qwen3ForCausalLM
+from transformers import DynamicCache, LlamaForCausalLM, PreTrainedModel, Qwen3ForCausalLM
 from trl import GRPOTrainer
 
+from policy.inference import cache_rows
 from policy.networks import BoardNetwork
+from policy.training.callbacks import Clock
 from policy.training.optimizers import muon_and_adamw, rate_scale
 from policy.training.settings import HostSettings
 
 TOGETHER = 64  # answers read at a time
-SMALL = 4096  # tokens: the scores of larger vocabularies are better computed in pieces, as TRL does
+SCORES = 1 << 26  # of tokens that are held at a time
+LONGEST = 1 << 22  # scores of an answer: those of a longer one are better computed in pieces, as TRL does
 
 
 class PlanTrainer(GRPOTrainer):
     """The trainer of a stage.
 
     optimizer: TRL's own AdamW, or Muon for matrices. schedule: constant rates, or those of the warm-up, which fall
-    until the steps or the `minutes` are over. share_prompts: see `may_share_prompts`.
+    until the steps or the `minutes` of the clock are over. share_prompts: see `may_share_prompts`.
     """
 
     def __init__(
@@ -35,10 +37,12 @@ class PlanTrainer(GRPOTrainer):
         optimizer: Literal["adamw", "muon"],
         schedule: Literal["constant", "cosine"],
         minutes: float | None,
+        clock: Clock,
         share_prompts: bool,
         **given: Any,
     ) -> None:
         self._kind, self._schedule, self._minutes, self._shares = optimizer, schedule, minutes, share_prompts
+        self._clock = clock
         super().__init__(*args, **given)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
@@ -54,18 +58,28 @@ class PlanTrainer(GRPOTrainer):
         """The rates of each step. A hook of transformers' Trainer."""
         if self._schedule == "constant":
             return super().create_scheduler(num_training_steps, optimizer)
-        begun = time.monotonic()
 
         def scale(step: int) -> float:
             done = step / num_training_steps
             if self._minutes:
-                done = max(done, (time.monotonic() - begun) / (60 * self._minutes))
+                done = max(done, self._clock.seconds() / (60 * self._minutes))
             return rate_scale(step, done)
 
         stepping = optimizer or self.optimizer
         assert stepping is not None
         self.lr_scheduler = LambdaLR(stepping, scale)
         return self.lr_scheduler
+
+    def continue_at(self, step: int) -> None:
+        """Goes on after so many steps; call it when the training begins."""
+        self.state.global_step = self._globalstep_last_logged = step
+        assert self.lr_scheduler is not None
+        scheduler = getattr(self.lr_scheduler, "scheduler", self.lr_scheduler)  # accelerate wraps it
+        scheduler.last_epoch = step
+        for group, scale, rate in zip(
+            scheduler.optimizer.param_groups, scheduler.lr_lambdas, scheduler.base_lrs, strict=True
+        ):
+            group["lr"] = rate * scale(step)
 
     def _get_per_token_logps_and_entropies(
         self,
@@ -89,13 +103,14 @@ class PlanTrainer(GRPOTrainer):
         return log_probs, entropies if compute_entropy else None, None
 
 
-def may_share_prompts(model: PreTrainedModel, host: HostSettings) -> bool:
-    """Whether prompts can be shared: a Qwen3 model of a small vocabulary that this process trains alone, unwrapped.
+def may_share_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -> bool:
+    """Whether prompts can be shared: a Qwen3 or Llama model, not wrapped, that one process trains on short answers.
 
-    A board network always reads the prompt of a group once, see `BoardNetwork.maps_of`.
+    answer: tokens of the longest. A board network always reads the prompt of a group once, see `BoardNetwork.maps_of`.
     """
     wrapped = host.lora or host.checkpointing or host.vllm != "off" or "RANK" in os.environ
-    return isinstance(model, Qwen3ForCausalLM) and model.config.vocab_size <= SMALL and not wrapped
+    short = answer * model.config.vocab_size <= LONGEST
+    return isinstance(model, Qwen3ForCausalLM | LlamaForCausalLM) and short and not wrapped
 
 
 def answer_log_probs(
@@ -116,7 +131,7 @@ def answer_log_probs(
 def _shared_log_probs(
     model: Any, ids: torch.Tensor, mask: torch.Tensor, answer: int, temperature: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `answer_log_probs`, for a Qwen3 model: each prompt is read once."""
+    """As `answer_log_probs`, for a Qwen3 or Llama model: each prompt is read once."""
     prompts, which = torch.unique(torch.stack([ids, mask], -1)[:, :-answer], dim=0, return_inverse=True)
     cache = DynamicCache(config=model.config)
     read = _hidden(model, prompts[..., 0], prompts[..., 1], cache)[:, -1:]
@@ -124,13 +139,14 @@ def _shared_log_probs(
     log_probs: list[torch.Tensor] = []
     entropies: list[torch.Tensor] = []
     order = lengths.argsort()
-    for rows in order.split(TOGETHER):
+    at_once = max(1, min(TOGETHER, SCORES // (answer * model.config.vocab_size)))
+    for rows in order.split(at_once):
         longest = max(int(lengths[rows].max()), 1)
         tokens = ids[rows, -answer:][:, :longest]
         prompt, part = which[rows], mask[rows][:, : ids.shape[1] - answer + longest]
         states = read[prompt]
         if longest > 1:
-            later = _hidden(model, tokens[:, :-1], part[:, :-1], _of(cache, prompt))
+            later = _hidden(model, tokens[:, :-1], part[:, :-1], cache_rows(cache, prompt))
             states = torch.cat([states, later], 1)
         logits = model.get_output_embeddings()(states).float() / temperature
         there = part[:, -longest:] > 0
@@ -147,15 +163,6 @@ def _hidden(model: Any, ids: torch.Tensor, mask: torch.Tensor, cache: DynamicCac
         input_ids=ids, attention_mask=mask, position_ids=places, past_key_values=cache, use_cache=True
     )
     return output.last_hidden_state
-
-
-def _of(cache: DynamicCache, rows: torch.Tensor) -> DynamicCache:
-    """The keys and values of some rows, gradients included."""
-    chosen = DynamicCache()
-    layers: Any = cache.layers
-    for number, layer in enumerate(layers):
-        chosen.update(layer.keys[rows], layer.values[rows], number)
-    return chosen
 
 
 def _scores(logits: torch.Tensor, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -56,10 +56,10 @@ def share_of(prompts: int, group: int, settings: HostSettings) -> dict[str, Any]
     }
 
 
-def host_arguments(settings: HostSettings, length: int) -> dict[str, Any]:
-    """TRL's arguments for a host. length: of the longest answer, in tokens."""
+def host_arguments(settings: HostSettings, length: int, autocast: bool = False) -> dict[str, Any]:
+    """TRL's arguments for a host. length: of the longest answer, in tokens. autocast: to bfloat16."""
     given: dict[str, Any] = {
-        "bf16": settings.bf16,
+        "bf16": settings.bf16 or autocast,
         "activation_checkpointing": settings.checkpointing,
         "report_to": settings.report_to,
     }

@@ -16,10 +16,12 @@ class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Boards that are drawn for it and seen again and again."""
     batch: Count = 64
     """Examples in each step."""
+    optimizer: Literal["muon", "adamw"] = "muon"
+    """Muon for the matrices and AdamW for all other weights, or AdamW for all, as is usual for language models."""
     matrix_rate: Positive = 2e-3
-    """Learning rate of the matrices, trained by Muon."""
+    """Learning rate of the matrices."""
     other_rate: Positive = 2e-3
-    """Learning rate of all other weights, trained by AdamW."""
+    """Learning rate of all other weights."""
     decay: Share = 0.99
     """Decay of the averaged weights, which are kept in the end."""
     extra_share: Share = 0.125

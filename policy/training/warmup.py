@@ -1,7 +1,7 @@
 """Warm-up: supervised learning of certified plans.
 
 Boards are rotated and reflected and agents permuted at random, so that each certified plan serves many boards. Muon
-trains the matrices and AdamW the embeddings and the head; the averaged weights are kept.
+trains the matrices and AdamW the embeddings and the head, or AdamW all of them; the averaged weights are kept.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,13 +17,25 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from core_jax.types import DELTAS, PAD, Board
 from policy.codecs import Codec, TokensCodec
+from policy.inference import cache_rows, common_prefix
+from policy.networks import BoardNetwork
+from policy.precision import computing
 from policy.tasks import Task
 from policy.training.board_stream import BoardStream
-from policy.training.optimizers import Place, TrainingState, averaged_model, muon_and_adamw, rate_scale
+from policy.training.optimizers import (
+    Place,
+    TrainingState,
+    adamw_alone,
+    averaged_model,
+    muon_and_adamw,
+    rate_scale,
+)
 from policy.training.settings import WarmupSettings
 
 POOL = 8  # batches drawn together, then sorted by length
 SECONDS = 60.0  # of training, at least, between two times that it is kept
+RARELY = 30  # times as long as the keeping takes, at least, between two of them
+WORTH_SHARING = 4  # tokens that all prompts of a batch begin with, as those of chat templates do
 IGNORED = -100  # the label of tokens without a loss: prompt and padding
 
 
@@ -51,7 +63,8 @@ def warm_up(
     """
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
-    optimizer = muon_and_adamw(model, settings.matrix_rate, settings.other_rate)
+    make = muon_and_adamw if settings.optimizer == "muon" else adamw_alone
+    optimizer = make(model, settings.matrix_rate, settings.other_rate)
     averaged = averaged_model(model, settings.decay)
     state, place = TrainingState(model, averaged, optimizer), Place()
     if kept is not None and kept.exists():
@@ -63,13 +76,16 @@ def warm_up(
     codec = codec or TokensCodec(tokenizer)
     batches = _batches(codec, tasks, extra, settings, rng)
     begun = saved = clock()
+    pause = SECONDS
     for step in range(place.step, settings.steps):
         seconds = place.seconds + clock() - begun
-        if kept is not None and step % POOL == 0 and clock() - saved > SECONDS:
+        if kept is not None and step % POOL == 0 and clock() - saved > pause:
             random, boards = json.dumps(rng.bit_generator.state), step * _boards_of_a_batch(settings, extra)
             replaced = place.replaced + (tasks.replaced if isinstance(tasks, BoardStream) else 0)
+            asked = clock()
             state.save(kept, Place(step, boards, seconds, random, replaced))
             saved = clock()
+            pause = max(SECONDS, RARELY * (saved - asked))
         done = max(step / settings.steps, seconds / (60 * settings.minutes) if settings.minutes else 0)
         if done >= 1:
             break
@@ -127,10 +143,23 @@ def _loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Te
         ids[row, :end] = torch.tensor(prompt + answer)
         labels[row, len(prompt) : end] = torch.tensor(answer)
     # Padding is on the right, where a causal model does not see it: no mask is needed.
-    logits = model(input_ids=ids.to(model.device)).logits[:, :-1]
+    # Scores for every word of a vocabulary are computed only from the last token of the shortest prompt on.
+    known = min(len(prompt) for prompt, _ in examples)
+    with computing(model):
+        logits = _logits(model, ids.to(model.device), common_prefix([prompt for prompt, _ in examples]), known)
     return torch.nn.functional.cross_entropy(
-        logits.flatten(0, 1), labels[:, 1:].flatten().to(model.device), ignore_index=IGNORED
+        logits.flatten(0, 1), labels[:, known:].flatten().to(model.device), ignore_index=IGNORED
     )
+
+
+def _logits(model: PreTrainedModel, ids: torch.Tensor, shared: int, known: int) -> torch.Tensor:
+    """The scores of the tokens from `known` on; the `shared` first tokens, the same in all rows, are read once."""
+    given: dict[str, Any] = {"logits_to_keep": ids.shape[1] - known + 1}
+    if shared >= WORTH_SHARING and not isinstance(model, BoardNetwork):
+        read = model(input_ids=ids[:1, :shared], use_cache=True, logits_to_keep=1).past_key_values
+        given["past_key_values"] = cache_rows(read, ids.new_zeros(len(ids)))
+        ids = ids[:, shared:]
+    return model(input_ids=ids, **given).logits[:, :-1].float()
 
 
 def _augmented(task: Task, rng: np.random.Generator) -> Task:

@@ -6,6 +6,9 @@ from .decision import what_follows as what_follows
 from .difficulty import forecast_after as forecast_after
 from .difficulty import read_forecast as read_forecast
 from .difficulty import trust_region as trust_region
+from .engineer_samples import EngineerAnswers as EngineerAnswers
+from .engineer_samples import sample_engineers as sample_engineers
+from .engineer_samples import samples_table as samples_table
 from .engineer_training import TRAINED as TRAINED
 from .engineer_training import train_engineer as train_engineer
 from .rollback import compare as compare

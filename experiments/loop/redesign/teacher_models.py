@@ -11,9 +11,9 @@ from engineer.evidence import DELTA, token_estimate
 from engineer.teachers import MODELS, Allowed, Ask, Message, Reply, Tools, UnansweredError
 from experiments.loop.records import RunFolder, Stage
 from experiments.loop.settings import RunSettings
-from experiments.loop.training import dtype_of
+from experiments.loop.training import load_policy
 from experiments.resumable import Spending
-from policy.checkpoints import load_model, only_plans
+from policy.checkpoints import only_plans
 from policy.inference import (
     KEYS,
     BudgetSpentError,
@@ -57,7 +57,7 @@ def check_askable(settings: RunSettings) -> None:
 
 def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     """A checkpoint answers in tokens where its vocabulary has the engineer's words, else in language."""
-    load = functools.cache(lambda: load_model(policy.checkpoint, dtype_of(settings), settings.device))
+    load = functools.cache(lambda: load_policy(settings, policy.checkpoint))
     model, tokenizer = load()
     if only_plans(model):
         raise InputError(

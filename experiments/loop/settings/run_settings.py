@@ -91,6 +91,10 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The model to begin with, a folder or a name on the hub, instead of random weights."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the policy runs; cuda refuses to run without a GPU."""
+    autocast: bool = False
+    """Whether to compute in bfloat16 with float32 weights, which is faster on processors with such instructions."""
+    freeze_embeddings: bool = False
+    """Whether the embeddings stay as they are, a large part of a small language model."""
     launch: LaunchSettings = LaunchSettings()
     """The processes that train."""
     model: ModelSettings | ModelName = ModelSettings()

@@ -1,5 +1,4 @@
 from .held_out import held_out_set as held_out_set
-from .policies import dtype_of as dtype_of
 from .policies import load_policy as load_policy
 from .stage_boards import make_boards as make_boards
 from .stage_training import train as train

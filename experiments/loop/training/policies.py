@@ -7,13 +7,19 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from experiments.loop.settings import RunSettings
 from policy.checkpoints import load_checkpoint
+from policy.precision import compute_in_bfloat16
 
 
 def load_policy(
     settings: RunSettings, place: str | Path, device: str | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """The policy in a checkpoint, on `device` or that of the settings. Raises InputError as `load_checkpoint`."""
-    return load_checkpoint(place, settings.codec, dtype_of(settings), device or settings.device)
+    model, tokenizer = load_checkpoint(place, settings.codec, dtype_of(settings), device or settings.device)
+    if settings.autocast:
+        compute_in_bfloat16(model)
+    if settings.freeze_embeddings:
+        model.get_input_embeddings().requires_grad_(False)
+    return model, tokenizer
 
 
 def dtype_of(settings: RunSettings) -> torch.dtype:

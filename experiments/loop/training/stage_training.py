@@ -25,13 +25,16 @@ from experiments.runtime import FreeCores, progress
 from policy.checkpoints import save_checkpoint
 from policy.codecs import codec_for
 from policy.tasks import Task, task_of
-from policy.training import Answered, BoardStream, rank_and_processes, train_grpo
+from policy.training import Answered, BoardStream, kept_place, rank_and_processes, train_grpo
 
 KEPT_A_STEP, MOST_KEPT = 4, 1024  # groups whose plans are kept
 
 
 def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
-    """GRPO from the previous checkpoint until `tokens` are generated; interrupted, it starts over from there."""
+    """GRPO from the previous checkpoint until `tokens` are generated.
+
+    Interrupted, it continues where it was at most a minute or so before; in several processes it starts over.
+    """
     if settings.launch.elsewhere:
         _launch(settings, stage, previous.onward, number, tokens)
     else:
@@ -50,7 +53,7 @@ def _launch(settings: RunSettings, stage: Stage, previous: Path, number: int, to
             previous,
             tokens,
             log,
-            lambda: bar.update(lines_so_far(stage.train_log) - bar.n),
+            lambda: bar.update(len(lines_so_far(stage.train_log)) - bar.n),
         )
 
 
@@ -105,13 +108,16 @@ def _trained(
     tasks: list[Task] | BoardStream,
 ) -> PreTrainedModel:
     rank, processes = rank_and_processes()
-    cores, spent = FreeCores(), 0
+    kept = stage.scratch / "training.safetensors" if processes == 1 else None
+    before = _Lines.of(kept_place(kept).notes)
+    cores, spent = FreeCores(), sum(round(figures["sampled/tokens"]) for figures in before.steps)
     with (
         _bar(settings, rank) as bar,
-        _log(stage.train_log, rank) as log,
-        _log(stage.groups, rank) as log_group,
-        _log(stage.rollouts, rank) as log_rollouts,
+        _log(stage.train_log, rank, before.steps) as log,
+        _log(stage.groups, rank, before.groups) as log_group,
+        _log(stage.rollouts, rank, before.rollouts) as log_rollouts,
     ):
+        bar.update(len(before.steps))
 
         def on_step(figures: dict[str, Any]) -> bool:
             nonlocal spent
@@ -138,14 +144,34 @@ def _trained(
             scratch=stage.scratch,
             on_step=on_step,
             on_groups=on_groups,
-            on_answers=_first_of_each_step(log_rollouts),
+            on_answers=_first_of_each_step(log_rollouts, MOST_KEPT - len(before.rollouts)),
             codec=codec_for(settings.codec, tokenizer, settings.text),
+            kept=kept,
+            notes=lambda: _Lines.so_far(stage).notes(),
         )
 
 
-def _first_of_each_step(log: Callable[[dict[str, Any]], None]) -> Callable[[list[Answered]], None]:
+class _Lines(msgspec.Struct, frozen=True):
+    """The lines of the logs of a stage, kept with the training."""
+
+    steps: list[dict[str, Any]] = []
+    groups: list[dict[str, Any]] = []
+    rollouts: list[dict[str, Any]] = []
+
+    @classmethod
+    def of(cls, notes: str) -> "_Lines":
+        return msgspec.json.decode(notes, type=cls) if notes else cls()
+
+    @classmethod
+    def so_far(cls, stage: Stage) -> "_Lines":
+        return cls(*map(lines_so_far, (stage.train_log, stage.groups, stage.rollouts)))
+
+    def notes(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+
+def _first_of_each_step(log: Callable[[dict[str, Any]], None], left: int) -> Callable[[list[Answered]], None]:
     """Keeps the plans of the first groups of each step, to be looked at: the log stays small however long the stage."""
-    left = MOST_KEPT
 
     def keep(answered: list[Answered]) -> None:
         nonlocal left
@@ -162,6 +188,10 @@ def _bar(settings: RunSettings, rank: int) -> AbstractContextManager[tqdm]:
     return nullcontext(tqdm(disable=True)) if rank else progress("GRPO", settings.grpo.steps, "steps")
 
 
-def _log(path: Path, rank: int) -> AbstractContextManager[Callable[[dict[str, Any]], None]]:
-    """The log of the first process."""
-    return nullcontext(lambda figures: None) if rank else line_log(path)
+@contextmanager
+def _log(path: Path, rank: int, before: list[dict[str, Any]]) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """The log of the first process, with the lines from before an interruption."""
+    with nullcontext(lambda figures: None) if rank else line_log(path) as log:
+        for figures in before:
+            log(figures)
+        yield log

@@ -19,9 +19,10 @@ from experiments.loop.training.validation import validate
 from experiments.resumable import line_log
 from experiments.runtime import FreeCores, progress
 from policy.checkpoints import build_model, only_plans, save_checkpoint
-from policy.codecs import build_tokenizer, codec_for, token_ids
+from policy.codecs import TextCodec, build_tokenizer, codec_for, token_ids
+from policy.language_models import check_speech
 from policy.model_settings import shape_of
-from policy.tasks import Task
+from policy.tasks import Task, task_of
 from policy.training import BoardStream, kept_place, tasks_of, with_hole_ratios
 from policy.training import warm_up as learn_plans
 
@@ -35,6 +36,9 @@ def warm_up(settings: RunSettings, warmup: Stage, held_out: list[Row]) -> None:
     """
     if not warmup.checkpoint.exists():
         model, tokenizer = _first_model(settings)
+        codec = codec_for(settings.codec, tokenizer, settings.text)
+        if isinstance(codec, TextCodec):
+            check_speech(settings.start, model, codec, task_of(held_out[0]))
         if settings.warmup.steps:
             model = _learned(settings, warmup, model, tokenizer)
         else:

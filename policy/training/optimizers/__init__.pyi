@@ -1,5 +1,7 @@
 from .combined_optimizer import CombinedOptimizer as CombinedOptimizer
+from .combined_optimizer import adamw_alone as adamw_alone
 from .combined_optimizer import averaged_model as averaged_model
+from .combined_optimizer import is_matrix as is_matrix
 from .combined_optimizer import muon_and_adamw as muon_and_adamw
 from .combined_optimizer import rate_scale as rate_scale
 from .muon import Muon as Muon

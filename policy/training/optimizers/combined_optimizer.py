@@ -45,12 +45,33 @@ class CombinedOptimizer(torch.optim.Optimizer):
 
 def muon_and_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> CombinedOptimizer:
     """Muon for matrices and the kernels of convolutions, AdamW for embeddings, head and the rest."""
-    tables = ("embed", "head")
-    matrices = [p for name, p in model.named_parameters() if p.ndim >= 2 and not any(t in name for t in tables)]
-    chosen = {id(p) for p in matrices}
-    others = [p for p in model.parameters() if id(p) not in chosen]
-    adamw = torch.optim.AdamW(others, lr=other_rate, weight_decay=0.0, betas=(0.9, 0.95))
-    return CombinedOptimizer([Muon(matrices, lr=matrix_rate), adamw])
+    matrices, others = _matrices_and_others(model)
+    return CombinedOptimizer([Muon(matrices, lr=matrix_rate), _adamw(others, other_rate)])
+
+
+def adamw_alone(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> CombinedOptimizer:
+    """AdamW for all weights, with the same two rates."""
+    matrices, others = _matrices_and_others(model)
+    parts = [_adamw(matrices, matrix_rate, fused=True), _adamw(others, other_rate, fused=True)]
+    return CombinedOptimizer(parts)
+
+
+def _adamw(weights: list[torch.nn.Parameter], rate: float, fused: bool | None = None) -> torch.optim.Optimizer:
+    """fused: all in one pass over the weights, which is faster where there are many."""
+    return torch.optim.AdamW(weights, lr=rate, weight_decay=0.0, betas=(0.9, 0.95), fused=fused)
+
+
+def _matrices_and_others(model: torch.nn.Module) -> tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]]:
+    """The weights that are trained: matrices and kernels, and embeddings, head and the rest."""
+    trained = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
+    matrices = [weight for name, weight in trained if is_matrix(name, weight)]
+    chosen = {id(weight) for weight in matrices}
+    return matrices, [weight for _, weight in trained if id(weight) not in chosen]
+
+
+def is_matrix(name: str, parameter: torch.Tensor) -> bool:
+    """Whether Muon trains a parameter of that name."""
+    return parameter.ndim >= 2 and not any(table in name for table in ("embed", "head"))
 
 
 def rate_scale(step: int, done: float) -> float:

@@ -24,8 +24,8 @@ PLACE, LOSSES, AVERAGES = "place", "losses", "averages"
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a training is.
 
-    boards: taken from the stream; replaced: how many of them, because they are excluded; seconds: of training; random:
-    its generator, as JSON.
+    boards: taken so far; replaced: how many of them, because they are excluded; seconds: of training; random: the state
+    of its generator; notes: what else the caller keeps.
     """
 
     step: int = 0
@@ -33,19 +33,24 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seconds: float = 0.0
     random: str = ""
     replaced: int = 0
+    notes: str = ""
 
 
 class TrainingState:
     """What changes while a model is trained, to be kept in a file and loaded from it."""
 
-    def __init__(self, model: torch.nn.Module, averaged: AveragedModel, optimizer: CombinedOptimizer) -> None:
-        self._model, self._averaged, self._optimizer = model, averaged, optimizer
+    def __init__(
+        self, model: torch.nn.Module, averaged: AveragedModel | None, optimizer: torch.optim.Optimizer
+    ) -> None:
+        self._model, self._averaged = model, averaged
+        self._optimizers = optimizer.parts if isinstance(optimizer, CombinedOptimizer) else [optimizer]
         self.losses: list[float] = []
 
     def save(self, path: Path, place: Place) -> None:
         """Writes all of it and the place, whole or not at all."""
         tensors = {name: tensor.detach().cpu().clone() for name, tensor in (*self._weights(), *self._moments())}
-        tensors[AVERAGES] = torch.as_tensor(self._averaged.n_averaged).clone()
+        if self._averaged:
+            tensors[AVERAGES] = torch.as_tensor(self._averaged.n_averaged).clone()
         tensors[LOSSES] = torch.tensor(self.losses, dtype=torch.float64)
         with replacing(path) as beside:
             save_file(tensors, beside, {PLACE: msgspec.json.encode(place).decode()})
@@ -57,7 +62,8 @@ class TrainingState:
             with safe_open(path, "pt") as file:
                 for name, tensor in self._weights():
                     tensor.copy_(file.get_tensor(name))
-                self._averaged.n_averaged.copy_(file.get_tensor(AVERAGES))
+                if self._averaged:
+                    self._averaged.n_averaged.copy_(file.get_tensor(AVERAGES))
                 self.losses = file.get_tensor(LOSSES).tolist()
                 self._load_moments(file)
         except (OSError, SafetensorError, RuntimeError) as error:
@@ -65,7 +71,8 @@ class TrainingState:
         return _place(path)
 
     def _weights(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for kind, module in (("model", self._model), ("averaged", self._averaged.module)):
+        averaged = {"averaged": self._averaged.module} if self._averaged else {}
+        for kind, module in {"model": self._model, **averaged}.items():
             for name, parameter in module.named_parameters():  # weights that are shared come once
                 yield f"{kind}.{name}", parameter
 
@@ -87,7 +94,7 @@ class TrainingState:
         """Parameters and what the optimizer keeps of each, by part of the optimizer and number in it."""
         return {
             f"optimizer.{part}.{number}": (parameter, optimizer.state[parameter])
-            for part, optimizer in enumerate(self._optimizer.parts)
+            for part, optimizer in enumerate(self._optimizers)
             for number, parameter in enumerate(p for group in optimizer.param_groups for p in group["params"])
         }
 

@@ -1,5 +1,6 @@
 """A run that is cut off at any instant resumes where it was, and ends where it would have ended."""
 
+import math
 import os
 import signal
 import time
@@ -9,6 +10,7 @@ import pytest
 
 from core_jax.rows import read_all
 from experiments.loop.records import RunFolder
+from policy.training import kept_training
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.killable import begin, code_of, server
 from tests.support.processes.watching import wait_for
@@ -65,7 +67,9 @@ def test_a_run_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_
     run, kept, cuts = RunFolder(tmp_path / "run"), {}, 0
     while True:
         with pytest.MonkeyPatch.context() as patch:
-            cut_power(patch, renamings=1 + cuts % 4, before=before)
+            patch.setattr(kept_training, "SECONDS", -math.inf)  # within a stage, each step is kept
+            patch.setattr(kept_training, "SHARE", math.inf)
+            cut_power(patch, renamings=2 + cuts % 4, before=before)
             try:
                 run_loop(RULES, run)
                 break
@@ -78,7 +82,13 @@ def test_a_run_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_
     assert_kept(kept, finished(run))
     assert_same_end(run, whole)
     weights = [stage.checkpoint / "model.safetensors" for stage in (run.stage(1), whole.stage(1))]
-    assert weights[0].read_bytes() == weights[1].read_bytes(), "a stage that is begun again ends the same"
+    assert weights[0].read_bytes() == weights[1].read_bytes(), "a stage that is continued ends the same"
+    for number in (0, 1):
+        logs = [
+            [stage.groups.read_bytes(), stage.rollouts.read_bytes()]
+            for stage in (run.stage(number), whole.stage(number))
+        ]
+        assert logs[0] == logs[1], f"stage {number}: groups and plans of before and after the cuts"
 
 
 @pytest.mark.parametrize("signs", [ONE_SIGN, pytest.param(SIGNS, marks=pytest.mark.deep)], ids=len)

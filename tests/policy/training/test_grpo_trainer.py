@@ -115,15 +115,15 @@ def test_rates_rise_and_fall_to_a_tenth_and_constant_ones_stay(tmp_path):
     assert [log["learning_rate"] for log in logs] == [1e-3] * 4
 
 
-def test_rates_fall_by_the_clock_where_minutes_end_the_training(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr("policy.training.grpo_trainer.time.monotonic", lambda: now[0])
+def test_rates_fall_by_the_clock_where_minutes_end_the_training():
+    now = [0.0]
     stepping = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
-    stage = SimpleNamespace(_schedule="cosine", _minutes=2.0)
+    clock = SimpleNamespace(seconds=lambda: now[0])
+    stage = SimpleNamespace(_schedule="cosine", _minutes=2.0, _clock=clock)
     schedule = PlanTrainer.create_scheduler(stage, 1_000_000, stepping)
     rates = []
     for seconds in (0, 30, 60, 90, 120, 150):
-        now[0] = 100.0 + seconds
+        now[0] = float(seconds)
         for _ in range(60):
             schedule.step()
         rates.append(schedule.get_last_lr()[0])

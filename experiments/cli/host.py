@@ -1,0 +1,68 @@
+"""`lakewright estimate` and `lakewright doctor`: what a run needs of a machine, and whether this one has it."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from experiments.cli.conventions import Json, Overrides, print_found
+from experiments.loop.settings import presets
+from experiments.runtime import prepare_training
+
+app = App()
+
+Gigabytes = Annotated[float, Parameter(metavar="GB")]
+
+
+@app.command(
+    usage="Usage: lakewright estimate [--preset P] [OPTIONS] [SETTING=VALUE ...]",
+    help_epilogue="example: lakewright estimate --preset qwen3-4b launch.processes=4",
+)
+def estimate(
+    *,
+    preset: Annotated[str, Parameter(choices=presets())] = "cpu",
+    accelerator: Gigabytes = 80.0,
+    json: Json = False,
+    overrides: Overrides,
+) -> None:
+    """Print the memory and disk that a run takes, by arithmetic: nothing is loaded or trained.
+
+    Args:
+        preset: The settings to start from.
+        accelerator: Memory of one GPU in GB, of which vLLM takes its share.
+    """
+    from experiments.loop.settings import load_settings
+
+    settings = load_settings(preset, list(overrides))
+    prepare_training(settings.start)
+    from experiments.host import GB, estimate_of, estimate_table
+
+    print_found(estimate_of(settings, round(accelerator * GB)), json, estimate_table)
+
+
+@app.command(
+    usage="Usage: lakewright doctor [--preset P] [OPTIONS] [SETTING=VALUE ...]",
+    help_epilogue="example: lakewright doctor --preset qwen3-4b --out runs/qwen3",
+)
+def doctor(
+    *,
+    preset: Annotated[str, Parameter(choices=presets())] = "cpu",
+    out: Annotated[Path, Parameter(metavar="DIR")] = Path(),
+    json: Json = False,
+    overrides: Overrides,
+) -> int:
+    """Check this machine for a run before anything is spent; exit code 2 where something must be changed.
+
+    Args:
+        preset: The settings to start from.
+        out: Where the run folder is to be.
+    """
+    from experiments.loop.settings import load_settings
+
+    settings = load_settings(preset, list(overrides))
+    prepare_training(settings.start)
+    from experiments.host import diagnose, findings_table, installed_version, look_at_machine
+
+    findings = diagnose(settings, look_at_machine(settings, out), installed_version)
+    print_found(findings, json, findings_table)
+    return 2 if any(finding.change for finding in findings) else 0

@@ -1,0 +1,12 @@
+from .doctor import Finding as Finding
+from .doctor import diagnose as diagnose
+from .doctor import findings_table as findings_table
+from .estimate import GB as GB
+from .estimate import Estimate as Estimate
+from .estimate import Phase as Phase
+from .estimate import estimate_of as estimate_of
+from .estimate_text import estimate_table as estimate_table
+from .machine import Accelerator as Accelerator
+from .machine import Machine as Machine
+from .machine import installed_version as installed_version
+from .machine import look_at_machine as look_at_machine

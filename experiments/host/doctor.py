@@ -1,0 +1,189 @@
+"""Whether a machine has what a run needs, said before anything is spent: one finding per question."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from experiments.host.estimate import GB, Estimate, estimate_of
+from experiments.host.machine import Machine
+from experiments.host.memory_arithmetic import HALF, keys_and_values
+from experiments.host.model_shape import model_shape
+from experiments.host.needed_packages import Versions, misfits
+from experiments.loop.settings import RunSettings
+
+PROGRAMS = 3 * GB  # of Python, torch and JAX with their compiled programs, in a process of a run
+SHARED_EACH = GB  # of shared memory, for each process that speaks to others
+LOST = 1e-4  # learning rates below it vanish in bf16 weights: a weight of 0.02 has steps of 0.00012
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What was found. change: what to do about it, empty where it fits."""
+
+    question: str
+    found: str
+    change: str = ""
+
+
+def diagnose(settings: RunSettings, machine: Machine, version_of: Versions) -> list[Finding]:
+    """The findings for a run on a machine. version_of: the installed version of a package, None where there is none.
+
+    Raises InputError where the config of the model cannot be read.
+    """
+    smallest = min((gpu.memory for gpu in machine.accelerators), default=80 * GB)
+    need = estimate_of(settings, smallest)
+    found = [*_packages(settings, version_of)]
+    found += _gpus(settings, machine, need, smallest) if wants_gpu(settings) else _cpu(settings, machine, need)
+    found += [_loading(machine, need), _disk(machine, need), *_shared(settings, machine), *_ports(settings, machine)]
+    return [*found, *_model(settings, machine, need), _cache(machine), *_engineer(machine), *_precision(settings)]
+
+
+def wants_gpu(settings: RunSettings) -> bool:
+    """Whether a run cannot do without a GPU."""
+    return settings.device == "cuda" or settings.grpo.host.vllm != "off"
+
+
+def _packages(settings: RunSettings, version_of: Versions) -> Iterator[Finding]:
+    wrong = list(misfits(settings, version_of))
+    for line in wrong:
+        found, _, change = line.partition(": ")
+        yield Finding("packages", found, change)
+    if not wrong:
+        yield Finding("packages", "all that this run needs, in versions that fit")
+
+
+def _gpus(settings: RunSettings, machine: Machine, need: Estimate, smallest: int) -> Iterator[Finding]:
+    here, hosts = len(machine.accelerators), _hosts(settings)
+    wanted = -(-settings.launch.processes // hosts)
+    yield _cuda(machine)
+    if not here:
+        yield Finding("GPUs", f"none, and this run needs {wanted}", "use a host with GPUs, or a preset for the CPU")
+        return
+    name = machine.accelerators[0].name
+    few = f"use {wanted} GPUs, or launch.processes={here * hosts}" if here < wanted else ""
+    yield Finding("GPUs", f"{here} x {name}, {wanted} needed", few)
+    worst = need.peak
+    much = f"{worst.name} takes {worst.total / GB:.1f} GB of {smallest / GB:.1f} GB in each GPU"
+    yield Finding("GPU memory", much, _lower(settings, worst.name) if worst.total > smallest else "")
+    if settings.grpo.host.bf16 and not all(gpu.bf16 for gpu in machine.accelerators):
+        yield Finding("bf16", f"{name} does not compute in it", "set grpo.host.bf16=false, or use newer GPUs")
+    if settings.grpo.host.vllm == "colocate":
+        yield _share_of_vllm(settings, need, smallest)
+
+
+def _cuda(machine: Machine) -> Finding:
+    if machine.cuda is None:
+        return Finding(
+            "CUDA", "torch is a build without CUDA", "pip install --force-reinstall torch, of a build with CUDA"
+        )
+    if machine.driver is None:
+        return Finding("CUDA", f"torch asks for CUDA {machine.cuda}, and there is no driver", "install NVIDIA's driver")
+    there = f"driver {machine.driver}, torch with CUDA {machine.cuda}"
+    wrong = "" if machine.accelerators else f"take a driver that serves CUDA {machine.cuda}, or an older build of torch"
+    return Finding("CUDA", there, wrong)
+
+
+def _lower(settings: RunSettings, phase: str) -> str:
+    if phase == "update":
+        small = (
+            "halve grpo.host.micro_batch" if settings.grpo.host.checkpointing else "set grpo.host.checkpointing=true"
+        )
+        return f"{small}, or train an adapter: grpo.host.lora.rank=32"
+    if phase == "sampling":
+        return "lower grpo.host.vllm_memory" if settings.grpo.host.vllm == "colocate" else "lower grpo.prompts"
+    return "lower text.batch" if settings.codec == "text" else "lower warmup.batch"
+
+
+def _share_of_vllm(settings: RunSettings, need: Estimate, smallest: int) -> Finding:
+    """vLLM must hold the weights, and the keys and values of one whole answer."""
+    share = settings.grpo.host.vllm_memory * smallest
+    longest = need.lengths.prompt + need.lengths.answer
+    least = need.checkpoint + keys_and_values(model_shape(settings), longest, HALF)
+    found = f"{share / GB:.1f} GB in each GPU, of which weights and one answer take {least / GB:.1f}"
+    return Finding("vLLM's share", found, "raise grpo.host.vllm_memory" if least > share else "")
+
+
+def _cpu(settings: RunSettings, machine: Machine, need: Estimate) -> Iterator[Finding]:
+    processes = settings.launch.processes
+    takes = processes * (need.peak.total + PROGRAMS)
+    found = f"{need.peak.name} takes about {takes / GB:.1f} GB of {machine.memory / GB:.1f} GB"
+    yield Finding("memory", found, _lower(settings, need.peak.name) if takes > machine.memory else "")
+    cores = "" if processes <= machine.cores else f"set launch.processes={machine.cores}"
+    yield Finding("cores", f"{machine.cores} for {processes} process{'es' if processes > 1 else ''}", cores)
+
+
+def _loading(machine: Machine, need: Estimate) -> Finding:
+    found = f"{need.loading / GB:.1f} GB of {machine.memory / GB:.1f} GB while every process loads the model"
+    change = "lower launch.processes, or use a host with more memory" if need.loading > machine.memory else ""
+    return Finding("host memory", found, change)
+
+
+def _disk(machine: Machine, need: Estimate) -> Finding:
+    found = f"{machine.disk / GB:.1f} GB free, checkpoints of the run take {need.disk / GB:.1f}"
+    return Finding("disk", found, "free space, or give --out on a larger disk" if need.disk > machine.disk else "")
+
+
+def _shared(settings: RunSettings, machine: Machine) -> Iterator[Finding]:
+    """What processes exchange through shared memory; containers have 64 MB unless told otherwise."""
+    if machine.shared is None or not (settings.launch.processes > 1 or settings.grpo.host.vllm == "colocate"):
+        return
+    wanted = SHARED_EACH * -(-settings.launch.processes // _hosts(settings))
+    found = f"{machine.shared / GB:.2f} GB free, {wanted / GB:.0f} wanted"
+    change = f"start the container with --shm-size={wanted // GB}g" if machine.shared < wanted else ""
+    yield Finding("shared memory", found, change)
+
+
+def _ports(settings: RunSettings, machine: Machine) -> Iterator[Finding]:
+    for port in machine.taken:
+        yield Finding("ports", f"{port} is taken", "end what listens there, or name another port")
+    if settings.grpo.host.vllm == "server":
+        url, model = settings.grpo.host.vllm_url, settings.start
+        change = "" if machine.server else f"start it there: trl vllm-serve --model {model}, with --host and --port"
+        yield Finding("vLLM server", f"{url} {'answers' if machine.server else 'does not answer'}", change)
+
+
+def _model(settings: RunSettings, machine: Machine, need: Estimate) -> Iterator[Finding]:
+    if not settings.start:
+        return
+    name, size = settings.start, f"{need.checkpoint / GB:.1f} GB"
+    places = {"folder": "is there", "cache": "is in the hub's cache", "hub": f"comes from the hub, about {size}"}
+    change = "" if machine.model else f"fetch it where there is access (hf download {name}), and give start=FOLDER"
+    yield Finding("model", f"{name} {places.get(machine.model, 'is not here, and the hub cannot be reached')}", change)
+
+
+def _cache(machine: Machine) -> Finding:
+    if machine.cache_writable:
+        return Finding("compiled programs", f"kept in {machine.cache or 'memory only'}")
+    change = "set JAX_COMPILATION_CACHE_DIR to a folder that can be written"
+    return Finding("compiled programs", f"{machine.cache} cannot be written", change)
+
+
+def _engineer(machine: Machine) -> Iterator[Finding]:
+    if machine.askable:
+        found, _, change = machine.askable.partition("; ")
+        yield Finding("engineer", found, change)
+
+
+def _precision(settings: RunSettings) -> Iterator[Finding]:
+    """Weights in bf16 without a copy in full precision, which DeepSpeed and FSDP keep, take no small updates."""
+    host, kept = settings.grpo.host, settings.launch.config.startswith(("zero", "fsdp"))
+    if host.bf16 and not kept and not host.lora and settings.grpo.learning_rate < LOST:
+        found = f"all weights are kept in bf16 only, where updates of {settings.grpo.learning_rate:g} are lost"
+        yield Finding("precision", found, "set launch.config=zero2, or grpo.host.lora.rank=32, or grpo.host.bf16=false")
+
+
+def _hosts(settings: RunSettings) -> int:
+    """The number of hosts, as `accelerate launch` is told."""
+    found = re.search(r"--num_machines[= ](\d+)", " ".join(settings.launch.more))
+    return max(1, int(found[1])) if found else 1
+
+
+def findings_table(findings: list[Finding]) -> str:
+    """One line per finding: whether it fits, and what to change where it does not."""
+    lines = [
+        f"{'change' if one.change else 'fits':8}{one.question:19}{one.found}{': ' * bool(one.change)}{one.change}"
+        for one in findings
+    ]
+    wrong = sum(bool(one.change) for one in findings)
+    end = f"{wrong} thing{'s' * (wrong > 1)} to change before this run" if wrong else "nothing to change"
+    return "\n".join([*lines, end])

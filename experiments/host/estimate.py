@@ -1,0 +1,223 @@
+"""The memory and disk that a run takes, phase by phase: arithmetic on its settings, before anything is loaded."""
+
+import msgspec
+
+from experiments.host.memory_arithmetic import (
+    FULL,
+    HALF,
+    Sharing,
+    Trained,
+    backward_work,
+    gradients,
+    kept_activations,
+    keys_and_values,
+    mask_bytes,
+    optimizer_state,
+    optimizer_work,
+    tiled_head,
+    weights,
+    whole_logits,
+)
+from experiments.host.model_shape import ModelShape, adapter_weights, model_shape
+from experiments.host.sequence_lengths import Lengths, longest_sequences
+from experiments.loop.settings import RunSettings
+
+GB = 10**9
+PROMPT_ROWS = 64  # answers that the trainer reads together where they share prompts
+TOKENS_BATCH = 512  # answers in tokens that are decoded together
+SMALL = 4096  # words: the most of a vocabulary whose prompts are shared
+
+
+class Phase(msgspec.Struct, frozen=True):
+    """One phase of a run: bytes of each item in one process."""
+
+    name: str
+    items: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """The peak."""
+        return sum(self.items.values())
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """What a run takes, in bytes.
+
+    phases: in one process each. known: whether activations are among the items, which no arithmetic here has for a
+    network on the board. loading: of the host's memory while every process holds the model, before it is on its GPU.
+    checkpoint: one of them on disk. disk: all of a run, with the most that is kept while a stage trains.
+    """
+
+    model: str
+    parameters: int
+    trained: int
+    number: str
+    processes: int
+    sharing: str
+    lengths: Lengths
+    phases: tuple[Phase, ...]
+    known: bool
+    loading: int
+    checkpoint: int
+    disk: int
+
+    @property
+    def peak(self) -> Phase:
+        """The phase that takes the most."""
+        return max(self.phases, key=lambda phase: phase.total)
+
+
+def estimate_of(settings: RunSettings, accelerator: int = 80 * GB) -> Estimate:
+    """The estimate of a run. accelerator: bytes of one GPU, of which vLLM takes its share beside training.
+
+    Raises InputError where the config of the model cannot be read.
+    """
+    shape, lengths = model_shape(settings), longest_sequences(settings)
+    trained = _trained(settings, shape)
+    phases = [
+        *_warmup(settings, shape, lengths),
+        _sampling(settings, trained, lengths, accelerator),
+        _update(settings, trained, lengths),
+        _validation(settings, trained, lengths),
+    ]
+    checkpoint = shape.parameters * trained.number
+    return Estimate(
+        model=shape.name,
+        parameters=shape.parameters,
+        trained=trained.count,
+        number="bf16" if trained.number == HALF else "fp32",
+        processes=settings.launch.processes,
+        sharing=settings.launch.config,
+        lengths=lengths,
+        phases=tuple(phases),
+        known=shape.widths is not None,
+        loading=settings.launch.processes * checkpoint,
+        checkpoint=checkpoint,
+        disk=_disk(settings, shape, checkpoint),
+    )
+
+
+def _trained(settings: RunSettings, shape: ModelShape) -> Trained:
+    host = settings.grpo.host
+    return Trained(
+        shape=shape,
+        number=HALF if host.bf16 else FULL,
+        adapter=adapter_weights(shape, host.lora.rank) if host.lora else 0,
+        optimizer=settings.grpo.optimizer,
+        sharing=Sharing(settings.launch.config, settings.launch.processes),
+        checkpointing=host.checkpointing,
+        on_gpu=settings.device == "cuda",
+    )
+
+
+def _standing(settings: RunSettings, trained: Trained) -> dict[str, int]:
+    """What a training process holds all the time."""
+    copy, grpo = trained.shape.parameters * trained.number, settings.grpo
+    return {
+        "weights": weights(trained),
+        "optimizer": optimizer_state(trained),
+        "average": weights(trained) if grpo.average else 0,
+        "reference": copy if grpo.beta and not trained.adapter else 0,
+    }
+
+
+def _warmup(settings: RunSettings, shape: ModelShape, lengths: Lengths) -> list[Phase]:
+    """All weights, by Muon, in one process."""
+    if not settings.warmup.steps:
+        return []
+    alone, number = Sharing("none", 1), HALF if settings.grpo.host.bf16 else FULL
+    trained = Trained(shape, number, 0, "muon", alone, checkpointing=False)
+    items = {
+        "weights": weights(trained),
+        "optimizer": optimizer_state(trained),
+        "average": weights(trained),
+        "gradients": gradients(trained),
+    }
+    tokens = settings.warmup.batch * lengths.example
+    logits = whole_logits(shape, tokens, 3, number) if shape.widths else 0
+    return [Phase("warm-up", items | _step(trained, tokens, logits))]
+
+
+def _update(settings: RunSettings, trained: Trained, lengths: Lengths) -> Phase:
+    """The update of a step, on one micro batch."""
+    grpo, shape = settings.grpo, trained.shape
+    share = grpo.prompts * grpo.group // settings.launch.processes
+    rows = min(grpo.host.micro_batch or share, share)
+    items = _standing(settings, trained) | {"gradients": gradients(trained)}
+    if not shape.widths:
+        return Phase("update", items | _step(trained, 0, 0))
+    if _shares_prompts(settings, shape):
+        prompts = min(rows, grpo.prompts)
+        head = whole_logits(shape, rows * lengths.answer, 1, FULL)
+        head += whole_logits(shape, min(rows, PROMPT_ROWS) * lengths.answer, 3, FULL)
+        pairs = keys_and_values(shape, rows * lengths.prompt, trained.number)
+        tokens = prompts * lengths.prompt + rows * lengths.answer
+        return Phase("update", items | _step(trained, tokens, head) | {"keys and values": pairs})
+    length = lengths.prompt + lengths.answer
+    step = _step(trained, rows * length, tiled_head(trained, rows * length), repeats=True)
+    return Phase("update", items | step | {"mask": mask_bytes(rows, length)})
+
+
+def _step(trained: Trained, tokens: int, head: int, repeats: bool = False) -> dict[str, int]:
+    """What a step takes: kept activations, and one after the other what head, layers and optimizer work with."""
+    known = trained.shape.widths is not None
+    kept = kept_activations(trained, tokens, repeats) if known else 0
+    layers = backward_work(trained, tokens, repeats) if known else 0
+    return {
+        "activations": kept,
+        "logits": head,
+        "backward": max(0, layers - head),
+        "update of weights": max(0, optimizer_work(trained) - kept - max(head, layers)),
+    }
+
+
+def _shares_prompts(settings: RunSettings, shape: ModelShape) -> bool:
+    host = settings.grpo.host
+    wrapped = host.lora or host.checkpointing or host.vllm != "off" or settings.launch.elsewhere
+    small = shape.widths is not None and shape.widths.words <= SMALL
+    return settings.grpo.share_prompts and small and not wrapped
+
+
+def _sampling(settings: RunSettings, trained: Trained, lengths: Lengths, accelerator: int) -> Phase:
+    """The sampling of a step, by the process itself or by vLLM beside it."""
+    items, grpo = _standing(settings, trained), settings.grpo
+    if grpo.host.vllm != "off":
+        share = round(grpo.host.vllm_memory * accelerator) if grpo.host.vllm == "colocate" else 0
+        return Phase("sampling", items | {"vLLM": share})
+    groups = grpo.prompts // settings.launch.processes
+    return Phase("sampling", items | _decoding(settings, trained, lengths, groups, grpo.group))
+
+
+def _validation(settings: RunSettings, trained: Trained, lengths: Lengths) -> Phase:
+    """Greedy answers in one process, which trials and the engineer take no more than."""
+    boards = len(settings.env.sizes) * settings.validation.boards
+    boards *= len(settings.validation.hole_ratios) * len(settings.validation.wait_ratios)
+    items = {"weights": trained.shape.parameters * trained.number}
+    return Phase("validation", items | _decoding(settings, trained, lengths, boards, 1))
+
+
+def _decoding(settings: RunSettings, trained: Trained, lengths: Lengths, prompts: int, copies: int) -> dict[str, int]:
+    """Keys and values of the answers that are decoded together, and the logits of their next words."""
+    shape, number = trained.shape, trained.number
+    if not shape.widths:
+        return {}
+    batch = settings.text.batch if settings.codec == "text" else TOKENS_BATCH
+    prompts = min(prompts, max(1, batch // copies))
+    rows = prompts * copies
+    by_generate = settings.codec == "text"  # transformers' own, which reads a prompt once for each answer
+    read, written = (rows if by_generate else prompts) * lengths.prompt, rows * lengths.answer
+    reading = read * (4 * shape.widths.hidden + 3 * shape.widths.mlp) * number
+    return {
+        "keys and values": keys_and_values(shape, read + written, number),
+        "joined matrices": 0 if by_generate else shape.projections * number,
+        "logits": whole_logits(shape, rows, 3, FULL),
+        # Of reading the prompts, before anything is written.
+        "activations": max(0, reading - keys_and_values(shape, written, number)),
+    }
+
+
+def _disk(settings: RunSettings, shape: ModelShape, checkpoint: int) -> int:
+    """Checkpoints of the warm-up and of every stage, those of a trained engineer, and a training that is kept."""
+    stages = settings.stages * (2 if settings.teacher == "self_trained" else 1)
+    kept = (4 * shape.parameters - shape.matrices) * FULL if settings.warmup.steps else 0
+    return (1 + stages) * checkpoint + max(kept, checkpoint)

@@ -1,0 +1,155 @@
+"""What a machine has that a run may need: looked up once, before anything is loaded."""
+
+import contextlib
+import importlib.metadata
+import os
+import shutil
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+import psutil
+import torch
+
+from core_jax.errors import InputError
+from experiments.loop.redesign import check_askable
+from experiments.loop.settings import RunSettings
+
+SHARED = Path("/dev/shm")
+PATIENCE = 3.0  # seconds to wait for a server
+WEIGHTS_PORT = 51216  # on which TRL's client sends weights to a vLLM server
+
+
+class Accelerator(msgspec.Struct, frozen=True):
+    """A GPU. memory: bytes in all. bf16: whether it computes in it."""
+
+    name: str
+    memory: int
+    bf16: bool = True
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """What was found. Sizes are bytes.
+
+    driver, cuda: versions of NVIDIA's driver and of the CUDA that torch was built with, None where there is none.
+    disk: free in the folder of the run. shared: free shared memory, None where the system has no such folder.
+    taken: those ports of this machine that something listens on. server: whether the vLLM server answers. model: where
+    the run's model is: `folder`, `cache`, `hub`, or nothing. cache: where compiled programs are kept. askable: what is
+    missing to ask the engineer.
+    """
+
+    cores: int
+    memory: int
+    disk: int
+    shared: int | None
+    accelerators: tuple[Accelerator, ...] = ()
+    driver: str | None = None
+    cuda: str | None = None
+    taken: tuple[int, ...] = ()
+    server: bool = False
+    model: str = "folder"
+    cache: str = ""
+    cache_writable: bool = True
+    askable: str = ""
+
+
+def look_at_machine(settings: RunSettings, out: Path) -> Machine:
+    """This machine, as a run with its folder at `out` would find it."""
+    url, cache = settings.grpo.host.vllm_url, os.environ.get("JAX_COMPILATION_CACHE_DIR", "")
+    return Machine(
+        cores=len(os.sched_getaffinity(0)),
+        memory=psutil.virtual_memory().total,
+        disk=shutil.disk_usage(existing(out)).free,
+        shared=shutil.disk_usage(SHARED).free if SHARED.exists() else None,
+        accelerators=tuple(map(_accelerator, range(torch.cuda.device_count()))),
+        driver=_driver(),
+        cuda=torch.version.cuda,
+        taken=tuple(port for port in wanted_ports(settings) if _answers("localhost", port)),
+        server=bool(url) and _healthy(url or ""),
+        model=_place_of_model(settings.start),
+        cache=cache,
+        cache_writable=not cache or os.access(existing(Path(cache)), os.W_OK),
+        askable=_missing_to_ask(settings),
+    )
+
+
+def existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    path = path.absolute()
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
+def wanted_ports(settings: RunSettings) -> list[int]:
+    """Ports of this machine that the run itself listens on."""
+    ports = [word.partition("=")[2] for word in settings.launch.more if word.startswith("--main_process_port=")]
+    found = [int(port) for port in ports if port.isdigit() and int(port)]
+    return found + ([WEIGHTS_PORT] if settings.grpo.host.vllm == "server" else [])
+
+
+def installed_version(package: str) -> str | None:
+    """The version of a package, None where it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _accelerator(number: int) -> Accelerator:
+    found = torch.cuda.get_device_properties(number)
+    return Accelerator(found.name, found.total_memory, bf16=found.major >= 8)
+
+
+def _driver() -> str | None:
+    """The version of NVIDIA's driver, asked of its own tool: torch cannot tell where the two do not fit."""
+    program = shutil.which("nvidia-smi")
+    if not program:
+        return None
+    words = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        answer = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+        return answer.stdout.split("\n")[0].strip() or None
+    return None
+
+
+def _answers(host: str, port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((host, port), PATIENCE):
+        return True
+    return False
+
+
+def _healthy(url: str) -> bool:
+    parts = urlsplit(url)
+    return _reached(f"{parts.scheme}://{parts.netloc}/health")
+
+
+def _place_of_model(start: str) -> str:
+    if not start or Path(start).exists():
+        return "folder" if not start or (Path(start) / "config.json").is_file() else ""
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    if isinstance(try_to_load_from_cache(start, "config.json"), str):
+        return "cache"
+    return "hub" if not constants.HF_HUB_OFFLINE and _reached(constants.ENDPOINT) else ""
+
+
+def _reached(url: str) -> bool:
+    """Whether a server answers at all; an answer that is an error counts only where it is not the server's own."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=PATIENCE) as answer:
+            return bool(answer.status < 500)
+    except urllib.error.HTTPError as error:
+        return error.code < 500
+    except (OSError, ValueError):
+        return False
+
+
+def _missing_to_ask(settings: RunSettings) -> str:
+    try:
+        check_askable(settings)
+    except InputError as error:
+        return str(error)
+    return ""

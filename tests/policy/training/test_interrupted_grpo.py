@@ -1,0 +1,75 @@
+"""A stage of GRPO that is interrupted goes on from what it kept, and ends as if nothing had happened."""
+
+import math
+
+import pytest
+import torch
+
+from core_jax.errors import InputError
+from policy.training import GrpoSettings, RewardSettings, kept_place, kept_training, train_grpo
+from tests.support.models.tiny_policy import HORIZON, tasks, tiny_model, tokenizer, weights
+
+STEPS, BROKEN = 6, 4
+MUON = {"optimizer": "muon", "average": 0.5, "schedule": "cosine", "guided": True, "oversample": 2}
+WAYS = {"AdamW": {"learning_rate": 1e-3}, "Muon, averaged, rates that fall": MUON}
+
+
+class InterruptedStageError(Exception):
+    """What stops a stage in these tests."""
+
+
+@pytest.fixture(autouse=True)
+def kept_after_every_step(monkeypatch):
+    monkeypatch.setattr(kept_training, "SECONDS", -math.inf)
+    monkeypatch.setattr(kept_training, "SHARE", math.inf)
+
+
+def learn(scratch, way, kept=None, until=STEPS + 1, model=None):
+    """Weights, figures and numbers of the boards of a stage; it is interrupted when it reports the step `until`."""
+    steps: list[dict] = []
+    boards: list[int] = []
+
+    def on_step(figures: dict) -> None:
+        if figures["step"] == until:
+            raise InterruptedStageError
+        steps.append({name: figures[name] for name in ("step", "loss", "reward", "valid", "sampled/tokens")})
+
+    settings = GrpoSettings(steps=STEPS, prompts=4, group=3, **way)
+    trained = train_grpo(
+        model or tiny_model(),
+        tokenizer(),
+        list(tasks() * 2),
+        settings,
+        RewardSettings(),
+        horizon=HORIZON,
+        seed=5,
+        scratch=scratch,
+        on_step=on_step,
+        on_groups=lambda groups: boards.extend(group.board for group in groups),
+        kept=kept,
+        notes=lambda: f"after {len(steps)}",
+    )
+    return weights(trained), steps, boards
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_stage_that_is_interrupted_ends_with_the_same_weights_figures_and_boards(tmp_path, way):
+    kept = tmp_path / "training.safetensors"
+    wanted, steps, boards = learn(tmp_path / "whole", way)
+    with pytest.raises(InterruptedStageError):
+        learn(tmp_path / "broken", way, kept, until=BROKEN)
+    place = kept_place(kept)
+    assert (place.step, place.notes) == (BROKEN - 1, f"after {BROKEN - 1}")
+    found, rest, others = learn(tmp_path / "again", way, kept)
+    assert rest == steps[BROKEN - 1 :], "the steps after the interruption"
+    assert others == boards[place.boards :], "their boards"
+    for name, weight in wanted.items():
+        assert torch.equal(weight, found[name]), name
+
+
+def test_a_file_that_another_stage_kept_is_refused(tmp_path):
+    kept = tmp_path / "training.safetensors"
+    with pytest.raises(InterruptedStageError):
+        learn(tmp_path / "one", WAYS["AdamW"], kept, until=BROKEN)
+    with pytest.raises(InputError, match="not what this training keeps"):
+        learn(tmp_path / "other", MUON, kept)

@@ -1,0 +1,110 @@
+"""The Slurm script and the container file for GPU hosts, which cannot be run here: everything they name is there."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from experiments.cli import build_app
+from experiments.cli.conventions import take_overrides
+from experiments.host import GB, estimate_of
+from experiments.loop.settings import load_settings
+
+HOUSE = Path(__file__).parents[1]
+SCRIPT = HOUSE / "docs" / "hosts" / "qwen3-4b.slurm"
+CONTAINER = HOUSE / "docs" / "hosts" / "Containerfile"
+MAKEFILE = (HOUSE / "Makefile").read_text()
+INSTRUCTIONS = {"FROM", "RUN", "ENV", "WORKDIR", "COPY", "ENTRYPOINT"}
+OPTION = re.compile(r"#SBATCH --([a-z-]+)(?:=(\S+))?")
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """The words after `lakewright`, without variables that a shell fills in."""
+    lines = [line for line in text.splitlines() if re.search(r"\blakewright (doctor|run) ", line)]
+    return [shlex.split(re.sub(r"\"\$@\"", "", line.split("lakewright ")[-1]).replace("$RUN", "run")) for line in lines]
+
+
+def instructions() -> list[list[str]]:
+    """The container's, each with its words."""
+    text = re.sub(r"^#.*\n", "", CONTAINER.read_text(), flags=re.M)
+    return [line.split() for line in re.sub(r"\\\n\s*", "", text).splitlines() if line]
+
+
+@pytest.mark.parametrize("file", [SCRIPT, CONTAINER], ids=lambda file: file.name)
+def test_the_commands_are_those_of_the_command_line_with_presets_that_there_are(file):
+    found = commands_in(file.read_text())
+    assert [words[0] for words in found] == ["doctor", "run"], "the doctor comes first"
+    for words in found:
+        overrides, given = take_overrides(words)
+        command, bound, _ = build_app().parse_args(given, print_error=False, exit_on_error=False)
+        assert command.__name__ == words[0]
+        assert load_settings(bound.arguments["preset"], overrides).device == "cuda"
+
+
+def test_the_script_is_bash_whose_first_lines_slurm_reads():
+    lines = SCRIPT.read_text().splitlines()
+    checked = subprocess.run(["bash", "-n", str(SCRIPT)], capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert lines[0] == "#!/bin/bash"
+    options = [line for line in lines if line.startswith("#SBATCH")]
+    assert all(OPTION.fullmatch(line) for line in options)
+    first_command = next(number for number, line in enumerate(lines) if line and not line.startswith("#"))
+    assert all(lines.index(line) < first_command for line in options), "Slurm reads no options after a command"
+
+
+def test_the_script_asks_for_the_gpus_and_the_memory_that_the_preset_takes():
+    options = dict(OPTION.findall(SCRIPT.read_text()))
+    settings = load_settings("qwen3-4b", [])
+    assert int(options["gpus-per-node"]) == settings.launch.processes
+    assert int(options["mem"].removesuffix("G")) * GB > 2 * estimate_of(settings).loading
+
+
+def test_the_script_says_what_is_missing(tmp_path):
+    ended = subprocess.run(
+        ["bash", str(SCRIPT)], capture_output=True, text=True, check=False, env={"SLURM_SUBMIT_DIR": str(tmp_path)}
+    )
+    assert ended.returncode != 0
+    assert "RUN: name the run folder" in ended.stderr
+
+
+def test_the_script_stops_at_the_doctor_and_hands_settings_on(tmp_path):
+    tools = tmp_path / ".venv" / "bin"
+    tools.mkdir(parents=True)
+    (tools / "activate").write_text(f'PATH="{tools}:$PATH"\n')
+    for name, body in {
+        "lakewright": 'echo "$@" >>"$SEEN"; [ "$1" != doctor ] || exit $SICK',
+        "srun": '"${@:2}"',
+    }.items():
+        (tools / name).write_text(f"#!/bin/bash\n{body}\n")
+        (tools / name).chmod(0o755)
+
+    def ran(sick: int) -> tuple[int, list[str]]:
+        seen = tmp_path / f"seen{sick}"
+        env = {"LAKEWRIGHT": str(tmp_path), "RUN": "r", "SEEN": str(seen), "SICK": str(sick), "PATH": "/usr/bin:/bin"}
+        env["SLURM_SUBMIT_DIR"] = str(tmp_path)
+        ended = subprocess.run(["bash", str(SCRIPT), "stages=2"], env=env, check=False)
+        return ended.returncode, seen.read_text().splitlines()
+
+    said = [f"{command} --preset qwen3-4b --out r stages=2" for command in ("doctor", "run")]
+    assert ran(0) == (0, said)
+    assert ran(2) == (2, said[:1]), "nothing is spent on a host that must be changed"
+
+
+def test_the_container_copies_what_is_there_and_installs_from_the_lock():
+    parts = instructions()
+    assert {words[0] for words in parts} == INSTRUCTIONS
+    for words in parts:
+        if words[0] == "COPY":
+            missing = [name for name in words[1:-1] if not (HOUSE / name).exists()]
+            assert not missing, f"the container copies {missing}"
+    made = [words[2] for words in parts if words[:2] == ["RUN", "make"]]
+    assert made == ["install-gpu"]
+    recipe = re.search(r"^install-gpu:.*\n((?:\t.+\n)+)", MAKEFILE, re.M)[1]
+    assert "--no-deps --require-hashes --requirements .ci/requirements-gpu.lock" in recipe
+
+
+def test_the_container_has_every_wing_that_is_installed():
+    copied = {name for words in instructions() if words[0] == "COPY" for name in words[1:-1]}
+    assert {file.parent.name for file in HOUSE.glob("*/__init__.py")} - {"tests"} <= copied
