@@ -1,16 +1,13 @@
 """`lakewright bench`: how fast this machine does the work."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from core_jax.errors import InputError
 from experiments.cli.conventions import Json, at_most_one, print_found
 from experiments.runtime import progress
-
-if TYPE_CHECKING:
-    from experiments.campaign import Tried
 
 INSTEAD = Parameter(group=at_most_one(), show_default=False)
 
@@ -69,11 +66,7 @@ def bench(
         print_found(benches.environments.measure(pogema), json, benches.environments.table)
         return 0
     if campaign is not None:
-        found = _campaign(campaign, seed, journal, agents)
-        from experiments.campaign import table
-
-        print_found(found, json, table)
-        return int(any(tried.wrong for tried in found))
+        return _campaign(campaign, seed, journal, agents, json)
     if endurance is not None:
         return _endurance(endurance, json)
     with progress("bench", None, "cases") as bar:
@@ -82,13 +75,16 @@ def bench(
     return 0
 
 
-def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None) -> "list[Tried]":
-    from experiments.campaign import measure
+def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, json: bool) -> int:
+    """The exit code is 1 where a label is wrong."""
+    from experiments.campaign import measure, table
 
     if boards < 1:
         raise InputError(f"--campaign is {boards}; give at least 1")
     with progress("boards", boards, "boards") as bar:
-        return measure(boards, seed, journal, bar.update, agents)
+        found = measure(boards, seed, journal, bar.update, agents)
+    print_found(found, json, table)
+    return int(any(tried.wrong for tried in found))
 
 
 def _endurance(minutes: float, json: bool) -> int:

@@ -4,11 +4,17 @@ from pathlib import Path
 
 from experiments.study.study import plan_of
 
+SPEC = Path(__file__).with_name("study.toml")
+FIRST = "[first_configs]\ncount = 2\nhole_ratios = [0.2]\nwait_ratios = [0.5]\n[arms]"
+CELLS = ", ".join(f"{size} = {{ data_ratio = 0.25, hole_ratio = 0.2, wait_ratio = 0.5 }}" for size in (3, 4, 5, 6))
 
-def test_all_arms_of_a_seed_begin_with_its_random_config_unless_they_name_another():
-    plan = plan_of(Path("random-start"))
-    first = {run.name: run.settings.env for run in plan.runs}
-    for seed in range(10):
-        assert first[f"fixed-s{seed}"] == first[f"difficulty-s{seed}"] == first[f"self-trained-s{seed}"], f"seed {seed}"
-    assert len({str(first[f"fixed-s{seed}"]) for seed in range(10)}) == 10
-    assert len({str(first[f"best-static-s{seed}"]) for seed in range(10)}) == 1
+
+def test_all_arms_of_a_seed_begin_with_its_random_config_unless_they_name_another(tmp_path):
+    path = tmp_path / "spec.toml"
+    own = f"{FIRST}\nown = {{ seeds = [0, 1], env.sizes = {{ {CELLS} }} }}"
+    path.write_text(SPEC.read_text().replace("[arms]", own))
+    first = {run.name: run.settings.env for run in plan_of(path).runs}
+    assert first["fixed-s0"] == first["random-s0"]
+    assert first["fixed-s0"] != first["fixed-s1"]
+    assert first["own-s0"] == first["own-s1"]
+    assert {cell.data_ratio for cell in first["own-s0"].sizes.values()} == {0.25}
