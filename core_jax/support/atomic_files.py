@@ -6,6 +6,7 @@ They are synchronized to the disk before they are renamed, so this also holds fo
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,30 +27,47 @@ def replacing(path: str | Path, writer: str = "") -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{writer}part")
     try:
-        yield beside
-        _sync(beside)
-        rename(beside, path)
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
+        with _named(path):
+            yield beside
+            _sync(beside)
+            rename(beside, path)
     finally:
         beside.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def replacing_folder(path: str | Path) -> Iterator[Path]:
-    """Yields a new folder next to `path`; on success it becomes `path`, which must not exist yet."""
+    """Yields a new folder next to `path`; on success it becomes `path`, which must not exist yet.
+
+    An OSError without a file name gets the name of this folder.
+    """
     path = Path(path)
     beside = path.with_name(f".{path.name}.part")
     shutil.rmtree(beside, ignore_errors=True)  # left by a run that was killed
     beside.mkdir(parents=True)
     try:
-        yield beside
-        for inside in [*beside.rglob("*"), beside]:
-            _sync(inside)
-        rename(beside, path)
+        with _named(path):
+            yield beside
+            for inside in [*beside.rglob("*"), beside]:
+                _sync(inside)
+            rename(beside, path)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Names `path` in an OSError that names no file, and makes one of what libraries in Rust raise of the system."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+    except Exception as error:
+        if found := re.search(r"\(os error (\d+)\)", str(error)):
+            number = int(found[1])
+            raise OSError(number, os.strerror(number), str(path)) from error
+        raise
 
 
 def rename(path: Path, target: Path) -> None:

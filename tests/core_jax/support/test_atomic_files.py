@@ -133,3 +133,12 @@ def test_a_folder_appears_whole_or_not_at_all_and_old_litter_is_cleared(tmp_path
         assert not path.exists()
     assert [file.name for file in tmp_path.iterdir()] == ["checkpoint"]
     assert [file.name for file in path.iterdir()] == ["whole"]
+
+
+@pytest.mark.parametrize("writing", [replacing, replacing_folder])
+@pytest.mark.parametrize("error", [(OSError, 28, "No space left on device"), (RuntimeError, "full (os error 28)")])
+def test_a_full_disk_names_the_place_whoever_meets_it(tmp_path, writing, error):
+    with pytest.raises(OSError, match="No space left") as raised, writing(tmp_path / "made"):
+        raise error[0](*error[1:])
+    assert (raised.value.errno, raised.value.filename) == (28, str(tmp_path / "made"))
+    assert list(tmp_path.iterdir()) == []
