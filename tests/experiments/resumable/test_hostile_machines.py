@@ -65,6 +65,10 @@ class Bench:
 
 
 def _unfinished(path: Path) -> bool:
+    """Whether it may be made anew; of a run a stage counts from its done.json on."""
+    stages = [folder for folder in path.parents if folder.name.startswith(("stage_", "warmup"))]
+    if not all((stage / "done.json").exists() for stage in stages):
+        return True
     return any(part.startswith(".") and not part.endswith(".parts") for part in path.parts) or "whole" in path.name
 
 
