@@ -61,7 +61,8 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or str(path)
+        if error.errno is not None:  # one made of words alone would lose them
+            error.filename = error.filename or str(path)
         raise
     except Exception as error:
         if found := re.search(r"\(os error (\d+)\)", str(error)):

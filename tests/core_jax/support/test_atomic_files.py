@@ -142,3 +142,8 @@ def test_a_full_disk_names_the_place_whoever_meets_it(tmp_path, writing, error):
         raise error[0](*error[1:])
     assert (raised.value.errno, raised.value.filename) == (28, str(tmp_path / "made"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_of_the_system_made_of_words_alone_keeps_them(tmp_path):
+    with pytest.raises(OSError, match="^the disk is full$"), replacing(tmp_path / "made"):
+        raise OSError("the disk is full")
