@@ -104,7 +104,10 @@ class LlmTeacher(Stateless):
 def asked_of(
     evidence: Evidence, config: EnvConfig, settings: EvidenceSettings, key: Key, inline: bool = False
 ) -> Asked:
-    """What a model is asked for about the evidence, and in what form. inline: as of `LlmTeacher`. key: of the view."""
+    """The question to a model about the evidence, with the schema of its answer.
+
+    key: draws what the view of the evidence shows. inline: as in `LlmTeacher`.
+    """
     modules = settings.chosen()
     view = shown(evidence, modules, key)
     view, cut = fitted(view, settings.budget, lambda view: token_estimate(evidence_text(view)))

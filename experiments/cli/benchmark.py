@@ -9,8 +9,17 @@ from cyclopts import App, Parameter
 from core_jax.errors import InputError
 from core_jax.support import convert
 from experiments.benchmark import TIERS
-from experiments.cli.answerers import Answering, EndpointOptions, ModelOptions, answerer_of
-from experiments.cli.conventions import Flag, Json, print_error, print_found, print_summary
+from experiments.cli.conventions import (
+    Answering,
+    EndpointOptions,
+    Flag,
+    Json,
+    ModelOptions,
+    answerer_of,
+    print_error,
+    print_found,
+    print_summary,
+)
 from experiments.runtime import progress
 
 EXAMPLE = "example: lakewright benchmark build --out benchmark --tier paper"

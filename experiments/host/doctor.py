@@ -173,7 +173,7 @@ def _precision(settings: RunSettings) -> Iterator[Finding]:
 
 
 def _hosts(settings: RunSettings) -> int:
-    """The number of hosts, as `accelerate launch` is told."""
+    """The number of hosts that `accelerate launch` is given."""
     found = re.search(r"--num_machines[= ](\d+)", " ".join(settings.launch.more))
     return max(1, int(found[1])) if found else 1
 

@@ -1,3 +1,7 @@
+from .answerers import Answering as Answering
+from .answerers import EndpointOptions as EndpointOptions
+from .answerers import ModelOptions as ModelOptions
+from .answerers import answerer_of as answerer_of
 from .help_layout import help_style as help_style
 from .options import BACKENDS as BACKENDS
 from .options import BOARD_FORMATS as BOARD_FORMATS

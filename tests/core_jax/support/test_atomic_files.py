@@ -145,5 +145,5 @@ def test_a_full_disk_names_the_place_whoever_meets_it(tmp_path, writing, error):
 
 
 def test_an_error_of_the_system_made_of_words_alone_keeps_them(tmp_path):
-    with pytest.raises(OSError, match="^the disk is full$"), replacing(tmp_path / "made"):
+    with pytest.raises(OSError, match=r"^the disk is full$"), replacing(tmp_path / "made"):
         raise OSError("the disk is full")

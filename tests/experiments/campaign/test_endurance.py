@@ -1,4 +1,4 @@
-"""What long commands take is watched, and growth is told from noise."""
+"""The endurance test watches memory, threads, files and processes, and tells growth from noise."""
 
 import pytest
 

@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter
 
 from core_jax.errors import InputError
 from core_jax.support import convert
-from experiments.cli.conventions import DEVICES, SOLVERS, Flag
+from experiments.cli.conventions.options import DEVICES, SOLVERS, Flag
 from experiments.runtime import prepare_training
 
 if TYPE_CHECKING:
