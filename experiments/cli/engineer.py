@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from experiments.cli.conventions import TEACHERS, Json, Overrides, print_found
+from experiments.cli.conventions import TEACHERS, Flag, Json, Overrides, print_found
 from experiments.runtime import prepare_training, progress
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def sample(
     stage: int,
     models: Annotated[str, Parameter(metavar="PLACE,...")],
     answers: int = 100,
+    trial: Flag = False,
     json: Json = False,
     overrides: Overrides,
 ) -> None:
@@ -82,6 +83,7 @@ def sample(
         stage: A stage with evidence, counted from 0.
         models: Checkpoint folders, GGUF files or packages with one, separated by commas.
         answers: Answers of each, both ways.
+        trial: Try each config that they lead to beside that of the stage, and count the answers that win.
     """
     places = models.split(",")
     prepare_training(next((place for place in places if place.count("/") == 1), ""))
@@ -92,7 +94,7 @@ def sample(
     run = RunFolder(folder)
     settings = with_teacher(run.settings(), run.settings().teacher, list(overrides))
     with progress("answers", 2 * answers * len(places), "answers") as bar:
-        found = sample_engineers(settings, run, stage, places, answers, bar.update)
+        found = sample_engineers(settings, run, stage, places, answers, bar.update, trial)
     print_found(found, json, samples_table)
 
 

@@ -3,7 +3,9 @@
 Each model is asked freely, in the words of its prompt alone, and under the mask that admits only JSON of the schema.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 import msgspec
 
@@ -17,6 +19,7 @@ from engineer.guard import GuardVerdict, judge
 from engineer.teachers import Asked, asked_of, parse_answer
 from experiments.loop.records import RunFolder
 from experiments.loop.redesign.difficulty import trust_region
+from experiments.loop.redesign.trial import leads_over
 from experiments.loop.settings import RunSettings, key_for, seed_for
 from experiments.loop.training import load_engineer
 from policy.inference import SchemaSettings, sample_in_json
@@ -29,7 +32,8 @@ class EngineerAnswers(msgspec.Struct, frozen=True):
     """Answers of a model to the question after a stage, with the mask or without.
 
     Counts of answers that are parsed, that the guard accepts as they are, that it holds back, and that it refuses;
-    of parsed answers that change nothing; and of different configs that they lead to. said: all of them.
+    of parsed answers that change nothing; and of different configs that they lead to. said: all of them. won: answers
+    whose config is more likely better than the current one than not, by a trial; None without one.
     """
 
     model: str
@@ -43,6 +47,7 @@ class EngineerAnswers(msgspec.Struct, frozen=True):
     configs: int
     errors: dict[str, int]
     said: list[str]
+    won: int | None = None
 
 
 def sample_engineers(
@@ -52,19 +57,50 @@ def sample_engineers(
     places: Sequence[str],
     answers: int,
     on_progress: Callable[[int], object] = lambda answers: None,
+    trial: bool = False,
 ) -> list[EngineerAnswers]:
-    """`answers` answers of each model to the question after stage `number`, without the mask and with it."""
+    """`answers` answers of each model to the question after stage `number`, without the mask and with it.
+
+    trial: whether each config that they lead to is tried beside the current one, with the policy of the stage.
+    """
     stage = folder.stage(number)
     evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
     asked = asked_of(evidence, stage.config(), settings.evidence, key_for(settings.seed, f"stage {number} samples"))
     guard, reachable = trust_region(settings, stage), can_draw_for(settings.teams)
-    found = []
+    found: list[EngineerAnswers] = []
+    proposed: list[list[EnvConfig]] = []
     for place in places:
         for masked in (False, True):
             said = _said(settings, place, asked, masked, answers, on_progress)
             verdicts = [_verdict(text, lambda delta: judge(stage.config(), delta, guard, reachable)) for text in said]
             found.append(_counted(place, masked, said, verdicts, stage.config()))
-    return found
+            proposed.append([verdict.config for verdict in verdicts if _changes(verdict, stage.config())])
+    if not trial:
+        return found
+    winners = _winners(settings, folder, number, proposed)
+    return [
+        msgspec.structs.replace(one, won=sum(config in winners for config in configs))
+        for one, configs in zip(found, proposed, strict=True)
+    ]
+
+
+def _changes(verdict: GuardVerdict | str, current: EnvConfig) -> TypeGuard[GuardVerdict]:
+    return isinstance(verdict, GuardVerdict) and verdict.status != "refused" and verdict.config != current
+
+
+def _winners(
+    settings: RunSettings, folder: RunFolder, number: int, proposed: Sequence[Sequence[EnvConfig]]
+) -> list[EnvConfig]:
+    """The configs that a trial says are more likely better than that of the stage than not."""
+    rivals: list[EnvConfig] = []
+    for config in itertools.chain.from_iterable(proposed):
+        if config not in rivals:
+            rivals.append(config)
+    if not rivals:
+        return []
+    stage, purpose = folder.stage(number), f"stage {number} samples"
+    leads = leads_over(settings, folder.standing(number), stage.config(), rivals, purpose)
+    return [rival for rival, lead in zip(rivals, leads, strict=True) if lead.better > 0.5]
 
 
 def _said(
@@ -117,11 +153,12 @@ def samples_table(found: Sequence[EngineerAnswers]) -> str:
     """The counts as Markdown, and the first answers of each model below."""
     from tabulate import tabulate
 
-    header = ("model", "mask", "answers", "parsed", "accepted", "held back", "refused", "no change", "configs")
+    header = ("model", "mask", "answers", "parsed", "accepted", "held back", "refused", "no change", "configs", "won")
     rows = [
         (
             *(one.model, "yes" if one.masked else "no", one.answers, one.parsed),
             *(one.accepted, one.projected, one.refused, one.unchanged, one.configs),
+            "not tried" if one.won is None else one.won,
         )
         for one in found
     ]

@@ -63,6 +63,16 @@ def try_beside_current(
     )
 
 
+def leads_over(
+    settings: RunSettings, policy: Stage, current: EnvConfig, rivals: Sequence[EnvConfig], purpose: str
+) -> list[Lead]:
+    """What rollouts on all the boards of a trial say of each rival beside the current config; none leaves early."""
+    configs = [current, *rivals]
+    work = _Work(settings, policy, configs, purpose)
+    work.roll_out_on(configs, settings.trial.boards)
+    return [lead_of(rival, current, work.values(), None, settings.teams) for rival in rivals]
+
+
 def _no_lead() -> Lead:
     return Lead(0.0, 0.0, 0.0, 0.0, 0.0, 0.5)
 

@@ -22,6 +22,7 @@ from engineer.samplers import SamplerSettings
 from engineer.teachers import Reply, UnansweredError
 from engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher, answer_schema, parse_answer
 from engineer.teachers.self import SelfTeacher
+from engineer.trial import Lead
 from experiments.loop.records import RunFolder, Trial, read, spent_on
 from experiments.loop.redesign import check_askable, decide, sample_engineers, samples_table
 from experiments.loop.settings import load_settings
@@ -152,12 +153,16 @@ def test_a_summary_is_asked_for_and_kept_only_where_the_module_is_on():
 ENGINEER = EngineerSettings(reasoning=8, answer=1200, temperature=1.0)
 
 
+def let_speak(stage):
+    """Makes the checkpoint of a stage one that answers in words."""
+    shutil.rmtree(stage.checkpoint)
+    shutil.copytree(text_checkpoint(), stage.checkpoint)
+
+
 @pytest.mark.parametrize(("name", "place"), [("self", "stage_00"), ("base", "warmup")])
 def test_a_language_model_checkpoint_answers_under_the_schema(tmp_path, name, place):
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
-    checkpoint = run.named(place).checkpoint
-    shutil.rmtree(checkpoint)
-    shutil.copytree(text_checkpoint(), checkpoint)
+    let_speak(run.named(place))
     found = decide(tiny_run(teacher=name, engineer=ENGINEER), run, 0)
     assert found.proposal.prompt.startswith("[system]")
     assert "\nANSWER:\n{" in found.proposal.answer
@@ -169,14 +174,37 @@ def test_a_language_model_checkpoint_answers_under_the_schema(tmp_path, name, pl
 
 def test_many_answers_are_counted_with_the_mask_and_without(tmp_path):
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
-    words = {"codec": "text", "start": str(text_checkpoint())}
-    free, masked = sample_engineers(tiny_run(engineer=ENGINEER, **words), run, 0, [str(text_checkpoint())], 3)
+    let_speak(run.stage(0))
+    words = {"codec": "text", "text": TextSettings(max_tokens=8), "start": str(text_checkpoint())}
+    places = [str(text_checkpoint())]
+    free, masked = sample_engineers(tiny_run(engineer=ENGINEER, **words), run, 0, places, 3, trial=True)
     assert (free.masked, free.answers, free.parsed, sum(free.errors.values())) == (False, 3, 0, 3)
     assert (masked.masked, masked.answers, masked.parsed, masked.errors) == (True, 3, 3, {})
     assert masked.accepted + masked.projected + masked.refused == 3
     assert [parse_answer(text).edits.keys() for text in masked.said] == [{3, 5}] * 3
-    lines = samples_table([free, masked]).splitlines()
-    assert [line.split("|")[2].strip() for line in lines[2:4]] == ["no", "yes"]
+    assert free.won == 0, "none of its answers is a config"
+    assert 0 <= masked.won <= masked.accepted + masked.projected - masked.unchanged
+    untried = msgspec.structs.replace(free, won=None)
+    rows = [line.split("|") for line in samples_table([untried, masked]).splitlines()[2:4]]
+    assert [row[2].strip() for row in rows] == ["no", "yes"]
+    assert [row[-2].strip() for row in rows] == ["not tried", str(masked.won)]
+
+
+def test_answers_win_where_their_config_leads_the_current_one(tmp_path, monkeypatch):
+    run = before_the_first_decision(RunFolder(tmp_path / "run"))
+    current, tried = run.stage(0).config(), []
+
+    def leads(settings, policy, config, rivals, purpose):
+        assert config == current
+        tried.extend(rivals)
+        return [Lead(0.0, 0.0, 0.0, 0.0, 0.0, 0.6 if place == 0 else 0.4) for place in range(len(rivals))]
+
+    monkeypatch.setattr("experiments.loop.redesign.engineer_samples.leads_over", leads)
+    words = {"codec": "text", "start": str(text_checkpoint())}
+    _, masked = sample_engineers(tiny_run(engineer=ENGINEER, **words), run, 0, [str(text_checkpoint())], 6, trial=True)
+    assert current not in tried
+    assert len(tried) >= 2, "no two answers differ"
+    assert 1 <= masked.won < masked.answers
 
 
 def test_a_whole_run_in_words_redesigns_its_own_boards(tmp_path):
