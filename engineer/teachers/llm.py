@@ -1,6 +1,6 @@
 """A language model as the teacher: it reads the evidence as text, reasons, and answers in JSON under a schema."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,8 +29,9 @@ the share of boards on which a wait is forced (wait_ratio, 0 to 1). Give signed 
 {changes}
 0 keeps a ratio. Data ratios are made to sum to one afterwards, and what is illegal or too large a change is cut back.
 Give a short reason for each size, first of all.{summary}
-Think first. Then write a line {answer} and below it one JSON object of this form, with nothing after it:
-{example}
+Think first. Then write a line {answer} and below it one JSON object of this form, with nothing after it,
+with a number for each <change> and your own words for each <why>:
+{form}
 """
 SUMMARY = "\nAdd a summary of this round for yourself: you will read it in the next one."
 
@@ -123,7 +124,7 @@ def answer_schema(config: EnvConfig, inline: bool, summary: bool) -> dict[str, A
     changes = {field: {"enum": _steps(field)} for field in FIELDS}
     edit = _object({"reason": _line(REASON), **changes})
     edits = _object({str(size): edit for size in sorted(config.sizes)})
-    before = {"reasoning": _line(REASONING)} if inline else {}
+    before = {"reasoning": _line(REASONING, placeholders="")} if inline else {}
     return _object({**before, "edits": edits, **({"summary": _line(REASON)} if summary else {})})
 
 
@@ -169,17 +170,17 @@ def _writable(text: str) -> str:
 
 def _messages(view: Evidence, config: EnvConfig, summary: bool) -> list[Message]:
     changes = "\n".join(f"- {field}: {', '.join(f'{step:g}' for step in _steps(field))}" for field in FIELDS)
-    edit = {"reason": "...", **dict.fromkeys(FIELDS, 0)}
-    example: dict[str, Any] = {"edits": {str(size): edit for size in sorted(config.sizes)}}
-    if summary:
-        example["summary"] = "..."
-    task = TASK.format(
-        changes=changes,
-        answer=ANSWER,
-        example=msgspec.json.encode(example).decode(),
-        summary=SUMMARY if summary else "",
-    )
+    form = _form(sorted(config.sizes), summary)
+    task = TASK.format(changes=changes, answer=ANSWER, form=form, summary=SUMMARY if summary else "")
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": f"{evidence_text(view)}\n{task}"}]
+
+
+def _form(sizes: Sequence[int], summary: bool) -> str:
+    """The form of an answer. It is no JSON itself, as small models copy an example to the letter."""
+    edit = ",".join(['"reason":"<why>"', *(f'"{field}":<change>' for field in FIELDS)])
+    edits = ",".join(f'"{size}":{{{edit}}}' for size in sizes)
+    last = ',"summary":"<summary>"' if summary else ""
+    return f'{{"edits":{{{edits}}}{last}}}'
 
 
 def _steps(field: str) -> list[float]:
@@ -190,6 +191,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _line(most: int) -> dict[str, Any]:
-    # Without quotes, backslashes and control characters: llama.cpp matches what a dot means against raw JSON.
-    return {"type": "string", "pattern": rf'^[^"\\\x00-\x1f]{{1,{most}}}$'}
+def _line(most: int, placeholders: str = "<>") -> dict[str, Any]:
+    # Without quotes, backslashes and control characters: llama.cpp matches what a dot means against raw JSON. And
+    # without what encloses the placeholders of the form, as these are no answer.
+    return {"type": "string", "pattern": rf'^[^"\\{placeholders}\x00-\x1f]{{1,{most}}}$'}

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import json
 import math
+import re
 import shutil
 import time
 
@@ -210,7 +211,7 @@ def test_answers_win_where_their_config_leads_the_current_one(tmp_path, monkeypa
 def test_a_whole_run_in_words_redesigns_its_own_boards(tmp_path):
     words = {"codec": "text", "text": TextSettings(max_tokens=8), "start": str(text_checkpoint())}
     steps = {"warmup": WarmupSettings(steps=0), "grpo": GrpoSettings(steps=1, prompts=2, group=2)}
-    settings = tiny_run(SMALL, **words, **steps, teacher="self", engineer=ENGINEER)
+    settings = tiny_run(SMALL, **words, **steps, teacher="self", engineer=ENGINEER, seed=1)
     run = RunFolder(tmp_path / "run")
     run_loop(settings, run)
     decided = decision(run, 0)
@@ -246,6 +247,21 @@ def test_a_text_under_the_schema_is_the_same_inside_json(data, most):
     text = data.draw(st.from_regex(line["pattern"], fullmatch=True))
     assert json.dumps(text, ensure_ascii=False) == f'"{text}"'
     assert 1 <= len(text.rstrip("\n")) <= most
+
+
+@pytest.mark.parametrize("preset", ["v4", "v5"])
+def test_the_form_in_the_prompt_is_no_answer_and_its_placeholders_are_none(preset):
+    """Small models copied a form that could be read, to the letter, and so changed nothing."""
+    form = propose(teacher(json.dumps(GOOD), settings=EvidenceSettings(preset=preset))).prompt.splitlines()[-1]
+    assert form.startswith('{"edits":{"3":{"reason":"<why>","data_ratio":<change>,')
+    assert form.endswith('"summary":"<summary>"}' if preset == "v5" else "}}")
+    with pytest.raises(InputError, match="not JSON"):
+        parse_answer(form)
+    schema = answer_schema(ENV, False, True)["properties"]
+    reason = schema["edits"]["properties"]["3"]["properties"]["reason"]
+    for line, copied in ((reason, "<why>"), (schema["summary"], "<summary>")):
+        assert not re.match(line["pattern"], copied)
+        assert re.match(line["pattern"], copied.strip("<>"))
 
 
 def test_what_a_run_cannot_do_is_refused_before_it_begins():
