@@ -122,7 +122,9 @@ def test_warm_ups_are_measured_against_the_trainer_of_trl(capsys, monkeypatch):
 
 def test_architectures_are_measured_in_the_same_processor_time(capsys, monkeypatch):
     tiny = {"qwen3": TINY_MODEL, "board": BOARD_MODEL}
-    for name, value in {"SECONDS": 0.3, "BOARDS": 64, "HELD_OUT": 8, "NETWORKS": tiny}.items():
+    one_size = load_settings("cpu-30", ["env.sizes={4={data_ratio=1.0,hole_ratio=0.2,wait_ratio=0.5}}"])
+    settings = {"SECONDS": 0.3, "BOARDS": 64, "HELD_OUT": 8, "NETWORKS": tiny, "load_settings": lambda *_: one_size}
+    for name, value in settings.items():
         monkeypatch.setattr(architectures, name, value)
     assert main(["bench", "--architectures", "--json"]) == 0
     found = msgspec.json.decode(capsys.readouterr().out, type=list[architectures.Learned])

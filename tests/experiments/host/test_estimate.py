@@ -138,11 +138,17 @@ def test_the_peak_of_a_validation_is_as_estimated():
 WORDS = TextSettings(max_tokens=48)
 HOSTS = {
     "all weights": HostSettings(),
+    "an adapter in bf16, checkpointing": HostSettings(bf16=True, checkpointing=True, lora=LoraSettings(rank=4)),
+}
+MORE_HOSTS = {
     "all weights, checkpointing": HostSettings(checkpointing=True),
     "all weights in bf16": HostSettings(bf16=True),
     "an adapter": HostSettings(lora=LoraSettings(rank=4)),
-    "an adapter in bf16, checkpointing": HostSettings(bf16=True, checkpointing=True, lora=LoraSettings(rank=4)),
 }
+each_host = [
+    *(pytest.param(host, id=name) for name, host in HOSTS.items()),
+    *(pytest.param(host, id=name, marks=pytest.mark.deep) for name, host in MORE_HOSTS.items()),
+]
 
 
 @functools.cache
@@ -157,9 +163,8 @@ def deep_checkpoint() -> Path:
 
 
 @pytest.mark.usefixtures("small_tiles")
-@pytest.mark.parametrize("name", HOSTS)
-def test_the_peak_of_a_language_model_in_training_is_as_estimated(tmp_path, name):
-    host = HOSTS[name]
+@pytest.mark.parametrize("host", each_host)
+def test_the_peak_of_a_language_model_in_training_is_as_estimated(tmp_path, host):
     grpo = GrpoSettings(steps=1, prompts=2, group=2, share_prompts=False, host=host)
     run = {"codec": "text", "text": WORDS, "start": str(deep_checkpoint())}
     settings = tiny_run(**run, grpo=grpo, warmup=WarmupSettings(steps=0))
@@ -167,7 +172,7 @@ def test_the_peak_of_a_language_model_in_training_is_as_estimated(tmp_path, name
         model, _ = load_model(deep_checkpoint(), torch.bfloat16 if host.bf16 else torch.float32)
         given = {"horizon": 8, "seed": 0, "scratch": tmp_path, "codec": TextCodec(language(), WORDS)}
         train_grpo(model, language(), long_tasks(2), grpo, RewardSettings(), **given)
-    assert_near(max(phases_of(settings)["update"], phases_of(settings)["sampling"]), peak.bytes, name)
+    assert_near(max(phases_of(settings)["update"], phases_of(settings)["sampling"]), peak.bytes, str(host))
 
 
 def test_processes_divide_what_their_config_divides():

@@ -36,7 +36,7 @@ from tests.support.boards.sample_boards import (
     searched,
 )
 
-COUNTS = {(3, 3): 300, (3, 4): 80, (3, 5): 40, (4, 3): 18, (4, 4): 30}  # boards by agents and size
+COUNTS = {(3, 3): 200, (3, 4): 50, (3, 5): 25, (4, 3): 18, (4, 4): 30}  # boards by agents and size
 MANY = {(3, 4): 200, (3, 5): 150, (4, 3): 36}  # of which the oracle takes long
 each_team = pytest.mark.parametrize(("agents", "size"), COUNTS)
 
