@@ -106,7 +106,11 @@ def small_tiles(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_tiles")
-@pytest.mark.parametrize("changes", [{}, {"share_prompts": False}, {"optimizer": "muon", "average": 0.9}], ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"optimizer": "muon", "average": 0.9}, pytest.param({"share_prompts": False}, marks=pytest.mark.deep)],
+    ids=str,
+)
 def test_the_peak_of_a_step_of_grpo_is_as_estimated(tmp_path, changes):
     settings = from_scratch(grpo=GrpoSettings(steps=1, prompts=8, group=4, **changes))
     with peak_of_tensors() as peak:

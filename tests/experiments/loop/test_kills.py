@@ -17,7 +17,6 @@ from tests.support.processes.watching import wait_for
 from tests.support.samples.tiny_runs import RULES, State, files, run_loop, state
 
 # The file at whose sight the run is killed, a random moment later.
-ONE_SIGN = ("stage_00/.scratch",)
 SIGNS = ("config.json", "warmup/.checkpoint.part", "stage_00/.scratch", "stage_01/env.json")
 LONGEST_MOMENT = 0.2  # seconds
 
@@ -91,11 +90,11 @@ def test_a_run_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_
         assert logs[0] == logs[1], f"stage {number}: groups and plans of before and after the cuts"
 
 
-@pytest.mark.parametrize("signs", [ONE_SIGN, pytest.param(SIGNS, marks=pytest.mark.deep)], ids=len)
-def test_a_run_that_is_killed_at_random_instants_ends_as_if_it_had_not_been(tmp_path, whole, loops, signs):
+@pytest.mark.deep
+def test_a_run_that_is_killed_at_random_instants_ends_as_if_it_had_not_been(tmp_path, whole, loops):
     run, kept = RunFolder(tmp_path / "run"), {}
-    moments = np.random.default_rng(0).uniform(0, LONGEST_MOMENT, len(signs))
-    for sign, moment in zip(signs, moments, strict=True):
+    moments = np.random.default_rng(0).uniform(0, LONGEST_MOMENT, len(SIGNS))
+    for sign, moment in zip(SIGNS, moments, strict=True):
         child = begin(loops, run.folder)
         wait_for(run.folder / sign)
         time.sleep(moment)

@@ -78,7 +78,7 @@ def test_a_trial_rolls_out_every_team(run):
 
 def test_boards_drawn_while_training_are_for_the_teams_in_turn(tmp_path):
     folder = RunFolder(tmp_path / "run")
-    warmup = msgspec.structs.replace(SHORT["warmup"], fresh=True, hole_ratios=(0.1, 0.2))
+    warmup = msgspec.structs.replace(SHORT["warmup"], fresh=True, hole_ratios=(0.2,))
     grpo = GrpoSettings(steps=2, prompts=4, group=2, fresh=True)
     run_loop(tiny_run(SMALL, teams=TEAMS, teacher="fixed", stages=1, warmup=warmup, grpo=grpo), folder)
     drawn = read_all(folder.stage(0).boards)
