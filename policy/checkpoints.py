@@ -96,17 +96,25 @@ def load_checkpoint(
     return model, tokenizer
 
 
+def local_place(name: str | Path) -> str:
+    """The folder of the model `name`, or its name on the hub.
+
+    A GGUF file, or the name of an installed package with one, is converted once: see `checkpoint_for`.
+    """
+    return checkpoint_for(model_place(name))
+
+
 def load_model(
     place: str | Path, dtype: torch.dtype | Literal["auto"] = torch.float32, device: str = "auto"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Reads a causal model with its tokenizer: a folder, a name on the hub, or `pretrained`; safetensors only.
 
-    A GGUF file, or the name of an installed package with one, is converted once: see `checkpoint_for`. A folder of an
-    adapter (peft) is merged into the model that it names. dtype: `auto` is that of the file. device: `auto` is the GPU
-    if there is one. Raises InputError where there is no such model or device.
+    place: as of `local_place`. A folder of an adapter (peft) is merged into the model that it names. dtype: `auto` is
+    that of the file. device: `auto` is the GPU if there is one. Raises InputError where there is no such model or
+    device.
     """
     check_device(device)
-    place = checkpoint_for(model_place(place))
+    place = local_place(place)
     folder = Path(place)
     if is_on_hub(place):
         source, local = str(place), os.environ.get("HF_HUB_OFFLINE") == "1"

@@ -3,9 +3,10 @@
     python docs/site/results.py                           # makes all of them anew
     python docs/site/results.py studies/frontier          # after taking in the results of a study, by its folder's name
 
-docs/data/studies/NAME.json is results.json of a study, docs/data/demo/seedN.json what `lakewright report --json` says
-of a demo. In docs/results.md the lines between `<!-- made: NAME -->` and `<!-- end -->` are the table of NAME, and
-docs/images/NAME.svg and NAME-curves.svg are the pictures of a study.
+docs/data/studies/NAME.json is results.json of a study; docs/data/demo/seedN.json is what `lakewright report --json`
+says of a run of the demo, and docs/data/smollm2/seedN.json of one of the preset smollm2. In docs/results.md the lines
+between `<!-- made: NAME -->` and `<!-- end -->` are the table of NAME, and docs/images/NAME.svg and NAME-curves.svg
+are the pictures of a study.
 """
 
 import json
@@ -20,11 +21,13 @@ from experiments.study import Results, as_table, curves_svg, study_svg
 
 DOCS = Path(__file__).parents[1]
 PAGE = DOCS / "results.md"
+RUNS = ("demo", "smollm2")  # folders of docs/data with a report of each seed
 MADE = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 
 
 def main(studies: Sequence[str]) -> None:
     """Takes in the results of finished studies, and makes the page's tables and pictures."""
+    (DOCS / "data" / "studies").mkdir(exist_ok=True)
     for study in map(Path, studies):
         shutil.copyfile(study / "results.json", DOCS / "data" / "studies" / f"{study.name}.json")
     for path, content in made().items():
@@ -40,33 +43,30 @@ def made() -> dict[Path, str]:
         for name, results in found.items()
         if not results.prediction
     }
-    tables = {name: f"```\n{as_table(results)}\n```" for name, results in found.items()} | {"demo": _demo()}
+    tables = {name: f"```\n{as_table(results)}\n```" for name, results in found.items()}
+    tables |= {name: _stages(name) for name in RUNS if (DOCS / "data" / name).exists()}
     page = MADE.sub(lambda place: f"{place[1]}\n{tables[place[2]]}\n\n{place[3]}", PAGE.read_text())
     return {PAGE: page} | pictures | curves
 
 
-def _demo() -> str:
-    """The demo's runs, one line for each seed and stage."""
-    names = (
-        "seed",
-        "after",
-        "valid %",
-        "valid, wait forced %",
-        "optimal sum of costs %",
-        "3x3 / 4x4 / 5x5 / 6x6 valid %",
-    )
+def _stages(preset: str) -> str:
+    """The runs of a preset, one line for each seed and stage."""
+    runs = {path.stem: json.loads(path.read_text()) for path in sorted((DOCS / "data" / preset).glob("seed*.json"))}
+    first = next(iter(runs.values()))["stages"][0]
+    sizes = " / ".join(f"{size}x{size}" for size in first["sizes"])
+    names = ("seed", "after", "valid %", "valid, wait forced %", "optimal sum of costs %", f"{sizes} valid %")
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
-    for path in sorted((DOCS / "data" / "demo").glob("seed*.json")):
-        for stage in json.loads(path.read_text())["stages"]:
-            pooled, sizes = stage["pooled"], stage["sizes"].values()
+    for seed, run in runs.items():
+        for stage in run["stages"]:
+            pooled = stage["pooled"]
             shares = [
                 pooled["valid"] / pooled["boards"],
                 pooled["wait_valid"] / pooled["wait_boards"],
                 pooled["optimal_sum_of_costs"] / pooled["boards"],
             ]
-            by_size = " / ".join(f"{100 * part['valid'] / part['boards']:.0f}" for part in sizes)
+            by_size = " / ".join(f"{100 * part['valid'] / part['boards']:.0f}" for part in stage["sizes"].values())
             cells = [
-                path.stem.removeprefix("seed"),
+                seed.removeprefix("seed"),
                 stage["name"],
                 *(f"{100 * share:.1f}" for share in shares),
                 by_size,

@@ -119,9 +119,8 @@ class ModelAnswerer:
     spent = 0.0
 
     def __init__(self, place: str, settings: "TextSettings", device: str, batch: int | None, seed: int) -> None:
-        from policy.checkpoints import codec_of, load_model
+        from policy.checkpoints import codec_of, load_model, local_place
         from policy.codecs import codec_for
-        from policy.model_places import model_place
 
         self._model, tokenizer = load_model(place, "auto", device)
         self._codec = codec_for(codec_of(self._model), tokenizer, settings)
@@ -130,7 +129,7 @@ class ModelAnswerer:
         self._seed = seed
         self.name = place
         spoken = {"max_tokens": settings.max_tokens, "thinking": settings.thinking} if self.in_words else {}
-        self.identity = {"model": place, "weights": _weights(Path(model_place(place))), "seed": seed, **spoken}
+        self.identity = {"model": place, "weights": _weights(Path(local_place(place))), "seed": seed, **spoken}
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """One batch after another. Raises InputError on a board that the codec cannot describe."""

@@ -14,18 +14,19 @@ from experiments.host.memory_arithmetic import (
     mask_bytes,
     optimizer_state,
     optimizer_work,
+    rounded_weights,
     tiled_head,
     weights,
     whole_logits,
 )
-from experiments.host.model_shape import ModelShape, adapter_weights, model_shape
+from experiments.host.model_shape import ModelShape, Widths, adapter_weights, model_shape
 from experiments.host.sequence_lengths import Lengths, longest_sequences
 from experiments.loop.settings import RunSettings
+from policy.training import SHARED_SCORES
 
 GB = 10**9
 PROMPT_ROWS = 64  # answers that the trainer reads together where they share prompts
 TOKENS_BATCH = 512  # answers in tokens that are decoded together
-SMALL = 4096  # words: the most of a vocabulary whose prompts are shared
 
 
 class Phase(msgspec.Struct, frozen=True):
@@ -51,6 +52,7 @@ class Estimate(msgspec.Struct, frozen=True):
     model: str
     parameters: int
     trained: int
+    adapter: bool
     number: str
     processes: int
     sharing: str
@@ -85,6 +87,7 @@ def estimate_of(settings: RunSettings, accelerator: int = 80 * GB) -> Estimate:
         model=shape.name,
         parameters=shape.parameters,
         trained=trained.count,
+        adapter=trained.adapter > 0,
         number="bf16" if trained.number == HALF else "fp32",
         processes=settings.launch.processes,
         sharing=settings.launch.config,
@@ -107,7 +110,13 @@ def _trained(settings: RunSettings, shape: ModelShape) -> Trained:
         sharing=Sharing(settings.launch.config, settings.launch.processes),
         checkpointing=host.checkpointing,
         on_gpu=settings.device == "cuda",
+        frozen=_frozen(settings, shape),
+        rounded=settings.autocast,
     )
+
+
+def _frozen(settings: RunSettings, shape: ModelShape) -> int:
+    return shape.embeddings if settings.freeze_embeddings else 0
 
 
 def _standing(settings: RunSettings, trained: Trained) -> dict[str, int]:
@@ -118,24 +127,29 @@ def _standing(settings: RunSettings, trained: Trained) -> dict[str, int]:
         "optimizer": optimizer_state(trained),
         "average": weights(trained) if grpo.average else 0,
         "reference": copy if grpo.beta and not trained.adapter else 0,
+        "rounded weights": rounded_weights(trained),
     }
 
 
 def _warmup(settings: RunSettings, shape: ModelShape, lengths: Lengths) -> list[Phase]:
-    """All weights, by Muon, in one process."""
+    """All weights that are not frozen, in one process."""
     if not settings.warmup.steps:
         return []
     alone, number = Sharing("none", 1), HALF if settings.grpo.host.bf16 else FULL
-    trained = Trained(shape, number, 0, "muon", alone, checkpointing=False)
+    frozen, rounded = _frozen(settings, shape), settings.autocast
+    optimizer = settings.warmup.optimizer
+    trained = Trained(shape, number, 0, optimizer, alone, checkpointing=False, frozen=frozen, rounded=rounded)
     items = {
         "weights": weights(trained),
         "optimizer": optimizer_state(trained),
         "average": weights(trained),
+        "rounded weights": rounded_weights(trained),
         "gradients": gradients(trained),
     }
     tokens = settings.warmup.batch * lengths.example
-    logits = whole_logits(shape, tokens, 3, number) if shape.widths else 0
-    return [Phase("warm-up", items | _step(trained, tokens, logits))]
+    scored = settings.warmup.batch * lengths.answer if settings.codec == "text" else tokens
+    logits = whole_logits(shape, scored, 3, number) if shape.widths else 0
+    return [Phase("warm-up", items | _step(trained, tokens, logits, repeats=settings.codec == "text"))]
 
 
 def _update(settings: RunSettings, trained: Trained, lengths: Lengths) -> Phase:
@@ -146,7 +160,7 @@ def _update(settings: RunSettings, trained: Trained, lengths: Lengths) -> Phase:
     items = _standing(settings, trained) | {"gradients": gradients(trained)}
     if not shape.widths:
         return Phase("update", items | _step(trained, 0, 0))
-    if _shares_prompts(settings, shape):
+    if _shares_prompts(settings, shape.widths, lengths.answer):
         prompts = min(rows, grpo.prompts)
         head = whole_logits(shape, rows * lengths.answer, 1, FULL)
         head += whole_logits(shape, min(rows, PROMPT_ROWS) * lengths.answer, 3, FULL)
@@ -171,11 +185,11 @@ def _step(trained: Trained, tokens: int, head: int, repeats: bool = False) -> di
     }
 
 
-def _shares_prompts(settings: RunSettings, shape: ModelShape) -> bool:
+def _shares_prompts(settings: RunSettings, widths: Widths, answer: int) -> bool:
+    """As `may_share_prompts` of the training has it."""
     host = settings.grpo.host
     wrapped = host.lora or host.checkpointing or host.vllm != "off" or settings.launch.elsewhere
-    small = shape.widths is not None and shape.widths.words <= SMALL
-    return settings.grpo.share_prompts and small and not wrapped
+    return settings.grpo.share_prompts and answer * widths.words <= SHARED_SCORES and not wrapped
 
 
 def _sampling(settings: RunSettings, trained: Trained, lengths: Lengths, accelerator: int) -> Phase:
@@ -192,7 +206,7 @@ def _validation(settings: RunSettings, trained: Trained, lengths: Lengths) -> Ph
     """Greedy answers in one process, which trials and the engineer take no more than."""
     boards = len(settings.env.sizes) * settings.validation.boards
     boards *= len(settings.validation.hole_ratios) * len(settings.validation.wait_ratios)
-    items = {"weights": trained.shape.parameters * trained.number}
+    items = {"weights": trained.shape.parameters * trained.number, "rounded weights": rounded_weights(trained)}
     return Phase("validation", items | _decoding(settings, trained, lengths, boards, 1))
 
 

@@ -14,7 +14,8 @@ def estimate_table(found: Estimate) -> str:
 
 
 def _head(found: Estimate) -> Iterator[str]:
-    trained = "all trained" if found.trained == found.parameters else f"{found.trained:,} of an adapter trained"
+    whole = found.trained == found.parameters
+    trained = "all trained" if whole else f"{found.trained:,}{' of an adapter' * found.adapter} trained"
     shared = f" with {found.sharing}" if found.sharing != "none" else ""
     processes = f"{found.processes} process{'es' if found.processes > 1 else ''}"
     yield f"{found.model}: {found.parameters:,} weights in {found.number}, {trained}; {processes}{shared}"

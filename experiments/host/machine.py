@@ -18,6 +18,7 @@ import torch
 from core_jax.errors import InputError
 from experiments.loop.redesign import check_askable
 from experiments.loop.settings import RunSettings
+from policy.checkpoints import local_place
 
 SHARED = Path("/dev/shm")
 PATIENCE = 3.0  # seconds to wait for a server
@@ -127,6 +128,7 @@ def _healthy(url: str) -> bool:
 
 
 def _place_of_model(start: str) -> str:
+    start = local_place(start) if start else ""
     if not start or Path(start).exists():
         return "folder" if not start or (Path(start) / "config.json").is_file() else ""
     from huggingface_hub import constants, try_to_load_from_cache

@@ -31,7 +31,10 @@ class Sharing(msgspec.Struct, frozen=True):
 
 
 class Trained(msgspec.Struct, frozen=True):
-    """What is trained, and how. number: bytes of one. adapter: its weights, 0 where all are trained."""
+    """What is trained, and how. number: bytes of one. adapter: its weights, 0 where all are trained.
+
+    frozen: weights that are not trained. rounded: whether weights in full precision compute in half (autocast).
+    """
 
     shape: ModelShape
     number: int
@@ -40,16 +43,28 @@ class Trained(msgspec.Struct, frozen=True):
     sharing: Sharing
     checkpointing: bool
     on_gpu: bool = False
+    frozen: int = 0
+    rounded: bool = False
 
     @property
     def count(self) -> int:
         """Weights that have gradients."""
-        return self.adapter or self.shape.parameters
+        return self.adapter or self.shape.parameters - self.frozen
+
+    @property
+    def computes(self) -> int:
+        """Bytes of a number in the layers."""
+        return HALF if self.rounded else self.number
 
 
 def weights(trained: Trained) -> int:
     """The model, and the adapter in full precision."""
     return trained.shape.parameters * trained.number // trained.sharing.part(*SHARDED) + trained.adapter * FULL
+
+
+def rounded_weights(trained: Trained) -> int:
+    """The matrices that autocast rounds, which it keeps until the end of a step."""
+    return trained.shape.matrices * HALF if trained.rounded else 0
 
 
 def gradients(trained: Trained) -> int:
@@ -68,7 +83,7 @@ def optimizer_state(trained: Trained) -> int:
         return 3 * FULL * trained.count // sharing.processes
     if trained.adapter:
         return 2 * FULL * trained.adapter
-    moments = 2 * shape.parameters - (shape.matrices if trained.optimizer == "muon" else 0)
+    moments = 2 * trained.count - (shape.matrices if trained.optimizer == "muon" else 0)
     return moments * trained.number
 
 
@@ -88,7 +103,7 @@ def kept_activations(trained: Trained, tokens: int, repeats: bool = False) -> in
     """
     widths = trained.shape.widths
     assert widths
-    layer = widths.hidden * trained.number if trained.checkpointing else _of_a_layer(trained, widths, repeats)
+    layer = widths.hidden * trained.computes if trained.checkpointing else _of_a_layer(trained, widths, repeats)
     return tokens * (widths.layers * layer + 3 * widths.hidden * FULL)
 
 
@@ -97,22 +112,24 @@ def backward_work(trained: Trained, tokens: int, repeats: bool = False) -> int:
     widths = trained.shape.widths
     assert widths
     again = _of_a_layer(trained, widths, repeats) if trained.checkpointing else 0
-    work = (3 * widths.mlp + 2 * widths.hidden) * trained.number
-    read = widths.mlp * FULL if trained.adapter and trained.number == HALF else 0
+    work = (3 * widths.mlp + 2 * widths.hidden) * trained.computes
+    read = widths.mlp * FULL if trained.adapter and trained.computes == HALF else 0
     return tokens * (again + work + read)
 
 
 def _of_a_layer(trained: Trained, widths: Widths, repeats: bool) -> int:
     """Bytes of a token in a layer: two norms, queries and keys with their norms, values, what is attended, the MLP.
 
-    In half precision a norm also keeps its input in full precision, and an adapter inputs of its own.
+    In half precision a norm also keeps its input in full precision, and an adapter inputs of its own. With
+    autocast, queries and keys are rotated in full precision, and rounded after that.
     """
     h, a, k, m = widths.hidden, widths.attention, widths.keys, widths.mlp
     pairs = 2 * a if repeats and a > k else 2 * k
-    plain = (6 * h + 2 * (a + k) + a + pairs + a + 4 * m) * trained.number
-    norms = (2 * h + a + k) * (FULL - HALF) if trained.number == HALF else 0
-    read = (2 * h + a + m) * trained.number if trained.adapter and trained.number == HALF else 0
-    return plain + norms + read
+    plain = (6 * h + 2 * (a + k) + a + pairs + a + 4 * m) * trained.computes
+    norms = (2 * h + a + k) * (FULL - HALF) if trained.computes == HALF else 0
+    read = (2 * h + a + m) * trained.computes if trained.adapter and trained.computes == HALF else 0
+    turned = 3 * (a + k) * HALF if trained.rounded else 0
+    return plain + norms + read + turned
 
 
 def mask_bytes(rows: int, length: int) -> int:

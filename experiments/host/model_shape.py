@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, Qwen
 from core_jax.errors import InputError
 from engineer.evidence import ENGINEER_TOKENS
 from experiments.loop.settings import RunSettings
-from policy.checkpoints import build_model
+from policy.checkpoints import build_model, local_place
 from policy.codecs import build_tokenizer
 from policy.model_settings import shape_of
 from policy.training import is_matrix
@@ -48,8 +48,9 @@ class ModelShape(msgspec.Struct, frozen=True):
     """What the memory of a model depends on; numbers of weights.
 
     matrices: of those that Muon trains. stacked: of the most matrices of one shape, which Muon orthogonalises together.
-    projections: of the layers' query, key, value, gate and up matrices. linear: inputs + outputs of all linear layers
-    that an adapter changes, so that one of rank r has r x linear weights. widths: None for a network on the board.
+    embeddings: of the input. projections: of the layers' query, key, value, gate and up matrices. linear: inputs +
+    outputs of all linear layers that an adapter changes, so that one of rank r has r x linear weights. widths: None
+    for a network on the board.
     """
 
     name: str
@@ -57,6 +58,7 @@ class ModelShape(msgspec.Struct, frozen=True):
     matrices: int
     stacked: int
     head: int
+    embeddings: int
     projections: int
     linear: int
     widths: Widths | None
@@ -64,8 +66,9 @@ class ModelShape(msgspec.Struct, frozen=True):
 
 def model_shape(settings: RunSettings) -> ModelShape:
     """The shape of the model that a run trains. Raises InputError where its config cannot be read."""
+    start = local_place(settings.start) if settings.start else ""
     with torch.device("meta"):
-        model = _started(settings.start) if settings.start else _built(settings)
+        model = _started(start) if start else _built(settings)
     return shape_of_model(model, settings.start or _name(settings))
 
 
@@ -77,6 +80,7 @@ def shape_of_model(model: PreTrainedModel, name: str) -> ModelShape:
     for part in matrices.values():
         groups[tuple(part.shape)] += part.numel()
     head = cast(Any, model).get_output_embeddings()
+    embeddings = [part for part in model.modules() if isinstance(part, nn.Embedding)]
     inner = [(key, part) for key, part in model.named_modules() if isinstance(part, nn.Linear) and part is not head]
     merged = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
     return ModelShape(
@@ -85,6 +89,7 @@ def shape_of_model(model: PreTrainedModel, name: str) -> ModelShape:
         matrices=sum(groups.values()),
         stacked=max(groups.values(), default=0),
         head=head.weight.numel() if head is not None else 0,
+        embeddings=sum(part.weight.numel() for part in embeddings),
         projections=sum(part.weight.numel() for key, part in inner if key.endswith(merged)),
         linear=sum(part.in_features + part.out_features for _, part in inner),
         widths=_widths(model.config),

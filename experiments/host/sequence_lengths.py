@@ -12,6 +12,7 @@ from core_jax.config import holds, holes_of, with_teams
 from core_jax.types import Board
 from engineer.synthetic_evidence import synthetic_examples
 from experiments.loop.settings import RunSettings
+from policy.checkpoints import local_place
 from policy.codecs import Codec, build_tokenizer, codec_for, encode_prompt
 from policy.model_settings import shape_of
 
@@ -34,10 +35,11 @@ class Lengths(msgspec.Struct, frozen=True):
 def longest_sequences(settings: RunSettings) -> Lengths:
     """The longest sequences that a run may meet, whatever is redesigned within its sizes and least hole ratio."""
     boards = list(_boards(settings))
-    if settings.codec == "text" and not (Path(settings.start) / "tokenizer.json").exists():
+    place = local_place(settings.start) if settings.start else ""
+    if settings.codec == "text" and not (Path(place) / "tokenizer.json").exists():
         prompt = max(len(PIECE.findall(encode_prompt(board))) for board in boards)
         return Lengths(prompt, settings.text.max_tokens, prompt + settings.text.max_tokens, exact=False)
-    codec = _codec(settings)
+    codec = _codec(settings, place)
     prompt = max(len(codec.encode_prompt(board)) for board in boards)
     answer = max(codec.answer_length(settings.horizon, len(board.starts)) for board in boards)
     return Lengths(prompt, answer, max(prompt + answer, _longest_example(settings)))
@@ -59,12 +61,12 @@ def _board(size: int, agents: int, holes: int) -> Board:
     return Board(last.reshape(size, size), cells[:agents], cells[agents : 2 * agents])
 
 
-def _codec(settings: RunSettings) -> Codec:
+def _codec(settings: RunSettings, place: str) -> Codec:
     if settings.codec == "tokens":
         return codec_for("tokens", build_tokenizer())
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(settings.start, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=True)
     return codec_for("text", tokenizer, settings.text)
 
 

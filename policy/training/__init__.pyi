@@ -12,6 +12,7 @@ from .reward import judge_answers as judge_answers
 from .reward import reward_texts as reward_texts
 from .rollouts import Answered as Answered
 from .rollouts import roll_out as roll_out
+from .settings import SHARED_SCORES as SHARED_SCORES
 from .settings import AnswerTraining as AnswerTraining
 from .settings import GrpoSettings as GrpoSettings
 from .settings import HostSettings as HostSettings

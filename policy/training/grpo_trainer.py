@@ -17,11 +17,10 @@ from policy.inference import cache_rows
 from policy.networks import BoardNetwork
 from policy.training.callbacks import Clock
 from policy.training.optimizers import muon_and_adamw, rate_scale
-from policy.training.settings import HostSettings
+from policy.training.settings import SHARED_SCORES, HostSettings
 
 TOGETHER = 64  # answers read at a time
 SCORES = 1 << 26  # of tokens that are held at a time
-LONGEST = 1 << 22  # scores of an answer: those of a longer one are better computed in pieces, as TRL does
 
 
 class PlanTrainer(GRPOTrainer):
@@ -109,7 +108,7 @@ def may_share_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -
     answer: tokens of the longest. A board network always reads the prompt of a group once, see `BoardNetwork.maps_of`.
     """
     wrapped = host.lora or host.checkpointing or host.vllm != "off" or "RANK" in os.environ
-    short = answer * model.config.vocab_size <= LONGEST
+    short = answer * model.config.vocab_size <= SHARED_SCORES
     return isinstance(model, Qwen3ForCausalLM | LlamaForCausalLM) and short and not wrapped
 
 

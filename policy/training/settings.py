@@ -6,6 +6,8 @@ import msgspec
 
 from core_jax.support import Count, HoleRatio, Natural, Positive, Share, Weight
 
+SHARED_SCORES = 1 << 22  # tokens of an answer times words: the most at which the prompts of a group are read once
+
 
 class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long the warm-up on certified plans is, and how fast it learns."""

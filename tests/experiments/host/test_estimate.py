@@ -16,9 +16,11 @@ from experiments.host import Estimate, estimate_of, estimate_table
 from experiments.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
 from experiments.host.model_shape import adapter_weights, model_shape, shape_of_model
 from experiments.loop.settings import RunSettings, load_settings
+from experiments.loop.training import load_policy
 from policy.checkpoints import build_model, load_model, save_checkpoint
 from policy.codecs import TextCodec, TextSettings
 from policy.evaluation import evaluate
+from policy.language_models import gguf_files
 from policy.model_settings import ModelSettings
 from policy.training import (
     GrpoSettings,
@@ -30,6 +32,7 @@ from policy.training import (
     warm_up,
 )
 from policy.training.optimizers import muon_and_adamw
+from tests.support.models.gguf_model import write_gguf
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import tasks, tiny_run, tokenizer
 from tests.support.processes.commands import assert_refused, elsewhere
@@ -179,6 +182,17 @@ def test_the_peak_of_a_language_model_in_training_is_as_estimated(tmp_path, host
     assert_near(max(phases_of(settings)["update"], phases_of(settings)["sampling"]), peak.bytes, str(host))
 
 
+@pytest.mark.parametrize("changes", [{}, {"autocast": True, "freeze_embeddings": True}], ids=["float32", "autocast"])
+def test_the_peak_of_a_warm_up_in_words_is_as_estimated(changes):
+    warmup = WarmupSettings(steps=3, boards=24, batch=16, optimizer="adamw", extra_share=0.0)
+    run = {"codec": "text", "text": WORDS, "start": str(deep_checkpoint())}
+    settings = tiny_run(**run, warmup=warmup, **changes)
+    with peak_of_tensors() as peak:
+        model, _ = load_policy(settings, deep_checkpoint())
+        warm_up(model, language(), long_tasks(8), [], warmup, 0, codec=TextCodec(language(), WORDS))
+    assert_near(phases_of(settings)["warm-up"], peak.bytes, str(changes))
+
+
 def test_processes_divide_what_their_config_divides():
     whole, shared = (
         {p.name: p.items for p in estimate_of(qwen(config, 8)).phases} for config in ("multi_gpu", "zero2")
@@ -205,6 +219,18 @@ def test_the_command_prints_a_short_table_and_json(capsys):
         .splitlines()[0]
         .startswith("qwen3 from scratch: 605,056 weights in fp32, all trained; 1 process")
     )
+
+
+def test_a_gguf_file_is_estimated_as_the_checkpoint_that_it_becomes(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(gguf_files, "KEPT", tmp_path / "kept")
+    file = write_gguf(tmp_path / "tiny.gguf")
+    assert main(["estimate", "--preset", "smollm2", f"start={file}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    model, _ = load_model(file)
+    frozen = model.get_input_embeddings().weight.numel()
+    parameters = sum(part.numel() for part in model.parameters())
+    assert lines[0] == f"{file}: {parameters:,} weights in fp32, {parameters - frozen:,} trained; 1 process"
+    assert "words and signs counted" not in lines[1], "its tokenizer is there"
 
 
 def test_a_network_on_the_board_says_what_is_not_estimated(capsys):
