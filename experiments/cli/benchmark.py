@@ -82,7 +82,7 @@ def evaluate(
     temperature: float = 1.0,
     no_greedy: Flag = False,
     per_cell: int | None = None,
-    prompt: Literal["own", "row"] = "own",
+    prompt: Literal["own", "compact", "row"] = "own",
     model: Annotated[ModelOptions, Parameter(name="*", group="Model")] = ModelOptions(),  # noqa: B008
     endpoint: Annotated[EndpointOptions, Parameter(name="*", group="Endpoint")] = EndpointOptions(),  # noqa: B008
     json: Json = False,
@@ -96,14 +96,14 @@ def evaluate(
         temperature: The temperature of the samples.
         no_greedy: Only sample; rates are then those of the first sample.
         per_cell: At most this many boards for each number of agents and size.
-        prompt: Our own prompt, or the text in the row.
+        prompt: Our own prompt, the compact one for models that are trained on it, or the text in the row.
     """
     if who.solver not in (None, "random") and samples:
         raise InputError(f"--samples is {samples}, but --solver {who.solver} never varies; remove it")
     from experiments.evaluation import EvaluationSettings, as_table, write_plots
     from experiments.evaluation import evaluate as evaluate_in
 
-    answerer = answerer_of(who, model, endpoint)
+    answerer = answerer_of(who, model, endpoint, prompt)
     given = {"samples": samples, "temperature": temperature, "per_cell": per_cell, "prompt": prompt}
     settings = convert({"greedy": not no_greedy, **given}, EvaluationSettings, "command line")
     with progress("evaluation", None, "answers") as bar:

@@ -24,20 +24,20 @@ from experiments.evaluation.judging import judged_rows
 from experiments.evaluation.labels import labelled
 from experiments.evaluation.scores import Summary, Tokens, hole_scores, judged_scores, scores
 from experiments.resumable import Claim, Journal
-from policy.codecs import PROMPT, encode_prompt
+from policy.codecs import PROMPT, encode_compact_prompt, encode_prompt
 from policy.inference import BudgetSpentError
 
 
 class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked. per_cell: the most boards for each number of agents and size. prompt: the codec's `own`, or
-    that of the `row`.
+    """What is asked. per_cell: the most boards for each number of agents and size. prompt: the codec's `own`, its
+    `compact` form, or that of the `row`.
     """
 
     greedy: bool = True
     samples: Natural = 0
     temperature: Weight = 1.0
     per_cell: Count | None = None
-    prompt: Literal["own", "row"] = "own"
+    prompt: Literal["own", "compact", "row"] = "own"
 
     def __post_init__(self) -> None:
         if not self.greedy and not self.samples:
@@ -105,9 +105,10 @@ def _questions(rows: Sequence[Row], prompts: Mapping[str, str], settings: Evalua
 
 
 def _prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str:
-    if settings.prompt == "own":
+    if settings.prompt != "row":
+        written = encode_compact_prompt if settings.prompt == "compact" else encode_prompt
         try:
-            return encode_prompt(jax.tree.map(lambda field: field[0], boards_of([row])))
+            return written(jax.tree.map(lambda field: field[0], boards_of([row])))
         except ValueError as error:
             raise InputError(
                 f"{found.path}: row {row.id!r:.60} cannot be described in a prompt: {error}; remove it"

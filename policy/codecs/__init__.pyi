@@ -3,6 +3,7 @@ from .codec import TextCodec as TextCodec
 from .codec import TokensCodec as TokensCodec
 from .codec import codec_for as codec_for
 from .codec import text_plan as text_plan
+from .compact_prompt import encode_compact_prompt as encode_compact_prompt
 from .settings import CodecName as CodecName
 from .settings import PromptForm as PromptForm
 from .settings import TextSettings as TextSettings

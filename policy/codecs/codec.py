@@ -9,7 +9,7 @@ from core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
 from core_jax.errors import InputError
 from core_jax.types import DELTAS, JUMP, MOVES, PAD, Board
 from policy.codecs import tokens
-from policy.codecs.compact_prompt import SYSTEM, compact_prompt
+from policy.codecs.compact_prompt import SYSTEM, encode_compact_prompt
 from policy.codecs.settings import CodecName, TextSettings
 from policy.codecs.text_answer import Refused, parse_answer, plan_text
 from policy.codecs.text_prompt import MAX_AGENTS, MOVE_WORDS, encode_prompt
@@ -92,7 +92,7 @@ class TextCodec:
     def encode_prompt(self, board: Board) -> list[int]:
         """As `Codec`."""
         if self._compact:
-            return self.chat(compact_prompt(board))
+            return self.chat(encode_compact_prompt(board))
         if (agents := len(board.starts)) > MAX_AGENTS:
             raise InputError(f"a board has {agents} agents; the text codec has letters for {MAX_AGENTS}: leave it out")
         return self.chat(encode_prompt(board))

@@ -20,7 +20,7 @@ SYSTEM = "Plan moves."
 LARGEST = 10  # cells are named by two digits
 
 
-def compact_prompt(board: Board) -> str:
+def encode_compact_prompt(board: Board) -> str:
     """The lines of one board of numpy arrays. Raises InputError on a board larger than 10x10."""
     size = board.holes.shape[0]
     if size > LARGEST:

@@ -74,13 +74,17 @@ class EndpointOptions:
     """Dollars never to exceed, earlier answers and tries that failed included."""
 
 
-def answerer_of(who: Answering, model: ModelOptions, endpoint: EndpointOptions) -> Callable[[Path], "Answerer"]:
+def answerer_of(
+    who: Answering, model: ModelOptions, endpoint: EndpointOptions, prompt: str
+) -> Callable[[Path], "Answerer"]:
     """What makes the answerer for the folder of an evaluation. Raises InputError on options that do not go together."""
+    if prompt == "compact" and who.model is None:
+        raise InputError("--prompt is compact, which goes with --model only; leave it out")
     if (who.model_name is None) != (who.endpoint is None):
         raise InputError("--endpoint URL and --model-name NAME belong together; give both, or neither")
     if who.solver:
         return _solver(who.solver, who.seed)
-    return _model(who, model) if who.model else _endpoint(who, endpoint)
+    return _model(who, model, prompt) if who.model else _endpoint(who, endpoint)
 
 
 def _solver(solver: str, seed: int) -> Callable[[Path], "Answerer"]:
@@ -89,13 +93,14 @@ def _solver(solver: str, seed: int) -> Callable[[Path], "Answerer"]:
     return lambda out: PlannerAnswerer(solver, seed)
 
 
-def _model(who: Answering, options: ModelOptions) -> Callable[[Path], "Answerer"]:
+def _model(who: Answering, options: ModelOptions, prompt: str) -> Callable[[Path], "Answerer"]:
     place = who.model or ""
     prepare_training(place)
     from experiments.evaluation import ModelAnswerer
     from policy.codecs import TextSettings
 
-    given = {"max_tokens": who.max_tokens, "thinking": not options.no_thinking}
+    form = "compact" if prompt == "compact" else "full"
+    given = {"max_tokens": who.max_tokens, "thinking": not options.no_thinking, "prompt": form}
     settings = convert(given, TextSettings, "command line")
     if options.batch is not None and options.batch < 1:
         raise InputError(f"--batch is {options.batch}; give at least 1")

@@ -14,12 +14,13 @@ from experiments.evaluation.answerers import AnswerRow
 from experiments.evaluation.scores import Summary
 from experiments.resumable import Journal
 from policy.checkpoints import save_checkpoint
+from policy.codecs import TextCodec, TextSettings
 from policy.codecs.text_board import read_lake
-from tests.support.models.small_language_model import language_checkpoint
+from tests.support.models.small_language_model import language, language_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.processes.commands import assert_refused, lakewright, surroundings
 from tests.support.processes.watching import PATIENCE
-from tests.support.samples.evaluations import ROWS, in_words
+from tests.support.samples.evaluations import ROWS, board_of, in_words
 from tests.support.servers.chat_server import KEY, closed, completion, failing, send, serving
 
 
@@ -143,6 +144,11 @@ BAD = {
         "rows.jsonl",
         ["some/where/else: no config.json", "give a checkpoint folder"],
     ),
+    "a compact prompt for a solver": (
+        ("--solver", "greedy", "--prompt", "compact"),
+        "rows.jsonl",
+        ["--prompt is compact, which goes with --model only", "leave it out"],
+    ),
     "a temperature below zero": (
         ("--solver", "random", "--temperature", -1),
         "rows.jsonl",
@@ -197,6 +203,17 @@ def test_a_checkpoint_is_evaluated_in_its_codec_and_a_kill_loses_a_batch_at_most
     (tmp_path / "out" / "answers.jsonl").write_bytes(b"".join(answers.splitlines(keepends=True)[:10]))
     assert lakewright(capsys, *arguments, "--out", tmp_path / "out", "--json")[1] == out
     assert (tmp_path / "out" / "answers.jsonl").read_bytes() == answers
+
+
+def test_a_model_that_was_trained_on_the_compact_prompt_is_asked_in_it(benchmark, tmp_path, capsys):
+    arguments = ("benchmark", "eval", benchmark, "--model", language_checkpoint(), "--max-tokens", 4, "--json")
+    tokens = []
+    for prompt in ("own", "compact"):
+        code, out, _ = lakewright(capsys, *arguments, "--prompt", prompt, "--out", tmp_path / prompt)
+        assert code == 0
+        tokens.append(msgspec.json.decode(out, type=Summary).tokens.prompt)
+    codec = TextCodec(language(), TextSettings(prompt="compact"))
+    assert tokens[1] == sum(len(codec.encode_prompt(board_of(row))) for row in ROWS) < tokens[0]
 
 
 def test_solvers_are_evaluated_without_the_training_libraries(benchmark, tmp_path, capsys, monkeypatch):

@@ -11,7 +11,7 @@ from core_jax.errors import InputError
 from core_jax.rows import plan_of
 from core_jax.types import DELTAS, MOVES, Board
 from policy.codecs import TextCodec, TextSettings, parse_answer
-from policy.codecs.compact_prompt import SYSTEM, compact_prompt
+from policy.codecs.compact_prompt import SYSTEM, encode_compact_prompt
 from tests.support.boards.sample_boards import drawing, each, mixed_boards, picture
 from tests.support.models.small_language_model import language
 from tests.support.models.tiny_policy import tasks
@@ -42,14 +42,14 @@ def read_compact(prompt: str) -> Board:
 @given(seed=st.integers(0, 1 << 30), agents=st.integers(1, 8), size=st.integers(4, 10))
 def test_the_compact_prompt_is_the_whole_board(seed, agents, size):
     for board in each(mixed_boards(seed, 4, size, agents)):
-        again = read_compact(compact_prompt(board))
+        again = read_compact(encode_compact_prompt(board))
         for field in ("holes", "starts", "goals"):
             assert np.array_equal(getattr(again, field), getattr(board, field)), picture(board) + field
 
 
 def test_an_agent_at_home_is_named_as_such():
     home = drawing(["..."] * 3, [(0, 0), (1, 1)], [(0, 0), (2, 2)])
-    assert compact_prompt(home) == "3x3\n0: here from 00\n1: down right from 11"
+    assert encode_compact_prompt(home) == "3x3\n0: here from 00\n1: down right from 11"
 
 
 @settings(deadline=None)
@@ -68,11 +68,11 @@ def test_the_chat_begins_with_its_own_system_turn():
     board = tasks()[0].board
     said = language().decode(TextCodec(language(), COMPACT).encode_prompt(board))
     assert said == (
-        f"<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n{compact_prompt(board)}<|im_end|>\n"
+        f"<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n{encode_compact_prompt(board)}<|im_end|>\n"
         "<|im_start|>assistant\n"
     )
 
 
 def test_boards_whose_cells_need_three_digits_are_refused():
     with pytest.raises(InputError, match=r"a board is 11x11, compact prompts are for at most 10x10; leave it out"):
-        compact_prompt(each(mixed_boards(0, 1, 11))[0])
+        encode_compact_prompt(each(mixed_boards(0, 1, 11))[0])
