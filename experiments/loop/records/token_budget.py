@@ -32,7 +32,7 @@ def spent_on(stage: Stage) -> Spent:
     """The tokens of a stage so far; a step that was interrupted and is repeated counts once."""
     return Spent(
         training=_trained(stage) if stage.checkpoint.exists() else 0,
-        sampling=read(stage.sampled, Sampled).figures["tokens"] if stage.boards.exists() else 0,
+        sampling=round(read(stage.sampled, Sampled).figures["tokens"]) if stage.boards.exists() else 0,
         trials=read(stage.trial, Trial).tokens if stage.trial.exists() else 0,
         engineer=_asked(stage),
     )
@@ -50,7 +50,7 @@ def left(budget: int | None, spent: Spent) -> float:
 
 def _trained(stage: Stage) -> int:
     steps = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
-    return sum(step["sampled/tokens"] for step in steps)
+    return round(sum(step["sampled/tokens"] for step in steps))  # a log has floats only
 
 
 def _asked(stage: Stage) -> int:

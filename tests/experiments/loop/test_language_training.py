@@ -1,6 +1,7 @@
 """A language model in training: GRPO in words, adapters, and two processes under accelerate launch."""
 
 import math
+import os
 import sys
 from copy import deepcopy
 from pathlib import Path
@@ -17,7 +18,7 @@ from experiments.loop.records import RunFolder
 from experiments.loop.settings import launch as launching
 from experiments.loop.settings import load_settings
 from experiments.loop.settings.launch import LaunchSettings, launch_command
-from experiments.loop.training import stage_process, train
+from experiments.loop.training import stage_process, train, validate
 from experiments.loop.training import warm_up as warm_up_run
 from policy.checkpoints import load_model
 from policy.codecs import TextCodec, TextSettings
@@ -29,6 +30,7 @@ from tests.support.boards.generated_rows import SMALL, rows, small_rows
 from tests.support.models.small_language_model import language, language_checkpoint, language_model
 from tests.support.models.tiny_policy import SHORT, tasks, tiny_run, weights
 from tests.support.processes.commands import assert_refused, surroundings
+from tests.support.tools.own_environments import installed_here, own_environment, run_there
 
 WORDS = TextSettings(max_tokens=12)
 GRPO = GrpoSettings(steps=2, prompts=2, group=2, learning_rate=1e-2, oversample=2)
@@ -158,11 +160,33 @@ def test_a_process_that_is_launched_trains_the_stage(tmp_path, monkeypatch, caps
     assert weights(load_model(stage.checkpoint)[0]).keys() == weights(language_model()).keys()
 
 
+DEEPSPEED = "deepspeed==0.19.8"
+ADAPTER = ("grpo.host.lora.rank=2", "grpo.host.lora.alpha=4")
+
+
+def small_enough(*overrides: str) -> list[str]:
+    """What makes the preset for eight GPUs small enough for two processes of the CPU."""
+    here = ("device=cpu", "grpo.host.vllm=off", "launch.processes=2", "horizon=8")
+    step = ("grpo.steps=1", "grpo.prompts=2", "grpo.group=2", "grpo.learning_rate=1e-2", "text.max_tokens=12")
+    return [f"start={language_checkpoint()}", *here, *step, *overrides]
+
+
+def large_preset(*overrides: str):
+    return load_settings("qwen3-4b", small_enough("launch.config=none", *overrides))
+
+
+SHARED = {
+    "a small run": lambda: text_run(launch=LaunchSettings(processes=2)),
+    "the large preset": large_preset,
+    "the large preset with an adapter": lambda: large_preset(*ADAPTER),
+}
+
+
 @pytest.mark.deep
-def test_two_processes_train_a_stage_under_accelerate_launch(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", SHARED)
+def test_two_processes_train_a_stage_whose_checkpoint_is_validated(tmp_path, monkeypatch, name):
     monkeypatch.setattr("os.environ", surroundings())
-    settings = text_run(launch=LaunchSettings(processes=2))
-    run = RunFolder(tmp_path / "run")
+    settings, run = SHARED[name](), RunFolder(tmp_path / "run")
     run.open(settings)
     stage = run.stage(0)
     write_rows(stage.boards, small_rows()[:2])
@@ -171,7 +195,32 @@ def test_two_processes_train_a_stage_under_accelerate_launch(tmp_path, monkeypat
     assert [log["step"] for log in logs] == [1]
     assert logs[0]["failure/parse_error"] == 1
     assert "2 processes" in (stage.scratch / "launch.log").read_text()
-    assert weights(load_model(stage.checkpoint)[0]).keys() == weights(language_model()).keys()
+    model, _ = load_model(stage.checkpoint, "auto")
+    assert weights(model).keys() == weights(language_model()).keys(), "an adapter is merged into the weights"
+    number = torch.bfloat16 if settings.grpo.host.bf16 else torch.float32
+    assert {weight.dtype for weight in weights(model).values()} == {number}
+    validate(settings, stage, list(rows()[:2]))
+    assert stage.validation.exists()
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("trained", [(), ADAPTER], ids=["all weights", "an adapter"])
+def test_the_large_preset_trains_under_its_own_config_of_deepspeed(tmp_path, trained):
+    """On the CPU: DeepSpeed compiles its exchange between processes first, once."""
+    python = own_environment("deepspeed", DEEPSPEED, without=sorted(installed_here()))
+    settings = small_enough(*trained)
+    assert load_settings("qwen3-4b", settings).launch.config == "zero2"
+    path = os.pathsep.join([str(python.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
+    words = ("-m", "tests.support.tools.large_preset_stage", tmp_path / "run", *settings)
+    run_there(python, *words, DS_ACCELERATOR="cpu", PATH=path)
+    stage = RunFolder(tmp_path / "run").stage(0)
+    logs = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
+    assert [log["step"] for log in logs] == [1]
+    said = (stage.scratch / "launch.log").read_text()
+    assert "2 processes" in said
+    assert "deepspeed" in said.lower()
+    model, _ = load_model(stage.checkpoint, "auto")
+    assert weights(model).keys() == weights(language_model()).keys(), "an adapter is merged into the weights"
 
 
 def test_what_the_processes_refuse_is_reported_in_a_line(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from core_jax.errors import InputError
 from core_jax.results import pool
 from core_jax.rows import fingerprint, read_all
-from core_jax.support import write_atomically
+from core_jax.support import read_config, write_atomically
 from engineer.teachers import TEACHERS
 from experiments.cli import main
 from experiments.loop.records import RunFolder, Validation, read
@@ -55,6 +55,11 @@ def test_all_runs_begin_with_one_warm_up_and_are_validated_on_the_same_boards(st
     runs = [RunFolder(folder.folder / "runs" / name) for name in RUNS]
     assert {weights(run) for run in runs} == {weights(folder.start)}
     assert {run.validation.read_bytes() for run in runs} == {folder.start.validation.read_bytes()}
+
+
+def test_the_results_are_read_back_as_they_were_written(study):
+    folder, results = study
+    assert read_config(folder.results, Results) == results
 
 
 def test_every_run_is_in_the_results_and_every_arm_next_to_the_baseline(study):

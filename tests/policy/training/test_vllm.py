@@ -19,6 +19,7 @@ from policy.training.hardware import sampled_by_vllm
 from policy.training.rollouts import answer_groups
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import HORIZON, tasks, tokenizer
+from tests.support.servers.vllm_server import served_by_vllm
 from tests.support.tools.own_environments import installed_here, own_environment, run_there
 
 COPIES = 3
@@ -160,3 +161,14 @@ def test_vllm_in_the_process_of_training_samples_from_the_weights_as_they_are_no
     changed, _ = load_model(tmp_path / "trained")
     assert torch.equal(changed.lm_head.weight, 2 * load_model(model)[0].lm_head.weight), "changed after the first step"
     assert [log["sampling/sampling_logp_difference/max"] < CLOSE for log in found["logs"]] == [True, True]
+
+
+@pytest.mark.deep
+def test_a_server_of_trl_samples_for_its_own_client(tmp_path):
+    model, python = model_for_vllm(tmp_path / "model"), real_vllm()
+    with served_by_vllm(python, model, tmp_path / "server.log", **ON_CPU) as url:
+        run_there(python, "-m", CLIENT, model, tmp_path, url, **ON_CPU)
+    found = msgspec.json.decode((tmp_path / "sampled.json").read_bytes())
+    assert_sampled_from(model, found["groups"], 0)
+    assert {*found["sent"]} == {*load_model(model)[0].state_dict()}, "the weights that a server with GPUs would be sent"
+    assert [log["sampling/sampling_logp_difference/max"] < CLOSE for log in found["logs"]] == [True]

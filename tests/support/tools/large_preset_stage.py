@@ -1,0 +1,24 @@
+"""Trains a stage of the preset `qwen3-4b`: python -m tests.support.tools.large_preset_stage FOLDER SETTING=VALUE ..."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+from core_jax.rows import write_rows
+from experiments.loop.records import RunFolder
+from experiments.loop.settings import load_settings
+from experiments.loop.training import train
+from tests.support.boards.generated_rows import small_rows
+
+
+def main(folder: str, *overrides: str) -> None:
+    """Trains on two boards, in as many processes and with the accelerate config that the settings name."""
+    settings, run = load_settings("qwen3-4b", overrides), RunFolder(Path(folder))
+    run.open(settings)
+    stage = run.stage(0)
+    write_rows(stage.boards, small_rows()[:2])
+    train(settings, stage, SimpleNamespace(onward=settings.start), 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
