@@ -70,7 +70,7 @@ def test_boards_are_drawn_in_turn_and_each_is_one_of_its_teams_own_set():
     assert len({row.id for row in rows}) == COUNT
 
 
-@pytest.mark.parametrize("cut", [1, 6, 7])
+@pytest.mark.parametrize("cut", [1, 7])
 def test_a_set_in_turn_can_be_drawn_in_pieces(cut):
     assert in_turn(0, cut) + in_turn(cut, COUNT - cut) == in_turn(), f"cut at {cut}"
 

@@ -136,6 +136,7 @@ def test_architectures_are_measured_in_the_same_processor_time(capsys, monkeypat
         assert all(0 <= share <= 1 for share in row.valid.values()), row
 
 
+@pytest.mark.deep
 def test_steps_of_grpo_are_measured_with_prompts_read_once_and_for_every_answer(capsys, monkeypatch):
     monkeypatch.setattr(updates, "STEPS", 3)
     few = load_settings("cpu", ["grpo.prompts=4", "grpo.group=2", "warmup.batch=4", "horizon=8"])
@@ -147,6 +148,7 @@ def test_steps_of_grpo_are_measured_with_prompts_read_once_and_for_every_answer(
     assert ["read once" in row for row in rows] == [False, True, False, True], rows
 
 
+@pytest.mark.deep
 def test_the_cases_of_a_language_model_are_measured_one_by_one(monkeypatch):
     monkeypatch.setattr(language, "REPEATS", 1)
     few = load_settings("smollm2", ["grpo.prompts=2", "text.prompt=full"])

@@ -211,7 +211,7 @@ def test_the_large_preset_trains_under_its_own_config_of_deepspeed(tmp_path, tra
     settings = small_enough(*trained)
     assert load_settings("qwen3-4b", settings).launch.config == "zero2"
     path = os.pathsep.join([str(python.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
-    words = ("-m", "tests.support.tools.large_preset_stage", tmp_path / "run", *settings)
+    words = ("-m", "tests.support.samples.large_preset_stage", tmp_path / "run", *settings)
     run_there(python, *words, DS_ACCELERATOR="cpu", PATH=path)
     stage = RunFolder(tmp_path / "run").stage(0)
     logs = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())

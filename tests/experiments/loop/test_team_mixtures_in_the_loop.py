@@ -76,6 +76,7 @@ def test_a_trial_rolls_out_every_team(run):
     assert sum(strata_of(ENV, TEAMS).values()) == pytest.approx(1)
 
 
+@pytest.mark.deep
 def test_boards_drawn_while_training_are_for_the_teams_in_turn(tmp_path):
     folder = RunFolder(tmp_path / "run")
     warmup = msgspec.structs.replace(SHORT["warmup"], fresh=True, hole_ratios=(0.2,))

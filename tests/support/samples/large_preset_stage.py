@@ -1,4 +1,4 @@
-"""Trains a stage of the preset `qwen3-4b`: python -m tests.support.tools.large_preset_stage FOLDER SETTING=VALUE ..."""
+"""A stage of the preset `qwen3-4b`: python -m tests.support.samples.large_preset_stage FOLDER SETTING=VALUE ..."""
 
 import sys
 from pathlib import Path
