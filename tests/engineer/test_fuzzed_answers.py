@@ -8,7 +8,7 @@ from collections.abc import Callable
 import jax
 import msgspec
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from core_jax.config import EnvConfig, SizeConfig
@@ -110,12 +110,26 @@ def harm(status: str, reasons: list[str], config: EnvConfig, following: EnvConfi
     return "" if legal(following, reachable) else "not legal"
 
 
+ACCEPTED, PROJECTED, REFUSED = (
+    json.dumps({"edits": {size: {"reason": "x", field: change}}})
+    for size, field, change in (("3", "wait_ratio", 0.1), ("3", "hole_ratio", 0.9), ("9", "hole_ratio", 0.1))
+)
+
+
 @pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.deep)])
 def test_answers_by_the_thousand_do_no_harm(examples):
     counts = dict.fromkeys(("unread", "refused", "projected", "accepted"), 0)
 
     @given(answers, st.integers(0, 2**32))
-    @settings(max_examples=examples, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @example(answer=ACCEPTED, seed=0)  # those that are drawn may all have one outcome
+    @example(answer=PROJECTED, seed=1)
+    @example(answer=REFUSED, seed=2)
+    @settings(
+        max_examples=examples,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.explicit, Phase.generate],
+    )
     def try_mutants(answer: str, seed: int) -> None:
         rng, config = random.Random(seed), CONFIG
         for _ in range(MUTANTS):
