@@ -1,4 +1,4 @@
-"""The learning curves of a study: valid plans over generated tokens, for each arm the mean over its seeds."""
+"""The learning curves of a study, on the held-out set of its runs: for each arm the mean over its seeds."""
 
 import numpy as np
 
@@ -13,23 +13,22 @@ def curves_svg(results: Results, arms: list[str] | None = None) -> str:
     """The curves of `arms`, by default of all, with the range of the seeds; between stages a run is interpolated."""
     names = arms or [arm.arm for arm in results.arms]
     grid = np.linspace(0, results.budget, STEPS + 1)
-    series = [_series(name, [run for run in results.runs if run.arm == name], results.valid, grid) for name in names]
+    series = [_series(name, [run for run in results.runs if run.arm == name], grid) for name in names]
     return line_chart(
-        f"Valid plans on {results.held_out} held-out boards",
+        "Valid plans on the boards held out in each run",
         series,
         x_label="generated tokens, thousands",
         y_label="valid %",
     )
 
 
-def _series(name: str, runs: list[RunResult], before: float, grid: np.ndarray) -> Series:
-    lines = np.array([_line(run, before, grid) for run in runs])
+def _series(name: str, runs: list[RunResult], grid: np.ndarray) -> Series:
+    lines = np.array([_line(run, grid) for run in runs])
     rows = zip(grid / 1000, lines.mean(0), lines.min(0), lines.max(0), strict=True)
     points = [Point(float(x), float(y), float(low), float(high)) for x, y, low, high in rows]
     return Series(f"{name} ({len(runs)})", points)
 
 
-def _line(run: RunResult, before: float, grid: np.ndarray) -> np.ndarray:
-    """A run's valid % at each number of tokens; what a stage began with holds until its training ends."""
-    tokens = [0, *(point.tokens for point in run.curve)]
-    return np.interp(grid, tokens, [before, *(point.valid for point in run.curve)])
+def _line(run: RunResult, grid: np.ndarray) -> np.ndarray:
+    """A run's valid % at each number of tokens, interpolated between stages."""
+    return np.interp(grid, [point.tokens for point in run.curve], [point.valid for point in run.curve])

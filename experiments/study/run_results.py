@@ -26,7 +26,7 @@ from experiments.study.study import Planned
 
 
 class CurvePoint(msgspec.Struct, frozen=True):
-    """A stage: the tokens generated before its validation, and the valid % of the policy that the run then has."""
+    """The tokens generated before a validation, and the valid % of the policy that the run then has."""
 
     tokens: int
     valid: float
@@ -36,10 +36,10 @@ class RunResult(msgspec.Struct, frozen=True):
     """A finished run: shares of valid plans in percent, of its last policy.
 
     gain: over the warm-up. forced: on boards that force a wait. optimal: by sum of costs. tried: trials. kept: those of
-    them that kept the current config. taken_back: stages. refused: answers that the guard refused. curve: its stages.
-    leads: of the best rival of each trial over the current config. calibrations: of the difficulty model, each forecast
-    against the stage after it. engineer: of each stage, the
-    figures of the groups of `self_trained`, the last after its training.
+    them that kept the current config. taken_back: stages. refused: answers that the guard refused. curve: of the
+    warm-up and each stage. leads: of the best rival of each trial over the current config. calibrations: of the
+    difficulty model, each forecast against the stage after it. engineer: of each stage, the figures of the groups of
+    `self_trained`, the last after its training.
     """
 
     arm: str
@@ -109,13 +109,18 @@ def percent(outcomes: Outcomes, count: int) -> float:
 
 
 def _curve(run: RunFolder, stages: int) -> list[CurvePoint]:
-    points = []
+    """The warm-up and each stage on the run's held-out set, which is not that of a study's final test."""
+    points = [CurvePoint(0, _held_out_valid(run.warmup))]
     for number in range(stages):
         mine = spent_on(run.stage(number))
         tokens = spent(run, number).total + mine.training + mine.sampling
-        found = pool(read(run.standing(number).validation, Validation).sizes.values())
-        points.append(CurvePoint(tokens, percent(found, found.valid)))
+        points.append(CurvePoint(tokens, _held_out_valid(run.standing(number))))
     return points
+
+
+def _held_out_valid(stage: Stage) -> float:
+    found = pool(read(stage.validation, Validation).sizes.values())
+    return percent(found, found.valid)
 
 
 def _calibration(stage: Stage) -> Calibration | None:

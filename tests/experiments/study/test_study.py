@@ -20,7 +20,7 @@ from experiments.study import runner as studying
 from experiments.study import study as study_module
 from experiments.study.prediction import ranked
 from experiments.study.results import Results, results_of
-from experiments.study.run_results import last_policy
+from experiments.study.run_results import CurvePoint, last_policy
 from experiments.study.study import Plan, StudyFolder, plan_of
 from experiments.study.trial_checks import TrialCheck, reliability_of
 from tests.support.machines.power_cuts import PowerCutError, cut_power
@@ -84,7 +84,11 @@ def test_the_table_has_a_line_for_each_arm_and_the_picture_its_name(study):
 def test_every_run_has_its_curve_over_the_tokens_generated(study):
     folder, results = study
     for run in results.runs:
-        assert len(run.curve) == run.stages
+        assert len(run.curve) == 1 + run.stages
+        begun = pool(read(folder.start.warmup.validation, Validation).sizes.values())
+        assert run.curve[0] == CurvePoint(0, 100 * begun.valid / begun.boards), (
+            "it begins on the boards that it goes on with"
+        )
         assert [point.tokens for point in run.curve] == sorted({point.tokens for point in run.curve}), run.arm
         end = last_policy(RunFolder(folder.folder / "runs" / f"{run.arm}-s{run.seed}"))
         outcomes = pool(read(end.validation, Validation).sizes.values())
