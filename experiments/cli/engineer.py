@@ -73,10 +73,11 @@ def sample(
     models: Annotated[str, Parameter(metavar="PLACE,...")],
     answers: int = 100,
     trial: Flag = False,
+    out: Path | None = None,
     json: Json = False,
     overrides: Overrides,
 ) -> None:
-    """Count what language models answer to the question after a stage, with the mask and without; write nothing.
+    """Count what language models answer to the question after a stage, with the mask and without.
 
     Args:
         folder: The run folder.
@@ -84,6 +85,8 @@ def sample(
         models: Checkpoint folders, GGUF files or packages with one, separated by commas.
         answers: Answers of each, both ways.
         trial: Try each config that they lead to beside that of the stage, and count the answers that win.
+        out: A folder that keeps the answers; killed and run again, the command continues there. Without it nothing is
+            written.
     """
     places = models.split(",")
     prepare_training(next((place for place in places if place.count("/") == 1), ""))
@@ -94,7 +97,7 @@ def sample(
     run = RunFolder(folder)
     settings = with_teacher(run.settings(), run.settings().teacher, list(overrides))
     with progress("answers", 2 * answers * len(places), "answers") as bar:
-        found = sample_engineers(settings, run, stage, places, answers, bar.update, trial)
+        found = sample_engineers(settings, run, stage, places, answers, bar.update, trial, out)
     print_found(found, json, samples_table)
 
 

@@ -5,6 +5,7 @@ Each model is asked freely, in the words of its prompt alone, and under the mask
 
 import itertools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeGuard
 
 import msgspec
@@ -12,20 +13,35 @@ import msgspec
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.generator import can_draw_for
-from core_jax.support import read_raw
+from core_jax.support import read_raw, write_json
 from engineer.delta import ConfigDelta
 from engineer.evidence import read_evidence
 from engineer.guard import GuardVerdict, judge
 from engineer.teachers import Asked, asked_of, parse_answer
-from experiments.loop.records import RunFolder
+from experiments.loop.records import RunFolder, read
 from experiments.loop.redesign.difficulty import trust_region
 from experiments.loop.redesign.trial import leads_over
 from experiments.loop.settings import RunSettings, key_for, seed_for
 from experiments.loop.training import load_engineer
+from experiments.resumable import Claim
 from policy.inference import SchemaSettings, sample_in_json
 
 TOGETHER = 25  # answers sampled at once
 SHOWN = 5
+
+
+class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """sampling.json: what was asked, so that a folder of answers belongs to one question."""
+
+    format: int
+    run: str
+    settings: RunSettings
+    stage: int
+    models: list[str]
+    answers: int
+
+
+CLAIM = Claim("sample of engineers' answers", "sampling.json", Sampling, 1, "lakewright engineer sample")
 
 
 class EngineerAnswers(msgspec.Struct, frozen=True):
@@ -58,11 +74,15 @@ def sample_engineers(
     answers: int,
     on_progress: Callable[[int], object] = lambda answers: None,
     trial: bool = False,
+    out: Path | None = None,
 ) -> list[EngineerAnswers]:
     """`answers` answers of each model to the question after stage `number`, without the mask and with it.
 
-    trial: whether each config that they lead to is tried beside the current one, with the policy of the stage.
+    trial: whether each config that they lead to is tried beside the current one, with the policy of the stage. out: a
+    folder that keeps the answers as they come, where the same call continues. Raises InputError where it holds others.
     """
+    if out is not None:
+        CLAIM.take(out, Sampling(CLAIM.format, str(folder.folder), settings, number, list(places), answers))
     stage = folder.stage(number)
     evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
     asked = asked_of(evidence, stage.config(), settings.evidence, key_for(settings.seed, f"stage {number} samples"))
@@ -71,7 +91,8 @@ def sample_engineers(
     proposed: list[list[EnvConfig]] = []
     for place in places:
         for masked in (False, True):
-            said = _said(settings, place, asked, masked, answers, on_progress)
+            kept = out / f"answers-{len(found)}.json" if out is not None else None
+            said = _said(settings, place, asked, masked, answers, on_progress, kept)
             verdicts = [_verdict(text, lambda delta: judge(stage.config(), delta, guard, reachable)) for text in said]
             found.append(_counted(place, masked, said, verdicts, stage.config()))
             proposed.append([verdict.config for verdict in verdicts if _changes(verdict, stage.config())])
@@ -104,17 +125,28 @@ def _winners(
 
 
 def _said(
-    settings: RunSettings, place: str, asked: Asked, masked: bool, answers: int, on_progress: Callable[[int], object]
+    settings: RunSettings,
+    place: str,
+    asked: Asked,
+    masked: bool,
+    answers: int,
+    on_progress: Callable[[int], object],
+    kept: Path | None,
 ) -> list[str]:
+    """The answers of a model; kept: the file that holds those it has given."""
+    said = read(kept, list[str]) if kept is not None and kept.exists() else []
+    on_progress(len(said))
+    if len(said) == answers:
+        return said
     model, tokenizer = load_engineer(settings, place)
-    chosen = settings.engineer
-    how = SchemaSettings(0, chosen.answer, chosen.temperature or 1.0)
-    said: list[str] = []
+    how = SchemaSettings(0, settings.engineer.answer, settings.engineer.temperature or 1.0)
     while len(said) < answers:
         copies = min(TOGETHER, answers - len(said))
         seed = seed_for(settings.seed, f"engineer samples {masked} {len(said)}")
         schema = asked.schema if masked else None
         said += sample_in_json(model, tokenizer, asked.messages, schema, how, copies, seed)
+        if kept is not None:
+            write_json(kept, said)
         on_progress(copies)
     return said
 

@@ -191,6 +191,28 @@ def test_many_answers_are_counted_with_the_mask_and_without(tmp_path):
     assert [row[-2].strip() for row in rows] == ["not tried", str(masked.won)]
 
 
+def test_a_sample_of_answers_that_is_killed_goes_on_and_ends_the_same(tmp_path, monkeypatch):
+    run = before_the_first_decision(RunFolder(tmp_path / "run"))
+    monkeypatch.setattr("experiments.loop.redesign.engineer_samples.TOGETHER", 2)
+    words = {"codec": "text", "start": str(text_checkpoint())}
+    settings = tiny_run(engineer=msgspec.structs.replace(ENGINEER, answer=12), **words)
+    places, out, seen = [str(text_checkpoint())], tmp_path / "answers", []
+
+    def killed(answers):
+        seen.append(answers)
+        if sum(seen) == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample_engineers(settings, run, 0, places, 4, killed, out=out)
+    more = []
+    resumed = sample_engineers(settings, run, 0, places, 4, more.append, out=out)
+    assert [asked for asked in more if asked] == [4, 2, 2], "four answers were kept without the mask and two with it"
+    assert resumed == sample_engineers(settings, run, 0, places, 4)
+    with pytest.raises(InputError, match="answers is 4 there and 5 now"):
+        sample_engineers(settings, run, 0, places, 5, out=out)
+
+
 def test_answers_win_where_their_config_leads_the_current_one(tmp_path, monkeypatch):
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
     current, tried = run.stage(0).config(), []
