@@ -109,8 +109,8 @@ def load_model(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Reads a causal model with its tokenizer: a folder, a name on the hub, or `pretrained`; safetensors only.
 
-    place: what `local_place` takes. A folder of an adapter (peft) is merged into the model that it names. dtype: `auto` is
-    that of the file. device: `auto` is the GPU if there is one. Raises InputError where there is no such model or
+    place: what `local_place` takes. A folder of an adapter (peft) is merged into the model that it names. dtype: `auto`
+    is that of the file. device: `auto` is the GPU if there is one. Raises InputError where there is no such model or
     device.
     """
     check_device(device)
