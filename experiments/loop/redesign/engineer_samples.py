@@ -41,6 +41,12 @@ class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answers: int
 
 
+class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """answers-N.json: the answers so far of one model, with the mask or without."""
+
+    said: list[str]
+
+
 CLAIM = Claim("sample of engineers' answers", "sampling.json", Sampling, 1, "lakewright engineer sample")
 
 
@@ -134,7 +140,7 @@ def _said(
     kept: Path | None,
 ) -> list[str]:
     """The answers of a model; kept: the file that holds those it has given."""
-    said = read(kept, list[str]) if kept is not None and kept.exists() else []
+    said = read(kept, Kept).said if kept is not None and kept.exists() else []
     on_progress(len(said))
     if len(said) == answers:
         return said
@@ -146,7 +152,7 @@ def _said(
         schema = asked.schema if masked else None
         said += sample_in_json(model, tokenizer, asked.messages, schema, how, copies, seed)
         if kept is not None:
-            write_json(kept, said)
+            write_json(kept, Kept(said))
         on_progress(copies)
     return said
 
