@@ -27,14 +27,18 @@ from experiments.runtime import prepare_training
 SIZE, AGENTS = 4, 2
 BOARDS, GROUP = 16, 8  # of a batch; answers to a board
 ANSWER = 16  # tokens of a sampled answer
+QUESTION, ANSWERS = 1500, 25  # tokens of an engineer's question; answers to it
 REPEATS = 3  # after a first time that is not counted
 LEARNING, SAMPLING, UPDATING = "a step of the warm-up", "sampling groups of 8", "a step of GRPO, groups of 8"
+ASKING = f"{ANSWERS} answers to an engineer's question"
 CASES = (  # what, how, whether it computes in bfloat16
     (LEARNING, "scores of all tokens, float32", False),
     (LEARNING, "scores of answers, the common prefix read once, float32", False),
     (LEARNING, "scores of answers, the common prefix read once, bfloat16", True),
     (SAMPLING, "prompts read for every answer, bfloat16", True),
     (SAMPLING, "prompts read once, bfloat16", True),
+    (ASKING, "a copy of the question's keys and values for each, bfloat16", True),
+    (ASKING, "the question's keys and values once, bfloat16", True),
     (UPDATING, "prompts read for every answer, bfloat16", True),
     (UPDATING, "prompts read once, bfloat16", True),
 )
@@ -131,6 +135,28 @@ def _sampling(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
     return tokens, seconds
 
 
+def _asking(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
+    from policy.inference import generated, sample
+    from policy.precision import computing
+
+    words = [token for task in _tasks(BOARDS) for token in codec.encode_prompt(task.board)]
+    question = (words * QUESTION)[:QUESTION]
+
+    steps = 0
+
+    def step() -> None:
+        nonlocal steps
+        if quick:
+            how: dict[str, Any] = {"max_new_tokens": ANSWER, "temperature": 1.0, "scored": False}
+            steps = max(map(len, sample(model, codec.tokenizer, [question], copies=ANSWERS, **how).answers))
+        else:
+            with computing(model):
+                steps = generated(model, codec.tokenizer, [question], ANSWERS, ANSWER, 1.0, scored=False)[0].shape[1]
+
+    seconds = _seconds(step)
+    return ANSWERS * steps, seconds
+
+
 def _updating(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
     from policy.training import train_grpo
 
@@ -173,4 +199,4 @@ def _seconds(step: Callable[[], None]) -> float:
     return statistics.median(took[1:])
 
 
-_WORK = {LEARNING: _learning, SAMPLING: _sampling, UPDATING: _updating}
+_WORK = {LEARNING: _learning, SAMPLING: _sampling, ASKING: _asking, UPDATING: _updating}

@@ -20,4 +20,5 @@ from .prompt_caches import common_prefix as common_prefix
 from .sampling import Samples as Samples
 from .sampling import answer_tasks as answer_tasks
 from .sampling import end_tokens as end_tokens
+from .sampling import generated as generated
 from .sampling import sample as sample

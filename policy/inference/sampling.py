@@ -80,7 +80,7 @@ def sample(
     to a single prompt.
     """
     assert mask is None or len(prompts) == 1, "a mask belongs to the answers to one prompt"
-    own = functools.partial(_generated, scored=scored)
+    own = functools.partial(generated, scored=scored)
     decode = functools.partial(_decoded if decoder_of(model) else own, mask=mask)
     ends = end_tokens(model, tokenizer)
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
@@ -161,7 +161,7 @@ def _choose(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, tor
 
 
 @torch.inference_mode()
-def _generated(
+def generated(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     prompts: list[list[int]],
@@ -171,7 +171,10 @@ def _generated(
     mask: AnswerMask | None = None,
     scored: bool = True,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same by the model's own `generate`, for any causal model; no scores, [B * G, 0], where none are wanted."""
+    """Tokens int and log-probabilities float32 [B * G, T] of `copies` answers to each prompt, by the own `generate`.
+
+    For any causal model. mask: as in `sample`. No scores, [B * G, 0], where none are wanted.
+    """
     ids, present = _padded(prompts, tokenizer.pad_token_id, model.device)
     read = _read_once(model, ids, present, copies) if copies > 1 and scored is False else {}
     ids, present = ids.repeat_interleave(copies, 0), present.repeat_interleave(copies, 0)

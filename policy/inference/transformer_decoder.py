@@ -81,7 +81,7 @@ class _Matrices:
     def __init__(self, *linears: nn.Linear) -> None:
         self._weights = [linear.weight for linear in linears]
         small = sum(weight.numel() for weight in self._weights) <= SMALL
-        self._whole = torch.cat(self._weights) if small else None
+        self._whole = _as_computed(torch.cat(self._weights)) if small else None
 
     def __call__(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
         if self._whole is None:
@@ -120,6 +120,12 @@ class _Layer:
         x = x + attention.o_proj(attended.transpose(1, 2).flatten(2))
         gate, up = self._gate_up(_normed(self._layer.post_attention_layernorm, x))
         return x + self._mlp.down_proj(self._mlp.act_fn(gate) * up)
+
+
+def _as_computed(weight: torch.Tensor) -> torch.Tensor:
+    """The weight in what autocast computes in, which would convert a copy anew at every step."""
+    kind = weight.device.type
+    return weight.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else weight
 
 
 def _attend(query: torch.Tensor, prompt: Pair, answer: Pair, bias: torch.Tensor) -> torch.Tensor:

@@ -8,7 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, Qwen3Co
 
 from policy.codecs.tokens import ID, encode_prompt
 from policy.inference import sample, sampling
-from policy.inference.sampling import _generated, _lengths, end_tokens
+from policy.inference.sampling import _lengths, end_tokens, generated
 from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer
 
 END = ID["<eos>"]
@@ -65,7 +65,7 @@ MODELS = {"one key a head": tiny_model, "grouped queries": grouped_query_model, 
 @pytest.mark.parametrize("kind", MODELS)
 def test_greedy_answers_are_those_of_the_library(kind):
     model = decided(MODELS[kind]())
-    tokens, _ = _generated(model, tokenizer(), PROMPTS, 1, LENGTH, 0.0)
+    tokens, _ = generated(model, tokenizer(), PROMPTS, 1, LENGTH, 0.0)
     ends = end_tokens(model, tokenizer())
     expected = [row[:end] for row, end in zip(tokens.tolist(), _lengths(tokens, ends).tolist(), strict=True)]
     assert len({len(answer) for answer in expected}) > 2, "answers of several lengths, so that some boards are dropped"
