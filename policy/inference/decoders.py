@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 import torch
-from transformers import PreTrainedModel, Qwen3ForCausalLM
+from transformers import PreTrainedModel
 
-from policy.inference.qwen3_decoder import Qwen3Decoder
+from policy.inference.transformer_decoder import TransformerDecoder, has_known_layers
 from policy.networks import BoardDecoder, BoardNetwork
 
 
@@ -30,15 +30,13 @@ class AnswerDecoder(Protocol):
 def ends_answers_singly(model: PreTrainedModel) -> bool:
     """Whether answers to one prompt are decoded like those to different ones, each until it ends by itself.
 
-    A board network reads equal boards once anyway; a Qwen3 keeps the answers to a prompt together.
+    A board network reads equal boards once anyway; a transformer keeps the answers to a prompt together.
     """
     return isinstance(model, BoardNetwork)
 
 
 def decoder_of(model: PreTrainedModel) -> Callable[[int, int], AnswerDecoder] | None:
     """What makes a decoder of a model, for copies of answers and the length of the longest; None where it has none."""
-    if isinstance(model, Qwen3ForCausalLM):
-        return functools.partial(Qwen3Decoder, model)
     if isinstance(model, BoardNetwork):
         return functools.partial(BoardDecoder, model)
-    return None
+    return functools.partial(TransformerDecoder, model) if has_known_layers(model) else None

@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from core_jax.errors import InputError
-from policy.inference.prompt_caches import cache_rows
+from policy.inference.sampling import sample
 from policy.precision import computing
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
@@ -75,22 +75,16 @@ def sample_in_json(
     """
     prompt = _prompt_ids(tokenizer, messages)
     begun = [*prompt, *_ids(tokenizer, ANSWER)] if schema else prompt
-    ids = torch.tensor([begun] * copies, device=model.device)
-    how: dict[str, Any] = {"do_sample": True, "temperature": settings.temperature, "top_k": 0, "top_p": 1.0}
-    if schema:
-        how["logits_processor"] = LogitsProcessorList([SchemaMask(tokenizer, schema, len(begun), copies)])
-    model.eval()
-    with torch.random.fork_rng(), computing(model), torch.inference_mode():
+    mask = SchemaMask(tokenizer, schema, 0, copies) if schema else None
+    with torch.random.fork_rng():
         torch.manual_seed(seed)
-        cache = DynamicCache(config=model.config)
-        model(input_ids=ids[:1, :-1], past_key_values=cache, use_cache=True, logits_to_keep=1)
-        given = {"past_key_values": cache_rows(cache, ids.new_zeros(copies)), "max_new_tokens": settings.answer}
-        output = model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), **given, **how)
-    return [_text(tokenizer, row[len(begun) :].tolist()) for row in output]
+        how: dict[str, Any] = {"max_new_tokens": settings.answer, "temperature": settings.temperature}
+        found = sample(model, tokenizer, [begun], copies=copies, batch=copies, scored=False, mask=mask, **how)
+    return [_text(tokenizer, answer) for answer in found.answers]
 
 
 class SchemaMask(LogitsProcessor):
-    """Masks the scores of tokens that cannot continue JSON of a schema, after a prompt that all rows share."""
+    """Masks the scores of tokens that cannot continue JSON of a schema, after `prompt` tokens that all rows share."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any], prompt: int, rows: int = 1) -> None:
         try:

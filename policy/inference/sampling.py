@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerFast
 
 from policy.codecs import Codec, TokensCodec
 from policy.inference.decoders import decoder_of, ends_answers_singly
@@ -16,6 +16,10 @@ from policy.tasks import Task
 
 ROWS = 512  # answers decoded together
 DROPPED = 0.75  # finished boards are dropped once at most this share is unfinished
+
+
+AnswerMask = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""Given answers so far [G, T] and logits [G, V], the logits with minus infinity where a token may not follow."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,15 +69,19 @@ def sample(
     temperature: float,
     batch: int = ROWS,
     scored: bool = True,
+    mask: AnswerMask | None = None,
     on_progress: Callable[[int], None] = lambda prompts: None,
 ) -> Samples:
     """`copies` answers to each prompt, those of one prompt next to each other; greedy at temperature 0.
 
     At most `batch` answers are decoded together, to prompts of similar length, so that a batch holds little padding.
-    scored: whether log-probabilities are wanted, which take much memory for the vocabulary of a language model. Models
-    that `decoder_of` knows are then decoded here; all other answers come from the model's own `generate`.
+    scored: whether log-probabilities are wanted. Of models that `decoder_of` does not know, whose answers come from
+    their own `generate`, they take much memory where the vocabulary is large. mask: which tokens may follow in answers
+    to a single prompt.
     """
-    decode = _decoded if decoder_of(model) and scored else functools.partial(_generated, scored=scored)
+    assert mask is None or len(prompts) == 1, "a mask belongs to the answers to one prompt"
+    own = functools.partial(_generated, scored=scored)
+    decode = functools.partial(_decoded if decoder_of(model) else own, mask=mask)
     ends = end_tokens(model, tokenizer)
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     answers: list[list[int]] = [[] for _ in range(len(prompts) * copies)]
@@ -110,8 +118,10 @@ def _decoded(
     copies: int,
     max_new_tokens: int,
     temperature: float,
+    mask: AnswerMask | None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens and log-probabilities [B * G, T]; T is the longest answer."""
+    ends = torch.tensor(end_tokens(model, tokenizer), device=model.device)
     if ends_answers_singly(model):
         prompts, copies = [prompt for prompt in prompts for _ in range(copies)], 1
     tokens = torch.full((len(prompts), copies, max_new_tokens), tokenizer.eos_token_id, device=model.device)
@@ -123,9 +133,11 @@ def _decoded(
     decoder = make(copies, max_new_tokens)
     logits = decoder.read(*_padded(prompts, tokenizer.pad_token_id, model.device))
     for step in range(max_new_tokens):
+        if mask:
+            logits = mask(tokens[0, :, :step], logits[0])[None]
         chosen, score = _choose(logits, temperature)
         tokens[open_, :, step], scores[open_, :, step] = chosen, score
-        ended[open_] |= chosen == tokenizer.eos_token_id
+        ended[open_] |= torch.isin(chosen, ends)
         unfinished = ~ended[open_].all(-1)
         if step + 1 == max_new_tokens or not unfinished.any():
             break
@@ -156,16 +168,19 @@ def _generated(
     copies: int,
     max_new_tokens: int,
     temperature: float,
+    mask: AnswerMask | None = None,
     scored: bool = True,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The same by the model's own `generate`, for any causal model; no scores, [B * G, 0], where none are wanted."""
-    ids, mask = _padded(prompts, tokenizer.pad_token_id, model.device)
-    read = _read_once(model, ids, mask, copies) if copies > 1 and scored is False else {}
-    ids, mask = ids.repeat_interleave(copies, 0), mask.repeat_interleave(copies, 0)
+    ids, present = _padded(prompts, tokenizer.pad_token_id, model.device)
+    read = _read_once(model, ids, present, copies) if copies > 1 and scored is False else {}
+    ids, present = ids.repeat_interleave(copies, 0), present.repeat_interleave(copies, 0)
+    if mask:
+        read["logits_processor"] = LogitsProcessorList([lambda rows, logits: mask(rows[:, ids.shape[1] :], logits)])
     sampled = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0, "min_p": None}
     output = model.generate(
         input_ids=ids,
-        attention_mask=mask,
+        attention_mask=present,
         max_new_tokens=max_new_tokens,
         output_logits=scored,
         return_dict_in_generate=True,

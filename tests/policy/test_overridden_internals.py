@@ -21,7 +21,7 @@ from tests.support.models.tiny_policy import tiny_model
 from tests.support.processes.commands import HOUSE
 
 MINORS = {"transformers": "5.23", "trl": "1.16"}
-TRAINER, DECODER = "policy/training/grpo_trainer.py", "policy/inference/qwen3_decoder.py"
+TRAINER, DECODER = "policy/training/grpo_trainer.py", "policy/inference/transformer_decoder.py"
 ROLLOUTS, HARDWARE = "policy/training/rollouts.py", "policy/training/hardware.py"
 
 # A function of a library, the first of its parameters as our code passes or takes them, and our code.
@@ -140,7 +140,7 @@ def test_a_cache_holds_keys_and_values_layer_by_layer():
     model, tokenizer = tiny_model(), build_tokenizer()
     cache = DynamicCache(config=model.config)
     model(input_ids=torch.tensor([[tokenizer.bos_token_id] * 3]), past_key_values=cache, use_cache=True)
-    ours = f"Qwen3Decoder.read in {DECODER} and _of in {TRAINER}"
+    ours = f"TransformerDecoder.read in {DECODER} and _of in {TRAINER}"
     assert len(cache.layers) == len(model.model.layers), f"DynamicCache.layers changed; look at: {ours}"
     for layer in cache.layers:
         assert layer.keys.shape[-2] == layer.values.shape[-2] == 3, (

@@ -4,16 +4,27 @@ from copy import deepcopy
 
 import pytest
 import torch
-from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
 from policy.codecs.tokens import ID, encode_prompt
 from policy.inference import sample, sampling
-from policy.inference.sampling import _generated, _lengths
+from policy.inference.sampling import _generated, _lengths, end_tokens
 from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer
 
 END = ID["<eos>"]
 LENGTH = 10
 PROMPTS = [encode_prompt(task.board) for task in tasks()[:30]]
+
+
+SMALL = {
+    "vocab_size": len(tokenizer()),
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+}
 
 
 def decided(model: PreTrainedModel) -> PreTrainedModel:
@@ -30,9 +41,15 @@ def decided(model: PreTrainedModel) -> PreTrainedModel:
 def grouped_query_model() -> PreTrainedModel:
     """Four heads that share two keys and values; two layers."""
     torch.manual_seed(3)
-    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "head_dim": 8}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
-    return Qwen3ForCausalLM(Qwen3Config(vocab_size=len(tokenizer()), **sizes, **heads))
+    return Qwen3ForCausalLM(Qwen3Config(**SMALL))
+
+
+def llama() -> PreTrainedModel:
+    """A Llama of the same shape, whose generation may end with another token too, as those of chat models may."""
+    torch.manual_seed(3)
+    model = LlamaForCausalLM(LlamaConfig(**SMALL))
+    model.generation_config.eos_token_id = [END, ID["<plan>"]]
+    return model
 
 
 def log_probs_of(model: PreTrainedModel, prompt: list[int], answer: list[int], temperature: float) -> torch.Tensor:
@@ -42,14 +59,15 @@ def log_probs_of(model: PreTrainedModel, prompt: list[int], answer: list[int], t
     return (logits / temperature).log_softmax(-1).gather(-1, torch.tensor(answer)[:, None]).squeeze(-1)
 
 
-MODELS = {"one key a head": tiny_model, "grouped queries": grouped_query_model}
+MODELS = {"one key a head": tiny_model, "grouped queries": grouped_query_model, "llama": llama}
 
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_greedy_answers_are_those_of_the_library(kind):
     model = decided(MODELS[kind]())
     tokens, _ = _generated(model, tokenizer(), PROMPTS, 1, LENGTH, 0.0)
-    expected = [row[:end] for row, end in zip(tokens.tolist(), _lengths(tokens, [END]).tolist(), strict=True)]
+    ends = end_tokens(model, tokenizer())
+    expected = [row[:end] for row, end in zip(tokens.tolist(), _lengths(tokens, ends).tolist(), strict=True)]
     assert len({len(answer) for answer in expected}) > 2, "answers of several lengths, so that some boards are dropped"
     for batch in (7, 512):
         found = sample(model, tokenizer(), PROMPTS, max_new_tokens=LENGTH, temperature=0.0, batch=batch)
@@ -94,3 +112,26 @@ def test_a_model_of_another_kind_answers_through_the_library(monkeypatch):
     assert found.answers == expected.answers
     for scores, other in zip(found.log_probs, expected.log_probs, strict=True):
         assert torch.allclose(torch.tensor(scores), torch.tensor(other), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("by", ["our decoder", "the library"])
+def test_a_mask_decides_what_may_follow(kind, by, monkeypatch):
+    """Words of its own for each copy, in turn, until the third."""
+    if by == "the library":
+        monkeypatch.setattr(sampling, "decoder_of", lambda model: None)
+    words = [ID["0,0"], ID["1,0"], ID["1,1"]]
+    seen = []
+
+    def mask(answers, logits):
+        seen.append(answers.tolist())
+        allowed = torch.full_like(logits, -torch.inf)
+        for copy in range(3):
+            allowed[copy, END if answers.shape[1] == 3 else words[(copy + answers.shape[1]) % 3]] = 0
+        return logits + allowed
+
+    model = decided(MODELS[kind]())
+    how = {"max_new_tokens": LENGTH, "temperature": 1.0, "mask": mask, "scored": False}
+    found = sample(model, tokenizer(), PROMPTS[:1], copies=3, **how)
+    assert found.answers == [[*words, END], [*words[1:], words[0], END], [words[2], *words[:2], END]]
+    assert seen[:3] == [[[], [], []], [[word] for word in words], [words[:2], words[1:], [words[2], words[0]]]]

@@ -1,28 +1,39 @@
-"""Decoding with Qwen3's layers, one token of each answer at a time, faster than the library's own loop.
+"""Decoding with the layers of Qwen3 or Llama, one token of each answer at a time, faster than the library's own loop.
 
 The prompt of a board is read once, by the model itself; its keys and values then serve all answers to the board, which
 attend to them together. The keys and values of answers are in buffers of fixed size. Two attentions, to the prompt and
 to the answer, share one softmax.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn import functional
-from transformers import DynamicCache
-from transformers import Qwen3ForCausalLM as Qwen3
+from transformers import DynamicCache, LlamaForCausalLM, Qwen3ForCausalLM
+from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
 
 Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
+SMALL = 2**22  # parameters of matrices that are copied next to each other
 
 
-class Qwen3Decoder:
+def has_known_layers(model: Any) -> bool:
+    """Whether the layers of a model are those that are decoded here."""
+    config = model.config
+    biased = getattr(config, "attention_bias", False) or getattr(config, "mlp_bias", False)
+    return isinstance(model, LlamaForCausalLM | Qwen3ForCausalLM) and not biased
+
+
+class TransformerDecoder:
     """The state of B boards with G answers each: keys and values of prompts and of answers so far.
 
-    Shapes: B boards, G copies, h heads, P prompt positions (padded on the left), T answer positions, d a head's width.
+    Shapes: B boards, G copies, h heads of keys, each for r heads of queries, P prompt positions (padded on the left),
+    T answer positions, d a head's width.
     """
 
     def __init__(self, model: Any, copies: int, length: int) -> None:
-        self._model: Qwen3 = model
+        self._model: LlamaForCausalLM | Qwen3ForCausalLM = model
         self._copies, self._length = copies, length
         self._layers = [_Layer(layer) for layer in model.model.layers]
         self._length_so_far = 0
@@ -64,15 +75,27 @@ class Qwen3Decoder:
         self._bias, self._read = self._bias[boards], self._read[boards]
 
 
+class _Matrices:
+    """Matrices of the same input, as one where they are small: there a call costs more than the copy."""
+
+    def __init__(self, *linears: nn.Linear) -> None:
+        self._weights = [linear.weight for linear in linears]
+        small = sum(weight.numel() for weight in self._weights) <= SMALL
+        self._whole = torch.cat(self._weights) if small else None
+
+    def __call__(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
+        if self._whole is None:
+            return [functional.linear(x, weight) for weight in self._weights]
+        return functional.linear(x, self._whole).split([len(weight) for weight in self._weights], -1)
+
+
 class _Layer:
-    """One layer, with the matrices of the same input concatenated."""
+    """One layer."""
 
     def __init__(self, layer: Any) -> None:
         self._layer, self._attention, self._mlp = layer, layer.self_attn, layer.mlp
-        attention = layer.self_attn
-        self._into = torch.cat([attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight])
-        self._gate_up = torch.cat([layer.mlp.gate_proj.weight, layer.mlp.up_proj.weight])
-        self._widths = [part.weight.shape[0] for part in (attention.q_proj, attention.k_proj, attention.v_proj)]
+        self._into = _Matrices(self._attention.q_proj, self._attention.k_proj, self._attention.v_proj)
+        self._gate_up = _Matrices(self._mlp.gate_proj, self._mlp.up_proj)
 
     def forward(
         self,
@@ -85,28 +108,28 @@ class _Layer:
         bias: torch.Tensor,
     ) -> torch.Tensor:
         attention = self._attention
-        parts = functional.linear(_normed(self._layer.input_layernorm, x), self._into).split(self._widths, -1)
-        query, key, value = (part.unflatten(-1, (-1, attention.head_dim)) for part in parts)  # [B, G, h, d]
-        query = _turned(_normed(attention.q_norm, query), cos, sin).transpose(1, 2)  # [B, h, G, d]
+        parts = self._into(_normed(self._layer.input_layernorm, x))
+        query, key, value = (part.unflatten(-1, (-1, attention.head_dim)) for part in parts)  # [B, G, h or h * r, d]
+        if isinstance(attention, Qwen3Attention):
+            query, key = _normed(attention.q_norm, query), _normed(attention.k_norm, key)
+        query = _turned(query, cos, sin).unflatten(2, (-1, attention.num_key_value_groups)).transpose(1, 2)
         keys, values = (buffer[:, :, :, :length] for buffer in answer)
-        keys[:, :, :, -1] = _turned(_normed(attention.k_norm, key), cos, sin).transpose(1, 2)
+        keys[:, :, :, -1] = _turned(key, cos, sin).transpose(1, 2)
         values[:, :, :, -1] = value.transpose(1, 2)
-        attended = _attend(query * attention.scaling, prompt, (keys, values), bias, attention.num_key_value_groups)
+        attended = _attend(query * attention.scaling, prompt, (keys, values), bias)
         x = x + attention.o_proj(attended.transpose(1, 2).flatten(2))
-        gate, up = functional.linear(_normed(self._layer.post_attention_layernorm, x), self._gate_up).chunk(2, -1)
+        gate, up = self._gate_up(_normed(self._layer.post_attention_layernorm, x))
         return x + self._mlp.down_proj(self._mlp.act_fn(gate) * up)
 
 
-def _attend(query: torch.Tensor, prompt: Pair, answer: Pair, bias: torch.Tensor, groups: int) -> torch.Tensor:
-    """Attention of [B, h, G, d] to the prompt [B, h', P, d] of the board and to the own answer [B, h', G, T, d]."""
-    if groups > 1:
-        prompt = tuple(part.repeat_interleave(groups, 1) for part in prompt)  # type: ignore[assignment]
-        answer = tuple(part.repeat_interleave(groups, 1) for part in answer)  # type: ignore[assignment]
-    before = query @ prompt[0].mT + bias[:, None, None]
-    since = (query[..., None, :] @ answer[0].mT).squeeze(-2)
+def _attend(query: torch.Tensor, prompt: Pair, answer: Pair, bias: torch.Tensor) -> torch.Tensor:
+    """Attention of [B, h, G, r, d] to the prompt [B, h, P, d] of the board and to the own answer [B, h, G, T, d]."""
+    copies = query.shape[2:4]
+    before = (query.flatten(2, 3) @ prompt[0].mT + bias[:, None, None]).unflatten(2, copies)
+    since = query @ answer[0].mT
     weights = torch.cat([before, since], -1).softmax(-1)
     of_prompt, of_answer = weights.split([before.shape[-1], since.shape[-1]], -1)
-    return of_prompt @ prompt[1] + (of_answer[..., None, :] @ answer[1]).squeeze(-2)
+    return (of_prompt.flatten(2, 3) @ prompt[1]).unflatten(2, copies) + of_answer @ answer[1]
 
 
 def _normed(norm: Any, x: torch.Tensor) -> torch.Tensor:
