@@ -1,13 +1,13 @@
 """The house: four wings, their rooms, the front doors between them, and what no room may hold."""
 
 import ast
+import functools
 import importlib
 import statistics
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
+from typing import NamedTuple
 
 HOUSE = Path(__file__).parents[1]
 MAY_KNOW = {
@@ -33,23 +33,45 @@ UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve"
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__", "torch.load", "torch.save", "np.load", "numpy.load"}
 UNSAFE_CALLS |= {"os.system", "importlib.import_module"}
 
-each_file = pytest.mark.parametrize("file", [*FILES, *GUEST_FILES], ids=lambda file: str(file.relative_to(HOUSE)))
+ALL_FILES = [*FILES, *GUEST_FILES]
 
 
-def imports(tree: ast.AST) -> list[tuple[int, str]]:
-    """Line and full name of every import, those inside functions too."""
-    found = []
+class Parsed(NamedTuple):
+    """What the tests ask of a file: reading it anew for each of them would take longer than all that they do."""
+
+    docstring: str | None
+    imports: list[ast.Import | ast.ImportFrom]  # those inside functions too
+    functions: list[tuple[int, str, int]]  # line, name, and number of lines
+    calls: list[tuple[int, str, list[str | None]]]  # line, what is called, and the names of its arguments
+
+
+@functools.cache
+def parsed(file: Path) -> Parsed:
+    found = Parsed(ast.get_docstring(tree := tree_of(file)), [], [], [])
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"line {node.lineno}: a relative import hides which room it enters"
-            found.append((node.lineno, node.module or ""))
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.imports.append(node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.functions.append((node.lineno, node.name, (node.end_lineno or node.lineno) - node.lineno + 1))
+        elif isinstance(node, ast.Call):
+            found.calls.append((node.lineno, ast.unparse(node.func), [word.arg for word in node.keywords]))
     return found
 
 
-def tree_of(file: Path) -> ast.AST:
+def tree_of(file: Path) -> ast.Module:
     return ast.parse(file.read_text())
+
+
+def imports(file: Path) -> list[tuple[int, str]]:
+    """Line and full name of every import."""
+    found = []
+    for node in parsed(file).imports:
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        else:
+            assert not node.level, f"{file}:{node.lineno}: a relative import hides which room it enters"
+            found.append((node.lineno, node.module or ""))
+    return found
 
 
 def module_of(file: Path) -> str:
@@ -68,12 +90,12 @@ def place(module: str) -> str:
 def entered(file: Path) -> list[tuple[int, str]]:
     """Line and full name of every module of the house that a file imports, files taken through a door too."""
     found = []
-    for node in ast.walk(tree_of(file)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MAY_KNOW:
+    for node in parsed(file).imports:
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names if alias.name.split(".")[0] in MAY_KNOW]
+        elif (node.module or "").split(".")[0] in MAY_KNOW:
             files = [name for alias in node.names if (name := f"{node.module}.{alias.name}") in MODULES]
             found += [(node.lineno, name) for name in files or [node.module or ""]]
-        elif isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names if alias.name.split(".")[0] in MAY_KNOW]
     return found
 
 
@@ -83,21 +105,22 @@ def test_the_house_has_its_four_wings_and_no_other_package():
     assert {file.relative_to(HOUSE).parts[0] for file in FILES} == set(MAY_KNOW)
 
 
-@each_file
-def test_imports_point_one_way(file):
-    wing = file.relative_to(HOUSE).parts[0]
-    for line, name in imports(tree_of(file)):
-        known = name.split(".")[0]
-        assert known not in set(MAY_KNOW) - MAY_KNOW[wing], f"{file}:{line}: {wing} must not import {name}"
-        assert known != "tests", f"{file}:{line}: no room knows the tests"
+def test_imports_point_one_way():
+    for file in ALL_FILES:
+        wing = file.relative_to(HOUSE).parts[0]
+        for line, name in imports(file):
+            known = name.split(".")[0]
+            assert known not in set(MAY_KNOW) - MAY_KNOW[wing], f"{file}:{line}: {wing} must not import {name}"
+            assert known != "tests", f"{file}:{line}: no room knows the tests"
 
 
-@each_file
-def test_a_room_is_entered_through_its_front_door(file):
-    here = place(module_of(file))
-    for line, name in entered(file):
-        inside = name in MODULES and place(name) in DOORS
-        assert not inside or place(name) == here, f"{file}:{line}: {name} is a file of another room; enter by its door"
+def test_a_room_is_entered_through_its_front_door():
+    for file in ALL_FILES:
+        here = place(module_of(file))
+        for line, name in entered(file):
+            inside = name in MODULES and place(name) in DOORS
+            ours = not inside or place(name) == here
+            assert ours, f"{file}:{line}: {name} is a file of another room; enter by its door"
 
 
 def test_no_room_leads_back_to_itself():
@@ -118,16 +141,16 @@ def test_no_room_leads_back_to_itself():
         walk(room, ())
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(HOUSE)))
-def test_a_door_opens_to_all_that_it_offers(room):
-    name = ".".join(room.relative_to(HOUSE).parts)
-    door = importlib.import_module(name)
-    assert door.__all__, f"{name} offers nothing"
-    for offered in door.__all__:
-        assert getattr(door, offered) is not None, f"{name} does not hold {offered}"
-        hidden = (room / f"{offered}.py").exists() and f"import {offered} as" in (room / "__init__.pyi").read_text()
-        whole = f"from . import {offered} as" in (room / "__init__.pyi").read_text()
-        assert not hidden or whole, f"{name}.{offered} is a file and something in it; rename the file"
+def test_a_door_opens_to_all_that_it_offers():
+    for room in ROOMS:
+        name = ".".join(room.relative_to(HOUSE).parts)
+        door = importlib.import_module(name)
+        assert door.__all__, f"{name} offers nothing"
+        for offered in door.__all__:
+            assert getattr(door, offered) is not None, f"{name} does not hold {offered}"
+            hidden = (room / f"{offered}.py").exists() and f"import {offered} as" in (room / "__init__.pyi").read_text()
+            whole = f"from . import {offered} as" in (room / "__init__.pyi").read_text()
+            assert not hidden or whole, f"{name}.{offered} is a file and something in it; rename the file"
 
 
 def test_doors_are_light_until_something_is_taken():
@@ -142,26 +165,24 @@ for door in {sorted(DOORS)}:
     assert ended.returncode == 0, ended.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(HOUSE)))
-def test_no_room_is_crowded(room):
-    files = [file.name for file in room.glob("*.py") if file.name != "__init__.py"]
-    name = ".".join(room.relative_to(HOUSE).parts)
-    assert len(files) <= MOST_FILES or name in MANY, f"{name} holds {len(files)} files; make a room of some"
+def test_no_room_is_crowded():
+    for room in ROOMS:
+        files = [file.name for file in room.glob("*.py") if file.name != "__init__.py"]
+        name = ".".join(room.relative_to(HOUSE).parts)
+        assert len(files) <= MOST_FILES or name in MANY, f"{name} holds {len(files)} files; make a room of some"
 
 
-@each_file
-def test_no_function_is_long(file):
-    for node in ast.walk(tree_of(file)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1
-            assert lines <= LONGEST_FUNCTION, f"{file}:{node.lineno}: {node.name} has {lines} lines; make it two"
+def test_no_function_is_long():
+    for file in ALL_FILES:
+        for line, name, lines in parsed(file).functions:
+            assert lines <= LONGEST_FUNCTION, f"{file}:{line}: {name} has {lines} lines; make it two"
 
 
-@pytest.mark.parametrize("wing", MAY_KNOW)
-def test_files_are_short(wing):
-    lengths = [len(file.read_text().splitlines()) for file in FILES if wing in file.relative_to(HOUSE).parts]
-    assert statistics.median(lengths) <= MEDIAN_LINES
-    assert max(lengths) <= LONGEST_FILE
+def test_files_are_short():
+    for wing in MAY_KNOW:
+        lengths = [len(file.read_text().splitlines()) for file in FILES if wing in file.relative_to(HOUSE).parts]
+        assert statistics.median(lengths) <= MEDIAN_LINES, f"the files of {wing} are long"
+        assert max(lengths) <= LONGEST_FILE, f"a file of {wing} is too long; split it"
 
 
 def test_rooms_of_tests_are_as_small_as_those_of_code():
@@ -174,25 +195,22 @@ def test_rooms_of_tests_are_as_small_as_those_of_code():
 HELPERS = sorted(door.parent for door in (HOUSE / "tests" / "support").rglob("__init__.py"))
 
 
-@pytest.mark.parametrize("room", HELPERS, ids=lambda room: str(room.relative_to(HOUSE)))
-def test_no_room_of_helpers_is_crowded_and_each_says_what_it_holds(room):
-    files = [file for file in room.glob("*.py") if file.name != "__init__.py"]
-    assert len(files) <= MOST_HELPERS, f"{room} holds {len(files)} files; make a room of some"
-    for file in (room / "__init__.py", *files):
-        assert ast.get_docstring(ast.parse(file.read_text())), f"{file} has no docstring"
+def test_no_room_of_helpers_is_crowded_and_each_says_what_it_holds():
+    for room in HELPERS:
+        files = [file for file in room.glob("*.py") if file.name != "__init__.py"]
+        assert len(files) <= MOST_HELPERS, f"{room} holds {len(files)} files; make a room of some"
+        for file in (room / "__init__.py", *files):
+            assert parsed(file).docstring, f"{file} has no docstring"
 
 
-@each_file
-def test_nothing_is_unpickled_or_evaluated(file):
-    tree = tree_of(file)
-    for line, name in imports(tree):
-        assert name.split(".")[0] not in UNSAFE_MODULES, f"{file}:{line}: {name} runs what it reads"
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
-            assert called not in UNSAFE_CALLS, f"{file}:{node.lineno}: {called} runs what it reads"
-            loose = [word.arg for word in node.keywords if word.arg in ("trust_remote_code", "allow_pickle", "shell")]
-            assert not loose, f"{file}:{node.lineno}: {loose[0]} trusts what comes from outside"
+def test_nothing_is_unpickled_or_evaluated():
+    for file in ALL_FILES:
+        for line, name in imports(file):
+            assert name.split(".")[0] not in UNSAFE_MODULES, f"{file}:{line}: {name} runs what it reads"
+        for line, called, words in parsed(file).calls:
+            assert called not in UNSAFE_CALLS, f"{file}:{line}: {called} runs what it reads"
+            for loose in ("trust_remote_code", "allow_pickle", "shell"):
+                assert loose not in words, f"{file}:{line}: {loose} trusts what comes from outside"
 
 
 def asserts(node: ast.AST) -> bool:
@@ -203,19 +221,19 @@ def asserts(node: ast.AST) -> bool:
     return isinstance(node, ast.Assert)
 
 
-@pytest.mark.parametrize("file", TESTS, ids=lambda file: str(file.relative_to(HOUSE)))
-def test_every_test_says_what_it_asserts(file):
-    for node in ast.walk(tree_of(file)):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            assert any(map(asserts, ast.walk(node))), f"{file}:{node.lineno}: {node.name} asserts nothing itself"
+def test_every_test_says_what_it_asserts():
+    for file in TESTS:
+        for node in ast.walk(tree_of(file)):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                assert any(map(asserts, ast.walk(node))), f"{file}:{node.lineno}: {node.name} asserts nothing itself"
 
 
-@each_file
-def test_every_file_says_what_it_is(file):
-    assert ast.get_docstring(ast.parse(file.read_text())), f"{file} has no docstring"
+def test_every_file_says_what_it_is():
+    for file in ALL_FILES:
+        assert parsed(file).docstring, f"{file} has no docstring"
 
 
 def test_the_core_reads_no_training_library():
     for file in (HOUSE / "core_jax").rglob("*.py"):
-        known = {name.split(".")[0] for _, name in imports(tree_of(file))}
+        known = {name.split(".")[0] for _, name in imports(file)}
         assert not known & {"torch", "transformers", "trl", "datasets"}, f"{file} imports a training library"

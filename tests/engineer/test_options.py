@@ -27,10 +27,10 @@ def check(kind: str, name: str, options: dict) -> dict:
 
 
 @pytest.mark.parametrize(("kind", "name", "option"), NUMBERS)
-@pytest.mark.parametrize("value", [math.nan, math.inf, -1000, "some", True, None])
-def test_every_number_has_a_range_and_nothing_else_passes(kind, name, option, value):
-    with pytest.raises(InputError, match=option):
-        check(kind, name, {option: value})
+def test_every_number_has_a_range_and_nothing_else_passes(kind, name, option):
+    for value in (math.nan, math.inf, -1000, "some", True, None):
+        with pytest.raises(InputError, match=option):
+            pytest.fail(f"{value} passes: {check(kind, name, {option: value})}")
 
 
 @pytest.mark.parametrize(

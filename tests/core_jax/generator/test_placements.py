@@ -67,9 +67,9 @@ def test_given_the_holes_every_placement_is_as_likely_as_any_other():
     assert np.all(fits)
     cells = np.concatenate([starts, goals], axis=1)
     drawn = Counter(map(tuple, (cells[..., 0] * 5 + cells[..., 1]).tolist()))
-    label = np.asarray(components(jnp.asarray(FREE))).reshape(-1)
-    free = np.flatnonzero(FREE.reshape(-1))
-    placements = [six for six in permutations(free.tolist(), 6) if (label[[*six[:3]]] == label[[*six[3:]]]).all()]
+    label = np.asarray(components(jnp.asarray(FREE))).reshape(-1).tolist()
+    free = np.flatnonzero(FREE.reshape(-1)).tolist()
+    placements = [six for six in permutations(free, 6) if all(label[six[i]] == label[six[i + 3]] for i in range(3))]
     assert set(drawn) <= set(placements)
     assert_even(np.array([drawn[placement] for placement in placements]))
 

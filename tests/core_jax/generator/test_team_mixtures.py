@@ -12,7 +12,7 @@ from core_jax.errors import InputError
 from core_jax.generator import can_draw, can_draw_all, can_draw_for, generate, generate_in_turn
 from core_jax.rows import Row, rows_in_turn, rows_of
 from policy.training import BoardStream, tasks_of
-from tests.support.boards.generated_rows import CONFIG, SEED, SMALL
+from tests.support.boards.generated_rows import CONFIG, ROOMY, SEED
 from tests.support.boards.sample_boards import as_lists, picture
 
 TEAMS = (3, 2)
@@ -56,14 +56,14 @@ def test_without_teams_or_with_its_own_alone_a_config_is_as_it_was(config):
 
 def in_turn(first: int = 0, count: int = COUNT) -> list[Row]:
     """Some boards of the set that TEAMS have in turn."""
-    parts = with_teams(SMALL, TEAMS)
+    parts = with_teams(ROOMY, TEAMS)
     return rows_in_turn(generate_in_turn(parts, SEED, count, first=first), parts)
 
 
 def test_boards_are_drawn_in_turn_and_each_is_one_of_its_teams_own_set():
     rows = in_turn()
     assert [row.agents for row in rows] == [3, 2] * (COUNT // 2)
-    for turn, part in enumerate(with_teams(SMALL, TEAMS)):
+    for turn, part in enumerate(with_teams(ROOMY, TEAMS)):
         own = rows_of(generate(part, SEED, COUNT // 2), part)
         for row, expected in zip(rows[turn::2], own, strict=True):
             assert (row.grid, row.starts, row.goals) == (expected.grid, expected.starts, expected.goals), row.id
@@ -83,9 +83,9 @@ def test_one_config_has_every_turn():
 
 
 def test_a_stream_of_boards_has_teams_in_turn_within_its_chunks():
-    with BoardStream([SMALL], SEED, first=3, chunk=8, teams=TEAMS) as stream:
+    with BoardStream([ROOMY], SEED, first=3, chunk=8, teams=TEAMS) as stream:
         taken = stream.take(9)
-    expected = tasks_of(*generate_in_turn(with_teams(SMALL, TEAMS), SEED, 12))[3:]
+    expected = tasks_of(*generate_in_turn(with_teams(ROOMY, TEAMS), SEED, 12))[3:]
     assert stream.agents == 3
     for task, other in zip(taken, expected, strict=True):
         assert as_lists(task.board) == as_lists(other.board), picture(task.board)
@@ -93,7 +93,7 @@ def test_a_stream_of_boards_has_teams_in_turn_within_its_chunks():
 
 def test_a_stream_refuses_a_team_that_its_sizes_do_not_hold():
     with pytest.raises(InputError, match="teams: 5 agents fit on no size that has a data_ratio, of 3"):
-        BoardStream([SMALL], SEED, teams=(2, 5))
+        BoardStream([ROOMY], SEED, teams=(2, 5))
 
 
 def test_a_cell_can_be_drawn_where_it_can_for_every_team_that_the_size_holds():
@@ -104,6 +104,6 @@ def test_a_cell_can_be_drawn_where_it_can_for_every_team_that_the_size_holds():
 
 
 def test_a_config_can_be_drawn_where_all_that_it_asks_for_can():
-    assert can_draw_all(SMALL)
+    assert can_draw_all(ROOMY)
     assert not can_draw_all(EnvConfig({5: SizeConfig(1.0, 0.3, 0.5)}, agents=1)), "one agent never has to wait"
     assert can_draw_all(EnvConfig({5: SizeConfig(1.0, 0.3, 0.0)}, agents=1))

@@ -1,11 +1,12 @@
 """The closed loop with teams of several sizes: every board drawn has them in turn, every count has them all."""
 
 from collections import Counter
+from typing import Any
 
 import msgspec
 import pytest
 
-from core_jax.config import holes_of
+from core_jax.config import EnvConfig, SizeConfig, holes_of
 from core_jax.errors import InputError
 from core_jax.rows import board_key, read_all
 from core_jax.support import convert
@@ -19,18 +20,25 @@ from experiments.loop.training import held_out
 from experiments.loop.training.held_out import held_out_set
 from experiments.view import write_report
 from policy.training import GrpoSettings
-from tests.support.boards.generated_rows import SMALL
-from tests.support.models.tiny_policy import ENV, SHORT, tiny_run
+from tests.support.boards.generated_rows import ROOMY
+from tests.support.models.tiny_policy import SHORT, tiny_run
 from tests.support.samples.tiny_runs import decision, finished, run_loop
 
 TEAMS = (2, 3)
+ENV = EnvConfig({3: SizeConfig(0.5, 0.1, 0.5), 5: SizeConfig(0.5, 0.25, 0.5)})  # see ROOMY
+
+
+def of_teams(env: EnvConfig = ENV, **changes: Any) -> RunSettings:
+    """A tiny run on boards for teams of two and of three."""
+    validation = msgspec.structs.replace(SHORT["validation"], hole_ratios=(0.1,))
+    return tiny_run(env, teams=TEAMS, validation=validation, **changes)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> RunFolder:
     """The finished run of a checkpoint that is its own engineer, on teams of two and of three."""
     folder = RunFolder(tmp_path_factory.mktemp("teams") / "run")
-    run_loop(tiny_run(teams=TEAMS, teacher="self"), folder)
+    run_loop(of_teams(teacher="self"), folder)
     return folder
 
 
@@ -69,7 +77,7 @@ def test_the_report_names_the_teams(run):
 
 
 def test_a_trial_rolls_out_every_team(run):
-    trial = try_configs(tiny_run(teams=TEAMS), run.stage(0), [ENV], "trial")
+    trial = try_configs(of_teams(), run.stage(0), [ENV], "trial")
     assert all(found.sizes.keys() == {3, 5} for found in trial.candidates)
     assert {tried.stratum for tried in trial.strata} == strata_of(ENV, TEAMS).keys()
     assert {tried.stratum.agents for tried in trial.strata} == {2, 3}
@@ -81,10 +89,10 @@ def test_boards_drawn_while_training_are_for_the_teams_in_turn(tmp_path):
     folder = RunFolder(tmp_path / "run")
     warmup = msgspec.structs.replace(SHORT["warmup"], fresh=True, hole_ratios=(0.2,))
     grpo = GrpoSettings(steps=2, prompts=4, group=2, fresh=True)
-    run_loop(tiny_run(SMALL, teams=TEAMS, teacher="fixed", stages=1, warmup=warmup, grpo=grpo), folder)
+    run_loop(of_teams(ROOMY, teacher="fixed", stages=1, warmup=warmup, grpo=grpo), folder)
     drawn = read_all(folder.stage(0).boards)
     assert [row.agents for row in drawn] == [2, 3] * 4
-    assert {row.hole_ratio for row in drawn} <= {cell.hole_ratio for cell in SMALL.sizes.values()}, "as was asked for"
+    assert {row.hole_ratio for row in drawn} <= {cell.hole_ratio for cell in ROOMY.sizes.values()}, "as was asked for"
     played = [(board_key(row), group.board) for row, group in read_rollouts(folder.stage(0))]
     assert played == [(board_key(row), board_key(row)) for row in drawn]
 
@@ -92,20 +100,20 @@ def test_boards_drawn_while_training_are_for_the_teams_in_turn(tmp_path):
 def test_samplers_choose_among_boards_of_every_team(tmp_path):
     folder = RunFolder(tmp_path / "run")
     sampler = SamplerSettings("sfl", {"pool": 1.0, "mix": 0.5}, plans=2)
-    run_loop(tiny_run(SMALL, teams=TEAMS, teacher="fixed", stages=1, sampler=sampler), folder)
+    run_loop(of_teams(ROOMY, teacher="fixed", stages=1, sampler=sampler), folder)
     assert {row.agents for row in read_all(folder.stage(0).boards)} == {2, 3}
 
 
 def test_held_out_cells_that_cannot_be_drawn_are_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(held_out, "can_draw_all", lambda cell: (*cell.sizes, cell.agents) != (3, 3))
-    rows = held_out_set(tiny_run(teams=TEAMS), tmp_path / "validation.parquet")
+    rows = held_out_set(of_teams(), tmp_path / "validation.parquet")
     assert {(row.size, row.agents) for row in rows} == {(3, 2), (5, 2), (5, 3)}
 
 
 def test_a_team_without_a_held_out_board_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(held_out, "can_draw_all", lambda cell: cell.agents != 3)
     with pytest.raises(InputError, match="validation: no boards for 3 agents can be drawn at its ratios; give it"):
-        held_out_set(tiny_run(teams=TEAMS), tmp_path / "validation.parquet")
+        held_out_set(of_teams(), tmp_path / "validation.parquet")
 
 
 REFUSED = {

@@ -5,7 +5,8 @@ import shutil
 import pytest
 
 from core_jax.errors import InputError
-from experiments.loop.records import RunFolder
+from experiments.loop.records import Decision, RunFolder, write
+from experiments.loop.redesign import decide
 from experiments.loop.redesign import decision as deciding
 from experiments.loop.redesign import teacher_models as asking
 from tests.support.models.tiny_policy import ENV, tiny_run
@@ -34,16 +35,27 @@ GARBAGE = {
 }
 
 
-@pytest.mark.parametrize("name", GARBAGE)
-def test_an_answer_that_is_garbage_is_recorded_as_refused_and_the_config_kept(tmp_path, monkeypatch, name):
+def assert_refused(found: Decision, name: str) -> None:
+    assert (found.verdict.status, found.verdict.config) == ("refused", ENV), name
+    assert found.verdict.reasons, name
+    assert found.proposal.delta is None or found.proposal.delta.edits.keys() == {9}, name
+
+
+def test_an_answer_that_is_garbage_is_recorded_as_refused_and_the_config_kept(tmp_path, monkeypatch):
     run = before_the_first_decision("self", RunFolder(tmp_path / "run"))
-    monkeypatch.setattr(asking, "answer_under_grammar", lambda *_: GARBAGE[name])
+    for name in GARBAGE:
+        monkeypatch.setattr(asking, "answer_under_grammar", lambda *_, name=name: GARBAGE[name])
+        write(run.stage(0).proposal, decide(tiny_run(teacher="self"), run, 0))
+        assert_refused(decision(run, 0), name)
+
+
+def test_a_run_whose_answers_are_garbage_goes_on_to_its_end(tmp_path, monkeypatch):
+    run = before_the_first_decision("self", RunFolder(tmp_path / "run"))
+    names = ("no words at all", "a size that is not there")
+    monkeypatch.setattr(asking, "answer_under_grammar", lambda *_: GARBAGE[names[run.stage(1).env.exists()]])
     run_loop(tiny_run(teacher="self"), run)
-    for number in (0, 1):
-        found = decision(run, number)
-        assert (found.verdict.status, found.verdict.config) == ("refused", ENV)
-        assert found.verdict.reasons
-        assert found.proposal.delta is None or found.proposal.delta.edits.keys() == {9}
+    for number, name in enumerate(names):
+        assert_refused(decision(run, number), name)
     assert files(run.folder) == FILES
 
 

@@ -17,7 +17,7 @@ from policy.tasks import Task, row_of, task_of
 from policy.training import BoardStream, tasks_of, with_hole_ratios
 from policy.training.reward import play
 from policy.training.warmup import _augmented
-from tests.support.boards.generated_rows import SMALL
+from tests.support.boards.generated_rows import ROOMY, SMALL
 from tests.support.boards.sample_boards import as_lists, picture
 from tests.support.models.tiny_policy import padded
 from tests.support.processes.commands import surroundings
@@ -53,11 +53,11 @@ def test_the_boards_are_those_of_config_seed_and_index(taken):
 
 
 def test_a_drawn_board_has_the_hole_ratio_of_its_config_whatever_its_team():
-    with BoardStream([EnvConfig.single(3, 2, 0.25, 0.5)], SEED, chunk=8, teams=(2, 3)) as stream:
+    with BoardStream([ROOMY], SEED, chunk=8, teams=(2, 3)) as stream:
         tasks = stream.take(8)
     assert [len(task.board.starts) for task in tasks] == [2, 3] * 4
-    assert {task.hole_ratio for task in tasks} == {0.25}, "on the boards themselves it is 1 of 5, and 1 of 3"
-    assert {row_of(task, "one").hole_ratio for task in tasks} == {0.25}
+    assert {task.hole_ratio for task in tasks} == {0.1}, "on the boards themselves it is 1 of 5, and 0 of 3"
+    assert {row_of(task, "one").hole_ratio for task in tasks} == {0.1}
     assert {task_of(row_of(task, "one")).key for task in tasks} == {task.key for task in tasks}
 
 
@@ -120,7 +120,7 @@ def test_the_process_ends_with_a_parent_that_is_killed(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("""
 import time
-from tests.support.boards.generated_rows import SMALL
+from tests.support.boards.generated_rows import ROOMY, SMALL
 from policy.training import BoardStream
 if __name__ == "__main__":
     stream = BoardStream([SMALL], 0, chunk=32)

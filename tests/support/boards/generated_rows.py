@@ -22,6 +22,8 @@ COUNT, SEED = 301, 5
 RARE = EnvConfig.single(3, 2, 0.0, 0.6)  # about one map in four has a forced wait
 SMALL = EnvConfig.single(3, agents=2, hole_ratio=0.2, wait_ratio=0.5)
 SMALL_COUNT, SMALL_SEED = 37, 11
+# SMALL for teams: three agents have no hole there, two have one. With a hole, boards of three take fifty times as long.
+ROOMY = EnvConfig.single(3, agents=2, hole_ratio=0.1, wait_ratio=0.5)
 BLOCKED = Row("blocked", 3, 2, [".H.", ".H.", ".H."], [(0, 0), (1, 0)], [(0, 2), (2, 0)])  # no path for an agent
 
 

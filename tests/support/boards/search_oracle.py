@@ -3,9 +3,9 @@
 A grid is a list of strings, `.` free and anything else a hole; starts and goals are lists of (row, column).
 """
 
-from collections import deque
 from heapq import heappop, heappush
-from itertools import combinations, product
+from itertools import combinations
+from math import inf
 from typing import NamedTuple
 
 STEPS = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1), "W": (0, 0)}
@@ -32,58 +32,51 @@ class Played(NamedTuple):
 
 def optima(grid, starts, goals) -> Optima:
     """The exhaustive labels of one board."""
-    shortest, cheapest = makespan(grid, starts, goals), sum_of_costs(grid, starts, goals, waits=True)
-    wait_required = cheapest != NO_PLAN and sum_of_costs(grid, starts, goals, waits=False) != cheapest
-    return Optima(shortest, cheapest, wait_required)
+    shortest = makespan(grid, starts, goals)
+    if shortest == NO_PLAN:
+        return Optima(NO_PLAN, NO_PLAN, False)
+    cheapest = sum_of_costs(grid, starts, goals, waits=True)
+    return Optima(shortest, cheapest, sum_of_costs(grid, starts, goals, waits=False, most=cheapest) != cheapest)
 
 
 def makespan(grid, starts, goals) -> int:
-    """Breadth first over joint positions."""
+    """A* over joint positions: a step costs one, and all are not there before the last of them is when alone."""
     roads = _roads(grid)
+    distances = [_distances(roads, tuple(goal)) for goal in goals]
     start, end = tuple(map(tuple, starts)), tuple(map(tuple, goals))
-    times = {start: 0}
-    queue = deque([start])
-    while queue:
-        cells = queue.popleft()
-        if cells == end:
-            return times[cells]
-        for after in product(*([cell, *roads[cell]] for cell in cells)):
-            if after not in times and _legal(cells, after):
-                times[after] = times[cells] + 1
-                queue.append(after)
-    return NO_PLAN
+
+    def left(cells):
+        return max(far.get(cell, inf) for far, cell in zip(distances, cells, strict=True))
+
+    def steps(cells):
+        return [(1, after) for after in _joint_moves(cells, [[cell, *roads[cell]] for cell in cells])]
+
+    return _cheapest(start, steps, left, lambda cells: cells == end)
 
 
-def sum_of_costs(grid, starts, goals, *, waits: bool) -> int:
-    """Dijkstra over joint positions and who is parked for good: those stay on their goals and cost no more.
+def sum_of_costs(grid, starts, goals, *, waits: bool, most: float = inf) -> int:
+    """A* over joint positions and who is parked for good: those stay on their goals and cost no more.
 
-    An agent that is not parked pays one a step; without `waits` it must also move.
+    An agent that is not parked pays one a step; without `waits` it must also move. What is left to pay is at least the
+    sum of the distances of agents that are alone. Beyond a sum of `most` nothing is searched.
     """
     roads = _roads(grid)
-    agents = range(len(starts))
+    distances = [_distances(roads, tuple(goal)) for goal in goals]
     start = (tuple(map(tuple, starts)), (False,) * len(starts))
-    costs = {start: 0}
-    queue = [(0, start)]
 
-    def offer(cost, before, after, parked):
-        if cost < costs.get((after, parked), cost + 1) and _legal(before, after):
-            costs[after, parked] = cost
-            heappush(queue, (cost, (after, parked)))
+    def left(state):
+        return sum(far.get(cell, inf) for far, cell in zip(distances, state[0], strict=True))
 
-    while queue:
-        cost, (cells, parked) = heappop(queue)
-        if all(parked):
-            return cost
-        if cost > costs[cells, parked]:
-            continue
-        for i in agents:
-            if not parked[i] and cells[i] == tuple(goals[i]):
-                offer(cost, cells, cells, (*parked[:i], True, *parked[i + 1 :]))
+    def steps(state):
+        cells, parked = state
+        for i, cell in enumerate(cells):
+            if not parked[i] and cell == tuple(goals[i]):
+                yield 0, (cells, (*parked[:i], True, *parked[i + 1 :]))
         choices = [[cell] * (waits or parked[i]) + roads[cell] * (not parked[i]) for i, cell in enumerate(cells)]
-        price = cost + parked.count(False)
-        for after in product(*choices):
-            offer(price, cells, after, parked)
-    return NO_PLAN
+        for after in _joint_moves(cells, choices):
+            yield parked.count(False), (after, parked)
+
+    return _cheapest(start, steps, left, lambda state: all(state[1]), most)
 
 
 def distance(grid, start, goal) -> int:
@@ -94,7 +87,7 @@ def distance(grid, start, goal) -> int:
 def solvable_in_closed_form(grid, starts, goals) -> bool:
     """Two agents, without a search over joint positions: connected, and no change of order on a path."""
     roads = _roads(grid)
-    homes = [_component(roads, tuple(start)) for start in starts]
+    homes = [_distances(roads, tuple(start)) for start in starts]
     if any(tuple(goal) not in home for home, goal in zip(homes, goals, strict=True)):
         return False
     degrees = [len(roads[cell]) for cell in homes[0]]
@@ -102,7 +95,7 @@ def solvable_in_closed_form(grid, starts, goals) -> bool:
     if tuple(starts[1]) not in homes[0] or not is_path:
         return True
     end = next(cell for cell in homes[0] if len(roads[cell]) <= 1)
-    order = list(_component(roads, end))
+    order = list(_distances(roads, end))
     a, b, to_a, to_b = (order.index(tuple(cell)) for cell in (*starts, *goals))
     return (a < b) == (to_a < to_b)
 
@@ -147,12 +140,48 @@ def _move_all(grid, cells, letters):
     return "none", -1, targets
 
 
-def _legal(before, after) -> bool:
-    """Neither a meeting in a cell nor an exchange of cells."""
-    for i, j in combinations(range(len(before)), 2):
-        if after[i] == after[j] or (after[i] == before[j] and after[j] == before[i]):
-            return False
-    return True
+def _cheapest(start, steps, left, is_end, most: float = inf) -> int:
+    """A*: `steps` are the prices and states of what may come next, `left` never more than what is still to be paid."""
+    costs = {start: 0}
+    queue = [(left(start), 0, start)]
+    while queue:
+        _, paid, state = heappop(queue)
+        cost = -paid  # of those that are as promising, the furthest on comes first
+        if cost > costs[state]:
+            continue
+        if is_end(state):
+            return cost
+        for price, after in steps(state):
+            if cost + price < costs.get(after, inf):
+                costs[after] = cost + price
+                least = cost + price + left(after)
+                if least <= most and least < inf:
+                    heappush(queue, (least, -cost - price, after))
+    return NO_PLAN
+
+
+def _joint_moves(before, choices):
+    """Where all can go at once: nobody meets another in a cell, nor do two exchange their cells."""
+    found = [()]
+    for i, cells in enumerate(choices):
+        found = [
+            (*after, cell)
+            for after in found
+            for cell in cells
+            if cell not in after and (cell not in before[:i] or after[before.index(cell)] != before[i])
+        ]
+    return found
+
+
+def _distances(roads, goal) -> dict[tuple, int]:
+    """Steps to the goal from every cell that is connected to it, the nearest first; so in order along a path."""
+    found = {goal: 0}
+    for here in (queue := [goal]):
+        for there in roads[here]:
+            if there not in found:
+                found[there] = found[here] + 1
+                queue.append(there)
+    return found
 
 
 def _roads(grid) -> dict[tuple, list[tuple]]:
@@ -160,13 +189,3 @@ def _roads(grid) -> dict[tuple, list[tuple]]:
     free = {(r, c): None for r, row in enumerate(grid) for c, letter in enumerate(row) if letter == "."}
     deltas = [STEPS[letter] for letter in "UDLR"]
     return {(r, c): [(r + dr, c + dc) for dr, dc in deltas if (r + dr, c + dc) in free] for r, c in free}
-
-
-def _component(roads, cell) -> dict[tuple, None]:
-    """The cells connected to `cell`, itself first; in order along a path if `cell` is its end."""
-    found = {cell: None}
-    queue = [cell]
-    for here in queue:
-        queue += [there for there in roads[here] if there not in found]
-        found |= dict.fromkeys(roads[here])
-    return found

@@ -241,7 +241,7 @@ def test_a_board_beyond_what_the_search_holds_is_solved_by_formulas():
     ends = [(0, 0), (0, 4), (2, 2)], [(0, 4), (0, 0), (2, 3)]
     boards = batch([drawing(["." * size] * size, *ends)])
     found = solve_with_stages(boards, makespan_plans=True)
-    smaller = solve(batch([drawing(["." * 6] * 6, *ends)]))
+    smaller = solve(batch([drawing(["." * 8] * 8, *ends)]), makespan_plans=True)  # a shape that is solved below, too
     assert found.stage[0] == Stage.FORMULAS
     assert optima(found.labels).tolist() == optima(smaller).tolist()
     assert verify(boards, found.labels.moves).sum_of_costs[0] == found.labels.sum_of_costs[0]
