@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from core_jax.generator.attempts import QUICKLY
 from core_jax.generator.placements import below, components, draw_board, place_agents
 from core_jax.types import Board
 from tests.support.boards.chi_square import assert_even
@@ -63,7 +64,9 @@ def test_holes_are_drawn_evenly():
 
 def test_given_the_holes_every_placement_is_as_likely_as_any_other():
     keys = jax.random.split(jax.random.key(6), DRAWS)
-    starts, goals, fits = jax.jit(jax.vmap(lambda key: place_agents(3, jnp.asarray(FREE), key)))(keys)
+    starts, goals, fits = jax.jit(
+        jax.vmap(lambda key: place_agents(3, jnp.asarray(FREE), key)), compiler_options=QUICKLY
+    )(keys)
     assert np.all(fits)
     cells = np.concatenate([starts, goals], axis=1)
     drawn = Counter(map(tuple, (cells[..., 0] * 5 + cells[..., 1]).tolist()))
