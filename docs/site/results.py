@@ -4,9 +4,9 @@
     python docs/site/results.py studies/frontier          # after taking in the results of a study, by its folder's name
 
 docs/data/studies/NAME.json is results.json of a study; docs/data/demo/seedN.json is what `lakewright report --json`
-says of a run of the demo, and docs/data/smollm2/seedN.json of one of the preset smollm2. In docs/results.md the lines
-between `<!-- made: NAME -->` and `<!-- end -->` are the table of NAME, and docs/images/NAME.svg and NAME-curves.svg
-are the pictures of a study.
+says of a run of the demo, and docs/data/smollm2/seedN.json of one of the preset smollm2, where engineers.json is what
+`lakewright engineer sample --json` says. In docs/results.md the lines between `<!-- made: NAME -->` and `<!-- end -->`
+are the table of NAME, and docs/images/NAME.svg and NAME-curves.svg are the pictures of a study.
 """
 
 import json
@@ -16,11 +16,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from core_jax.support import read_config, write_atomically
+from experiments.loop.redesign import EngineerAnswers, counts_table
 from experiments.study import Results, as_table, curves_svg, study_svg
 
 DOCS = Path(__file__).parents[1]
 PAGE = DOCS / "results.md"
+ENGINEERS = DOCS / "data" / "smollm2" / "engineers.json"
 RUNS = ("demo", "smollm2")  # folders of docs/data with a report of each seed
 MADE = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 
@@ -45,6 +49,7 @@ def made() -> dict[Path, str]:
     }
     tables = {name: f"```\n{as_table(results)}\n```" for name, results in found.items()}
     tables |= {name: _stages(name) for name in RUNS if (DOCS / "data" / name).exists()}
+    tables["engineers"] = counts_table(msgspec.json.decode(ENGINEERS.read_bytes(), type=list[EngineerAnswers]))
     page = MADE.sub(lambda place: f"{place[1]}\n{tables[place[2]]}\n\n{place[3]}", PAGE.read_text())
     return {PAGE: page} | pictures | curves
 

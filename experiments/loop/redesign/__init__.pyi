@@ -7,6 +7,7 @@ from .difficulty import forecast_after as forecast_after
 from .difficulty import read_forecast as read_forecast
 from .difficulty import trust_region as trust_region
 from .engineer_samples import EngineerAnswers as EngineerAnswers
+from .engineer_samples import counts_table as counts_table
 from .engineer_samples import sample_engineers as sample_engineers
 from .engineer_samples import samples_table as samples_table
 from .engineer_training import TRAINED as TRAINED

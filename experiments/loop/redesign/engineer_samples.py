@@ -189,6 +189,15 @@ def _counted(
 
 def samples_table(found: Sequence[EngineerAnswers]) -> str:
     """The counts as Markdown, and the first answers of each model below."""
+    parts = [counts_table(found)]
+    for one in found:
+        parts.append(f"{one.model}, {'with' if one.masked else 'without'} the mask:")
+        parts += [f"  {number + 1}. {text!r}" for number, text in enumerate(one.said[:SHOWN])]
+    return "\n\n".join(parts)
+
+
+def counts_table(found: Sequence[EngineerAnswers]) -> str:
+    """The counts as Markdown, one line for each model without the mask and with it."""
     from tabulate import tabulate
 
     header = ("model", "mask", "answers", "parsed", "accepted", "held back", "refused", "no change", "configs", "won")
@@ -200,8 +209,4 @@ def samples_table(found: Sequence[EngineerAnswers]) -> str:
         )
         for one in found
     ]
-    parts = [tabulate(rows, header, tablefmt="github")]
-    for one in found:
-        parts.append(f"{one.model}, {'with' if one.masked else 'without'} the mask:")
-        parts += [f"  {number + 1}. {text!r}" for number, text in enumerate(one.said[:SHOWN])]
-    return "\n\n".join(parts)
+    return tabulate(rows, header, tablefmt="github")
