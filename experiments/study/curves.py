@@ -6,14 +6,17 @@ from experiments.charts import Point, Series, line_chart
 from experiments.study.results import Results
 from experiments.study.run_results import RunResult
 
+MOST_RANGES = 4  # of arms; more would hide each other
 STEPS = 20  # points of a curve
 
 
 def curves_svg(results: Results, arms: list[str] | None = None) -> str:
-    """The curves of `arms`, by default of all, with the range of the seeds; between stages a run is interpolated."""
+    """The curves of `arms`, by default of all, those of few with the range of the seeds; a run is interpolated."""
     names = arms or [arm.arm for arm in results.arms]
     grid = np.linspace(0, results.budget, STEPS + 1)
     series = [_series(name, [run for run in results.runs if run.arm == name], grid) for name in names]
+    if len(series) > MOST_RANGES:
+        series = [Series(one.name, [Point(point.x, point.y) for point in one.points]) for one in series]
     return line_chart(
         "Valid plans on the boards held out in each run",
         series,

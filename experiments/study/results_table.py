@@ -1,6 +1,6 @@
 """The results of a study as a table."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
@@ -30,7 +30,21 @@ def as_table(results: Results) -> str:
         f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens per run"
     )
     missing = [f"not finished: {', '.join(results.missing)}"] * bool(results.missing)
-    return "\n".join([arms, setting, *map(_test_line, results.tests), *missing])
+    return "\n".join([arms, setting, *map(_test_line, results.tests), *_reward_lines(results, ordered), *missing])
+
+
+def _reward_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
+    """What the proposals of an engineer that may be trained earned before the training after each stage, and after it.
+
+    Means over seeds, of the stages that all seeds have.
+    """
+    for arm in arms:
+        runs = [run.engineer for run in results.runs if run.arm == arm.arm]
+        common = min(map(len, runs), default=0)
+        for when, place in (("before", 0), ("after", -1)):
+            means = [sum(run[stage][place]["reward"] for run in runs) / len(runs) for stage in range(common)]
+            if means:
+                yield f"{arm.arm}: rewards {when} each training {' '.join(f'{mean:+.2f}' for mean in means)}"
 
 
 def _test_line(found: PairedTest) -> str:

@@ -15,7 +15,7 @@ from core_jax.support import read_config, write_atomically
 from engineer.teachers import TEACHERS
 from experiments.cli import main
 from experiments.loop.records import RunFolder, Validation, read
-from experiments.study import as_table, run_study
+from experiments.study import as_table, curves_svg, run_study
 from experiments.study import runner as studying
 from experiments.study import study as study_module
 from experiments.study.prediction import ranked
@@ -79,6 +79,26 @@ def test_the_table_has_a_line_for_each_arm_and_the_picture_its_name(study):
     assert sorted(line.split()[0] for line in as_table(results).splitlines()[1:3]) == ["fixed", "random"]
     assert "random (1)" in folder.plot.read_text()
     assert json.loads(folder.results.read_text())["budget"] == 300
+
+
+def test_the_table_says_what_the_proposals_of_an_engineer_earned_before_and_after_each_training(study):
+    _, results = study
+    earned = [[{"reward": 1.0}, {"reward": 3.0}], [{"reward": -2.0}, {"reward": 0.5}]]
+    random = [msgspec.structs.replace(run, engineer=earned) for run in results.runs if run.arm == "random"]
+    longer = msgspec.structs.replace(random[0], engineer=[*reversed(earned), earned[0]])
+    runs = [run for run in results.runs if run.arm != "random"]
+    lines = as_table(msgspec.structs.replace(results, runs=[*runs, *random, longer])).splitlines()
+    assert lines[-2:] == [
+        "random: rewards before each training -0.50 -0.50",
+        "random: rewards after each training +1.75 +1.75",
+    ]
+    assert not [line for line in lines if line.startswith("fixed: rewards")]
+
+
+def test_curves_of_many_arms_have_no_ranges_that_would_hide_each_other(study):
+    _, results = study
+    assert curves_svg(results).count("<polygon") == 2, "the arms fixed and random"
+    assert "<polygon" not in curves_svg(results, ["fixed", "random"] * 3)
 
 
 def test_every_run_has_its_curve_over_the_tokens_generated(study):
