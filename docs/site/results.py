@@ -5,7 +5,8 @@
 
 docs/data/studies/NAME.json is results.json of a study; docs/data/demo/seedN.json is what `lakewright report --json`
 says of a run of the demo, and docs/data/smollm2/seedN.json of one of the preset smollm2, where engineers.json is what
-`lakewright engineer sample --json` says. In docs/results.md the lines between `<!-- made: NAME -->` and `<!-- end -->`
+`lakewright engineer sample --json` says; docs/data/trial_checks/NAME.json is a list of the files that
+`lakewright study check-trials` writes. In docs/results.md the lines between `<!-- made: NAME -->` and `<!-- end -->`
 are the table of NAME, and docs/images/NAME.svg and NAME-curves.svg are the pictures of a study.
 """
 
@@ -20,7 +21,7 @@ import msgspec
 
 from core_jax.support import read_config, write_atomically
 from experiments.loop.redesign import EngineerAnswers, counts_table
-from experiments.study import Results, as_table, curves_svg, study_svg
+from experiments.study import Results, TrialCheck, as_table, curves_svg, reliability_of, reliability_table, study_svg
 
 DOCS = Path(__file__).parents[1]
 PAGE = DOCS / "results.md"
@@ -50,6 +51,9 @@ def made() -> dict[Path, str]:
     tables = {name: f"```\n{as_table(results)}\n```" for name, results in found.items()}
     tables |= {name: _stages(name) for name in RUNS if (DOCS / "data" / name).exists()}
     tables["engineers"] = counts_table(msgspec.json.decode(ENGINEERS.read_bytes(), type=list[EngineerAnswers]))
+    for path in (DOCS / "data" / "trial_checks").glob("*.json"):
+        checks = msgspec.json.decode(path.read_bytes(), type=list[TrialCheck])
+        tables[f"{path.stem}-trials"] = f"```\n{reliability_table(reliability_of(checks))}\n```"
     page = MADE.sub(lambda place: f"{place[1]}\n{tables[place[2]]}\n\n{place[3]}", PAGE.read_text())
     return {PAGE: page} | pictures | curves
 
