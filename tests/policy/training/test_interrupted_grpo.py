@@ -9,7 +9,7 @@ from core_jax.errors import InputError
 from policy.training import GrpoSettings, RewardSettings, kept_place, kept_training, train_grpo
 from tests.support.models.tiny_policy import HORIZON, tasks, tiny_model, tokenizer, weights
 
-STEPS, BROKEN = 6, 4
+STEPS, BROKEN = 4, 3
 MUON = {"optimizer": "muon", "average": 0.5, "schedule": "cosine", "guided": True, "oversample": 2}
 WAYS = {"AdamW": {"learning_rate": 1e-3}, "Muon, averaged, rates that fall": MUON}
 
