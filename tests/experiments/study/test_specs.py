@@ -1,0 +1,70 @@
+"""The specs of studies: wrong ones are refused in a line, ours are found by name, and what runs first."""
+
+from pathlib import Path
+
+import pytest
+
+from engineer.teachers import TEACHERS
+from experiments.cli import main
+from experiments.study import runner as studying
+from experiments.study.study import plan_of
+
+SPEC = Path(__file__).with_name("study.toml")
+
+
+def changed(tmp_path: Path, old: str, new: str) -> Path:
+    """The spec with a line changed."""
+    text = SPEC.read_text()
+    assert old in text
+    path = tmp_path / "spec.toml"
+    path.write_text(text.replace(old, new))
+    return path
+
+
+WRONG = {
+    "few configs": ("[arms]", "[first_configs]\ncount = 1\n[arms]", "first_configs.count is 1, but there is a seed 1"),
+    "an unknown teacher": ('"random" }', '"oracle" }', "arms.random: teacher: 'oracle' is unknown; choose from fixed"),
+    "an unknown setting": ('"random" }', '"random", tacher = 1 }', "arms.random: unknown field 'tacher' = 1; choose"),
+    "no arms": ("[arms]", "[configs]\ncount = 3\n[arms]", "name arms or configs, one of the two"),
+    "an unknown baseline": ('"fixed"\n', '"fxied"\n', "baseline is 'fxied'; choose from fixed, random"),
+    "a strange name": ("random = ", '"../up" = ', "'../up' is no name of a folder"),
+    "another model": (
+        '"random" }',
+        '"random", model.hidden = 64 }',
+        "arms.random: model differs, but all arms share it",
+    ),
+    "other teams": ('"random" }', '"random", teams = [2, 3] }', "arms.random: teams differs, but all arms share it"),
+    "another budget": ('"random" }', '"random", budget = 9 }', "arms.random: budget differs, but all arms share it"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_spec_is_reported_in_a_line_before_anything_is_done(tmp_path, capsys, name):
+    old, new, content = WRONG[name]
+    path = changed(tmp_path, old, new)
+    assert main(["study", str(path), "--out", str(tmp_path / "out")]) == 2
+    line = capsys.readouterr().err
+    assert content in line
+    assert line.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_arms_of_most_seeds_run_first_and_all_of_a_seed_before_the_next():
+    plan = plan_of(Path("cpu"))
+    ordered = studying.in_order(plan.runs)
+    assert sorted(run.name for run in ordered) == sorted(run.name for run in plan.runs)
+    wide = [run for run in ordered if run.arm in ("fixed", "rules", "self-v6")]
+    assert [run.seed for run in wide] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    names = [run.arm for run in ordered]
+    assert names.index("sec") > max(place for place, name in enumerate(names) if name == "fixed")
+
+
+def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, tmp_path):
+    plan = plan_of(Path("cpu"))
+    assert {run.settings.evidence.preset for run in plan.runs} >= {"v1", "v2", "v3", "v4", "v5", "v6", "rl_details"}
+    seeds = {arm: [run.seed for run in plan.runs if run.arm == arm] for arm in ("fixed", "rules", "self-v6", "sec")}
+    assert seeds == {"fixed": [0, 1, 2], "rules": [0, 1, 2], "self-v6": [0, 1, 2], "sec": [0]}
+    assert {run.settings.teacher for run in plan.runs} == set(TEACHERS), "a teacher that no study of ours runs"
+    assert main(["study", "gpu", "--out", str(tmp_path / "out")]) == 2
+    ours = "arena, arena-random-start, cpu, frontier, frontier-guided, frontier-search, random-start, trial"
+    assert f"study 'gpu' is unknown; give a file, or choose from {ours}" in capsys.readouterr().err
