@@ -53,7 +53,7 @@ class TransformerDecoder:
         self._prompts: list[Pair] = [(layer.keys, layer.values) for layer in layers]
         shape = (*self._prompts[0][0].shape[:2], self._copies, self._length, self._prompts[0][0].shape[-1])
         self._answers: list[Pair] = [(keys.new_empty(shape), keys.new_empty(shape)) for keys, _ in self._prompts]
-        self._bias = torch.zeros_like(mask, dtype=output.logits.dtype).masked_fill_(mask == 0, -torch.inf)
+        self._bias = torch.zeros_like(mask, dtype=self._prompts[0][0].dtype).masked_fill_(mask == 0, -torch.inf)
         self._read = mask.sum(1)
         return output.logits.expand(-1, self._copies, -1)
 
@@ -133,7 +133,7 @@ def _attend(query: torch.Tensor, prompt: Pair, answer: Pair, bias: torch.Tensor)
     copies = query.shape[2:4]
     before = (query.flatten(2, 3) @ prompt[0].mT + bias[:, None, None]).unflatten(2, copies)
     since = query @ answer[0].mT
-    weights = torch.cat([before, since], -1).softmax(-1)
+    weights = torch.cat([before, since], -1).softmax(-1, dtype=torch.float32).to(query.dtype)
     of_prompt, of_answer = weights.split([before.shape[-1], since.shape[-1]], -1)
     return (of_prompt.flatten(2, 3) @ prompt[1]).unflatten(2, copies) + of_answer @ answer[1]
 

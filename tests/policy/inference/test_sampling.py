@@ -135,3 +135,11 @@ def test_a_mask_decides_what_may_follow(kind, by, monkeypatch):
     found = sample(model, tokenizer(), PROMPTS[:1], copies=3, **how)
     assert found.answers == [[*words, END], [*words[1:], words[0], END], [words[2], *words[:2], END]]
     assert seen[:3] == [[[], [], []], [[word] for word in words], [words[:2], words[1:], [words[2], words[0]]]]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_weights_in_bfloat16_are_decoded_also_where_the_trainer_widens_the_logits(kind):
+    model = decided(MODELS[kind]()).to(torch.bfloat16)
+    model.register_forward_hook(lambda *given: given[-1].__setitem__("logits", given[-1].logits.float()))
+    found = sample(model, tokenizer(), PROMPTS[:6], copies=2, max_new_tokens=4, temperature=1.0)
+    assert all(len(answer) == len(scores) > 0 for answer, scores in zip(found.answers, found.log_probs, strict=True))
