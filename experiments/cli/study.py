@@ -12,6 +12,8 @@ from experiments.runtime import prepare_training
 
 EXAMPLE = "example: lakewright study cpu --out studies/cpu --workers 2"
 
+Some = Parameter(consume_multiple=True, negative=(), show_default=False)
+
 app = App(name="study", help="Compare teachers, or ways to train, over many runs.", help_epilogue=EXAMPLE)
 
 
@@ -22,6 +24,8 @@ def study(
     *,
     out: Annotated[Path, Parameter(metavar="DIR")],
     workers: int = 1,
+    arms: Annotated[tuple[str, ...], Some] = (),
+    seeds: Annotated[tuple[int, ...], Some] = (),
     results_only: bool = False,
     json: Json = False,
 ) -> int:
@@ -31,6 +35,8 @@ def study(
         spec: A spec, .toml or .json, or the name of one of ours.
         out: The folder of the study.
         workers: Runs at a time, each in its own process.
+        arms: Run these arms only; the same command with others, or with none, runs the others later.
+        seeds: Run these seeds only, likewise.
         results_only: Sum up the runs that are finished, also while the study runs, and run nothing.
     """
     if workers < 1:
@@ -38,7 +44,7 @@ def study(
     prepare_training()
     from experiments.study import as_table, run_study, sum_up
 
-    results, failures = (sum_up(spec, out), {}) if results_only else run_study(spec, out, workers)
+    results, failures = (sum_up(spec, out), {}) if results_only else run_study(spec, out, workers, arms, seeds)
     print_found(results, json, as_table)
     for name, error in failures.items():
         print_error(f"{name}: {error}")

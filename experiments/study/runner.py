@@ -26,18 +26,21 @@ FAILURE = "failure.txt"  # the traceback in a run's folder
 MOST_SHOWN = 300  # characters of an error
 
 
-def run_study(spec: Path, out: Path, workers: int) -> tuple[Results, dict[str, str]]:
+def run_study(
+    spec: Path, out: Path, workers: int, arms: Sequence[str] = (), seeds: Sequence[int] = ()
+) -> tuple[Results, dict[str, str]]:
     """Runs a study, or resumes it: its results, and the reason for each run that failed, by name.
 
-    A run that fails, however it does, stops none of the others; an error that is no InputError leaves its traceback in
-    the run's folder.
+    arms, seeds: those to run now, by default all; the others can be run later. A run that fails, however it does, stops
+    none of the others; an error that is no InputError leaves its traceback in the run's folder.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
-    for planned in plan.runs:
+    chosen = _chosen(plan.runs, arms, seeds)
+    for planned in chosen:
         check_machine(planned.settings)
     with folder.held(plan):
         prepare_start(plan, folder)
-        failures = _run_all(plan, folder, workers)
+        failures = _run_all(chosen, folder, workers)
         results = _summed_up(plan, folder)
     return results, failures
 
@@ -63,10 +66,20 @@ def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
     return results
 
 
-def _run_all(plan: Plan, folder: StudyFolder, workers: int) -> dict[str, str]:
+def _chosen(runs: Sequence[Planned], arms: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
+    """The runs of these arms and seeds, where none are named of all. Raises InputError on an unknown one."""
+    known_arms, known_seeds = ({getattr(run, name): None for run in runs} for name in ("arm", "seed"))
+    for option, named, known in (("--arms", arms, known_arms), ("--seeds", seeds, known_seeds)):
+        if strange := [one for one in named if one not in known]:
+            listed = ", ".join(map(str, known))
+            raise InputError(f"{option} names {str(strange[0])!r:.60}, which no run has; choose from {listed}")
+    return [run for run in runs if (not arms or run.arm in arms) and (not seeds or run.seed in seeds)]
+
+
+def _run_all(runs: Sequence[Planned], folder: StudyFolder, workers: int) -> dict[str, str]:
     """Runs what is not finished."""
     failures = {}
-    ordered = in_order(plan.runs)
+    ordered = in_order(runs)
     with progress("study", len(ordered), "runs") as bar:
         for planned, reason in work_on(ordered, partial(_run_one, out=folder.folder), workers):
             bar.update()

@@ -1,8 +1,8 @@
 """Decoding with the layers of Qwen3 or Llama, one token of each answer at a time, faster than the library's own loop.
 
 The prompt of a board is read once, by the model itself; its keys and values then serve all answers to the board, which
-attend to them together. The keys and values of answers are in buffers of fixed size. Two attentions, to the prompt and
-to the answer, share one softmax.
+attend to them together. The keys and values of answers are in buffers that grow, as a long answer is possible more
+often than it comes. Two attentions, to the prompt and to the answer, share one softmax.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
 
 Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
 SMALL = 2**22  # parameters of matrices that are copied next to each other
+FIRST = 64  # tokens of an answer that there is room for at first
 
 
 def has_known_layers(model: Any) -> bool:
@@ -51,7 +52,8 @@ class TransformerDecoder:
         )
         layers: Any = cache.layers
         self._prompts: list[Pair] = [(layer.keys, layer.values) for layer in layers]
-        shape = (*self._prompts[0][0].shape[:2], self._copies, self._length, self._prompts[0][0].shape[-1])
+        room = min(FIRST, self._length)
+        shape = (*self._prompts[0][0].shape[:2], self._copies, room, self._prompts[0][0].shape[-1])
         self._answers: list[Pair] = [(keys.new_empty(shape), keys.new_empty(shape)) for keys, _ in self._prompts]
         self._bias = torch.zeros_like(mask, dtype=self._prompts[0][0].dtype).masked_fill_(mask == 0, -torch.inf)
         self._read = mask.sum(1)
@@ -64,9 +66,19 @@ class TransformerDecoder:
         places = (self._read + self._length_so_far)[:, None].expand(tokens.shape)
         cos, sin = base.rotary_emb(x, places)
         self._length_so_far += 1
+        self._make_room()
         for layer, prompt, answer in zip(self._layers, self._prompts, self._answers, strict=True):
             x = layer.forward(x, cos, sin, prompt, answer, self._length_so_far, self._bias)
         return self._model.lm_head(base.norm(x))
+
+    def _make_room(self) -> None:
+        """Doubles the buffers of answers where the next token needs it."""
+        room = self._answers[0][0].shape[3]
+        if self._length_so_far > room:
+            more = (0, 0, 0, min(room, self._length - room))
+            self._answers = [
+                (functional.pad(keys, more), functional.pad(values, more)) for keys, values in self._answers
+            ]
 
     def keep(self, boards: torch.Tensor) -> None:
         """Continues with some boards only, int [B']."""

@@ -5,6 +5,7 @@ Each model is asked freely, in the words of its prompt alone, and under the mask
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TypeGuard
 
@@ -85,18 +86,18 @@ def sample_engineers(
     """`answers` answers of each model to the question after stage `number`, without the mask and with it.
 
     trial: whether each config that they lead to is tried beside the current one, with the policy of the stage. out: a
-    folder that keeps the answers as they come, where the same call continues. Raises InputError where it holds others.
+    folder that keeps the answers as they come, where the same call continues. Raises InputError where it holds others,
+    or another process works there.
     """
-    if out is not None:
-        CLAIM.take(out, Sampling(CLAIM.format, str(folder.folder), settings, number, list(places), answers))
     stage = folder.stage(number)
     evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
     asked = asked_of(evidence, stage.config(), settings.evidence, key_for(settings.seed, f"stage {number} samples"))
     guard, reachable = trust_region(settings, stage), can_draw_for(settings.teams)
     found: list[EngineerAnswers] = []
     proposed: list[list[EnvConfig]] = []
-    for place in places:
-        for masked in (False, True):
+    work = Sampling(CLAIM.format, str(folder.folder), settings, number, list(places), answers)
+    with CLAIM.held(out, work) if out is not None else nullcontext():
+        for place, masked in itertools.product(places, (False, True)):
             kept = out / f"answers-{len(found)}.json" if out is not None else None
             said = _said(settings, place, asked, masked, answers, on_progress, kept)
             verdicts = [_verdict(text, lambda delta: judge(stage.config(), delta, guard, reachable)) for text in said]

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import Outcomes
+from core_jax.support import locked
 from engineer.delta import ConfigDelta
 from engineer.evidence import EvidenceSettings, Round
 from engineer.samplers import SamplerSettings
@@ -211,6 +212,12 @@ def test_a_sample_of_answers_that_is_killed_goes_on_and_ends_the_same(tmp_path, 
     assert resumed == sample_engineers(settings, run, 0, places, 4)
     with pytest.raises(InputError, match="answers is 4 there and 5 now"):
         sample_engineers(settings, run, 0, places, 5, out=out)
+    busy = locked(out, "somebody works there")
+    with busy, pytest.raises(InputError, match="another process works on this sample of engineers' answers"):
+        sample_engineers(settings, run, 0, places, 4, out=out)
+    with pytest.raises(InputError, match="stage_07"):
+        sample_engineers(settings, run, 7, places, 4, out=tmp_path / "other")
+    assert not (tmp_path / "other").exists(), "a question that cannot be asked takes no folder"
 
 
 def test_answers_win_where_their_config_leads_the_current_one(tmp_path, monkeypatch):

@@ -59,6 +59,23 @@ def test_arms_of_most_seeds_run_first_and_all_of_a_seed_before_the_next():
     assert names.index("sec") > max(place for place, name in enumerate(names) if name == "fixed")
 
 
+def test_the_arena_has_every_arm_of_its_analysis():
+    plan = plan_of(Path("arena"))
+    seeds: dict[str, set[int]] = {}
+    for run in plan.runs:
+        seeds.setdefault(run.arm, set()).add(run.seed)
+    concluded = {*("fixed", "best-static", "rules", "self", "self-shuffled", "difficulty", "self-trained", "dapo")}
+    assert {arm for arm, found in seeds.items() if found == set(range(10))} >= concluded
+    assert all(found >= {0, 1, 2} for found in seeds.values())
+    gates = {f"gate-{g}-{r}" for g in ("none", "guard", "guard-trial") for r in ("none", "learnability", "gain")}
+    assert gates | {f"self-v{number}" for number in range(1, 6)} | {"self-rl-details", "base"} <= seeds.keys()
+    rivals = {"rlve", "dump", "sampler-vcrl", "sampler-pcl", "sfl", "thompson", "adarft", "sec", "alp-gmm"}
+    assert rivals <= seeds.keys()
+    begun = {run.seed: run.settings.env for run in plan.runs if run.arm == "fixed"}
+    assert len(set(map(str, begun.values()))) == 10, "a random config for each seed"
+    assert all(run.settings.env == begun[run.seed] for run in plan.runs if run.arm not in ("uniform", "best-static"))
+
+
 def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, tmp_path):
     plan = plan_of(Path("cpu"))
     assert {run.settings.evidence.preset for run in plan.runs} >= {"v1", "v2", "v3", "v4", "v5", "v6", "rl_details"}
@@ -66,5 +83,5 @@ def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, t
     assert seeds == {"fixed": [0, 1, 2], "rules": [0, 1, 2], "self-v6": [0, 1, 2], "sec": [0]}
     assert {run.settings.teacher for run in plan.runs} == set(TEACHERS), "a teacher that no study of ours runs"
     assert main(["study", "gpu", "--out", str(tmp_path / "out")]) == 2
-    ours = "arena, arena-random-start, cpu, frontier, frontier-guided, frontier-search, random-start, trial"
+    ours = "arena, cpu, frontier, frontier-guided, frontier-search, random-start, trial"
     assert f"study 'gpu' is unknown; give a file, or choose from {ours}" in capsys.readouterr().err

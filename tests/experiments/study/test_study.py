@@ -180,6 +180,26 @@ def test_the_reliability_of_trials_is_that_of_hand_made_checks():
     assert [(part.found, part.comparisons) for part in found.bins] == [(0.0, 1), (0.5, 2)]
 
 
+def test_a_part_of_a_study_is_run_by_arm_and_seed_and_the_rest_later(study, tmp_path, capsys):
+    _, results = study
+    out = tmp_path / "study"
+    command = ["study", str(SPEC), "--out", str(out), "--json"]
+    with quick():
+        assert main([*command, "--arms", "fixed", "--seeds", "1"]) == 0
+        part = json.loads(capsys.readouterr().out)
+        assert (part["missing"], [run["arm"] for run in part["runs"]]) == (["fixed-s0", "random-s0"], ["fixed"])
+        assert main(command) == 0
+    assert json.loads(capsys.readouterr().out)["missing"] == []
+    assert [run.valid for run in read_config(out / "results.json", Results).runs] == [run.valid for run in results.runs]
+
+
+@pytest.mark.parametrize(("option", "named", "known"), [("--arms", "fxied", "fixed, random"), ("--seeds", "2", "0, 1")])
+def test_a_part_that_no_run_has_is_refused_before_anything_is_done(tmp_path, capsys, option, named, known):
+    assert main(["study", str(SPEC), "--out", str(tmp_path / "study"), option, named]) == 2
+    assert f"{option} names {named!r}, which no run has; choose from {known}" in capsys.readouterr().err
+    assert not (tmp_path / "study").exists()
+
+
 def test_the_same_command_again_changes_no_run(study, capsys):
     folder, results = study
     before = finished(folder.folder)

@@ -7,7 +7,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
 from policy.codecs.tokens import ID, encode_prompt
-from policy.inference import sample, sampling
+from policy.inference import sample, sampling, transformer_decoder
 from policy.inference.sampling import _lengths, end_tokens, generated
 from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer
 
@@ -72,6 +72,22 @@ def test_greedy_answers_are_those_of_the_library(kind):
     for batch in (7, 512):
         found = sample(model, tokenizer(), PROMPTS, max_new_tokens=LENGTH, temperature=0.0, batch=batch)
         assert found.answers == expected, f"batch of {batch}"
+
+
+def test_answers_are_the_same_however_little_room_there_is_for_them_at_first(monkeypatch):
+    model, shapes = decided(grouped_query_model()), []
+    expected = sample(model, tokenizer(), PROMPTS, copies=2, max_new_tokens=LENGTH, temperature=0.0)
+    attend = transformer_decoder._attend
+
+    def seen(query, prompt, answer, bias):
+        shapes.append(answer[0].shape[3])
+        return attend(query, prompt, answer, bias)
+
+    monkeypatch.setattr(transformer_decoder, "_attend", seen)
+    monkeypatch.setattr(transformer_decoder, "FIRST", 3)
+    found = sample(model, tokenizer(), PROMPTS, copies=2, max_new_tokens=LENGTH, temperature=0.0)
+    assert found == expected
+    assert max(shapes) > 6, "the room was doubled twice"
 
 
 @pytest.mark.parametrize("kind", MODELS)
