@@ -32,7 +32,7 @@ SELDOM = 0.1  # the share of examples with a refused answer, and with each modul
 
 
 def synthetic_examples(
-    count: int, config: EnvConfig, rounds: int, rng: np.random.Generator
+    count: int, config: EnvConfig, rounds: int, rng: np.random.Generator, rule: RulesTeacher | None = None
 ) -> list[tuple[list[str], list[str]]]:
     """`count` pairs (prompt tokens, answer tokens) over the sizes of `config`, at a random round of `rounds`.
 
@@ -43,10 +43,12 @@ def synthetic_examples(
     """
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; choose at least 1")
-    return [_example(config, rounds, rng) for _ in range(count)]
+    return [_example(config, rounds, rng, rule or RulesTeacher()) for _ in range(count)]
 
 
-def _example(config: EnvConfig, rounds: int, rng: np.random.Generator) -> tuple[list[str], list[str]]:
+def _example(
+    config: EnvConfig, rounds: int, rng: np.random.Generator, rule: RulesTeacher
+) -> tuple[list[str], list[str]]:
     *past, now = [_round(config, rng) for _ in range(rng.integers(1, rounds + 1))]
     evidence = Evidence(
         config=now.config,
@@ -54,7 +56,7 @@ def _example(config: EnvConfig, rounds: int, rng: np.random.Generator) -> tuple[
         history=past,
         round=len(past),
         rounds=rounds,
-        summary=_summary(past[-1]) if past else "",
+        summary=_summary(past[-1], rule) if past else "",
         groups=[
             _groups(size, cell, forced, rng) for size, cell in now.config.sizes.items() for forced in (False, True)
         ],
@@ -68,7 +70,7 @@ def _example(config: EnvConfig, rounds: int, rng: np.random.Generator) -> tuple[
     if modules.difficulty:
         evidence = msgspec.structs.replace(evidence, forecast=_forecast(now.config, rng))
     view = shown(evidence, modules, jax.random.key(0))
-    return evidence_tokens(view), delta_tokens(RulesTeacher().delta(view, now.config))
+    return evidence_tokens(view), delta_tokens(rule.delta(view, now.config))
 
 
 def _seldom(rng: np.random.Generator) -> bool:
@@ -91,10 +93,10 @@ def _case(size: int, rng: np.random.Generator) -> Case:
     return Case(size, [], [], [], [], failure, 0, int(rng.integers(0, 12)))
 
 
-def _summary(past: Round) -> str:
+def _summary(past: Round, rule: RulesTeacher) -> str:
     """A round's own summary: its answer, in words."""
     evidence = Evidence(config=past.config, outcomes=past.outcomes, round=None, rounds=None)
-    return " ".join(delta_tokens(RulesTeacher().delta(evidence, past.config)))
+    return " ".join(delta_tokens(rule.delta(evidence, past.config)))
 
 
 def _groups(size: int, cell: SizeConfig, forced: bool, rng: np.random.Generator) -> CellGroups:

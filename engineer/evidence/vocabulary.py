@@ -16,7 +16,7 @@ STRIDES = (-2, -1, 1, 2)
 
 TOO_EASY, TOO_HARD, FRONTIER = "<because_too_easy>", "<because_too_hard>", "<because_frontier>"
 REASONS = {
-    TOO_EASY: "nearly all plans are valid here, so these boards are too easy",
+    TOO_EASY: "so many plans are valid here that harder boards teach more",
     TOO_HARD: "nearly no plan is valid here, so these boards are too hard",
     FRONTIER: "some plans are valid and some are not, so this is the frontier of competence",
     **{f"<because_{name}>": f"too many plans fail here, most often by {name}" for name in FAILURE_NAMES[1:]},

@@ -19,22 +19,25 @@ Power = Annotated[float, msgspec.Meta(ge=0, le=10)]
 
 
 class DifficultyTeacher(Stateless):
-    """q_c ~ h_c l_c^power over the held-out cells c; h_c is the share of the held-out boards, l_c = p_c (1 - p_c).
+    """q_c ~ h_c l_c^power / s_c^length over the held-out cells c; h_c is the share of the held-out boards, l_c =
+    p_c (1 - p_c), s_c the map's size.
 
     Where the model's objective is the regret, l_c = 1 - p_c.
 
     With `group` G, l_c = 1 - p_c^G - (1 - p_c)^G instead: the chance that G plans do not all earn the same. Where
     advantages are divided by their standard deviation, every such group pulls alike.
 
-    With power 1 that is the maximum of sum_c h_c l_c log q_c: data on a cell have diminishing returns. p is drawn from
+    With power 1 that is the maximum of sum_c h_c l_c log q_c: data on a cell have diminishing returns. With length 1 it
+    is so for a budget of tokens, as plans grow with the map: each board of c costs s_c of it. p is drawn from
     the posterior of the model once a proposal (Thompson 1933), so that cells of which little is known are explored.
     `mix` of the data are spread as the held-out boards are. A config draws one hole ratio a size: the mean of q's.
     """
 
-    def __init__(self, power: Power = 1.0, mix: Share = 0.1, group: Natural = 0) -> None:
+    def __init__(self, power: Power = 1.0, mix: Share = 0.1, group: Natural = 0, length: Power = 0.0) -> None:
         self.power = power
         self.mix = mix
         self.group = group
+        self.length = length
 
     def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
         """The config of q. Without rollouts, no edits."""
@@ -48,7 +51,8 @@ class DifficultyTeacher(Stateless):
         cells = [part.cell for part in held_out]
         success = known.model.sampled(cells, [agents] * len(cells), numpy_rng(key), 1)[0]
         shares = np.array([part.share for part in held_out])
-        weights = shares * self._value(success, known) ** self.power
+        sizes = np.array([cell.size for cell in cells])
+        weights = shares * self._value(success, known) ** self.power / sizes**self.length
         weights = (1 - self.mix) * weights / weights.sum() + self.mix * shares / shares.sum()
         return dict(zip(cells, weights.tolist(), strict=True))
 

@@ -1,11 +1,14 @@
 """The threshold rule: harder where the policy succeeds, easier where it fails."""
 
+from typing import Self
+
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import Outcomes
 from core_jax.support import Share
 from core_jax.terms import FAILURE_NAMES
 from engineer.delta import ConfigDelta, SizeEdit
+from engineer.difficulty import Objective
 from engineer.evidence import FRONTIER, REASONS, TOO_EASY, TOO_HARD, Evidence
 from engineer.proposal import Proposal, Stateless, decided
 from engineer.random_generators import Key
@@ -19,6 +22,15 @@ class RulesTeacher(Stateless):
     data, as it gives no signal. Between them, at the frontier: more data. Hole and wait move two steps where v is
     nearer to 1 (or 0) than to the threshold. A size without outcomes stays as it is.
     """
+
+    @classmethod
+    def seeking(cls, objective: Objective) -> Self:
+        """The rule whose frontier is where boards are worth most: for learnability, p (1 - p), around one half.
+
+        The regret pays until about 0.6 (docs/results.md, "Does the trial predict?"), so there only a valid rate that is
+        nearly zero is too low.
+        """
+        return cls() if objective == "learnability" else cls(easier_below=0.1, harder_above=0.4)
 
     def __init__(self, easier_below: Share = 0.3, harder_above: Share = 0.7) -> None:
         if easier_below > harder_above:

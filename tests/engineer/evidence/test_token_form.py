@@ -23,7 +23,9 @@ from engineer.evidence import (
     tokens_delta,
 )
 from engineer.evidence.context_modules import Modules
+from engineer.evidence.vocabulary import TOO_EASY
 from engineer.synthetic_evidence import synthetic_examples
+from engineer.teachers import RulesTeacher
 from tests.support.samples.evidence import V6, view
 
 OUTCOMES = Outcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25, "swap_conflict": 5}, 20, 4)
@@ -185,6 +187,14 @@ def test_synthetic_examples_show_every_step_and_every_length_of_history():
     answered = {token for _, answer in examples for token in answer}
     assert {"<hole-2>", "<hole+2>", "<wait-1>", "<wait+1>", "<data-1>", "<data+1>"} <= answered
     assert {prompt.count("<past>") for prompt, _ in examples} == {0, 1, 2}
+
+
+def test_synthetic_examples_follow_the_rule_they_are_given():
+    def harder(rule: RulesTeacher) -> int:
+        examples = synthetic_examples(200, CONFIG, 4, np.random.default_rng(0), rule)
+        return sum(answer.count(TOO_EASY) for _, answer in examples)
+
+    assert harder(RulesTeacher.seeking("regret")) > 1.5 * harder(RulesTeacher())
 
 
 def test_synthetic_examples_depend_on_the_seed_alone():

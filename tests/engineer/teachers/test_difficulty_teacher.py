@@ -45,6 +45,12 @@ def test_the_difficulty_teacher_seeks_regret_where_that_is_the_objective():
     assert shares(sizes) == pytest.approx([0.1 / 1.5, 0.5 / 1.5, 0.9 / 1.5], abs=0.04)
 
 
+def test_the_difficulty_teacher_may_count_that_plans_on_large_maps_cost_more():
+    evidence = everything(CONFIG, {}, forecast=known({3: 0.5, 4: 0.5, 6: 0.5}))
+    sizes = asked_for(DifficultyTeacher(mix=0.0, length=1.0).propose(evidence, CONFIG, jax.random.key(0)))
+    assert shares(sizes) == pytest.approx([1 / 3 / 0.75, 1 / 4 / 0.75, 1 / 6 / 0.75], abs=0.03)
+
+
 def test_the_difficulty_teacher_has_an_answer_where_every_plan_failed():
     evidence = everything(CONFIG, {}, forecast=known({3: 0.0, 4: 0.0, 6: 0.0}))
     sizes = asked_for(DifficultyTeacher().propose(evidence, CONFIG, jax.random.key(0)))

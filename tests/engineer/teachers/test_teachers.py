@@ -14,7 +14,7 @@ from engineer.delta import ConfigDelta, parse_delta
 from engineer.evidence import ENGINEER_TOKENS, REASONS, STEPS, DeltaGrammar, Evidence, tokens_delta
 from engineer.guard import GuardSettings, judge
 from engineer.proposal import Proposal, Teacher
-from engineer.teachers import TEACHERS, Tools, make_teacher
+from engineer.teachers import TEACHERS, RulesTeacher, Tools, make_teacher
 from tests.support.samples.evidence import decode_first, everything, sample_first
 
 CONFIG = EnvConfig({4: SizeConfig(0.3, 0.2, 0.5), 5: SizeConfig(0.4, 0.2, 0.5), 8: SizeConfig(0.3, 0.2, 0.5)})
@@ -90,6 +90,15 @@ def test_at_the_frontier_the_rules_give_more_data(valid):
     edit = rules({5: outcomes(valid)}).edits[5]
     assert (edit.data_ratio, edit.hole_ratio, edit.wait_ratio) == (0.05, 0.0, 0.0)
     assert edit.reason == REASONS["<because_frontier>"]
+
+
+def test_the_rule_that_seeks_regret_makes_boards_harder_until_most_plans_fail():
+    known = evidence({4: outcomes(50), 5: outcomes(30), 8: outcomes(5)})
+    edits = RulesTeacher.seeking("regret").delta(known, CONFIG).edits
+    assert edits[4].hole_ratio > 0
+    assert edits[5].data_ratio > 0, "a frontier: more of these boards"
+    assert edits[8].hole_ratio < 0
+    assert RulesTeacher.seeking("learnability").delta(known, CONFIG) == RulesTeacher().delta(known, CONFIG)
 
 
 def test_the_rules_leave_alone_what_has_no_evidence_and_what_is_at_its_limit():
