@@ -13,6 +13,8 @@ HEADER = (
     *("stages", "kept", "back", "refused", "minutes"),
 )
 
+MOST_NAMED = 8  # runs that are not finished
+
 
 def as_table(results: Results) -> str:
     """One line for each arm, the best first, or how well the trial predicted.
@@ -29,8 +31,13 @@ def as_table(results: Results) -> str:
     setting = (
         f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens per run"
     )
-    missing = [f"not finished: {', '.join(results.missing)}"] * bool(results.missing)
+    missing = [f"not finished: {_listed(results.missing)}"] * bool(results.missing)
     return "\n".join([arms, setting, *map(_test_line, results.tests), *_reward_lines(results, ordered), *missing])
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _reward_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:

@@ -94,6 +94,12 @@ def test_the_table_says_what_the_proposals_of_an_engineer_earned_before_and_afte
     assert not [line for line in lines if line.startswith("fixed: rewards")]
 
 
+def test_of_many_unfinished_runs_the_table_names_a_few(study):
+    _, results = study
+    waiting = msgspec.structs.replace(results, missing=[f"sec-s{seed}" for seed in range(20)])
+    assert as_table(waiting).endswith("not finished: " + ", ".join(waiting.missing[:8]) + " and 12 more")
+
+
 def test_curves_of_many_arms_have_no_ranges_that_would_hide_each_other(study):
     _, results = study
     assert curves_svg(results).count("<polygon") == 2, "the arms fixed and random"
