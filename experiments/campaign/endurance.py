@@ -3,7 +3,8 @@
 lakewright bench --endurance 60
 
 A run whose boards are drawn while it trains, of many short stages, and a sweep of many small shards, each for so many
-minutes. All processes of a command are counted together. The first third of the time is for compiling and growing.
+minutes after its first stage or shard. All processes of a command are counted together. The first third of the time is
+for compiling and growing.
 """
 
 import contextlib
@@ -23,6 +24,7 @@ import psutil
 from experiments.bench import markdown
 
 PAUSE = 2.0  # seconds between two looks
+PATIENCE = 30  # minutes for the first stage or shard
 FLAT = 0.05  # by which memory may grow from the second third of the time to the last
 ENDLESS = 100_000  # stages, and boards of a cell
 SWEEP = f"sizes = [3, 4]\nagents = [2]\nhole_ratios = [0.0, 0.2]\nboards = {ENDLESS * 100}\nshard = 256\n"
@@ -72,7 +74,10 @@ class Watched(msgspec.Struct, frozen=True):
 
 
 def endure(minutes: float, on_look: Callable[[int], object] = lambda looks: None) -> list[Watched]:
-    """Watches the run and the sweep, each for so many minutes. on_look: gets 1 after each look."""
+    """Watches the run and the sweep, each for so many minutes once it has finished something.
+
+    on_look: gets 1 after each look.
+    """
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         (folder / "sweep.toml").write_text(SWEEP)
@@ -87,19 +92,33 @@ def endure(minutes: float, on_look: Callable[[int], object] = lambda looks: None
 def watch(
     name: str, words: Sequence[str], minutes: float, done: Callable[[], int], on_look: Callable[[int], object]
 ) -> Watched:
-    """Watches one command line, and ends it."""
+    """Watches one command line once it has finished a piece of work, so that a slow machine shows as much; and ends it.
+
+    Raises RuntimeError where the command ends, or finishes nothing in `PATIENCE` minutes.
+    """
     looks: list[tuple[float, Look]] = []
-    begun = time.monotonic()
     with _process(words) as process:
-        while (passed := (time.monotonic() - begun) / (60 * minutes)) < 1:
-            if process.poll() is not None:
-                raise RuntimeError(f"`lakewright {' '.join(words)}` ended with {process.returncode}; run it by itself")
+        first = _passed(process, words, time.monotonic(), PATIENCE)
+        while not done():
+            if next(first) > 1:
+                raise RuntimeError(f"`lakewright {' '.join(words)}` finished nothing in {PATIENCE} minutes")
+        for passed in _passed(process, words, time.monotonic(), minutes):
+            if passed > 1:
+                break
             looks.append((passed, _look(process)))
             on_look(1)
-            time.sleep(PAUSE)
         finished = done()
     before, after = ([look for passed, look in looks if part <= 3 * passed < part + 1] for part in (1, 2))
     return Watched(name, minutes, finished, _summary(before), _summary(after))
+
+
+def _passed(process: psutil.Popen, words: Sequence[str], begun: float, minutes: float) -> Iterator[float]:
+    """Every two seconds the share of so many minutes that has passed. Raises RuntimeError where the process ends."""
+    while True:
+        if process.poll() is not None:
+            raise RuntimeError(f"`lakewright {' '.join(words)}` ended with {process.returncode}; run it by itself")
+        yield (time.monotonic() - begun) / (60 * minutes)
+        time.sleep(PAUSE)
 
 
 def endurance_table(found: Sequence[Watched]) -> str:

@@ -1,8 +1,11 @@
 """The endurance test watches memory, threads, files and processes, and tells growth from noise."""
 
+from contextlib import nullcontext
+
+import psutil
 import pytest
 
-from experiments.campaign import Look, Watched, endurance_table, watch
+from experiments.campaign import Look, Watched, endurance, endurance_table, watch
 from experiments.campaign.endurance import PAUSE, endure
 from tests.support.processes.commands import assert_refused
 
@@ -30,6 +33,33 @@ def test_a_command_that_finishes_nothing_shows_nothing():
 def test_a_command_that_ends_while_it_is_watched_is_named():
     with pytest.raises(RuntimeError, match=r"`lakewright generate --count x` ended with 2; run it by itself"):
         watch("generate", ["generate", "--count", "x"], 10 * PAUSE, int, print)
+
+
+class Endless(psutil.Process):
+    """This very process, as one that was begun and does not end."""
+
+    def poll(self) -> None:
+        return None
+
+
+@pytest.fixture
+def endless(monkeypatch):
+    monkeypatch.setattr(endurance, "PAUSE", 0.01)
+    monkeypatch.setattr(endurance, "_process", lambda words: nullcontext(Endless()))
+
+
+def test_a_command_is_watched_from_its_first_piece_of_work_on(endless):
+    done, looked = iter([0, 0, 0, *[1] * 1000]), []
+    watched = watch("run", [], 0.005, lambda: next(done), lambda looks: looked.append(next(done)))
+    assert watched.done == 1
+    assert looked
+    assert all(looked), "no look before the first piece of work"
+
+
+def test_a_command_that_never_finishes_anything_is_given_up(endless, monkeypatch):
+    monkeypatch.setattr(endurance, "PATIENCE", 0.001)
+    with pytest.raises(RuntimeError, match=r"`lakewright run` finished nothing in 0.001 minutes"):
+        watch("run", ["run"], 1, int, print)
 
 
 def test_no_time_at_all_is_refused(capsys):
