@@ -28,6 +28,7 @@ from engineer.teachers import RulesTeacher
 
 BOARDS = 50
 CASES = 3
+MOST_ROUNDS = 16  # made up for an example; only the last two are shown
 SELDOM = 0.1  # the share of examples with a refused answer, and with each module that no preset has
 
 
@@ -49,12 +50,13 @@ def synthetic_examples(
 def _example(
     config: EnvConfig, rounds: int, rng: np.random.Generator, rule: RulesTeacher
 ) -> tuple[list[str], list[str]]:
-    *past, now = [_round(config, rng) for _ in range(rng.integers(1, rounds + 1))]
+    place = int(rng.integers(0, rounds))
+    *past, now = [_round(config, rng) for _ in range(min(place + 1, MOST_ROUNDS))]
     evidence = Evidence(
         config=now.config,
         outcomes=now.outcomes,
         history=past,
-        round=len(past),
+        round=place,
         rounds=rounds,
         summary=_summary(past[-1], rule) if past else "",
         groups=[

@@ -205,6 +205,11 @@ def test_synthetic_examples_depend_on_the_seed_alone():
     assert drawn(1) != drawn(2)
 
 
+def test_synthetic_examples_of_a_run_without_end_take_no_longer():
+    examples = synthetic_examples(20, CONFIG, 10**9, np.random.default_rng(0))
+    assert {prompt.count("<past>") for prompt, _ in examples} == {0, 2}, "two rounds, or in some presets none"
+
+
 def test_synthetic_examples_need_a_round():
     with pytest.raises(InputError, match="rounds is 0; choose at least 1"):
         synthetic_examples(1, CONFIG, 0, np.random.default_rng(0))
