@@ -39,7 +39,7 @@ def _arms(results: Results) -> Figure:
     axes.set_ylim(-0.7, len(arms) - 0.3)
     axes.set_xlabel(
         f"valid plans on {results.held_out} held-out boards, %\n"
-        "diamonds: means; circles: seeds; bars: 95 % of the difference from the baseline, by boards"
+        "diamonds: means; circles: seeds; bars: 95 % against the baseline, by boards"
     )
     axes.set_title(f"After {results.budget:,} generated tokens from one warm-up (seeds)", pad=18)
     return figure
