@@ -11,7 +11,7 @@ from core_jax.errors import InputError
 from core_jax.results import GroupStatistics, Outcomes
 from core_jax.terms import FAILURE_NAMES
 from engineer.curriculum_cells import Cell
-from engineer.difficulty import DifficultyModel, Forecast, features, grid_of
+from engineer.difficulty import DifficultyModel, Forecast, Objective, features, grid_of
 from engineer.evidence import (
     PRESETS,
     STEPS,
@@ -33,18 +33,19 @@ SELDOM = 0.1  # the share of examples with a refused answer, and with each modul
 
 
 def synthetic_examples(
-    count: int, config: EnvConfig, rounds: int, rng: np.random.Generator, rule: RulesTeacher | None = None
+    count: int, config: EnvConfig, rounds: int, rng: np.random.Generator, objective: Objective = "learnability"
 ) -> list[tuple[list[str], list[str]]]:
     """`count` pairs (prompt tokens, answer tokens) over the sizes of `config`, at a random round of `rounds`.
 
     Each round's config is drawn from the step grid and its outcomes at random; which modules show it is drawn from the
-    presets and more, so one warm-up serves them all, and sometimes an earlier answer was refused. The answer is the
-    threshold rule's, applied to what is shown. The generator `rng` is consumed. Raises InputError where `rounds` is
-    less than 1.
+    presets and more, so one warm-up serves them all, and sometimes an earlier answer was refused. The answer is that of
+    the threshold rule that seeks the objective, applied to what is shown. The generator `rng` is consumed. Raises
+    InputError where `rounds` is less than 1.
     """
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; choose at least 1")
-    return [_example(config, rounds, rng, rule or RulesTeacher()) for _ in range(count)]
+    rule = RulesTeacher.seeking(objective)
+    return [_example(config, rounds, rng, rule) for _ in range(count)]
 
 
 def _example(

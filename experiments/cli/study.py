@@ -41,6 +41,10 @@ def study(
     """
     if workers < 1:
         raise InputError(f"--workers is {workers}; give at least 1")
+    if results_only and (arms or seeds):
+        raise InputError(
+            "--results-only sums up all finished runs; leave out --arms and --seeds, which choose what to run"
+        )
     prepare_training()
     from experiments.study import as_table, run_study, sum_up
 

@@ -74,5 +74,6 @@ def _longest_example(settings: RunSettings) -> int:
     """Of the examples that teach the engineer's form in the warm-up, see `synthetic_examples`."""
     if settings.codec == "text" or settings.start or shape_of(settings.model).architecture == "board":
         return 0
-    pairs = synthetic_examples(SAMPLES, settings.env, settings.stages, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    pairs = synthetic_examples(SAMPLES, settings.env, settings.stages, rng, settings.objective)
     return max(len(prompt) + len(answer) for prompt, answer in pairs)

@@ -68,12 +68,16 @@ def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
 
 def _chosen(runs: Sequence[Planned], arms: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
     """The runs of these arms and seeds, where none are named of all. Raises InputError on an unknown one."""
-    known_arms, known_seeds = ({getattr(run, name): None for run in runs} for name in ("arm", "seed"))
-    for option, named, known in (("--arms", arms, known_arms), ("--seeds", seeds, known_seeds)):
-        if strange := [one for one in named if one not in known]:
-            listed = ", ".join(map(str, known))
-            raise InputError(f"{option} names {str(strange[0])!r:.60}, which no run has; choose from {listed}")
+    _check_known("--arms", arms, [run.arm for run in runs])
+    _check_known("--seeds", seeds, [run.seed for run in runs])
     return [run for run in runs if (not arms or run.arm in arms) and (not seeds or run.seed in seeds)]
+
+
+def _check_known(option: str, named: Sequence[object], known: Sequence[object]) -> None:
+    for one in named:
+        if one not in known:
+            listed = ", ".join(map(str, dict.fromkeys(known)))
+            raise InputError(f"{option} names {str(one)!r:.60}, which no run has; choose from {listed}")
 
 
 def _run_all(runs: Sequence[Planned], folder: StudyFolder, workers: int) -> dict[str, str]:

@@ -11,7 +11,6 @@ from core_jax.generator import generate_in_turn
 from core_jax.rows import Row
 from engineer.evidence import ENGINEER_TOKENS
 from engineer.synthetic_evidence import synthetic_examples
-from engineer.teachers import RulesTeacher
 from experiments.loop.records import Excluded, Stage, write
 from experiments.loop.settings import RunSettings, seed_for
 from experiments.loop.training.excluded_boards import excluded_boards
@@ -102,6 +101,5 @@ def _boards(settings: RunSettings, first: int) -> Iterator[list[Task] | BoardStr
 
 def _engineer_examples(settings: RunSettings, tokenizer: PreTrainedTokenizerFast) -> list[tuple[list[int], list[int]]]:
     rng = np.random.default_rng(seed_for(settings.seed, "synthetic evidence"))
-    rule = RulesTeacher.seeking(settings.objective)
-    pairs = synthetic_examples(SYNTHETIC, settings.env, settings.stages, rng, rule)
+    pairs = synthetic_examples(SYNTHETIC, settings.env, settings.stages, rng, settings.objective)
     return [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in pairs]

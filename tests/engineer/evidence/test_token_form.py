@@ -10,6 +10,7 @@ from core_jax.errors import InputError
 from core_jax.results import Outcomes
 from core_jax.types import FAILURE_NAMES
 from engineer.delta import ConfigDelta, SizeEdit
+from engineer.difficulty import Objective
 from engineer.evidence import (
     ENGINEER_TOKENS,
     REASONS,
@@ -25,7 +26,6 @@ from engineer.evidence import (
 from engineer.evidence.context_modules import Modules
 from engineer.evidence.vocabulary import TOO_EASY
 from engineer.synthetic_evidence import synthetic_examples
-from engineer.teachers import RulesTeacher
 from tests.support.samples.evidence import V6, view
 
 OUTCOMES = Outcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25, "swap_conflict": 5}, 20, 4)
@@ -189,12 +189,12 @@ def test_synthetic_examples_show_every_step_and_every_length_of_history():
     assert {prompt.count("<past>") for prompt, _ in examples} == {0, 1, 2}
 
 
-def test_synthetic_examples_follow_the_rule_they_are_given():
-    def harder(rule: RulesTeacher) -> int:
-        examples = synthetic_examples(200, CONFIG, 4, np.random.default_rng(0), rule)
+def test_synthetic_examples_ask_for_harder_boards_more_often_where_regret_is_sought():
+    def harder(objective: Objective) -> int:
+        examples = synthetic_examples(200, CONFIG, 4, np.random.default_rng(0), objective)
         return sum(answer.count(TOO_EASY) for _, answer in examples)
 
-    assert harder(RulesTeacher.seeking("regret")) > 1.5 * harder(RulesTeacher())
+    assert harder("regret") > 1.5 * harder("learnability")
 
 
 def test_synthetic_examples_depend_on_the_seed_alone():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engineer.teachers import TEACHERS
+from engineer.teachers import TEACHERS, RulesTeacher
 from experiments.cli import main
 from experiments.study import runner as studying
 from experiments.study.study import plan_of
@@ -71,6 +71,8 @@ def test_the_arena_has_every_arm_of_its_analysis():
     assert gates | {f"self-v{number}" for number in range(1, 6)} | {"self-rl-details", "base"} <= seeds.keys()
     rivals = {"rlve", "dump", "sampler-vcrl", "sampler-pcl", "sfl", "thompson", "adarft", "sec", "alp-gmm"}
     assert rivals <= seeds.keys()
+    imitated = next(run.settings.teacher_options for run in plan.runs if run.arm == "rules-regret")
+    assert imitated == vars(RulesTeacher.seeking("regret")), "the rule that the engineer imitates"
     begun = {run.seed: run.settings.env for run in plan.runs if run.arm == "fixed"}
     assert len(set(map(str, begun.values()))) == 10, "a random config for each seed"
     assert all(run.settings.env == begun[run.seed] for run in plan.runs if run.arm not in ("uniform", "best-static"))

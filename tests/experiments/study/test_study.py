@@ -23,6 +23,7 @@ from experiments.study.run_results import CurvePoint, last_policy
 from experiments.study.study import Plan, StudyFolder, plan_of
 from experiments.study.trial_checks import TrialCheck, reliability_of
 from tests.support.machines.power_cuts import PowerCutError, cut_power
+from tests.support.processes.commands import assert_refused
 from tests.support.samples.tiny_runs import files, quick, state
 
 SPEC = Path(__file__).with_name("study.toml")
@@ -204,6 +205,11 @@ def test_a_part_that_no_run_has_is_refused_before_anything_is_done(tmp_path, cap
     assert main(["study", str(SPEC), "--out", str(tmp_path / "study"), option, named]) == 2
     assert f"{option} names {named!r}, which no run has; choose from {known}" in capsys.readouterr().err
     assert not (tmp_path / "study").exists()
+
+
+def test_a_part_is_not_chosen_where_nothing_is_run(study, capsys):
+    command = ["study", str(SPEC), "--out", str(study[0].folder), "--results-only", "--arms", "fixed"]
+    assert_refused(capsys, command, "--results-only sums up all finished runs; leave out --arms and --seeds")
 
 
 def test_the_same_command_again_changes_no_run(study, capsys):
