@@ -1,5 +1,6 @@
 from .context_modules import PRESETS as PRESETS
 from .context_modules import EvidenceSettings as EvidenceSettings
+from .context_modules import Modules as Modules
 from .evidence import Case as Case
 from .evidence import CellGroups as CellGroups
 from .evidence import Evidence as Evidence

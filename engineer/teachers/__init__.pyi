@@ -5,6 +5,7 @@ from .llm import Reply as Reply
 from .llm import UnansweredError as UnansweredError
 from .llm import asked_of as asked_of
 from .llm import parse_answer as parse_answer
+from .proportional import ProportionalTeacher as ProportionalTeacher
 from .registry import MODELS as MODELS
 from .registry import TEACHERS as TEACHERS
 from .registry import Tools as Tools

@@ -1,8 +1,5 @@
 """The teacher that follows the difficulty model: an item-response model of P(valid), Thompson-sampled."""
 
-from typing import Annotated
-
-import msgspec
 import numpy as np
 
 from core_jax.config import EnvConfig
@@ -11,11 +8,11 @@ from engineer.curriculum_cells import Cell, config_of
 from engineer.delta import ConfigDelta
 from engineer.difficulty import Forecast, HeldOutCell
 from engineer.evidence import Evidence
+from engineer.options import Power
 from engineer.proposal import Proposal, Stateless, decided, moved_to
 from engineer.random_generators import Key, numpy_rng
 
 REASON = "the cells of the largest expected learnability, weighed by the held-out boards"
-Power = Annotated[float, msgspec.Meta(ge=0, le=10)]
 
 
 class DifficultyTeacher(Stateless):

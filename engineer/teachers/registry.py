@@ -18,6 +18,7 @@ from engineer.teachers.e2h import EasyToHardTeacher
 from engineer.teachers.fixed import FixedTeacher
 from engineer.teachers.llm import Ask, LlmTeacher
 from engineer.teachers.matched_random import MatchedRandomTeacher
+from engineer.teachers.proportional import ProportionalTeacher
 from engineer.teachers.random import RandomTeacher
 from engineer.teachers.rlve import RlveTeacher
 from engineer.teachers.rules import RulesTeacher
@@ -70,6 +71,7 @@ _ALONE: dict[str, Callable[..., Teacher]] = {
     "domain_randomisation": DomainRandomisationTeacher,
     "random": RandomTeacher,
     "rules": RulesTeacher,
+    "proportional": ProportionalTeacher,
     "e2h_cosine": functools.partial(EasyToHardTeacher, "cosine"),
     "e2h_gaussian": functools.partial(EasyToHardTeacher, "gaussian"),
     "adarft": AdaRFTTeacher,

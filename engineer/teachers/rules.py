@@ -47,15 +47,16 @@ class RulesTeacher(Stateless):
 
     def delta(self, evidence: Evidence, config: EnvConfig) -> ConfigDelta:
         """An edit for each size of `config` that the evidence is about."""
-        seen = {size: evidence.outcomes[size] for size in sorted(config.sizes) if size in evidence.outcomes}
-        edits = {size: self._edit(config, size, outcomes) for size, outcomes in seen.items() if outcomes.boards}
+        seen = outcomes_of(evidence, config)
+        edits = {size: self._edit(config, size, outcomes) for size, outcomes in seen.items()}
         return ConfigDelta({size: edit for size, edit in edits.items() if edit})
 
     def _edit(self, config: EnvConfig, size: int, outcomes: Outcomes) -> SizeEdit | None:
-        strides, token = self._rule(outcomes)
+        strides, token = self.strides(outcomes)
         return step_edit(config.sizes[size], strides, REASONS[token])
 
-    def _rule(self, outcomes: Outcomes) -> tuple[dict[str, int], str]:
+    def strides(self, outcomes: Outcomes) -> tuple[dict[str, int], str]:
+        """By how many steps each ratio of a size is to move, and the token of the reason."""
         valid = outcomes.rate(outcomes.valid)
         if valid > self.harder_above:
             stride = 2 if valid > (1 + self.harder_above) / 2 else 1
@@ -64,6 +65,12 @@ class RulesTeacher(Stateless):
             stride = 2 if valid < self.easier_below / 2 else 1
             return {"data_ratio": -1, "hole_ratio": -stride, "wait_ratio": -stride}, _dominating(outcomes)
         return {"data_ratio": 1}, FRONTIER
+
+
+def outcomes_of(evidence: Evidence, config: EnvConfig) -> dict[int, Outcomes]:
+    """Of each size of `config`, ascending, its outcomes; a size without any boards is left out."""
+    seen = {size: evidence.outcomes[size] for size in sorted(config.sizes) if size in evidence.outcomes}
+    return {size: outcomes for size, outcomes in seen.items() if outcomes.boards}
 
 
 def _dominating(outcomes: Outcomes) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from core_jax.config import holds, holes_of, with_teams
 from core_jax.types import Board
-from engineer.synthetic_evidence import synthetic_examples
+from engineer.lessons import synthetic_examples
 from experiments.loop.settings import RunSettings
 from policy.checkpoints import local_place
 from policy.codecs import Codec, build_tokenizer, codec_for, encode_prompt
@@ -75,5 +75,5 @@ def _longest_example(settings: RunSettings) -> int:
     if settings.codec == "text" or settings.start or shape_of(settings.model).architecture == "board":
         return 0
     rng = np.random.default_rng(0)
-    pairs = synthetic_examples(SAMPLES, settings.env, settings.stages, rng, settings.objective)
+    pairs = synthetic_examples(SAMPLES, settings.env, settings.stages, rng, settings.taught)
     return max(len(prompt) + len(answer) for prompt, answer in pairs)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from core_jax.rows import Row
+from engineer.lessons import Examination
 from experiments.loop.records import Decision, Done, RunFolder, Stage, left, read, spent, spent_on, write
 from experiments.loop.redesign import (
     TRAINED,
@@ -63,6 +64,8 @@ def prepare(settings: RunSettings, folder: RunFolder) -> list[Row]:
         begun = time.monotonic()
         warm_up(settings, folder.warmup, held_out)
         _mark_done(folder.warmup, begun)
+        if folder.warmup.examination.exists():
+            print_on_terminal(f"  {read(folder.warmup.examination, Examination).summary()}")
     return held_out
 
 

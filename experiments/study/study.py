@@ -30,7 +30,7 @@ from experiments.study.random_configs import Configs, random_configs
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # What comparable runs share.
-SHARED = ("model", "teams", "warmup", "warmup_env", "validation", "horizon", "budget")
+SHARED = ("model", "teams", "warmup", "warmup_env", "lessons", "validation", "horizon", "budget")
 
 
 class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -200,6 +200,13 @@ def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
     for name in SHARED:
         if getattr(planned.settings, name) != getattr(start, name):
             raise InputError(f"{path}: arms.{planned.arm}: {name} differs, but all arms share it; set it in settings")
+    learned = start.codec == "tokens" and not start.start and planned.settings.asks_checkpoint
+    if learned and not start.taught.include(planned.settings.evidence):
+        preset = planned.settings.evidence.preset
+        raise InputError(
+            f"{path}: arms.{planned.arm}: evidence.preset is {preset}, which the warm-up teaches nobody to read; "
+            "set lessons.presets in settings, with all presets that arms show"
+        )
     if planned.settings.env.sizes.keys() != start.env.sizes.keys() or planned.settings.env.agents != start.env.agents:
         raise InputError(f"{path}: arms.{planned.arm}: env has other sizes or agents than settings; give it the same")
 

@@ -7,6 +7,7 @@ from tabulate import tabulate
 
 from core_jax.config import EnvConfig
 from core_jax.results import Outcomes, pool
+from engineer.lessons import Examination
 from experiments.loop.records import (
     Chapter,
     RunFolder,
@@ -42,7 +43,7 @@ def as_table(folder: RunFolder) -> str:
         lines.append((name, *_rates(chapter.pooled), config))
         lines.append(("", "", "", "", "", f"failures: {_failure_line(chapter.pooled)}"))
     table = tabulate(lines, HEADER, tablefmt="plain", colalign=ALIGNMENT, disable_numparse=True)
-    return "\n".join([table, *_that_counts(folder), *_left_out(folder)])
+    return "\n".join([table, *_that_counts(folder), *_examined(folder), *_left_out(folder)])
 
 
 def _that_counts(folder: RunFolder) -> Iterator[str]:
@@ -51,6 +52,12 @@ def _that_counts(folder: RunFolder) -> Iterator[str]:
         stage = folder.standing(len(folder.finished_stages()) - 1)
         found = pool(read(stage.validation, Validation).sizes.values())
         yield f"the policy that counts: {stage.checkpoint}, {100 * found.rate(found.valid):.1f} % valid"
+
+
+def _examined(folder: RunFolder) -> Iterator[str]:
+    """How well the engineer has learned its part, where the warm-up taught it."""
+    if folder.warmup.examination.exists():
+        yield read(folder.warmup.examination, Examination).summary()
 
 
 def _left_out(folder: RunFolder) -> Iterator[str]:

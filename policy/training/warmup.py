@@ -7,7 +7,7 @@ trains the matrices and AdamW the embeddings and the head, or AdamW all of them;
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -75,13 +75,14 @@ def warm_up(
             on_step(step, known)
     model.train()
     codec = codec or TokensCodec(tokenizer)
-    batches = _batches(codec, tasks, extra, settings, rng)
+    boards = place.boards
+    batches: list[list[Example]] = []
     begun = saved = clock()
     pause = SECONDS
     for step in range(place.step, settings.steps):
         seconds = place.seconds + clock() - begun
         if kept is not None and step % POOL == 0 and clock() - saved > pause:
-            random, boards = json.dumps(rng.bit_generator.state), step * _boards_of_a_batch(settings, extra)
+            random = json.dumps(rng.bit_generator.state)
             replaced = place.replaced + (tasks.replaced if isinstance(tasks, BoardStream) else 0)
             asked = clock()
             state.save(kept, Place(step, boards, seconds, random, replaced))
@@ -90,7 +91,11 @@ def warm_up(
         done = max(step / settings.steps, seconds / (60 * settings.minutes) if settings.minutes else 0)
         if done >= 1:
             break
-        batch = next(batches)
+        if step % POOL == 0:
+            mixed = extra if done >= settings.extra_from else []
+            batches = _batches(codec, tasks, mixed, settings, rng)
+            boards += POOL * _boards_of_a_batch(settings, mixed)
+        batch = batches[step % POOL]
         loss = plan_loss(model, batch, tokenizer.pad_token_id)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -114,18 +119,16 @@ def _batches(
     extra: Sequence[Example],
     settings: WarmupSettings,
     rng: np.random.Generator,
-) -> Iterator[list[Example]]:
-    """Endless batches of examples of similar length, so that little of a batch is padding."""
+) -> list[list[Example]]:
+    """A pool of batches of examples of similar length, so that little of a batch is padding."""
     boards = _boards_of_a_batch(settings, extra)
     others = settings.batch - boards
-    while True:
-        drawn = _drawn(tasks, POOL * boards, rng)
-        drawn = [_augmented(task, rng) for task in drawn] if settings.augment else drawn
-        examples = [(codec.encode_prompt(task.board), codec.encode_answer(task.board, task.moves)) for task in drawn]
-        examples += [extra[i] for i in rng.integers(len(extra), size=POOL * others)] if others else []
-        examples.sort(key=lambda example: len(example[0]) + len(example[1]))
-        for batch in rng.permutation(POOL):
-            yield examples[batch * settings.batch : (batch + 1) * settings.batch]
+    drawn = _drawn(tasks, POOL * boards, rng)
+    drawn = [_augmented(task, rng) for task in drawn] if settings.augment else drawn
+    examples = [(codec.encode_prompt(task.board), codec.encode_answer(task.board, task.moves)) for task in drawn]
+    examples += [extra[i] for i in rng.integers(len(extra), size=POOL * others)] if others else []
+    examples.sort(key=lambda example: len(example[0]) + len(example[1]))
+    return [examples[batch * settings.batch : (batch + 1) * settings.batch] for batch in rng.permutation(POOL)]
 
 
 def _drawn(tasks: Sequence[Task] | BoardStream, count: int, rng: np.random.Generator) -> list[Task]:

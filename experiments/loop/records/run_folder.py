@@ -2,6 +2,7 @@
 
     config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html  spending.jsonl (of an endpoint)
 
+The warm-up of a model that is taught the engineer's part holds examination.json, how well it has learned it.
 A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, excluded.json, how many boards were met
 that must not be trained on, groups.jsonl, rollouts.jsonl, the plans
 of some groups, plans.jsonl, those for the held-out boards, validation.json, rollback.json, difficulty.json,
@@ -48,6 +49,7 @@ class Stage:
         self.rollouts = folder / "rollouts.jsonl"
         self.plans = folder / "plans.jsonl"
         self.validation = folder / "validation.json"
+        self.examination = folder / "examination.json"
         self.rollback = folder / "rollback.json"
         self.difficulty = folder / "difficulty.json"
         self.evidence = folder / "evidence.json"

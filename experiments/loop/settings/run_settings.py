@@ -11,6 +11,7 @@ from core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, con
 from engineer.difficulty import DifficultySettings, Objective
 from engineer.evidence import EvidenceSettings
 from engineer.guard import GuardSettings
+from engineer.lessons import Lessons, LessonSettings
 from engineer.rollback import RollbackSettings
 from engineer.samplers import SamplerSettings
 from engineer.teachers import TEACHERS, check_teacher
@@ -102,6 +103,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The shape of a model that begins with random weights, or the name of one."""
     warmup: WarmupSettings = WarmupSettings()
     """Supervised learning before the first stage."""
+    lessons: LessonSettings = LessonSettings()
+    """What the warm-up teaches a model of tokens of the engineer's part."""
     grpo: GrpoSettings = GrpoSettings()
     """Reinforcement learning in each stage."""
     reward: RewardSettings = RewardSettings()
@@ -133,6 +136,16 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return "regret" if self.grpo.guided else "learnability"
         return self.difficulty.objective
 
+    @property
+    def taught(self) -> Lessons:
+        """What the warm-up teaches a model of tokens of the engineer's part."""
+        return self.lessons.lessons(self.objective, self.evidence)
+
+    @property
+    def asks_checkpoint(self) -> bool:
+        """Whether the teacher is a checkpoint of this run, the current one or that of the warm-up."""
+        return self.teacher_options.get("match", self.teacher) in ("self", "self_trained", "base")
+
     def __post_init__(self) -> None:
         check_teacher(self.teacher, self.teacher_options)
         if self.teams:
@@ -157,8 +170,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"exclude is {self.exclude}, but only boards that are drawn while training are held against it; set "
                 "warmup.fresh and grpo.fresh"
             )
-        own = self.teacher_options.get("match", self.teacher)
-        if own in ("self", "self_trained", "base") and self._begins_with_board_network():
+        if self.asks_checkpoint and self._begins_with_board_network():
             named = f"start {PRETRAINED}" if self.start else "model.architecture board"
             raise ValueError(
                 f"teacher is {self.teacher}, but {named} has no answers except plans; choose a teacher that asks no "

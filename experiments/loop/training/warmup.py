@@ -1,5 +1,6 @@
 """The warm-up of a run: supervised learning of certified plans, before the first stage."""
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,7 +11,7 @@ from core_jax.config import with_teams
 from core_jax.generator import generate_in_turn
 from core_jax.rows import Row
 from engineer.evidence import ENGINEER_TOKENS
-from engineer.synthetic_evidence import synthetic_examples
+from engineer.lessons import examined, synthetic_examples
 from experiments.loop.records import Excluded, Stage, write
 from experiments.loop.settings import RunSettings, seed_for
 from experiments.loop.training.excluded_boards import excluded_boards
@@ -20,13 +21,15 @@ from experiments.resumable import line_log
 from experiments.runtime import FreeCores, progress
 from policy.checkpoints import build_model, only_plans, save_checkpoint
 from policy.codecs import TextCodec, build_tokenizer, codec_for, token_ids
+from policy.inference import answer_under_grammar
 from policy.language_models import check_speech
 from policy.model_settings import shape_of
 from policy.tasks import Task, task_of
 from policy.training import BoardStream, kept_place, tasks_of, with_hole_ratios
 from policy.training import warm_up as learn_plans
 
-SYNTHETIC = 4000  # synthetic evidence with answers, which teaches the form of a delta
+SYNTHETIC = 4000  # made-up evidence with the rule's answers, from which it learns the engineer's part
+QUESTIONS = 50  # of the examination afterwards
 
 
 def warm_up(settings: RunSettings, warmup: Stage, held_out: list[Row]) -> None:
@@ -63,7 +66,8 @@ def _learned(
 ) -> PreTrainedModel:
     codec = codec_for(settings.codec, tokenizer, settings.text)
     answers_engineer = settings.codec == "tokens" and not only_plans(model)
-    extra = _engineer_examples(settings, tokenizer) if answers_engineer else []
+    taught = _lessons(settings, "synthetic evidence", SYNTHETIC) if answers_engineer else []
+    extra = [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in taught]
     cores, kept = FreeCores(), warmup.scratch / "training.safetensors"
     place = kept_place(kept)
     with (
@@ -81,7 +85,11 @@ def _learned(
         model = learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step, codec, kept)
         if settings.exclude and isinstance(tasks, BoardStream):
             write(warmup.excluded, Excluded(place.replaced + tasks.replaced))
-        return model
+    if taught:
+        questions = _lessons(settings, "examination", QUESTIONS)
+        answer = functools.partial(answer_under_grammar, model, tokenizer)
+        write(warmup.examination, examined(questions, settings.env, answer))
+    return model
 
 
 @contextmanager
@@ -99,7 +107,6 @@ def _boards(settings: RunSettings, first: int) -> Iterator[list[Task] | BoardStr
         yield tasks_of(*made)
 
 
-def _engineer_examples(settings: RunSettings, tokenizer: PreTrainedTokenizerFast) -> list[tuple[list[int], list[int]]]:
-    rng = np.random.default_rng(seed_for(settings.seed, "synthetic evidence"))
-    pairs = synthetic_examples(SYNTHETIC, settings.env, settings.stages, rng, settings.objective)
-    return [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in pairs]
+def _lessons(settings: RunSettings, purpose: str, count: int) -> list[tuple[list[str], list[str]]]:
+    rng = np.random.default_rng(seed_for(settings.seed, purpose))
+    return synthetic_examples(count, settings.env, settings.stages, rng, settings.taught)

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from experiments.loop.records import Chapter, RunFolder, chapters, forced_rate, met_in_training
+from engineer.lessons import Examination
+from experiments.loop.records import Chapter, RunFolder, chapters, forced_rate, met_in_training, read
 from experiments.loop.settings import RunSettings
 from experiments.view.catalogue import Catalogue, Item, StageProgress, progress_of
 from experiments.view.pages import run_charts as charts
@@ -46,6 +47,7 @@ def _values(folder: RunFolder, name: str) -> dict[str, Any]:
         "progress": progress,
         "finished": len(_staged(history)),
         "result": result_of(history, progress.now),
+        "examination": _examination(folder),
         "results": _results(history),
         "by_size": _by_size(history),
         "met": {size: count for size, count in met_in_training(folder).items() if count},
@@ -68,6 +70,13 @@ def result_of(history: Sequence[Chapter], now: StageProgress | None = None) -> s
     valid = _change(first.pooled.rate(first.pooled.valid), last.pooled.rate(last.pooled.valid))
     forced = _change(forced_rate(first.pooled), forced_rate(last.pooled))
     return f"From {first.name} to {last.name}, valid plans go {valid}, and where the board forces a wait, {forced}."
+
+
+def _examination(folder: RunFolder) -> str:
+    """How well the engineer has learned its part, in a sentence; empty where the warm-up did not teach it."""
+    if not folder.warmup.examination.exists():
+        return ""
+    return f"After the warm-up {read(folder.warmup.examination, Examination).summary()}."
 
 
 def agents_of(settings: RunSettings) -> str:

@@ -13,11 +13,13 @@ from engineer.delta import ConfigDelta, SizeEdit
 from engineer.difficulty import Objective
 from engineer.evidence import (
     ENGINEER_TOKENS,
+    PRESETS,
     REASONS,
     STEPS,
     STRIDES,
     DeltaGrammar,
     Evidence,
+    EvidenceSettings,
     Round,
     delta_tokens,
     evidence_tokens,
@@ -25,12 +27,13 @@ from engineer.evidence import (
 )
 from engineer.evidence.context_modules import Modules
 from engineer.evidence.vocabulary import TOO_EASY
-from engineer.synthetic_evidence import synthetic_examples
+from engineer.lessons import LessonSettings, synthetic_examples
 from tests.support.samples.evidence import V6, view
 
 OUTCOMES = Outcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25, "swap_conflict": 5}, 20, 4)
 CONFIG = EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 5, 8, 10)})
 SEEN = dict.fromkeys(CONFIG.sizes, OUTCOMES)
+LESSONS = LessonSettings(presets=tuple(PRESETS)).lessons("regret", EvidenceSettings())
 PAST = [Round(CONFIG, SEEN)] * 5
 
 size_sets = st.lists(st.integers(3, 10), min_size=1, max_size=8, unique=True)
@@ -174,7 +177,7 @@ def test_a_delta_without_a_token_form_is_refused(size, edit, problem):
 
 
 def test_synthetic_examples_keep_to_the_vocabulary_and_the_grammar():
-    examples = synthetic_examples(100, CONFIG, 4, np.random.default_rng(0))
+    examples = synthetic_examples(100, CONFIG, 4, np.random.default_rng(0), LESSONS)
     assert len(examples) == 100
     for prompt, answer in examples:
         assert set(prompt) <= set(ENGINEER_TOKENS)
@@ -183,7 +186,7 @@ def test_synthetic_examples_keep_to_the_vocabulary_and_the_grammar():
 
 
 def test_synthetic_examples_show_every_step_and_every_length_of_history():
-    examples = synthetic_examples(300, CONFIG, 4, np.random.default_rng(0))
+    examples = synthetic_examples(300, CONFIG, 4, np.random.default_rng(0), LESSONS)
     answered = {token for _, answer in examples for token in answer}
     assert {"<hole-2>", "<hole+2>", "<wait-1>", "<wait+1>", "<data-1>", "<data+1>"} <= answered
     assert {prompt.count("<past>") for prompt, _ in examples} == {0, 1, 2}
@@ -191,7 +194,13 @@ def test_synthetic_examples_show_every_step_and_every_length_of_history():
 
 def test_synthetic_examples_ask_for_harder_boards_more_often_where_regret_is_sought():
     def harder(objective: Objective) -> int:
-        examples = synthetic_examples(200, CONFIG, 4, np.random.default_rng(0), objective)
+        examples = synthetic_examples(
+            200,
+            CONFIG,
+            4,
+            np.random.default_rng(0),
+            LessonSettings(rule="rules").lessons(objective, EvidenceSettings()),
+        )
         return sum(answer.count(TOO_EASY) for _, answer in examples)
 
     assert harder("regret") > 1.5 * harder("learnability")
@@ -199,17 +208,17 @@ def test_synthetic_examples_ask_for_harder_boards_more_often_where_regret_is_sou
 
 def test_synthetic_examples_depend_on_the_seed_alone():
     def drawn(seed: int):
-        return synthetic_examples(5, CONFIG, 3, np.random.default_rng(seed))
+        return synthetic_examples(5, CONFIG, 3, np.random.default_rng(seed), LESSONS)
 
     assert drawn(1) == drawn(1)
     assert drawn(1) != drawn(2)
 
 
 def test_synthetic_examples_of_a_run_without_end_take_no_longer():
-    examples = synthetic_examples(20, CONFIG, 10**9, np.random.default_rng(0))
+    examples = synthetic_examples(20, CONFIG, 10**9, np.random.default_rng(0), LESSONS)
     assert {prompt.count("<past>") for prompt, _ in examples} == {0, 2}, "two rounds, or in some presets none"
 
 
 def test_synthetic_examples_need_a_round():
     with pytest.raises(InputError, match="rounds is 0; choose at least 1"):
-        synthetic_examples(1, CONFIG, 0, np.random.default_rng(0))
+        synthetic_examples(1, CONFIG, 0, np.random.default_rng(0), LESSONS)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engineer.teachers import TEACHERS, RulesTeacher
+from engineer.teachers import TEACHERS, ProportionalTeacher
 from experiments.cli import main
 from experiments.study import runner as studying
 from experiments.study.study import plan_of
@@ -71,8 +71,10 @@ def test_the_arena_has_every_arm_of_its_analysis():
     assert gates | {f"self-v{number}" for number in range(1, 6)} | {"self-rl-details", "base"} <= seeds.keys()
     rivals = {"rlve", "dump", "sampler-vcrl", "sampler-pcl", "sfl", "thompson", "adarft", "sec", "alp-gmm"}
     assert rivals <= seeds.keys()
-    imitated = next(run.settings.teacher_options for run in plan.runs if run.arm == "rules-regret")
-    assert imitated == vars(RulesTeacher.seeking("regret")), "the rule that the engineer imitates"
+    taught = plan.start.taught.rule
+    assert isinstance(taught, ProportionalTeacher)
+    options = next(run.settings.teacher_options for run in plan.runs if run.arm == "proportional")
+    assert options == {"objective": taught.objective}, "the rule that the engineer is taught"
     begun = {run.seed: run.settings.env for run in plan.runs if run.arm == "fixed"}
     assert len(set(map(str, begun.values()))) == 10, "a random config for each seed"
     assert all(run.settings.env == begun[run.seed] for run in plan.runs if run.arm not in ("uniform", "best-static"))
@@ -83,7 +85,7 @@ def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, t
     assert {run.settings.evidence.preset for run in plan.runs} >= {"v1", "v2", "v3", "v4", "v5", "v6", "rl_details"}
     seeds = {arm: [run.seed for run in plan.runs if run.arm == arm] for arm in ("fixed", "rules", "self-v6", "sec")}
     assert seeds == {"fixed": [0, 1, 2], "rules": [0, 1, 2], "self-v6": [0, 1, 2], "sec": [0]}
-    assert {run.settings.teacher for run in plan.runs} == set(TEACHERS), "a teacher that no study of ours runs"
+    assert {run.settings.teacher for run in plan.runs} == set(TEACHERS) - {"proportional"}, "run by arena"
     assert main(["study", "gpu", "--out", str(tmp_path / "out")]) == 2
     ours = "arena, cpu, frontier, frontier-guided, frontier-search, random-start, trial"
     assert f"study 'gpu' is unknown; give a file, or choose from {ours}" in capsys.readouterr().err

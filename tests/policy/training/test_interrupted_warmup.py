@@ -36,7 +36,7 @@ def kept_whenever_possible(monkeypatch):
     monkeypatch.setattr(warmup, "RARELY", 0)
 
 
-def learn(source, kept=None, until=STEPS):
+def learn(source, kept=None, until=STEPS, extra=(), settings=SETTINGS):
     """Weights and losses of a warm-up; it is interrupted before it reports the step `until`."""
     losses: list[float] = []
 
@@ -45,7 +45,7 @@ def learn(source, kept=None, until=STEPS):
             raise InterruptedWarmupError
         losses.append(loss)
 
-    return weights(warm_up(tiny_model(), tokenizer(), source, [], SETTINGS, 3, on_step, kept=kept)), losses
+    return weights(warm_up(tiny_model(), tokenizer(), source, extra, settings, 3, on_step, kept=kept)), losses
 
 
 @pytest.mark.parametrize("source", [lambda first: tasks(), ListStream], ids=["a fixed set", "a stream"])
@@ -58,6 +58,23 @@ def test_a_warm_up_that_is_interrupted_ends_with_the_same_weights_and_losses(tmp
     assert 0 < place.step <= BROKEN
     assert place.boards == 4 * place.step
     found, again = learn(source(place.boards), kept)
+    assert again == losses
+    for name, weight in wanted.items():
+        assert torch.equal(weight, found[name]), name
+
+
+def test_a_warm_up_whose_other_examples_begin_later_goes_on_with_the_same_boards(tmp_path):
+    kept = tmp_path / "training.safetensors"
+    other = {
+        "extra": [([5, 6], [7, 8])],
+        "settings": WarmupSettings(steps=STEPS, batch=4, extra_share=0.5, extra_from=0.3),
+    }
+    wanted, losses = learn(ListStream(0), **other)
+    with pytest.raises(InterruptedWarmupError):
+        learn(ListStream(0), kept, until=BROKEN + 4, **other)
+    place = kept_place(kept)
+    assert (place.step, place.boards) == (24, 16 * 4 + 8 * 2), "boards alone in the first two pools of eight"
+    found, again = learn(ListStream(place.boards), kept, **other)
     assert again == losses
     for name, weight in wanted.items():
         assert torch.equal(weight, found[name]), name

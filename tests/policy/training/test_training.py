@@ -11,15 +11,15 @@ from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
 from core_jax.results import pool
 from core_jax.types import FAILURE_NAMES, Failure
-from engineer.evidence import DeltaGrammar, tokens_delta
-from engineer.synthetic_evidence import synthetic_examples
+from engineer.evidence import DeltaGrammar, EvidenceSettings, tokens_delta
+from engineer.lessons import LessonSettings, synthetic_examples
 from policy.checkpoints import load_model, save_checkpoint
 from policy.codecs import TokensCodec, token_ids
 from policy.codecs.tokens import ID, encode_answer
 from policy.evaluation import evaluate, outcomes_by_size
 from policy.inference import answer_tasks, answer_under_grammar
-from policy.training import GrpoSettings, RewardSettings, WarmupSettings, judge_answers, train_grpo, warm_up
-from policy.training.warmup import _batches
+from policy.training import GrpoSettings, RewardSettings, WarmupSettings, judge_answers, train_grpo, warm_up, warmup
+from policy.training.warmup import _batches, plan_loss
 from tests.support.boards.generated_rows import rows
 from tests.support.boards.sample_boards import picture
 from tests.support.models.tiny_policy import HORIZON, SHORT, tasks, tiny_model, tokenizer, weights
@@ -58,12 +58,26 @@ def test_warm_up_gives_the_same_weights_again(warmed):
 def test_a_batch_of_the_warm_up_holds_its_share_of_other_examples():
     extra = [(token_ids(tokenizer(), ["<now>"]), token_ids(tokenizer(), ["<end>"]))]
     settings = WarmupSettings(batch=16, extra_share=0.25)
-    drawn = _batches(TokensCodec(tokenizer()), tasks(), extra, settings, np.random.default_rng(0))
-    pool_of_batches = [next(drawn) for _ in range(8)]
+    pool_of_batches = _batches(TokensCodec(tokenizer()), tasks(), extra, settings, np.random.default_rng(0))
     assert [len(batch) for batch in pool_of_batches] == [16] * 8
     assert sum(example == extra[0] for batch in pool_of_batches for example in batch) == 8 * 4
     longest = [max(len(prompt) for prompt, _ in batch) for batch in pool_of_batches]
     assert longest != sorted(longest), "batches of like length come in a random order"
+
+
+def test_boards_alone_are_learned_first_where_the_other_examples_are_to_begin_later(monkeypatch):
+    shares = []
+
+    def noted(model, examples, pad):
+        shares.append(sum(example == extra[0] for example in examples) / 4)
+        return plan_loss(model, examples, pad)
+
+    monkeypatch.setattr(warmup, "plan_loss", noted)
+    extra = [(token_ids(tokenizer(), ["<now>"]), token_ids(tokenizer(), ["<end>"]))]
+    settings = WarmupSettings(steps=32, batch=4, extra_share=0.25, extra_from=0.4)
+    warm_up(tiny_model(), tokenizer(), tasks(), extra, settings, 0)
+    assert shares[:16] == [0.0] * 16, "from the first pool of eight on that begins after the share"
+    assert sum(shares[16:]) == 16 * 0.25
 
 
 def test_greedy_answers_do_not_depend_on_the_batch(warmed):
@@ -96,7 +110,8 @@ def test_sampled_answers_differ_and_depend_on_the_seed_of_torch():
 def test_a_random_model_answers_under_the_grammar_with_deltas_alone():
     config = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 4: SizeConfig(0.5, 0.2, 0.5)})
     grammar = DeltaGrammar(config.sizes)
-    prompts = [prompt for prompt, _ in synthetic_examples(4, config, 3, np.random.default_rng(0))]
+    lessons = LessonSettings().lessons("regret", EvidenceSettings())
+    prompts = [prompt for prompt, _ in synthetic_examples(4, config, 3, np.random.default_rng(0), lessons)]
     answers = []
     for seed, prompt in enumerate(prompts):
         answers.append(answer_under_grammar(tiny_model(seed), tokenizer(), prompt, grammar.allowed))

@@ -24,7 +24,8 @@ TRAINED |= {*(f"checkpoint/{name}" for name in CHECKPOINT)}
 STAGE = TRAINED | {"env.json", "sampled.json", "groups.jsonl", "rollouts.jsonl", "boards.parquet"}
 STAGE |= {"rollback.json", "evidence.json", "proposal.json", "next.json", "difficulty.json"}
 FILES = {"config.json", "validation.parquet"}
-FILES |= {f"warmup/{name}" for name in TRAINED} | {f"stage_{i:02d}/{name}" for i in (0, 1) for name in STAGE}
+FILES |= {"warmup/examination.json", *(f"warmup/{name}" for name in TRAINED)}
+FILES |= {f"stage_{i:02d}/{name}" for i in (0, 1) for name in STAGE}
 TRIED = {"stage_00/trial.json"}  # where a config was proposed that is not the current one
 SYNTHETIC = 50
 RULES = tiny_run(SMALL, teacher="rules")
@@ -37,6 +38,7 @@ def quick() -> Iterator[None]:
     """Few made-up examples for the engineer, few boards ahead of training, and one thread."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(warmup, "SYNTHETIC", SYNTHETIC)
+        patch.setattr(warmup, "QUESTIONS", 2)
         patch.setattr(board_stream, "AHEAD", 1)
         patch.setattr(board_stream, "CHUNK", 32)
         patch.setenv("OMP_NUM_THREADS", "1")

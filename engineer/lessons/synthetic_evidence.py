@@ -11,9 +11,8 @@ from core_jax.errors import InputError
 from core_jax.results import GroupStatistics, Outcomes
 from core_jax.terms import FAILURE_NAMES
 from engineer.curriculum_cells import Cell
-from engineer.difficulty import DifficultyModel, Forecast, Objective, features, grid_of
+from engineer.difficulty import DifficultyModel, Forecast, features, grid_of
 from engineer.evidence import (
-    PRESETS,
     STEPS,
     Case,
     CellGroups,
@@ -24,33 +23,30 @@ from engineer.evidence import (
     evidence_tokens,
     shown,
 )
-from engineer.teachers import RulesTeacher
+from engineer.lessons.settings import Lessons, Rule
 
 BOARDS = 50
 CASES = 3
 MOST_ROUNDS = 16  # made up for an example; only the last two are shown
-SELDOM = 0.1  # the share of examples with a refused answer, and with each module that no preset has
+SELDOM = 0.1  # the share of examples with a refused answer, and of earlier rounds that were taken back
 
 
 def synthetic_examples(
-    count: int, config: EnvConfig, rounds: int, rng: np.random.Generator, objective: Objective = "learnability"
+    count: int, config: EnvConfig, rounds: int, rng: np.random.Generator, lessons: Lessons
 ) -> list[tuple[list[str], list[str]]]:
     """`count` pairs (prompt tokens, answer tokens) over the sizes of `config`, at a random round of `rounds`.
 
-    Each round's config is drawn from the step grid and its outcomes at random; which modules show it is drawn from the
-    presets and more, so one warm-up serves them all, and sometimes an earlier answer was refused. The answer is that of
-    the threshold rule that seeks the objective, applied to what is shown. The generator `rng` is consumed. Raises
-    InputError where `rounds` is less than 1.
+    Each round's config is drawn from the step grid and its outcomes at random; which modules show it is drawn from
+    the kinds of `lessons`, and sometimes an earlier answer was refused. The answer is that of their rule, applied to
+    what is shown. The generator `rng` is consumed. Raises InputError where `rounds` is less than 1.
     """
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; choose at least 1")
-    rule = RulesTeacher.seeking(objective)
-    return [_example(config, rounds, rng, rule) for _ in range(count)]
+    return [_example(config, rounds, rng, lessons) for _ in range(count)]
 
 
-def _example(
-    config: EnvConfig, rounds: int, rng: np.random.Generator, rule: RulesTeacher
-) -> tuple[list[str], list[str]]:
+def _example(config: EnvConfig, rounds: int, rng: np.random.Generator, lessons: Lessons) -> tuple[list[str], list[str]]:
+    modules = lessons.kinds[int(rng.integers(len(lessons.kinds)))]
     place = int(rng.integers(0, rounds))
     *past, now = [_round(config, rng) for _ in range(min(place + 1, MOST_ROUNDS))]
     evidence = Evidence(
@@ -59,7 +55,7 @@ def _example(
         history=past,
         round=place,
         rounds=rounds,
-        summary=_summary(past[-1], rule) if past else "",
+        summary=_summary(past[-1], lessons.rule) if past else "",
         groups=[
             _groups(size, cell, forced, rng) for size, cell in now.config.sizes.items() for forced in (False, True)
         ],
@@ -67,13 +63,11 @@ def _example(
         cases=[_case(int(size), rng) for size in rng.choice(list(now.config.sizes), CASES)],
         refusals=["refused"] * int(rng.integers(1, 3)) if _seldom(rng) else [],
     )
-    # Shuffled evidence looks like any other.
-    preset = rng.choice([name for name, modules in PRESETS.items() if not modules.shuffled])
-    modules = msgspec.structs.replace(PRESETS[preset], statistics=_seldom(rng), cases=_seldom(rng))
     if modules.difficulty:
         evidence = msgspec.structs.replace(evidence, forecast=_forecast(now.config, rng))
-    view = shown(evidence, modules, jax.random.key(0))
-    return evidence_tokens(view), delta_tokens(rule.delta(view, now.config))
+    # Shuffled evidence looks like any other.
+    view = shown(evidence, msgspec.structs.replace(modules, shuffled=False), jax.random.key(0))
+    return evidence_tokens(view), delta_tokens(lessons.rule.delta(view, now.config))
 
 
 def _seldom(rng: np.random.Generator) -> bool:
@@ -96,7 +90,7 @@ def _case(size: int, rng: np.random.Generator) -> Case:
     return Case(size, [], [], [], [], failure, 0, int(rng.integers(0, 12)))
 
 
-def _summary(past: Round, rule: RulesTeacher) -> str:
+def _summary(past: Round, rule: Rule) -> str:
     """A round's own summary: its answer, in words."""
     evidence = Evidence(config=past.config, outcomes=past.outcomes, round=None, rounds=None)
     return " ".join(delta_tokens(rule.delta(evidence, past.config)))
@@ -111,7 +105,13 @@ def _groups(size: int, cell: SizeConfig, forced: bool, rng: np.random.Generator)
 def _round(config: EnvConfig, rng: np.random.Generator) -> Round:
     sizes = sorted(config.sizes)
     drawn = dict(zip(sizes, _cells(len(sizes), rng), strict=True))
-    return Round(config.replace(drawn), {size: _outcomes(rng) for size in sizes}, undone=_seldom(rng))
+    outcomes = {size: _outcomes(rate, rng) for size, rate in zip(sizes, _rates(len(sizes), rng), strict=True)}
+    return Round(config.replace(drawn), outcomes, undone=_seldom(rng))
+
+
+def _rates(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Valid rates of sizes, close together or far apart."""
+    return np.clip(rng.uniform() + rng.uniform(0, 0.5) * rng.normal(size=count), 0, 1)
 
 
 def _cells(count: int, rng: np.random.Generator) -> Sequence[SizeConfig]:
@@ -122,18 +122,18 @@ def _cells(count: int, rng: np.random.Generator) -> Sequence[SizeConfig]:
 
 
 def _shares(count: int, rng: np.random.Generator) -> list[float]:
-    """At least one step of data each, the rest of the whole at random."""
+    """At least one step of data each, the rest of the whole at random: alike, or nearly all for one."""
     step = STEPS["data_ratio"]
     spare = round(1 / step) - count
-    return [float(share) for share in (1 + rng.multinomial(spare, [1 / count] * count)) * step]
+    return [float(share) for share in (1 + rng.multinomial(spare, rng.dirichlet([1.0] * count))) * step]
 
 
 def _multiples(step: float, top: float, count: int, rng: np.random.Generator) -> list[float]:
     return [float(multiple) * step for multiple in rng.integers(0, round(top / step) + 1, count)]
 
 
-def _outcomes(rng: np.random.Generator) -> Outcomes:
-    valid = int(rng.integers(0, BOARDS + 1))
+def _outcomes(rate: float, rng: np.random.Generator) -> Outcomes:
+    valid = int(rng.binomial(BOARDS, rate))
     kinds = FAILURE_NAMES[1:]
     failures = rng.multinomial(BOARDS - valid, rng.dirichlet([0.5] * len(kinds)))
     wait_boards = int(rng.integers(0, BOARDS + 1))

@@ -1,0 +1,6 @@
+from .examination import Examination as Examination
+from .examination import examined as examined
+from .settings import Lessons as Lessons
+from .settings import LessonSettings as LessonSettings
+from .settings import Rule as Rule
+from .synthetic_evidence import synthetic_examples as synthetic_examples

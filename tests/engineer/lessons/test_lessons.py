@@ -1,0 +1,50 @@
+"""What a model of tokens is taught of the engineer's part."""
+
+import numpy as np
+import pytest
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.errors import InputError
+from core_jax.support import convert
+from engineer.evidence import EvidenceSettings
+from engineer.lessons import LessonSettings, synthetic_examples
+from engineer.teachers import ProportionalTeacher, RulesTeacher
+
+V6 = EvidenceSettings()
+CONFIG = EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 5, 8, 10)})
+
+
+def prompts(settings: LessonSettings, shown: EvidenceSettings = V6) -> list[list[str]]:
+    lessons = settings.lessons("regret", shown)
+    return [prompt for prompt, _ in synthetic_examples(60, CONFIG, 4, np.random.default_rng(0), lessons)]
+
+
+def test_without_presets_it_learns_to_read_the_evidence_of_its_run():
+    assert all("<past>" not in prompt for prompt in prompts(LessonSettings(), EvidenceSettings("v1")))
+    assert all("<rollouts>" in prompt for prompt in prompts(LessonSettings(), EvidenceSettings("rl_details")))
+    assert all("<case>" in prompt for prompt in prompts(LessonSettings(), EvidenceSettings(modules={"cases": True})))
+
+
+def test_presets_are_all_met():
+    met = prompts(LessonSettings(presets=("v1", "rl_details")))
+    assert 10 < sum("<rollouts>" in prompt for prompt in met) < 50
+
+
+def test_the_rule_seeks_what_boards_are_worth_in_the_run():
+    taught = LessonSettings().lessons("regret", V6).rule
+    assert isinstance(taught, ProportionalTeacher)
+    assert taught.objective == "regret"
+    threshold = LessonSettings(rule="rules").lessons("regret", V6).rule
+    assert vars(threshold) == vars(RulesTeacher.seeking("regret"))
+
+
+def test_shuffled_evidence_needs_no_lessons_of_its_own_but_another_preset_does():
+    lessons = LessonSettings(presets=("v6", "v1")).lessons("regret", V6)
+    assert lessons.include(EvidenceSettings("shuffled"))
+    assert lessons.include(EvidenceSettings("v1"))
+    assert not lessons.include(EvidenceSettings("v2"))
+
+
+def test_an_unknown_preset_is_refused():
+    with pytest.raises(InputError, match=r"lessons.*preset is 'v9'; choose from v1"):
+        convert({"presets": ["v9"]}, LessonSettings, "lessons")
