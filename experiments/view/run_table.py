@@ -43,7 +43,7 @@ def as_table(folder: RunFolder) -> str:
         lines.append((name, *_rates(chapter.pooled), config))
         lines.append(("", "", "", "", "", f"failures: {_failure_line(chapter.pooled)}"))
     table = tabulate(lines, HEADER, tablefmt="plain", colalign=ALIGNMENT, disable_numparse=True)
-    return "\n".join([table, *_that_counts(folder), *_examined(folder), *_left_out(folder)])
+    return "\n".join([table, *_examined(folder), *_left_out(folder), *_that_counts(folder)])
 
 
 def _that_counts(folder: RunFolder) -> Iterator[str]:

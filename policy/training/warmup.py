@@ -77,17 +77,12 @@ def warm_up(
     codec = codec or TokensCodec(tokenizer)
     boards = place.boards
     batches: list[list[Example]] = []
-    begun = saved = clock()
-    pause = SECONDS
+    begun, keeping = clock(), _Keeping(kept, clock)
     for step in range(place.step, settings.steps):
         seconds = place.seconds + clock() - begun
-        if kept is not None and step % POOL == 0 and clock() - saved > pause:
-            random = json.dumps(rng.bit_generator.state)
+        if step % POOL == 0 and keeping.is_due():
             replaced = place.replaced + (tasks.replaced if isinstance(tasks, BoardStream) else 0)
-            asked = clock()
-            state.save(kept, Place(step, boards, seconds, random, replaced))
-            saved = clock()
-            pause = max(SECONDS, min(RARELY * (saved - asked), LONGEST))
+            keeping.keep(state, Place(step, boards, seconds, json.dumps(rng.bit_generator.state), replaced))
         done = max(step / settings.steps, seconds / (60 * settings.minutes) if settings.minutes else 0)
         if done >= 1:
             break
@@ -106,6 +101,26 @@ def warm_up(
         state.losses.append(loss.item())
         on_step(step, state.losses[-1])
     return cast(PreTrainedModel, averaged.module)
+
+
+class _Keeping:
+    """Keeps a training in a file now and then, the more rarely the longer it takes; without a file, never."""
+
+    def __init__(self, file: Path | None, clock: Callable[[], float]) -> None:
+        self.file = file
+        self.clock = clock
+        self.kept = clock()
+        self.pause = SECONDS
+
+    def is_due(self) -> bool:
+        return self.file is not None and self.clock() - self.kept > self.pause
+
+    def keep(self, state: TrainingState, place: Place) -> None:
+        assert self.file is not None
+        asked = self.clock()
+        state.save(self.file, place)
+        self.kept = self.clock()
+        self.pause = max(SECONDS, min(RARELY * (self.kept - asked), LONGEST))
 
 
 def _boards_of_a_batch(settings: WarmupSettings, extra: Sequence[Example]) -> int:

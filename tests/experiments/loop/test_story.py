@@ -2,9 +2,15 @@
 
 import shutil
 
+import pytest
+
+from core_jax.results import pool
+from engineer.lessons import Examination
 from engineer.rollback import Comparison
-from experiments.loop.records import Rollback, RunFolder, write
+from experiments.loop.closed_loop import prepare
+from experiments.loop.records import Rollback, RunFolder, Validation, read, write
 from experiments.loop.redesign import story_of, what_follows
+from experiments.loop.settings import load_settings
 from experiments.view import as_json, as_table
 from tests.support.models.tiny_policy import ENV
 from tests.support.samples.tiny_runs import finished
@@ -31,6 +37,24 @@ def test_a_stage_that_was_taken_back_is_shown_as_such_and_the_policy_that_counts
     assert str(run.stage(0).checkpoint) in last
     assert "stage 1 (taken back)" in as_table(run)
     assert [stage.get("taken_back") for stage in as_json(run)["stages"]] == [None, False, True]
+
+
+def test_a_run_says_how_well_the_engineer_has_learned_its_part():
+    run = finished("random")
+    known = read(run.warmup.examination, Examination)
+    assert known.summary() in as_table(run).splitlines()
+    assert f"{100 * known.agreement:.0f} % of {known.questions} answers" in known.summary()
+
+
+@pytest.mark.deep
+def test_the_engineer_of_the_demo_reads_its_evidence(tmp_path):
+    run, settings = RunFolder(tmp_path / "run"), load_settings("cpu", [])
+    run.open(settings)
+    prepare(settings, run)
+    found = read(run.warmup.examination, Examination)
+    assert found.agreement > 2 * found.chance, found
+    valid = pool(read(run.warmup.validation, Validation).sizes.values())
+    assert valid.rate(valid.valid) > 0.5, "and it has learned to plan"
 
 
 def test_the_last_line_names_the_policy_that_counts():

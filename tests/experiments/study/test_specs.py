@@ -34,6 +34,16 @@ WRONG = {
         "arms.random: model differs, but all arms share it",
     ),
     "other teams": ('"random" }', '"random", teams = [2, 3] }', "arms.random: teams differs, but all arms share it"),
+    "other lessons": (
+        '"random" }',
+        '"random", lessons.rule = "rules" }',
+        "arms.random: lessons differs, but all arms share",
+    ),
+    "evidence that nobody learns to read": (
+        'teacher = "random" }',
+        'teacher = "self", evidence.preset = "v1" }',
+        "arms.random: evidence.preset is v1, which the warm-up teaches nobody to read; set lessons.presets",
+    ),
     "another budget": ('"random" }', '"random", budget = 9 }', "arms.random: budget differs, but all arms share it"),
 }
 
