@@ -14,5 +14,6 @@ from .observations import Observation as Observation
 from .observations import observations_of as observations_of
 from .settings import DifficultySettings as DifficultySettings
 from .settings import Objective as Objective
+from .settings import value_of as value_of
 from .worth import Worth as Worth
 from .worth import worth_of as worth_of

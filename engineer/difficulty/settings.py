@@ -1,13 +1,22 @@
 """How the difficulty model is fitted."""
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
+import numpy as np
 
 from core_jax.support import Share
 
 Objective = Literal["learnability", "regret"]
 """What a board is worth: learnability, p (1 - p), or regret, 1 - p, by which the certified plan beats the policy."""
+
+
+Values = TypeVar("Values", float, np.ndarray)
+
+
+def value_of(success: Values, objective: Objective) -> Values:
+    """What boards are worth by the objective, `success` being their P(valid): a number, or an array of them."""
+    return 1 - success if objective == "regret" else success * (1 - success)
 
 
 class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

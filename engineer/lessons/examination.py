@@ -1,6 +1,6 @@
 """Whether a model has learned its lessons: its answers to evidence that it has not seen, beside those of the rule."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -8,8 +8,7 @@ from core_jax.config import EnvConfig
 from core_jax.support import Share
 from engineer.delta import FIELDS
 from engineer.evidence import STEPS, DeltaGrammar, tokens_delta
-
-Answer = Callable[[Sequence[str], Callable[[Sequence[str]], tuple[str, ...]]], list[str]]
+from engineer.teachers import Decode
 
 
 class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,10 +29,10 @@ class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-def examined(examples: Sequence[tuple[list[str], list[str]]], config: EnvConfig, answer: Answer) -> Examination:
+def examined(examples: Sequence[tuple[list[str], list[str]]], config: EnvConfig, decode: Decode) -> Examination:
     """Asks for an answer to the prompt of each example, under the grammar of deltas over the sizes of `config`."""
     allowed = DeltaGrammar(config.sizes).allowed
-    given = [_strides(answer(prompt, allowed), config) for prompt, _ in examples]
+    given = [_strides(decode(prompt, allowed), config) for prompt, _ in examples]
     right = [_strides(taught, config) for _, taught in examples]
     return Examination(len(examples), _same(given, right), _same(given, [*right[1:], right[0]]))
 

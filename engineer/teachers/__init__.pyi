@@ -13,5 +13,6 @@ from .registry import check_teacher as check_teacher
 from .registry import make_teacher as make_teacher
 from .rules import RulesTeacher as RulesTeacher
 from .self import Allowed as Allowed
+from .self import Decode as Decode
 from .self_trained import Sample as Sample
 from .self_trained import deltas_of as deltas_of

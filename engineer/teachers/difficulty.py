@@ -6,7 +6,7 @@ from core_jax.config import EnvConfig
 from core_jax.support import Natural, Share
 from engineer.curriculum_cells import Cell, config_of
 from engineer.delta import ConfigDelta
-from engineer.difficulty import Forecast, HeldOutCell
+from engineer.difficulty import Forecast, HeldOutCell, value_of
 from engineer.evidence import Evidence
 from engineer.options import Power
 from engineer.proposal import Proposal, Stateless, decided, moved_to
@@ -56,4 +56,4 @@ class DifficultyTeacher(Stateless):
     def _value(self, success: np.ndarray, known: Forecast) -> np.ndarray:
         if self.group:
             return np.clip(1 - success**self.group - (1 - success) ** self.group, 1e-6, 1)
-        return 1 - success if known.model.objective == "regret" else success * (1 - success)
+        return value_of(success, known.model.objective)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from core_jax.config import EnvConfig
 from core_jax.results import Outcomes
 from engineer.delta import ConfigDelta
-from engineer.difficulty import Objective
+from engineer.difficulty import Objective, value_of
 from engineer.evidence import REASONS, STEPS, STRIDES, Evidence
 from engineer.options import Power
 from engineer.proposal import Proposal, Stateless, decided
@@ -43,14 +43,11 @@ class ProportionalTeacher(Stateless):
 
     def _shares(self, seen: Mapping[int, Outcomes], config: EnvConfig) -> dict[int, float]:
         """What each size is to have of the data that these sizes have now."""
-        worth = {size: self._worth(outcomes) ** self.power for size, outcomes in seen.items()}
+        rates = {size: outcomes.rate(outcomes.valid) for size, outcomes in seen.items()}
+        worth = {size: value_of(rate, self.objective) ** self.power for size, rate in rates.items()}
         data = sum(config.sizes[size].data_ratio for size in seen)
         total = sum(worth.values())
         return {size: data * (part / total if total else 1 / len(seen)) for size, part in worth.items()}
-
-    def _worth(self, outcomes: Outcomes) -> float:
-        valid = outcomes.rate(outcomes.valid)
-        return 1 - valid if self.objective == "regret" else valid * (1 - valid)
 
 
 def _steps(change: float) -> int:

@@ -10,8 +10,18 @@ import time
 from collections.abc import Callable
 
 from core_jax.rows import Row
-from engineer.lessons import Examination
-from experiments.loop.records import Decision, Done, RunFolder, Stage, left, read, spent, spent_on, write
+from experiments.loop.records import (
+    Decision,
+    Done,
+    RunFolder,
+    Stage,
+    examination_of,
+    left,
+    read,
+    spent,
+    spent_on,
+    write,
+)
 from experiments.loop.redesign import (
     TRAINED,
     check_askable,
@@ -64,8 +74,8 @@ def prepare(settings: RunSettings, folder: RunFolder) -> list[Row]:
         begun = time.monotonic()
         warm_up(settings, folder.warmup, held_out)
         _mark_done(folder.warmup, begun)
-        if folder.warmup.examination.exists():
-            print_on_terminal(f"  {read(folder.warmup.examination, Examination).summary()}")
+        if learned := examination_of(folder):
+            print_on_terminal(f"  {learned.summary()}")
     return held_out
 
 

@@ -7,12 +7,12 @@ from tabulate import tabulate
 
 from core_jax.config import EnvConfig
 from core_jax.results import Outcomes, pool
-from engineer.lessons import Examination
 from experiments.loop.records import (
     Chapter,
     RunFolder,
     Validation,
     chapters,
+    examination_of,
     excluded_met,
     forced_rate,
     met_in_training,
@@ -56,8 +56,8 @@ def _that_counts(folder: RunFolder) -> Iterator[str]:
 
 def _examined(folder: RunFolder) -> Iterator[str]:
     """How well the engineer has learned its part, where the warm-up taught it."""
-    if folder.warmup.examination.exists():
-        yield read(folder.warmup.examination, Examination).summary()
+    if learned := examination_of(folder):
+        yield learned.summary()
 
 
 def _left_out(folder: RunFolder) -> Iterator[str]:

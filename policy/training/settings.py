@@ -29,7 +29,7 @@ class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extra_share: Share = 0.125
     """Share of each batch that are the caller's own examples, if it has any."""
     extra_from: Share = 0.0
-    """The share of the warm-up that is over before batches hold these examples; boards alone are learned sooner."""
+    """The share of the warm-up that is over before batches hold these examples; until then they hold boards alone."""
     augment: bool = True
     """Whether boards are turned, mirrored and their agents exchanged at random."""
     fresh: bool = False

@@ -6,6 +6,7 @@ from .evidence_gathering import gather as gather
 from .evidence_gathering import statistics_of_boards as statistics_of_boards
 from .history import Chapter as Chapter
 from .history import chapters as chapters
+from .history import examination_of as examination_of
 from .history import excluded_met as excluded_met
 from .history import forced_rate as forced_rate
 from .history import met_in_training as met_in_training

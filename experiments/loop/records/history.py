@@ -8,6 +8,7 @@ from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.results import Outcomes, pool
 from core_jax.rows import fingerprint, read_all
+from engineer.lessons import Examination
 from experiments.loop.records.run_folder import RunFolder, Stage
 from experiments.loop.records.stage_records import Decision, Done, Excluded, Rollback, Trial, Validation, read
 from experiments.loop.records.token_budget import Spent, spent_on
@@ -56,6 +57,12 @@ def met_in_training(folder: RunFolder) -> dict[int, int]:
     held_out = read_all(folder.validation)
     met = Counter(row.size for row in held_out if fingerprint(row) in trained)
     return {size: met[size] for size in sorted({row.size for row in held_out})}
+
+
+def examination_of(folder: RunFolder) -> Examination | None:
+    """How well the engineer has learned its part; None where the warm-up has not taught it."""
+    file = folder.warmup.examination
+    return read(file, Examination) if file.exists() else None
 
 
 def excluded_met(folder: RunFolder) -> int:

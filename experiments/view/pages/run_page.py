@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from engineer.lessons import Examination
-from experiments.loop.records import Chapter, RunFolder, chapters, forced_rate, met_in_training, read
+from experiments.loop.records import Chapter, RunFolder, chapters, examination_of, forced_rate, met_in_training
 from experiments.loop.settings import RunSettings
 from experiments.view.catalogue import Catalogue, Item, StageProgress, progress_of
 from experiments.view.pages import run_charts as charts
@@ -74,9 +73,8 @@ def result_of(history: Sequence[Chapter], now: StageProgress | None = None) -> s
 
 def _examination(folder: RunFolder) -> str:
     """How well the engineer has learned its part, in a sentence; empty where the warm-up did not teach it."""
-    if not folder.warmup.examination.exists():
-        return ""
-    return f"After the warm-up {read(folder.warmup.examination, Examination).summary()}."
+    learned = examination_of(folder)
+    return f"After the warm-up {learned.summary()}." if learned else ""
 
 
 def agents_of(settings: RunSettings) -> str:
