@@ -105,13 +105,15 @@ def _groups(size: int, cell: SizeConfig, forced: bool, rng: np.random.Generator)
 def _round(config: EnvConfig, rng: np.random.Generator) -> Round:
     sizes = sorted(config.sizes)
     drawn = dict(zip(sizes, _cells(len(sizes), rng), strict=True))
-    outcomes = {size: _outcomes(rate, rng) for size, rate in zip(sizes, _rates(len(sizes), rng), strict=True)}
+    rates = zip(sizes, *_rates(len(sizes), rng), strict=True)
+    outcomes = {size: _outcomes(rate, forced, rng) for size, rate, forced in rates}
     return Round(config.replace(drawn), outcomes, undone=_seldom(rng))
 
 
-def _rates(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Valid rates of sizes, close together or far apart."""
-    return np.clip(rng.uniform() + rng.uniform(0, 0.5) * rng.normal(size=count), 0, 1)
+def _rates(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Valid rates of sizes, close together or far apart; and on the boards that force a wait, mostly lower."""
+    rates = np.clip(rng.uniform() + rng.uniform(0, 0.5) * rng.normal(size=count), 0, 1)
+    return rates, np.clip(rates * rng.uniform(0, 1.2, count), 0, 1)
 
 
 def _cells(count: int, rng: np.random.Generator) -> Sequence[SizeConfig]:
@@ -132,11 +134,13 @@ def _multiples(step: float, top: float, count: int, rng: np.random.Generator) ->
     return [float(multiple) * step for multiple in rng.integers(0, round(top / step) + 1, count)]
 
 
-def _outcomes(rate: float, rng: np.random.Generator) -> Outcomes:
-    valid = int(rng.binomial(BOARDS, rate))
+def _outcomes(rate: float, forced_rate: float, rng: np.random.Generator) -> Outcomes:
+    """Half the boards force a wait, as in a held-out set; seldom none does."""
+    wait_boards = 0 if _seldom(rng) else BOARDS // 2
+    wait_valid = int(rng.binomial(wait_boards, forced_rate))
+    valid = wait_valid + int(rng.binomial(BOARDS - wait_boards, rate))
     kinds = FAILURE_NAMES[1:]
     failures = rng.multinomial(BOARDS - valid, rng.dirichlet([0.5] * len(kinds)))
-    wait_boards = int(rng.integers(0, BOARDS + 1))
     return Outcomes(
         boards=BOARDS,
         valid=valid,
@@ -144,5 +148,5 @@ def _outcomes(rate: float, rng: np.random.Generator) -> Outcomes:
         optimal_sum_of_costs=int(rng.integers(0, valid + 1)),
         failures=dict(zip(kinds, failures.tolist(), strict=True)),
         wait_boards=wait_boards,
-        wait_valid=int(rng.hypergeometric(valid, BOARDS - valid, wait_boards)),
+        wait_valid=wait_valid,
     )

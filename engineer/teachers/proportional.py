@@ -1,8 +1,9 @@
 """The rule that shares out data in proportion to what a size's boards are worth to the training."""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
-from core_jax.config import EnvConfig
+from core_jax.config import EnvConfig, SizeConfig
 from core_jax.results import Outcomes
 from engineer.delta import ConfigDelta
 from engineer.difficulty import Objective, value_of
@@ -13,13 +14,16 @@ from engineer.random_generators import Key
 from engineer.teachers.rules import RulesTeacher, outcomes_of
 from engineer.teachers.step_edits import step_edit
 
+Kind = TypeVar("Kind", bool, int)
+
 
 class ProportionalTeacher(Stateless):
     """Data d_s ~ w_s^power over the map sizes s, as Prioritized Level Replay does with levels (arXiv 2010.03934).
 
-    With v the valid rate of a size, w = v (1 - v), or 1 - v where the objective is the regret. Data move towards that
-    by two steps at most; holes and waits move as the threshold rule moves them that seeks the same objective. A size
-    without outcomes stays as it is.
+    With v the valid rate of a size, w = v (1 - v), or 1 - v where the objective is the regret. The boards of a size
+    that force a wait and those that do not share its data by the same formula, so that waits go where they fail; the
+    wait ratio stays where one of the two rates is unknown. Both ratios move by two steps at most; holes move as the
+    threshold rule moves them that seeks the same objective. A size without outcomes stays as it is.
     """
 
     def __init__(self, objective: Objective = "learnability", power: Power = 1.0) -> None:
@@ -34,21 +38,33 @@ class ProportionalTeacher(Stateless):
     def delta(self, evidence: Evidence, config: EnvConfig) -> ConfigDelta:
         """An edit for each size of `config` that the evidence is about and that is to change."""
         seen = outcomes_of(evidence, config)
+        rates = {size: outcomes.rate(outcomes.valid) for size, outcomes in seen.items()}
+        data = sum(config.sizes[size].data_ratio for size in seen)
         edits = {}
-        for size, share in self._shares(seen, config).items():
-            strides, token = self.rules.strides(seen[size])
-            strides["data_ratio"] = _steps(share - config.sizes[size].data_ratio)
-            edits[size] = step_edit(config.sizes[size], strides, REASONS[token])
+        for size, share in self._shares(rates).items():
+            cell, (strides, token) = config.sizes[size], self.rules.strides(seen[size])
+            strides["data_ratio"] = _steps("data_ratio", data * share - cell.data_ratio)
+            strides["wait_ratio"] = _steps("wait_ratio", self._wait_ratio(seen[size], cell) - cell.wait_ratio)
+            edits[size] = step_edit(cell, strides, REASONS[token])
         return ConfigDelta({size: edit for size, edit in edits.items() if edit})
 
-    def _shares(self, seen: Mapping[int, Outcomes], config: EnvConfig) -> dict[int, float]:
-        """What each size is to have of the data that these sizes have now."""
-        rates = {size: outcomes.rate(outcomes.valid) for size, outcomes in seen.items()}
-        worth = {size: value_of(rate, self.objective) ** self.power for size, rate in rates.items()}
-        data = sum(config.sizes[size].data_ratio for size in seen)
+    def _wait_ratio(self, outcomes: Outcomes, cell: SizeConfig) -> float:
+        rates = rates_by_wait(outcomes)
+        return self._shares(rates)[True] if len(rates) == 2 else cell.wait_ratio
+
+    def _shares(self, rates: Mapping[Kind, float]) -> dict[Kind, float]:
+        """What each kind of boards, by its valid rate, is to have of the data of all."""
+        worth = {kind: value_of(rate, self.objective) ** self.power for kind, rate in rates.items()}
         total = sum(worth.values())
-        return {size: data * (part / total if total else 1 / len(seen)) for size, part in worth.items()}
+        return {kind: part / total if total else 1 / len(worth) for kind, part in worth.items()}
 
 
-def _steps(change: float) -> int:
-    return max(min(STRIDES), min(max(STRIDES), round(change / STEPS["data_ratio"])))
+def rates_by_wait(outcomes: Outcomes) -> dict[bool, float]:
+    """The valid rate of the boards that force a wait, and of those that do not, where there are any."""
+    free, free_valid = outcomes.boards - outcomes.wait_boards, outcomes.valid - outcomes.wait_valid
+    counts = {False: (free, free_valid), True: (outcomes.wait_boards, outcomes.wait_valid)}
+    return {forced: valid / boards for forced, (boards, valid) in counts.items() if boards}
+
+
+def _steps(field: str, change: float) -> int:
+    return max(min(STRIDES), min(max(STRIDES), round(change / STEPS[field])))

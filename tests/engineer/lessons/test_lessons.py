@@ -19,6 +19,13 @@ def prompts(settings: LessonSettings, shown: EvidenceSettings = V6) -> list[list
     return [prompt for prompt, _ in synthetic_examples(60, CONFIG, 4, np.random.default_rng(0), lessons)]
 
 
+def rates_now(prompt: list[str]) -> list[tuple[str, str]]:
+    """Of each size now, the words for the valid rate of all boards, and of those that force a wait."""
+    now = prompt[prompt.index("<now>") + 1 :]
+    starts = [place for place, word in enumerate(now) if word.startswith("<size_")]
+    return [(now[start + 4], now[start + 12]) for start in starts]
+
+
 def test_without_presets_it_learns_to_read_the_evidence_of_its_run():
     assert all("<past>" not in prompt for prompt in prompts(LessonSettings(), EvidenceSettings("v1")))
     assert all("<rollouts>" in prompt for prompt in prompts(LessonSettings(), EvidenceSettings("rl_details")))
@@ -43,6 +50,14 @@ def test_shuffled_evidence_needs_no_lessons_of_its_own_but_another_preset_does()
     assert lessons.include(EvidenceSettings("shuffled"))
     assert lessons.include(EvidenceSettings("v1"))
     assert not lessons.include(EvidenceSettings("v2"))
+
+
+def test_made_up_boards_that_force_a_wait_mostly_fail_more_and_are_seldom_missing():
+    shown = [rates for prompt in prompts(LessonSettings()) for rates in rates_now(prompt)]
+    known = [(int(valid[2:-1]), int(forced[2:-1])) for valid, forced in shown if "<unknown>" not in (valid, forced)]
+    assert 0.03 < 1 - len(known) / len(shown) < 0.2
+    assert sum(forced <= valid for valid, forced in known) > 0.7 * len(known)
+    assert any(forced > valid for valid, forced in known)
 
 
 def test_an_unknown_preset_is_refused():

@@ -1,4 +1,4 @@
-"""The proportional rule: data follow what boards are worth; holes and waits follow the threshold rule."""
+"""The proportional rule: data and waits follow what boards are worth; holes follow the threshold rule."""
 
 import jax
 import pytest
@@ -58,13 +58,37 @@ def test_applied_again_and_again_it_settles_where_data_are_in_proportion_to_regr
 
 
 @given(rates, st.sampled_from(["regret", "learnability"]))
-def test_holes_and_waits_move_as_the_threshold_rule_moves_them(valid, objective):
+def test_holes_move_as_the_threshold_rule_moves_them(valid, objective):
     seen = dict(zip(SIZES, valid, strict=True))
     evidence = everything(CONFIG, {size: outcomes(rate) for size, rate in seen.items()})
     known = RulesTeacher.seeking(objective).delta(evidence, CONFIG).edits
     for size, edit in ProportionalTeacher(objective).delta(evidence, CONFIG).edits.items():
-        moved = known[size].hole_ratio, known[size].wait_ratio
-        assert (edit.hole_ratio, edit.wait_ratio, edit.reason) == (*moved, known[size].reason), (valid, size)
+        assert (edit.hole_ratio, edit.reason) == (known[size].hole_ratio, known[size].reason), (valid, size)
+
+
+def half_forced(free: int, forced: int) -> Outcomes:
+    """A hundred boards of each kind, and how many plans of them are valid."""
+    valid = free + forced
+    return Outcomes(200, valid, valid, valid, {"hole": 200 - valid}, 100, forced)
+
+
+@given(st.integers(0, 99), st.integers(0, 99))
+def test_applied_again_and_again_waits_settle_where_both_kinds_of_boards_have_data_in_proportion(free, forced):
+    config, evidence = CONFIG, {size: half_forced(free, forced) for size in SIZES}
+    for _ in range(10):
+        delta = ProportionalTeacher("regret").delta(everything(config, evidence), config)
+        config = config.replace(normalised(edited(config, delta)))
+    target = (100 - forced) / (200 - free - forced)
+    for size, cell in config.sizes.items():
+        assert cell.wait_ratio == pytest.approx(target, abs=0.051), (free, forced, size)
+
+
+def test_waits_go_to_the_size_where_they_fail():
+    seen = {4: half_forced(90, 10), 5: half_forced(10, 90), 8: outcomes(50)}
+    edits = ProportionalTeacher("regret").delta(everything(CONFIG, seen), CONFIG).edits
+    assert edits[4].wait_ratio == pytest.approx(0.2), "boards that force a wait fail there"
+    assert edits[5].wait_ratio == pytest.approx(-0.2)
+    assert edits[8].wait_ratio == 0, "nothing is known of boards that force a wait"
 
 
 @given(rates)
