@@ -12,6 +12,8 @@ from policy.training.optimizers.muon import Muon
 RISE = 50  # steps until the rates reach their full value
 LEAST = 0.1  # of the rates, at the end
 
+Weights = tuple[torch.Tensor, ...] | list[torch.Tensor]
+
 
 class CombinedOptimizer(torch.optim.Optimizer):
     """Several optimizers as one, as trainers expect it. It shares the parameter groups of its parts."""
@@ -81,5 +83,14 @@ def rate_scale(step: int, done: float) -> float:
 
 
 def averaged_model(model: torch.nn.Module, decay: float) -> AveragedModel:
-    """An exponential average of a model's weights, to be updated after each step."""
-    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))
+    """An exponential average of a model's weights, to be updated after each step.
+
+    After n steps it decays by (1 + n) / (10 + n) at most, as TensorFlow's ExponentialMovingAverage does that is told
+    them: else most of what a short training learns would stay behind in its average.
+    """
+
+    def average(averaged: Weights, current: Weights, count: torch.Tensor | int) -> None:
+        steps = int(count)
+        get_ema_multi_avg_fn(min(decay, (1 + steps) / (10 + steps)))(averaged, current, count)
+
+    return AveragedModel(model, multi_avg_fn=average)

@@ -99,4 +99,4 @@ def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, t
     assert main(["study", "gpu", "--out", str(tmp_path / "out")]) == 2
     ours = "arena, arena-search, blind-spot, cpu, frontier, frontier-guided, frontier-search, one-size, random-start"
     said = capsys.readouterr().err
-    assert f"study 'gpu' is unknown; give a file, or choose from {ours}, trial, unseen-waits" in said
+    assert f"study 'gpu' is unknown; give a file, or choose from {ours}, short-stages, trial, unseen-waits" in said
