@@ -9,8 +9,8 @@ from core_jax.results import pool
 from experiments.loop.records import RunFolder, Spent, Stage, Validation, read
 from experiments.study.inference import Estimate, PairedTest, interquartile_mean, paired_tests
 from experiments.study.prediction import Prediction, prediction_of
-from experiments.study.run_results import RunResult, finished, last_policy, percent, run_result
-from experiments.study.study import Plan, Planned, StudyFolder, predicted
+from experiments.study.run_results import RunResult, along, finished, last_policy, percent, run_result
+from experiments.study.study import Plan, Planned, StudyFolder, StudySpec, predicted
 
 CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
 
@@ -28,7 +28,10 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class ArmResult(msgspec.Struct, frozen=True):
-    """Means over the seeds of an arm; deviation: between its seeds, of `valid`; middle: its interquartile mean."""
+    """Means over the seeds of an arm; deviation: between its seeds, of `valid`; middle: its interquartile mean.
+
+    along: of the valid % on the held-out set over the tokens of a run; None in results of earlier versions.
+    """
 
     arm: str
     seeds: int
@@ -47,12 +50,13 @@ class ArmResult(msgspec.Struct, frozen=True):
     refused: int
     against: Difference | None
     middle: Estimate | None = None
+    along: float | None = None
 
 
 class Results(msgspec.Struct, frozen=True):
     """results.json; valid: of the warm-up, in percent. held_out: the boards of the final test, or of the held-out set.
 
-    missing: unfinished runs.
+    missing: unfinished runs. tests: of the family, in valid %; along: of the same pairs, in what arms have `along`.
     """
 
     budget: int
@@ -64,6 +68,7 @@ class Results(msgspec.Struct, frozen=True):
     missing: list[str]
     prediction: Prediction | None
     tests: list[PairedTest] = []
+    along: list[PairedTest] = []
 
 
 def results_of(plan: Plan, folder: StudyFolder) -> Results:
@@ -79,13 +84,14 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         baseline=plan.spec.baseline,
         valid=percent(before, before.valid),
         held_out=before.boards,
-        arms=[_arm_result([run for run in runs if run.arm == name], plan.spec.baseline, solved) for name in names],
+        arms=[_arm_result([run for run in runs if run.arm == name], plan.spec, solved) for name in names],
         runs=runs,
         missing=[planned.name for planned in plan.runs if planned not in done],
         prediction=prediction_of(predicted(folder), plan, {run.arm: run.gain for run in runs})
         if plan.spec.configs
         else None,
-        tests=paired_tests(_by_seed(runs), plan.spec.family),
+        tests=paired_tests(_by_seed(runs, lambda run: run.valid), plan.spec.family),
+        along=paired_tests(_by_seed(runs, lambda run: along(run.curve, plan.spec.budget)), plan.spec.family),
     )
 
 
@@ -101,15 +107,15 @@ def _judged(plan: Plan, folder: StudyFolder, run: RunFolder, policy: Stage | Non
     return read((policy or last_policy(run)).validation, Validation)
 
 
-def _by_seed(runs: Sequence[RunResult]) -> dict[str, dict[int, float]]:
-    """The valid % of each arm by seed."""
+def _by_seed(runs: Sequence[RunResult], outcome: Callable[[RunResult], float]) -> dict[str, dict[int, float]]:
+    """An outcome of each arm by seed."""
     arms: dict[str, dict[int, float]] = {}
     for run in runs:
-        arms.setdefault(run.arm, {})[run.seed] = run.valid
+        arms.setdefault(run.arm, {})[run.seed] = outcome(run)
     return arms
 
 
-def _arm_result(runs: Sequence[RunResult], baseline: str, solved: dict[str, np.ndarray]) -> ArmResult:
+def _arm_result(runs: Sequence[RunResult], spec: StudySpec, solved: dict[str, np.ndarray]) -> ArmResult:
     def mean(value: Callable[[RunResult], float]) -> float:
         return float(np.mean([value(run) for run in runs]))
 
@@ -129,8 +135,9 @@ def _arm_result(runs: Sequence[RunResult], baseline: str, solved: dict[str, np.n
         kept=sum(run.kept for run in runs),
         tried=sum(run.tried for run in runs),
         refused=sum(run.refused for run in runs),
-        against=_against(runs, baseline, solved),
+        against=_against(runs, spec.baseline, solved),
         middle=interquartile_mean([run.valid for run in runs]),
+        along=mean(lambda run: along(run.curve, spec.budget)),
     )
 
 

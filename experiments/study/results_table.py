@@ -9,8 +9,8 @@ from experiments.study.prediction import Prediction, Rank
 from experiments.study.results import ArmResult, Results
 
 HEADER = (
-    *("arm", "seeds", "valid %", "s.d.", "forced %", "optimal %", "losses", "k tokens", "k trials", "k engineer"),
-    *("stages", "kept", "back", "refused", "minutes"),
+    *("arm", "seeds", "valid %", "s.d.", "along %", "forced %", "optimal %", "losses", "k tokens", "k trials"),
+    *("k engineer", "stages", "kept", "back", "refused", "minutes"),
 )
 
 MOST_NAMED = 8  # runs that are not finished
@@ -19,12 +19,12 @@ MOST_NAMED = 8  # runs that are not finished
 def as_table(results: Results) -> str:
     """One line for each arm, the best first, or how well the trial predicted.
 
-    k trials: thousand tokens of trials and of samplers that score boards, per run. kept: trials that kept the current
-    config. back: stages taken back.
+    along: the mean valid % on the held-out set over the tokens of a run. k trials: thousand tokens of trials and of
+    samplers that score boards, per run. kept: trials that kept the current config. back: stages taken back.
     """
     if results.prediction:
         return "\n".join(_prediction_lines(results.prediction, len(results.runs)))
-    header = (*HEADER[:6], f"vs {results.baseline or '-'}", *HEADER[6:])
+    header = (*HEADER[:7], f"vs {results.baseline or '-'}", *HEADER[7:])
     ordered = sorted(results.arms, key=lambda arm: -arm.valid)
     alignment = ("left", *["right"] * (len(header) - 1))
     arms = tabulate(map(_line, ordered), header, tablefmt="plain", colalign=alignment, disable_numparse=True)
@@ -32,7 +32,8 @@ def as_table(results: Results) -> str:
         f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens per run"
     )
     missing = [f"not finished: {_listed(results.missing)}"] * bool(results.missing)
-    return "\n".join([arms, setting, *map(_test_line, results.tests), *_reward_lines(results, ordered), *missing])
+    tests = [*map(_test_line, results.tests), *(f"along: {_test_line(found)}" for found in results.along)]
+    return "\n".join([arms, setting, *tests, *_reward_lines(results, ordered), *missing])
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -67,6 +68,7 @@ def _line(arm: ArmResult) -> tuple[str, ...]:
         str(arm.seeds),
         f"{arm.valid:.1f}",
         f"{arm.deviation:.1f}" if arm.seeds > 1 else "",
+        "" if arm.along is None else f"{arm.along:.1f}",
         f"{arm.forced:.1f}",
         f"{arm.optimal:.1f}",
         f"{against.points:+.1f} ± {against.interval:.1f}" if against else "",

@@ -1,8 +1,10 @@
 """The result of one run of a study: where it ended, how it came there, and what its engineer was worth."""
 
 import math
+from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
 from core_jax.results import Outcomes, pool
 from engineer.difficulty import Calibration, Forecast
@@ -116,6 +118,13 @@ def _curve(run: RunFolder, stages: int) -> list[CurvePoint]:
         tokens = spent(run, number).total + mine.training + mine.sampling
         points.append(CurvePoint(tokens, _held_out_valid(run.standing(number))))
     return points
+
+
+def along(curve: Sequence[CurvePoint], budget: int) -> float:
+    """The mean valid % over the tokens of a run: the area under its curve, lines between its points, by the budget."""
+    tokens, valid = zip(*((point.tokens, point.valid) for point in curve), strict=True)
+    places = np.unique(np.clip([0, *tokens, budget], 0, budget))
+    return float(np.trapezoid(np.interp(places, tokens, valid), places)) / budget
 
 
 def _held_out_valid(stage: Stage) -> float:

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from experiments.study.inference import holm, interquartile_mean, paired_tests
+from experiments.study.run_results import CurvePoint, along
 
 
 def test_the_interquartile_mean_ignores_the_outer_quarters():
@@ -35,3 +36,16 @@ def test_arms_are_compared_on_the_seeds_that_they_share():
     assert gain.corrected == pytest.approx(2 * gain.p_value)
     assert gain.difference.low > 1
     assert (nothing.p_value, nothing.difference.mean, nothing.seeds) == (1.0, 0.0, 10)
+
+
+@pytest.mark.parametrize(
+    ("points", "mean"),
+    [
+        ([(0, 50), (100, 70)], 60),
+        ([(0, 50), (50, 70), (100, 70)], 65),
+        ([(0, 50), (50, 70)], 65),  # ended before its budget
+        ([(0, 50), (200, 90)], 60),  # its last step went beyond
+    ],
+)
+def test_along_is_the_area_under_a_curve_within_the_budget(points, mean):
+    assert along([CurvePoint(tokens, valid) for tokens, valid in points], 100) == pytest.approx(mean)
