@@ -19,13 +19,17 @@ TINY = (
 
 
 class Case(NamedTuple):
-    """A command, what it writes, what of that must be the same at every end, and how it is run."""
+    """A command, what it writes, what of that must be the same at every end, and how it is run.
+
+    workers: how the titles of its workers begin, where it begins other processes too.
+    """
 
     words: list[str]
     out: str
     state: Callable[[Path], object]
     kind: str = "commands"
     shares: int = 1
+    workers: str = ""
 
     def lines(self, folder: Path, place: Path | None = None) -> list[list[str]]:
         """Its command lines, one for each process that shares the work, on the inputs that lie in `folder`.
@@ -78,6 +82,9 @@ CASES = {
     "benchmark eval": Case(["benchmark", "eval", *ANSWERED], "out", _lines_of("answers.jsonl", "verdicts.jsonl")),
     "sweep": Case(["sweep", "sweep.toml", "--workers", "2"], "out", data_of),
     "sweep in shards": Case(["sweep", "sweep.toml", "--workers", "2"], "out", data_of, shares=2),
+    "sweep on Ray": Case(
+        ["sweep", "sweep.toml", "--backend", "ray", "--workers", "2"], "out", data_of, workers="ray::_call"
+    ),
     "run": Case(["run", "--preset", "cpu", "--teacher", "rules", *TINY], "out", _boards_of_runs, "training commands"),
     "study": Case(["study", str(STUDY), "--workers", "2"], "out", _boards_of_runs, "training commands"),
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.support.processes.killable import begin, code_of
-from tests.support.processes.watching import assert_session_ends, session
+from tests.support.processes.watching import assert_session_ends, session, title
 
 
 @dataclasses.dataclass
@@ -36,10 +36,13 @@ class Kills:
 
 
 class Command:
-    """Command lines that work on the same output side by side, such as the shards of a sweep."""
+    """Command lines that work on the same output side by side, such as the shards of a sweep.
 
-    def __init__(self, servers: list[subprocess.Popen], lines: list[list[str]]) -> None:
-        self.servers, self.lines = servers, lines
+    workers: how the titles of the processes begin that may be killed apart, by default all that it begins.
+    """
+
+    def __init__(self, servers: list[subprocess.Popen], lines: list[list[str]], workers: str = "") -> None:
+        self.servers, self.lines, self.workers = servers, lines, workers
 
     def run(self) -> float:
         """Runs it undisturbed; returns how many seconds it took."""
@@ -53,7 +56,7 @@ class Command:
         children = self._begin()
         ended = select.select([self.servers[0].stdout], [], [], moment)[0]
         victim = children[0]
-        workers = sorted(session(victim) - {victim})
+        workers = sorted(one for one in session(victim) - {victim} if title(one).startswith(self.workers))
         if not ended and workers and rng.random() < 0.5:
             kills.workers += _kill(int(rng.choice(workers)))
         elif not ended:

@@ -37,6 +37,14 @@ def session(leader: int) -> set[int]:
     return {process for process, fields in found if fields[0] != "Z" and int(fields[3]) == leader}
 
 
+def title(process: int) -> str:
+    """The words that began a process, or what it calls itself; nothing once it is gone."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
 def _assert_end(living) -> None:
     deadline = time.monotonic() + LONGEST_GOODBYE
     while left := living():
