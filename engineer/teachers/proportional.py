@@ -49,7 +49,7 @@ class ProportionalTeacher(Stateless):
         return ConfigDelta({size: edit for size, edit in edits.items() if edit})
 
     def _wait_ratio(self, outcomes: Outcomes, cell: SizeConfig) -> float:
-        rates = rates_by_wait(outcomes)
+        rates = _rates_by_wait(outcomes)
         return self._shares(rates)[True] if len(rates) == 2 else cell.wait_ratio
 
     def _shares(self, rates: Mapping[Kind, float]) -> dict[Kind, float]:
@@ -59,7 +59,7 @@ class ProportionalTeacher(Stateless):
         return {kind: part / total if total else 1 / len(worth) for kind, part in worth.items()}
 
 
-def rates_by_wait(outcomes: Outcomes) -> dict[bool, float]:
+def _rates_by_wait(outcomes: Outcomes) -> dict[bool, float]:
     """The valid rate of the boards that force a wait, and of those that do not, where there are any."""
     free, free_valid = outcomes.boards - outcomes.wait_boards, outcomes.valid - outcomes.wait_valid
     counts = {False: (free, free_valid), True: (outcomes.wait_boards, outcomes.wait_valid)}
