@@ -29,8 +29,8 @@ from experiments.loop.redesign import (
     decide,
     forecast_after,
     gather_evidence,
+    gone_back_to,
     story_of,
-    taken_back,
     train_engineer,
     try_proposals,
     what_follows,
@@ -98,7 +98,7 @@ def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: 
         write(stage.difficulty, forecast_after(settings, folder, number))
     if not stage.evidence.exists():
         write(stage.evidence, gather_evidence(settings, folder, number))
-    if not taken_back(stage):
+    if not gone_back_to(folder, number):
         _redesign(settings, folder, number)
     if not stage.next.exists():
         write(stage.next, what_follows(folder, number))
@@ -108,7 +108,8 @@ def _redesign(settings: RunSettings, folder: RunFolder, number: int) -> None:
     stage = folder.stage(number)
     if not stage.proposal.exists():
         write(stage.proposal, decide(settings, folder, number))
-    to_train = settings.teacher == TRAINED and not stage.engineer_checkpoint.exists()
+    kept = folder.standing(number).folder == stage.folder  # else training it further would be lost
+    to_train = settings.teacher == TRAINED and kept and not stage.engineer_checkpoint.exists()
     if to_train and _goes_on(settings, folder, number) and read(stage.proposal, Decision).proposal.tokens:
         train_engineer(settings, folder, number)
     to_try = settings.trial.enabled and not stage.trial.exists() and _goes_on(settings, folder, number)

@@ -12,6 +12,7 @@ from core_jax.results import Outcomes, pool
 from core_jax.rows import Row, read_all
 from experiments.interop.episodes import as_pixels
 from experiments.loop.records import Done, RunFolder, Stage, Trial, Validation, read
+from experiments.loop.redesign import taken_back
 
 COUNTERS = ("step", "epoch")  # of TRL's log, whose steps begin anew with each stage
 
@@ -61,7 +62,7 @@ def _validated(found: Validation) -> Iterator[tuple[str, float]]:
 def _redesigned(folder: RunFolder, stage: Stage) -> dict[str, float]:
     """What the engineer made of the boards for the stage that follows, what the trial found, and what it all cost."""
     following = stage.following()
-    figures = {"loop/taken_back": float(following.source == "rollback"), "loop/seconds": read(stage.done, Done).seconds}
+    figures = {"loop/taken_back": float(taken_back(stage) is not None), "loop/seconds": read(stage.done, Done).seconds}
     for size, cell in following.config.sizes.items():
         figures |= {
             f"engineer/data/{size}": cell.data_ratio,

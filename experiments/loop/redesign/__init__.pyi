@@ -13,6 +13,7 @@ from .engineer_samples import samples_table as samples_table
 from .engineer_training import TRAINED as TRAINED
 from .engineer_training import train_engineer as train_engineer
 from .rollback import compare as compare
+from .rollback import gone_back_to as gone_back_to
 from .rollback import taken_back as taken_back
 from .story import changes as changes
 from .story import story_of as story_of

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import msgspec
 
 from core_jax.config import EnvConfig
 from core_jax.generator import can_draw_for
@@ -15,9 +16,20 @@ from engineer.negotiation import negotiate
 from engineer.proposal import Teacher
 from engineer.teachers import deltas_of, make_teacher
 from engineer.trial import shortlisted
-from experiments.loop.records import Decision, EngineerTraining, Next, RunFolder, Stage, Trial, chosen, gather, read
+from experiments.loop.records import (
+    Decision,
+    EngineerTraining,
+    Next,
+    Rollback,
+    RunFolder,
+    Stage,
+    Trial,
+    chosen,
+    gather,
+    read,
+)
 from experiments.loop.redesign.difficulty import read_forecast, trust_region
-from experiments.loop.redesign.rollback import config_before, taken_back
+from experiments.loop.redesign.rollback import gone_back_to, taken_back
 from experiments.loop.redesign.teacher_models import tools_of
 from experiments.loop.redesign.trial import try_beside_current
 from experiments.loop.settings import RunSettings, seed_for
@@ -30,10 +42,7 @@ def gather_evidence(settings: RunSettings, folder: RunFolder, number: int) -> Ev
 
 
 def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
-    """Asks the teacher, lets the guard judge; what cannot be used keeps the config and is recorded.
-
-    After a stage that was taken back, no teacher is asked.
-    """
+    """Asks the teacher, lets the guard judge; what cannot be used keeps the config and is recorded."""
     stage = folder.stage(number)
     teacher = teacher_of(settings, folder, stage, _state_before(folder, number), recorded=True)
     key = jax.random.key(seed_for(settings.seed, f"stage {number} teacher"))
@@ -47,11 +56,16 @@ def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
 def what_follows(folder: RunFolder, number: int) -> Next:
     """What the stage after `number` is drawn from: what was decided, or what served before a stage taken back."""
     stage = folder.stage(number)
-    if not (rollback := taken_back(stage)):
-        return chosen(stage)
+    reasons = [_fall(rollback)] if (rollback := taken_back(stage)) else []
+    if before := gone_back_to(folder, number):
+        return Next(before, "rollback", reasons)
+    following = chosen(stage)
+    return msgspec.structs.replace(following, reasons=[*reasons, *following.reasons])
+
+
+def _fall(rollback: Rollback) -> str:
     found = rollback.comparison
-    reason = f"taken back to {rollback.against}: {found.lost} boards lost, {found.gained} gained, p {found.p_value:.2g}"
-    return Next(config_before(folder, number, rollback), "rollback", [reason])
+    return f"taken back to {rollback.against}: {found.lost} boards lost, {found.gained} gained, p {found.p_value:.2g}"
 
 
 def _state_before(folder: RunFolder, number: int) -> dict[str, Any]:

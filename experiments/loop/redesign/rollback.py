@@ -21,6 +21,18 @@ def taken_back(stage: Stage) -> Rollback | None:
     return found if found and found.back else None
 
 
+def gone_back_to(folder: RunFolder, number: int) -> EnvConfig | None:
+    """The config that follows stage `number` as it was taken back; None where its teacher is to be asked.
+
+    That is after a stage that stands, and after one without another config to go back to, such as the first: its own
+    again would do the same harm again.
+    """
+    stage = folder.stage(number)
+    rollback = taken_back(stage)
+    before = config_before(folder, number, rollback) if rollback else stage.config()
+    return None if before == stage.config() else before
+
+
 def config_before(folder: RunFolder, number: int, rollback: Rollback) -> EnvConfig:
     """The config that a stage which is taken back gives way to; the first, which has none before it, keeps its own.
 

@@ -17,8 +17,8 @@ def story_of(folder: RunFolder, number: int) -> list[str]:
     lines = [_saw(read(before.validation, Validation), read(stage.validation, Validation))]
     following = stage.following()
     if taken_back(stage):
-        lines.append(f"taken back  {following.reasons[0]}; no teacher is asked")
-    else:
+        lines.append(f"taken back  {following.reasons[0]}")
+    if following.source != "rollback":
         lines += _said(read(stage.proposal, Decision))
         if stage.trial.exists():
             lines.append(f"trial       {read(stage.trial, Trial).summary()}")

@@ -13,7 +13,7 @@ from engineer.rollback import Comparison, RollbackSettings
 from engineer.trial import TrialSettings
 from experiments.loop.records import Next, Rollback, RunFolder, Trial, read, spent, spent_on, write
 from experiments.loop.records.run_folder import FORMAT, RunConfig
-from experiments.loop.redesign import decide, try_configs
+from experiments.loop.redesign import decide, story_of, try_configs
 from experiments.loop.redesign import rollback as setbacks
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import decision, finished, run_loop, state, watch_loading
@@ -86,16 +86,29 @@ def test_a_stage_whose_policy_fell_is_taken_back_with_weights_and_config(tmp_pat
     assert evidence_tokens(read(run.stage(2).evidence, Evidence)).count(UNDONE) == 1
 
 
+def test_after_a_first_stage_that_was_taken_back_the_teacher_is_asked_for_other_boards(tmp_path, monkeypatch):
+    results = iter([FELL, Comparison(3, 0, 1.0)])
+    monkeypatch.setattr(setbacks, "compared", lambda before, after: next(results))
+    run = RunFolder(tmp_path / "run")
+    run_loop(tiny_run(teacher="random", trial=TrialSettings(enabled=False)), run)
+    following = run.stage(0).following()
+    assert following.source == "proposal", "its own config again would do the same harm again"
+    assert following.reasons[0] == "taken back to warmup: 9 boards lost, 1 gained, p 0.011"
+    assert run.stage(1).config() == following.config == decision(run, 0).verdict.config != ENV
+    assert run.standing(0).folder.name == "warmup"
+    told = [line.split()[0] for line in story_of(run, 0)]
+    assert (told[:3], told[-1]) == (["saw", "taken", "said"], "changed")
+    assert read(run.stage(1).evidence, Evidence).history[0].undone
+
+
 def test_a_teacher_with_a_state_is_asked_after_a_first_stage_that_was_taken_back(tmp_path, monkeypatch):
     results = iter([FELL, Comparison(3, 0, 1.0)])
     monkeypatch.setattr(setbacks, "compared", lambda before, after: next(results))
     run = RunFolder(tmp_path / "run")
     run_loop(tiny_run(teacher="sfl", trial=TrialSettings(enabled=False)), run)
-    assert run.stage(0).following().source == "rollback"
-    assert run.stage(1).config() == ENV
     assert any(decision(run, 1).teacher_state.values()), "it learned from the stage that stands"
-    for teacher in ("adarft", "sec", "thompson", "alp_gmm"):  # on the same stages, which no teacher has altered
-        found = decide(tiny_run(teacher=teacher, trial=TrialSettings(enabled=False)), run, 1)
+    for teacher in ("adarft", "sec", "thompson", "alp_gmm"):
+        found = decide(tiny_run(teacher=teacher, trial=TrialSettings(enabled=False)), run, 0)
         assert (found.teacher, any(found.teacher_state.values())) == (teacher, True), f"{teacher} did not learn"
 
 

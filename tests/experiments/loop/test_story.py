@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from core_jax.config import EnvConfig, SizeConfig
 from core_jax.results import pool
 from engineer.lessons import Examination
 from engineer.rollback import Comparison
@@ -28,6 +29,7 @@ def test_a_stage_is_shown_in_a_few_lines():
 def test_a_stage_that_was_taken_back_is_shown_as_such_and_the_policy_that_counts_is_the_one_before(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
+    write(run.stage(1).env, EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)}))
     write(run.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))
     run.stage(1).proposal.unlink()
     write(run.stage(1).next, what_follows(run, 1))
