@@ -132,8 +132,8 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schedule: Literal["constant", "cosine"] = "constant"
     """A constant learning rate, or one that rises and falls as in the warm-up."""
     average: Share = 0.0
-    """Decay of averaged weights, which are kept in place of the last ones; after n steps (1 + n) / (10 + n) at most.
-    0 keeps the last."""
+    """Decay of averaged weights, which are kept in place of the last ones: after n steps at most (1 + n) / (10 + n).
+    0 keeps the last weights."""
     share_prompts: bool = True
     """Whether the prompt of a group is read once, where possible."""
     guided: bool = False

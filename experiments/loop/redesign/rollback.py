@@ -22,15 +22,16 @@ def taken_back(stage: Stage) -> Rollback | None:
 
 
 def gone_back_to(folder: RunFolder, number: int) -> EnvConfig | None:
-    """The config that follows stage `number` as it was taken back; None where its teacher is to be asked.
+    """The earlier config that the run returns to after stage `number`; None where the teacher is asked instead.
 
-    That is after a stage that stands, and after one without another config to go back to, such as the first: its own
-    again would do the same harm again.
+    The teacher is asked after a stage that was kept, and after one that has no other config to return to, such as the
+    first: its own config would do the same harm again.
     """
     stage = folder.stage(number)
-    rollback = taken_back(stage)
-    before = config_before(folder, number, rollback) if rollback else stage.config()
-    return None if before == stage.config() else before
+    if not (rollback := taken_back(stage)):
+        return None
+    before = config_before(folder, number, rollback)
+    return before if before != stage.config() else None
 
 
 def config_before(folder: RunFolder, number: int, rollback: Rollback) -> EnvConfig:

@@ -13,7 +13,13 @@ from experiments.view.templating import Crumb, Page, Table, picture
 
 RESULTS = "results.json"
 COLUMNS = {"arm": "", "seeds": "seeds", "valid": "valid %", "deviation": "s.d.", "gain": "gain", "forced": "forced %"}
-COLUMNS |= {"optimal": "optimal %", "stages": "stages", "tried": "trials", "taken_back": "taken back"}
+COLUMNS |= {
+    "optimal": "optimal %",
+    "along": "along %",
+    "stages": "stages",
+    "tried": "trials",
+    "taken_back": "taken back",
+}
 
 
 def study_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:

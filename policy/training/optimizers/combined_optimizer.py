@@ -85,8 +85,8 @@ def rate_scale(step: int, done: float) -> float:
 def averaged_model(model: torch.nn.Module, decay: float) -> AveragedModel:
     """An exponential average of a model's weights, to be updated after each step.
 
-    After n steps it decays by (1 + n) / (10 + n) at most, as TensorFlow's ExponentialMovingAverage does that is told
-    them: else most of what a short training learns would stay behind in its average.
+    The decay after n steps is min(decay, (1 + n) / (10 + n)), as in TensorFlow's ExponentialMovingAverage with
+    num_updates. With a constant decay, the average of a short training is close to its first steps.
     """
 
     def average(averaged: Weights, current: Weights, count: torch.Tensor | int) -> None:

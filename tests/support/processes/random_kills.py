@@ -38,7 +38,7 @@ class Kills:
 class Command:
     """Command lines that work on the same output side by side, such as the shards of a sweep.
 
-    workers: how the titles of the processes begin that may be killed apart, by default all that it begins.
+    workers: the beginning of the titles of the processes that may be killed apart; by default all its children are.
     """
 
     def __init__(self, servers: list[subprocess.Popen], lines: list[list[str]], workers: str = "") -> None:
