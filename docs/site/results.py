@@ -27,6 +27,9 @@ DOCS = Path(__file__).parents[1]
 PAGE = DOCS / "results.md"
 ENGINEERS = DOCS / "data" / "smollm2" / "engineers.json"
 RUNS = ("demo", "smollm2")  # folders of docs/data with a report of each seed
+CURVES = {  # arms that are drawn, of a study of so many that the curves of all would hide each other
+    "arena": ["fixed", "dapo", "rules", "uniform", "best-static", "difficulty", "self", "self-trained"],
+}
 MADE = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -44,7 +47,7 @@ def made() -> dict[Path, str]:
     found = {path.stem: read_config(path, Results) for path in sorted((DOCS / "data" / "studies").glob("*.json"))}
     pictures = {DOCS / "images" / f"{name}.svg": study_svg(results) for name, results in found.items()}
     curves = {
-        DOCS / "images" / f"{name}-curves.svg": curves_svg(results, _of_most_seeds(results))
+        DOCS / "images" / f"{name}-curves.svg": curves_svg(results, CURVES.get(name))
         for name, results in found.items()
         if not results.prediction
     }
@@ -56,12 +59,6 @@ def made() -> dict[Path, str]:
         tables[f"{path.stem}-trials"] = f"```\n{reliability_table(reliability_of(checks))}\n```"
     page = MADE.sub(lambda place: f"{place[1]}\n{tables[place[2]]}\n\n{place[3]}", PAGE.read_text())
     return {PAGE: page} | pictures | curves
-
-
-def _of_most_seeds(results: Results) -> list[str]:
-    """The arms on which conclusions rest; the curves of all would hide each other."""
-    most = max(arm.seeds for arm in results.arms)
-    return [arm.arm for arm in results.arms if arm.seeds == most]
 
 
 def _stages(preset: str) -> str:

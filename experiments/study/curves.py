@@ -6,13 +6,17 @@ from experiments.charts import Point, Series, line_chart
 from experiments.study.results import Results
 from experiments.study.run_results import RunResult
 
-MOST_RANGES = 4  # of arms; more would hide each other
+MOST_CURVES = 8  # with all arms; of more, one cannot be told from another
+MOST_RANGES = 4
 STEPS = 20  # points of a curve
 
 
 def curves_svg(results: Results, arms: list[str] | None = None) -> str:
-    """The curves of `arms`, by default of all, those of few with the range of the seeds; a run is interpolated."""
-    names = arms or [arm.arm for arm in results.arms]
+    """The curves of `arms`, by default of all or, of many, of those of most seeds; few have the range of the seeds.
+
+    A run is interpolated.
+    """
+    names = arms or _to_draw(results)
     grid = np.linspace(0, results.budget, STEPS + 1)
     series = [_series(name, [run for run in results.runs if run.arm == name], grid) for name in names]
     if len(series) > MOST_RANGES:
@@ -23,6 +27,13 @@ def curves_svg(results: Results, arms: list[str] | None = None) -> str:
         x_label="generated tokens, thousands",
         y_label="valid %",
     )
+
+
+def _to_draw(results: Results) -> list[str]:
+    """All arms, or where they would hide each other, those of most seeds."""
+    most = max(arm.seeds for arm in results.arms)
+    few = len(results.arms) <= MOST_CURVES
+    return [arm.arm for arm in results.arms if few or arm.seeds == most]
 
 
 def _series(name: str, runs: list[RunResult], grid: np.ndarray) -> Series:

@@ -105,6 +105,9 @@ def test_curves_of_many_arms_have_no_ranges_that_would_hide_each_other(study):
     _, results = study
     assert curves_svg(results).count("<polygon") == 2, "the arms fixed and random"
     assert "<polygon" not in curves_svg(results, ["fixed", "random"] * 3)
+    many = curves_svg(msgspec.structs.replace(results, arms=results.arms * 5))
+    assert "fixed (2)" in many
+    assert "random (1)" not in many, "of many arms, those of most seeds are drawn"
 
 
 def test_every_run_has_its_curve_over_the_tokens_generated(study):
