@@ -14,10 +14,18 @@ from tests.support.samples.evidence import everything
 
 def known(p: dict[int, float]) -> Forecast:
     """A forecast from many groups of each size with these rates of valid plans, no wait being forced."""
-    cells = [(Cell(size, 0.2, False), rate) for size, rate in p.items()]
-    seen = [Observation(cell, 2, 2000, 2000 * rate, 2000 * rate * (1 - rate)) for cell, rate in cells]
-    held_out = [HeldOutCell(cell, 1 / len(cells)) for cell, _ in cells]
-    return forecast(CONFIG, seen, held_out, DifficultySettings())
+    return known_cells({Cell(size, 0.2, False): rate for size, rate in p.items()})
+
+
+def known_cells(p: dict[Cell, float]) -> Forecast:
+    """A forecast from many groups of each cell with these rates of valid plans; all are held out alike."""
+    seen = [Observation(cell, 2, 2000, 2000 * rate, 2000 * rate * (1 - rate)) for cell, rate in p.items()]
+    return forecast(CONFIG, seen, [HeldOutCell(cell, 1 / len(p)) for cell in p], DifficultySettings())
+
+
+def seeking_regret(found: Forecast) -> Forecast:
+    """The same forecast, in which boards are worth their regret."""
+    return msgspec.structs.replace(found, model=msgspec.structs.replace(found.model, objective="regret"))
 
 
 def test_the_difficulty_teacher_gives_data_by_expected_learnability():
@@ -38,9 +46,7 @@ def test_the_difficulty_teacher_may_count_every_group_with_a_signal_alike():
 
 
 def test_the_difficulty_teacher_seeks_regret_where_that_is_the_objective():
-    evidence = everything(CONFIG, {}, forecast=known({3: 0.9, 4: 0.5, 6: 0.1}))
-    model = msgspec.structs.replace(evidence.forecast.model, objective="regret")
-    evidence = msgspec.structs.replace(evidence, forecast=msgspec.structs.replace(evidence.forecast, model=model))
+    evidence = everything(CONFIG, {}, forecast=seeking_regret(known({3: 0.9, 4: 0.5, 6: 0.1})))
     sizes = asked_for(DifficultyTeacher(mix=0.0).propose(evidence, CONFIG, jax.random.key(0)))
     assert shares(sizes) == pytest.approx([0.1 / 1.5, 0.5 / 1.5, 0.9 / 1.5], abs=0.04)
 
@@ -49,6 +55,16 @@ def test_the_difficulty_teacher_may_count_that_plans_on_large_maps_cost_more():
     evidence = everything(CONFIG, {}, forecast=known({3: 0.5, 4: 0.5, 6: 0.5}))
     sizes = asked_for(DifficultyTeacher(mix=0.0, length=1.0).propose(evidence, CONFIG, jax.random.key(0)))
     assert shares(sizes) == pytest.approx([1 / 3 / 0.75, 1 / 4 / 0.75, 1 / 6 / 0.75], abs=0.03)
+
+
+def test_the_difficulty_teacher_may_leave_maps_alone_that_are_out_of_reach():
+    """Boards with a wait fail on both sizes; on 3x3 the others are solved, on 6x6 nothing is."""
+    cells = {Cell(3, 0.2, False): 0.9, Cell(3, 0.2, True): 0.1, Cell(6, 0.2, False): 0.1, Cell(6, 0.2, True): 0.1}
+    evidence = everything(CONFIG, {}, forecast=seeking_regret(known_cells(cells)))
+    sizes = asked_for(DifficultyTeacher(mix=0.0).propose(evidence, CONFIG, jax.random.key(0)))
+    assert sizes[6].data_ratio / sizes[3].data_ratio == pytest.approx((0.9 + 0.9) / (0.1 + 0.9), rel=0.1)
+    sizes = asked_for(DifficultyTeacher(mix=0.0, reach=1.0).propose(evidence, CONFIG, jax.random.key(0)))
+    assert sizes[6].data_ratio / sizes[3].data_ratio == pytest.approx(0.1 * 1.8 / (0.9 * 1.0), rel=0.15)
 
 
 def test_the_difficulty_teacher_has_an_answer_where_every_plan_failed():
