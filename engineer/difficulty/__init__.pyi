@@ -10,7 +10,10 @@ from .forecasting import forecast as forecast
 from .forecasting import grid_of as grid_of
 from .item_response import DifficultyModel as DifficultyModel
 from .item_response import Prediction as Prediction
+from .item_response import Sample as Sample
 from .observations import Observation as Observation
+from .observations import cell_of as cell_of
+from .observations import held_out_observations as held_out_observations
 from .observations import observations_of as observations_of
 from .settings import DifficultySettings as DifficultySettings
 from .settings import Objective as Objective

@@ -22,18 +22,20 @@ def fit(observations: Sequence[Observation], settings: DifficultySettings) -> Di
     by scikit-learn; the covariance is the inverse of the Hessian there (Laplace).
     """
     objective: Objective = "regret" if settings.objective == "regret" else "learnability"
+    also = settings.by_size, settings.reach
     ages = np.array([seen.age for seen in observations], int)
     groups = settings.decay**ages * np.array([seen.groups for seen in observations], float)
     if not groups.sum():
-        size = features([], []).shape[1]
-        return DifficultyModel([0.0] * size, np.eye(size).tolist(), 0.0, 1.0, objective)
-    points = features([seen.cell for seen in observations], [seen.agents for seen in observations])
+        size = features([], [], settings.by_size).shape[1]
+        return DifficultyModel([0.0] * size, np.eye(size).tolist(), 0.0, 1.0, objective, *also)
+    points = features([seen.cell for seen in observations], [seen.agents for seen in observations], settings.by_size)
     success = np.array([seen.success / seen.groups for seen in observations])
     weights = _weights(points, success, groups)
     p = 1 / (1 + np.exp(-points @ weights))
     hessian = (points * (groups * p * (1 - p))[:, None]).T @ points + np.eye(len(weights))
     evenness = _evenness(observations, p, settings.decay**ages)
-    return DifficultyModel(weights.tolist(), np.linalg.inv(hessian).tolist(), float(groups.sum()), evenness, objective)
+    covariance = np.linalg.inv(hessian).tolist()
+    return DifficultyModel(weights.tolist(), covariance, float(groups.sum()), evenness, objective, *also)
 
 
 def _weights(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -49,7 +51,8 @@ def _weights(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np.
 
 
 def _evenness(observations: Sequence[Observation], p: np.ndarray, decay: np.ndarray) -> float:
-    """The observed p (1 - p) of boards over that of the model's means."""
-    seen = math.fsum(d * found.variance for d, found in zip(decay, observations, strict=True))
-    meant = math.fsum(d * found.groups * q * (1 - q) for d, found, q in zip(decay, observations, p, strict=True))
+    """The observed p (1 - p) of boards over that of the model's means, where it was observed."""
+    known = [part for part in zip(decay, observations, p, strict=True) if part[1].variance is not None]
+    seen = math.fsum(d * (found.variance or 0) for d, found, _ in known)
+    meant = math.fsum(d * found.groups * q * (1 - q) for d, found, q in known)
     return min(1.0, seen / meant) if meant else 1.0

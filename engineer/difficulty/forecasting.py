@@ -54,9 +54,13 @@ def forecast(
     held_out: Sequence[HeldOutCell],
     settings: DifficultySettings,
     before: Forecast | None = None,
+    tested: Sequence[Observation] = (),
 ) -> Forecast:
-    """The forecast from all groups so far, those of age 0 being new since `before`."""
-    model = fit(observations, settings)
+    """The forecast from all groups so far, those of age 0 being new since `before`.
+
+    tested: outcomes on held-out boards; the model is fitted to them, too, and everything else is of the groups.
+    """
+    model = fit([*observations, *tested], settings)
     weights = [(settings.decay**seen.age * seen.groups, seen.success / seen.groups) for seen in observations]
     total = sum(weight for weight, _ in weights)
     drawn = [seen for seen in observations if not seen.age]

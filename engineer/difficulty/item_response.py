@@ -1,6 +1,7 @@
 """The fitted model: a Gaussian posterior of the weights of a logistic regression."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,12 +20,20 @@ class Prediction(msgspec.Struct, frozen=True):
     deviation: np.ndarray
 
 
+class Sample(NamedTuple):
+    """P(valid) of N cells under each of M weights, float [M, N] each: `success`, and `best`, whether with a forced wait
+    or without."""
+
+    success: np.ndarray
+    best: np.ndarray
+
+
 class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The posterior N(weights, covariance) of a logistic regression on `features` (Laplace's approximation).
 
     groups: how many it was fitted to, those of earlier stages by their decayed weights. evenness: E[p (1 - p)] over the
     boards of a cell as a share of p (1 - p) of the cell's mean: boards of a cell differ, so it is less than 1.
-    objective: what boards are worth.
+    objective, reach: what boards are worth. by_size: the prior of each size's own effects.
     """
 
     weights: list[float]
@@ -32,24 +41,35 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     groups: float
     evenness: float
     objective: Objective = "learnability"
+    by_size: float = 0.0
+    reach: float = 0.0
 
     def predict(self, cells: Sequence[Cell], agents: Sequence[int]) -> Prediction:
         """P(valid) of cells, whether they were ever drawn or not."""
-        points = features(cells, agents)
+        points = features(cells, agents, self.by_size)
         logit = points @ np.array(self.weights)
         variance = np.einsum("ni,ij,nj->n", points, np.array(self.covariance), points)
         mean = _logistic(logit / np.sqrt(1 + PROBIT * variance))
         slope = _logistic(logit) * (1 - _logistic(logit))
         return Prediction(mean, np.minimum(slope * np.sqrt(variance), 0.5))
 
-    def sampled(self, cells: Sequence[Cell], agents: Sequence[int], rng: np.random.Generator, count: int) -> np.ndarray:
-        """P(valid) of cells under `count` weights drawn from the posterior, float [count, N]."""
+    def sampled(self, cells: Sequence[Cell], agents: Sequence[int], rng: np.random.Generator, count: int) -> Sample:
+        """P(valid) of cells under `count` weights drawn from the posterior."""
         weights = rng.multivariate_normal(np.array(self.weights), np.array(self.covariance), count, method="eigh")
-        return _logistic(weights @ features(cells, agents).T)
+        success, other = (
+            _logistic(weights @ features(kind, agents, self.by_size).T)
+            for kind in (cells, [cell._replace(forced=not cell.forced) for cell in cells])
+        )
+        return Sample(success, np.maximum(success, np.where(np.array(agents) > 1, other, 0)))
 
-    def value(self, success: np.ndarray) -> np.ndarray:
-        """What boards of cells are worth whose P(valid) is `success`: their expected learnability, or their regret."""
-        return 1 - success if self.objective == "regret" else self.learnability(success)
+    def value(self, drawn: Sample) -> np.ndarray:
+        """What boards of cells are worth: their expected learnability, or their regret, times best^reach.
+
+        So little is expected of maps on which the policy can do nothing yet. With the regret and reach 1 that is
+        p (1 - p) for the easier kind of boards of that size and hole ratio, and more for the other.
+        """
+        regret = self.objective == "regret"
+        return (1 - drawn.success if regret else self.learnability(drawn.success)) * drawn.best**self.reach
 
     def learnability(self, success: np.ndarray) -> np.ndarray:
         """The expected p (1 - p) of boards of cells whose P(valid) is `success`."""

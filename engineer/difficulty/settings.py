@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from core_jax.support import Share
+from engineer.options import Power
 
 Objective = Literal["learnability", "regret"]
 """What a board is worth: learnability, p (1 - p), or regret, 1 - p, by which the certified plan beats the policy."""
@@ -27,3 +28,11 @@ class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     objective: Literal["auto", "learnability", "regret"] = "auto"
     """What boards are worth: learnability, p (1 - p), or regret, 1 - p, by which the certified plan beats the policy;
     auto is regret where each group holds the certified plan (grpo.guided), and learnability elsewhere."""
+    by_size: Power = 0.0
+    """How far, in logits, a size may be from the smooth curve of all sizes, boards with and without a forced wait
+    apart: the prior's standard deviation; 0: not at all."""
+    held_out: bool = False
+    """Whether the model is fitted to the plans for the held-out boards, too."""
+    reach: Power = 0.0
+    """What boards are worth is multiplied by r to this power, r being the larger of P(valid) with a forced wait and
+    without one on maps of the same size and hole ratio."""

@@ -24,8 +24,7 @@ def worth_of(model: DifficultyModel, config: EnvConfig, current: EnvConfig | Non
     if current is not None:
         more, others, less = _shares(current, teams)
         cells, agents, shares = cells + more, agents + others, np.concatenate([shares, -less])
-    success = model.sampled(cells, agents, np.random.default_rng(SEED), SAMPLES)
-    values = model.value(success) @ shares
+    values = model.value(model.sampled(cells, agents, np.random.default_rng(SEED), SAMPLES)) @ shares
     return Worth(float(values.mean()), float(values.std()))
 
 

@@ -8,21 +8,41 @@ import msgspec
 from core_jax.config import EnvConfig
 from core_jax.rows import Row, read_all
 from engineer.curriculum_cells import Cell
-from engineer.difficulty import Forecast, HeldOutCell, Observation, forecast, observations_of
+from engineer.difficulty import (
+    Forecast,
+    HeldOutCell,
+    Observation,
+    cell_of,
+    forecast,
+    held_out_observations,
+    observations_of,
+)
 from engineer.guard import GuardSettings, widened
 from engineer.trial import StratumTrial
-from experiments.loop.records import RunFolder, Stage, Trial, read, read_rollouts
+from experiments.loop.records import RunFolder, Stage, Trial, Validation, read, read_rollouts
 from experiments.loop.settings import RunSettings
 
 
 def forecast_after(settings: RunSettings, folder: RunFolder, number: int) -> Forecast:
-    """The forecast after stage `number`, from the groups of its training and of all before, trials included."""
+    """The forecast after stage `number`, from the groups of its training and of all before, trials included.
+
+    With `difficulty.held_out`, from the plans for the held-out boards, too, those after the warm-up included.
+    """
     found = [seen for past in range(number + 1) for seen in _observations(folder.stage(past), number - past)]
     found += [seen for past in range(number) for seen in _tried(folder.stage(past), number - past)]
     before = read_forecast(folder.stage(number - 1)) if number else None
     config = folder.stage(number).config()
     how = msgspec.structs.replace(settings.difficulty, objective=settings.objective)
-    return forecast(config, found, held_out_cells(read_all(folder.validation), config), how, before)
+    rows = read_all(folder.validation)
+    tested = list(_tested(folder, number, rows)) if settings.difficulty.held_out else []
+    return forecast(config, found, held_out_cells(rows, config), how, before, tested)
+
+
+def _tested(folder: RunFolder, number: int, rows: list[Row]) -> Iterator[Observation]:
+    """The held-out boards' plans after the warm-up and each stage."""
+    for past in range(-1, number + 1):
+        stage = folder.stage(past) if past >= 0 else folder.warmup
+        yield from held_out_observations(rows, read(stage.validation, Validation).valid, number - past)
 
 
 def _tried(stage: Stage, age: int) -> list[Observation]:
@@ -51,8 +71,7 @@ def trust_region(settings: RunSettings, stage: Stage) -> GuardSettings:
 
 def held_out_cells(rows: list[Row], config: EnvConfig) -> list[HeldOutCell]:
     """The cells of the held-out boards, of the sizes that the config draws, with their shares."""
-    cells = (Cell(row.size, float(row.hole_ratio or 0), bool(row.wait_required)) for row in rows)
-    counts = Counter(cell for cell in cells if cell.size in config.sizes)
+    counts = Counter(cell for cell in map(cell_of, rows) if cell.size in config.sizes)
     return [HeldOutCell(cell, count / counts.total()) for cell, count in sorted(counts.items())]
 
 

@@ -17,6 +17,7 @@ from engineer.difficulty import (
     features,
     fit,
     forecast,
+    held_out_observations,
     observations_of,
     worth_of,
 )
@@ -74,6 +75,35 @@ def test_what_was_rolled_out_more_is_known_better_and_what_is_older_less():
     assert spreads[0] < spreads[1]
     assert spreads[0] < spreads[2]
     assert many.groups == 50 * len(CELLS)
+
+
+def gap(cell: Cell) -> float:
+    """Forced waits are unknown on even sizes."""
+    return 0.1 if cell.forced and cell.size % 2 == 0 else 0.8
+
+
+def test_a_size_may_have_effects_of_its_own_so_that_gaps_between_sizes_are_seen():
+    found = [seen(cell, 20, p=gap(cell)) for cell in CELLS]
+    smooth, by_size = (fit(found, DifficultySettings(by_size=size)) for size in (0.0, 2.0))
+    errors = [
+        np.abs(model.predict(CELLS, [2] * len(CELLS)).mean - [gap(cell) for cell in CELLS])
+        for model in (smooth, by_size)
+    ]
+    assert errors[0].max() > 0.25
+    assert errors[1].max() < 0.1
+    unseen = [Cell(12, 0.2, True)], [2]
+    assert by_size.predict(*unseen).deviation > smooth.predict(*unseen).deviation
+
+
+def test_what_is_out_of_reach_is_worth_little():
+    """Of two sizes on which as many plans fail, that is worth more on which other boards are solved."""
+    cells = {Cell(3, 0.1, False): 0.9, Cell(3, 0.1, True): 0.1, Cell(9, 0.1, False): 0.1, Cell(9, 0.1, True): 0.1}
+    found = [seen(cell, 500, p=p) for cell, p in cells.items()]
+    near, far = (EnvConfig({size: SizeConfig(1.0, 0.1, 1.0)}) for size in (3, 9))
+    plain, reach = (fit(found, DifficultySettings(objective="regret", reach=power)) for power in (0.0, 1.0))
+    assert worth_of(plain, far, near).mean == pytest.approx(0.0, abs=0.03)
+    assert worth_of(reach, near).mean == pytest.approx(0.9 * worth_of(plain, near).mean, rel=0.1)
+    assert worth_of(reach, far).mean < 0.35 * worth_of(plain, far).mean
 
 
 def test_far_from_all_rollouts_the_model_is_unsure():
@@ -142,6 +172,21 @@ def test_by_regret_a_config_is_worth_the_share_of_plans_that_fail():
     hard, frontier = EnvConfig.single(10, 2, 0.3, 1.0), EnvConfig.single(6, 2, 0.1, 0.5)
     assert worth_of(model, hard).mean > worth_of(model, frontier).mean
     assert worth_of(model, hard).mean == pytest.approx(1 - truth(Cell(10, 0.3, True)), abs=0.1)
+
+
+def test_the_model_may_learn_from_held_out_boards_what_no_training_board_has_shown():
+    rows = [row for row in small_rows() if row.agents > 1]
+    tested = held_out_observations(rows, "0" * len(rows), age=1)
+    assert sum(one.groups for one in tested) == len(rows)
+    assert not any(one.success for one in tested)
+    assert {one.age for one in tested} == {1}
+    trained = [seen(Cell(3, 0.1, False), p=0.9)]
+    without, with_them = (forecast(CONFIG, trained, [], SETTINGS, tested=some) for some in ([], 40 * tested))
+    places, agents = [one.cell for one in tested], [one.agents for one in tested]
+    assert (with_them.model.predict(places, agents).mean < 0.5 * without.model.predict(places, agents).mean).all()
+    assert with_them.success == without.success, "only the model knows of them"
+    assert [one.groups for one in with_them.grid] == [one.groups for one in without.grid]
+    assert fit([*trained, *tested], DifficultySettings(decay=0.0)).evenness == fit(trained, SETTINGS).evenness
 
 
 def test_a_forecast_survives_its_file_and_rates_the_one_before():

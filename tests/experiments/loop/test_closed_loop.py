@@ -11,6 +11,7 @@ from engineer.evidence import Evidence, evidence_tokens, shown, tokens_delta
 from engineer.evidence.context_modules import Modules
 from experiments.loop.records import Done, RunFolder, Validation, read
 from experiments.loop.records.run_folder import FORMAT, RunConfig
+from experiments.loop.redesign import forecast_after, read_forecast
 from policy.checkpoints import load_checkpoint
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import FILES, TRIED, decision, files, finished, run_loop, state, watch_loading
@@ -69,6 +70,19 @@ def test_every_record_can_be_read_and_names_its_stage():
         assert {size: found.boards for size, found in outcomes.items()} == {3: 4, 5: 4}
         assert set(read(stage.done, Done).versions) >= {"lakewright", "jax", "torch", "trl"}
         load_checkpoint(stage.checkpoint)
+
+
+def test_the_difficulty_model_may_count_the_held_out_boards_after_the_warm_up_and_every_stage():
+    run, settings = finished("random"), tiny_run(teacher="random")
+    how = msgspec.structs.replace(settings.difficulty, held_out=True)
+    found = forecast_after(msgspec.structs.replace(settings, difficulty=how), run, 1)
+    known = read_forecast(run.stage(1))
+    assert known is not None
+    assert forecast_after(settings, run, 1) == known
+    count = len(read_all(run.validation))
+    ages = 1 + settings.difficulty.decay + settings.difficulty.decay**2
+    assert found.model.groups == pytest.approx(known.model.groups + count * ages)
+    assert found.grid[0].groups == known.grid[0].groups
 
 
 def test_training_is_logged_step_by_step():

@@ -98,7 +98,7 @@ def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, t
     assert {run.settings.teacher for run in plan.runs} == set(TEACHERS) - {"proportional"}, "run by arena"
     assert main(["study", "gpu", "--out", str(tmp_path / "out")]) == 2
     arenas = "arena, arena-evidence, arena-search"
-    frontiers = "frontier, frontier-gaps, frontier-gaps-search, frontier-guided, frontier-reach, frontier-search"
+    frontiers = "frontier, frontier-forecast, frontier-gaps, frontier-gaps-search, frontier-guided, frontier-search"
     ours = f"{arenas}, blind-spot, cpu, {frontiers}, one-size, random-start"
     said = capsys.readouterr().err
     assert f"study 'gpu' is unknown; give a file, or choose from {ours}, short-stages, trial, unseen-waits" in said
