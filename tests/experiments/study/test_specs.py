@@ -97,7 +97,7 @@ def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, t
     assert seeds == {"fixed": [0, 1, 2], "rules": [0, 1, 2], "self-v6": [0, 1, 2], "sec": [0]}
     assert {run.settings.teacher for run in plan.runs} == set(TEACHERS) - {"proportional"}, "run by arena"
     assert main(["study", "gpu", "--out", str(tmp_path / "out")]) == 2
-    arenas = "arena, arena-evidence, arena-search"
+    arenas = "arena, arena-endpoint, arena-evidence, arena-search"
     frontiers = "frontier, frontier-forecast, frontier-gaps, frontier-gaps-search, frontier-guided, frontier-search"
     ours = f"{arenas}, blind-spot, cpu, {frontiers}, one-size, random-start"
     said = capsys.readouterr().err
