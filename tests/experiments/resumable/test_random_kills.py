@@ -25,7 +25,7 @@ def kill(folder: Path, case: Case, instants: int) -> Kills:
     """Kills a command of one process, or one of several that share its work, and prints how often."""
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(server(case.kind)) for _ in range(case.shares)]
-        command = Command(servers, case.lines(folder), case.workers)
+        command = Command(servers, case.lines(folder), case.workers, case.goodbye)
         kills = kill_at_random(command, folder / case.out, case.state, instants, seed=0)
     print(f"{' '.join(case.words[:2])}: {kills}", file=sys.stderr)
     return kills

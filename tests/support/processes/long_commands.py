@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 
 from core_jax.rows import write_rows
 from tests.support.boards.generated_rows import small_rows, unsolved
+from tests.support.processes.watching import LONGEST_GOODBYE
 from tests.support.samples.tiny_sweep import TOML, data_of
 
 STUDY = Path(__file__).parents[2] / "experiments" / "study" / "study.toml"
@@ -21,7 +22,8 @@ TINY = (
 class Case(NamedTuple):
     """A command, what it writes, what of that must be the same at every end, and how it is run.
 
-    workers: how the titles of its workers begin, where it begins other processes too.
+    workers: how the titles of its workers begin, where it begins other processes too. goodbye: the seconds within which
+    all of its processes end.
     """
 
     words: list[str]
@@ -30,6 +32,7 @@ class Case(NamedTuple):
     kind: str = "commands"
     shares: int = 1
     workers: str = ""
+    goodbye: float = LONGEST_GOODBYE
 
     def lines(self, folder: Path, place: Path | None = None) -> list[list[str]]:
         """Its command lines, one for each process that shares the work, on the inputs that lie in `folder`.
@@ -83,7 +86,11 @@ CASES = {
     "sweep": Case(["sweep", "sweep.toml", "--workers", "2"], "out", data_of),
     "sweep in shards": Case(["sweep", "sweep.toml", "--workers", "2"], "out", data_of, shares=2),
     "sweep on Ray": Case(
-        ["sweep", "sweep.toml", "--backend", "ray", "--workers", "2"], "out", data_of, workers="ray::_call"
+        ["sweep", "sweep.toml", "--backend", "ray", "--workers", "2"],
+        "out",
+        data_of,
+        workers="ray::_call",
+        goodbye=300.0,  # Ray's agents seek their cluster for a minute or more after it was killed
     ),
     "run": Case(["run", "--preset", "cpu", "--teacher", "rules", *TINY], "out", _boards_of_runs, "training commands"),
     "study": Case(["study", str(STUDY), "--workers", "2"], "out", _boards_of_runs, "training commands"),

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.support.processes.killable import begin, code_of
-from tests.support.processes.watching import assert_session_ends, session, title
+from tests.support.processes.watching import LONGEST_GOODBYE, assert_session_ends, session, title
 
 
 @dataclasses.dataclass
@@ -39,10 +39,17 @@ class Command:
     """Command lines that work on the same output side by side, such as the shards of a sweep.
 
     workers: the beginning of the titles of the processes that may be killed apart; by default all its children are.
+    goodbye: the seconds within which all its processes end after it.
     """
 
-    def __init__(self, servers: list[subprocess.Popen], lines: list[list[str]], workers: str = "") -> None:
-        self.servers, self.lines, self.workers = servers, lines, workers
+    def __init__(
+        self,
+        servers: list[subprocess.Popen],
+        lines: list[list[str]],
+        workers: str = "",
+        goodbye: float = LONGEST_GOODBYE,
+    ) -> None:
+        self.servers, self.lines, self.workers, self.goodbye = servers, lines, workers, goodbye
 
     def run(self) -> float:
         """Runs it undisturbed; returns how many seconds it took."""
@@ -71,7 +78,7 @@ class Command:
     def _codes(self, children: list[int]) -> list[int]:
         codes = [code_of(server) for server in self.servers]
         for child in children:
-            assert_session_ends(child)
+            assert_session_ends(child, self.goodbye)
         return codes
 
 

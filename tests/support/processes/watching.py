@@ -26,9 +26,9 @@ def assert_ends(process: int) -> None:
     _assert_end(lambda: {process} if alive(process) else set())
 
 
-def assert_session_ends(leader: int) -> None:
-    """All processes of a session end, at once or soon."""
-    _assert_end(lambda: session(leader))
+def assert_session_ends(leader: int, within: float = LONGEST_GOODBYE) -> None:
+    """All processes of a session end, at once or within so many seconds."""
+    _assert_end(lambda: session(leader), within)
 
 
 def session(leader: int) -> set[int]:
@@ -45,10 +45,10 @@ def title(process: int) -> str:
         return ""
 
 
-def _assert_end(living) -> None:
-    deadline = time.monotonic() + LONGEST_GOODBYE
+def _assert_end(living, within: float = LONGEST_GOODBYE) -> None:
+    deadline = time.monotonic() + within
     while left := living():
-        assert time.monotonic() < deadline, f"processes {left} go on alone"
+        assert time.monotonic() < deadline, f"these processes go on alone: {[title(process) for process in left]}"
         time.sleep(0.02)
 
 
