@@ -17,6 +17,7 @@ from .token_form import evidence_tokens as evidence_tokens
 from .token_form import tokens_delta as tokens_delta
 from .truncation import fitted as fitted
 from .vocabulary import DELTA as DELTA
+from .vocabulary import FORECAST_HOLES as FORECAST_HOLES
 from .vocabulary import FRONTIER as FRONTIER
 from .vocabulary import REASONS as REASONS
 from .vocabulary import STEPS as STEPS

@@ -44,6 +44,7 @@ PRESETS = {
     "shuffled": Modules(shuffled=True),
     "none": Modules(failures=False, guideline=False, history=False, bookkeeping=False),
     "difficulty": Modules(difficulty=True),
+    "forecast": Modules(failures=False, guideline=False, history=False, bookkeeping=False, difficulty=True),
 }
 PAPER_PRESETS = ("v1", "v2", "v3", "v4", "v5", "v6", "rl_details")
 

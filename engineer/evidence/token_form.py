@@ -19,6 +19,7 @@ from engineer.evidence.vocabulary import (
     END,
     ENGINEER_TOKENS,
     FORECAST,
+    FORECAST_HOLES,
     GUIDED,
     NOW,
     PAST,
@@ -41,7 +42,6 @@ __all__ = ["ENGINEER_TOKENS", "DeltaGrammar", "delta_tokens", "evidence_tokens",
 HISTORY = 2
 RATES = 3 + len(FAILURE_NAMES[1:])
 MAX_SUMMARY = 40
-FORECAST_HOLES = (0.1, 0.3)
 
 
 def evidence_tokens(evidence: Evidence) -> list[str]:

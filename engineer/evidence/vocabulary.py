@@ -13,6 +13,7 @@ UNDONE, FORECAST = "<undone>", "<forecast>"
 
 STEPS = {"data_ratio": 0.05, "hole_ratio": 0.05, "wait_ratio": 0.1}
 STRIDES = (-2, -1, 1, 2)
+FORECAST_HOLES = (0.1, 0.3)  # the hole ratios of which the forecast is told
 
 TOO_EASY, TOO_HARD, FRONTIER = "<because_too_easy>", "<because_too_hard>", "<because_frontier>"
 REASONS = {

@@ -6,20 +6,23 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from core_jax.errors import InputError
 from core_jax.support import one_of
-from engineer.difficulty import Objective
+from engineer.difficulty import DifficultySettings, Objective
 from engineer.evidence import PRESETS, EvidenceSettings, Modules
-from engineer.teachers import ProportionalTeacher, RulesTeacher
+from engineer.options import Power
+from engineer.teachers import ForecastTeacher, ProportionalTeacher, RulesTeacher
 
-Rule = RulesTeacher | ProportionalTeacher
+Rule = RulesTeacher | ProportionalTeacher | ForecastTeacher
 
 
 @dataclasses.dataclass(frozen=True)
 class Lessons:
-    """The rule whose answers are taught, and what the evidence of the examples shows."""
+    """The rule whose answers are taught, what the evidence of the examples shows, and how its forecasts are fitted."""
 
     rule: Rule
     kinds: Sequence[Modules]
+    difficulty: DifficultySettings
 
     def include(self, shown: EvidenceSettings) -> bool:
         """Whether such evidence is among them; shuffled evidence looks like any other."""
@@ -29,18 +32,42 @@ class Lessons:
 class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the warm-up teaches a model of tokens of the engineer's part."""
 
-    rule: Literal["proportional", "rules"] = "proportional"
+    rule: Literal["proportional", "rules", "forecast"] = "proportional"
     """The teacher whose answers are taught, as it is where it seeks what boards are worth in this run."""
+    power: Power = 1.0
+    """The power of that teacher, where it is proportional or forecast."""
     presets: tuple[Annotated[str, one_of(PRESETS)], ...] = ()
     """The evidence presets that it learns to read; without any, the evidence of this run, which it learns sooner."""
 
     def __post_init__(self) -> None:
         self._kinds()
 
-    def lessons(self, objective: Objective, shown: EvidenceSettings) -> Lessons:
-        """Those of a run in which boards are worth what `objective` says and the engineer is shown `shown`."""
-        rule = ProportionalTeacher(objective) if self.rule == "proportional" else RulesTeacher.seeking(objective)
-        return Lessons(rule, self._kinds() or [shown.chosen()])
+    def lessons(
+        self, objective: Objective, shown: EvidenceSettings, difficulty: DifficultySettings | None = None
+    ) -> Lessons:
+        """Those of a run in which boards are worth what `objective` says and the engineer is shown `shown`.
+
+        difficulty: how the run's forecasts are fitted.
+        """
+        how = msgspec.structs.replace(difficulty or DifficultySettings(), objective=objective)
+        return Lessons(self._rule(objective), self._kinds() or [shown.chosen()], how)
+
+    def check(self, shown: EvidenceSettings) -> None:
+        """Raises InputError where no evidence of the examples shows what the rule follows."""
+        if self.rule == "forecast" and not any(kind.difficulty for kind in self._kinds() or [shown.chosen()]):
+            raise InputError(
+                "lessons: rule is forecast, but the evidence shows no forecast; give evidence.preset=forecast, or have "
+                "it among lessons.presets"
+            )
+
+    def _rule(self, objective: Objective) -> Rule:
+        if self.rule == "forecast":
+            return ForecastTeacher(self.power)
+        return (
+            ProportionalTeacher(objective, self.power)
+            if self.rule == "proportional"
+            else RulesTeacher.seeking(objective)
+        )
 
     def _kinds(self) -> list[Modules]:
         return [EvidenceSettings(name).chosen() for name in self.presets]

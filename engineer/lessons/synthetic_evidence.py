@@ -10,8 +10,7 @@ from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
 from core_jax.errors import InputError
 from core_jax.results import GroupStatistics, Outcomes
 from core_jax.terms import FAILURE_NAMES
-from engineer.curriculum_cells import Cell
-from engineer.difficulty import DifficultyModel, Forecast, features, grid_of
+from engineer.difficulty import DifficultyModel, DifficultySettings, Forecast, Objective, features, grid_of
 from engineer.evidence import (
     STEPS,
     Case,
@@ -64,7 +63,7 @@ def _example(config: EnvConfig, rounds: int, rng: np.random.Generator, lessons: 
         refusals=["refused"] * int(rng.integers(1, 3)) if _seldom(rng) else [],
     )
     if modules.difficulty:
-        evidence = msgspec.structs.replace(evidence, forecast=_forecast(now.config, rng))
+        evidence = msgspec.structs.replace(evidence, forecast=_forecast(now.config, rng, lessons.difficulty))
     # Shuffled evidence looks like any other.
     view = shown(evidence, msgspec.structs.replace(modules, shuffled=False), jax.random.key(0))
     return evidence_tokens(view), delta_tokens(lessons.rule.delta(view, now.config))
@@ -74,9 +73,15 @@ def _seldom(rng: np.random.Generator) -> bool:
     return bool(rng.random() < SELDOM)
 
 
-def _forecast(config: EnvConfig, rng: np.random.Generator) -> Forecast:
-    size = len(features([Cell(3, 0.0, False)], [2])[0])
-    model = DifficultyModel(rng.normal(size=size).tolist(), (0.1 * np.eye(size)).tolist(), BOARDS, 1.0)
+def _forecast(config: EnvConfig, rng: np.random.Generator, how: DifficultySettings) -> Forecast:
+    """Of a model whose weights are drawn: from their prior, or nearer to 0 where it sees each size by itself, as nearly
+    all P(valid) would be 0 or 1 otherwise."""
+    weights = rng.normal(size=features([], [], how.by_size).shape[1:])
+    if how.by_size:
+        weights = weights * rng.uniform(0.1, 0.6)
+    objective: Objective = "regret" if how.objective == "regret" else "learnability"
+    covariance = (0.1 * np.eye(len(weights))).tolist()
+    model = DifficultyModel(weights.tolist(), covariance, BOARDS, 1.0, objective, how.by_size, how.reach)
     return Forecast(model, grid_of(config, model), [], 0.5, 0.5)
 
 

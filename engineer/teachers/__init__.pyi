@@ -1,3 +1,4 @@
+from .forecast import ForecastTeacher as ForecastTeacher
 from .llm import Ask as Ask
 from .llm import Asked as Asked
 from .llm import Message as Message

@@ -7,12 +7,12 @@ from core_jax.config import EnvConfig, SizeConfig
 from core_jax.results import Outcomes
 from engineer.delta import ConfigDelta
 from engineer.difficulty import Objective, value_of
-from engineer.evidence import REASONS, STEPS, STRIDES, Evidence
+from engineer.evidence import REASONS, Evidence
 from engineer.options import Power
 from engineer.proposal import Proposal, Stateless, decided
 from engineer.random_generators import Key
 from engineer.teachers.rules import RulesTeacher, outcomes_of
-from engineer.teachers.step_edits import step_edit
+from engineer.teachers.step_edits import step_edit, stride_toward
 
 Kind = TypeVar("Kind", bool, int)
 
@@ -43,9 +43,9 @@ class ProportionalTeacher(Stateless):
         edits = {}
         for size, share in self._shares(rates).items():
             cell, (strides, token) = config.sizes[size], self.rules.strides(seen[size])
-            strides["data_ratio"] = _steps("data_ratio", data * share - cell.data_ratio)
-            strides["wait_ratio"] = _steps("wait_ratio", self._wait_ratio(seen[size], cell) - cell.wait_ratio)
-            edits[size] = step_edit(cell, strides, REASONS[token])
+            goal = SizeConfig(data * share, cell.hole_ratio, self._wait_ratio(seen[size], cell))
+            holes = {"hole_ratio": strides.get("hole_ratio", 0)}
+            edits[size] = step_edit(cell, stride_toward(cell, goal) | holes, REASONS[token])
         return ConfigDelta({size: edit for size, edit in edits.items() if edit})
 
     def _wait_ratio(self, outcomes: Outcomes, cell: SizeConfig) -> float:
@@ -64,7 +64,3 @@ def _rates_by_wait(outcomes: Outcomes) -> dict[bool, float]:
     free, free_valid = outcomes.boards - outcomes.wait_boards, outcomes.valid - outcomes.wait_valid
     counts = {False: (free, free_valid), True: (outcomes.wait_boards, outcomes.wait_valid)}
     return {forced: valid / boards for forced, (boards, valid) in counts.items() if boards}
-
-
-def _steps(field: str, change: float) -> int:
-    return max(min(STRIDES), min(max(STRIDES), round(change / STEPS[field])))

@@ -16,6 +16,7 @@ from engineer.teachers.domain_randomisation import DomainRandomisationTeacher
 from engineer.teachers.dump import DumpTeacher
 from engineer.teachers.e2h import EasyToHardTeacher
 from engineer.teachers.fixed import FixedTeacher
+from engineer.teachers.forecast import ForecastTeacher
 from engineer.teachers.llm import Ask, LlmTeacher
 from engineer.teachers.matched_random import MatchedRandomTeacher
 from engineer.teachers.proportional import ProportionalTeacher
@@ -82,6 +83,7 @@ _ALONE: dict[str, Callable[..., Teacher]] = {
     "rlve": RlveTeacher,
     "dump": DumpTeacher,
     "difficulty": DifficultyTeacher,
+    "forecast": ForecastTeacher,
     "saboteur": SaboteurTeacher,
 }
 # The current checkpoint, the same trained on its proposals, the one of the warm-up, and one behind a server.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from core_jax.config import MAX_HOLE_RATIO, SizeConfig
 from engineer.delta import SizeEdit
-from engineer.evidence import STEPS
+from engineer.evidence import STEPS, STRIDES
 
 TOPS = {"data_ratio": 1.0, "hole_ratio": MAX_HOLE_RATIO, "wait_ratio": 1.0}
 
@@ -18,3 +18,9 @@ def step_edit(cell: SizeConfig, strides: Mapping[str, int], reason: str) -> Size
     """The edit of `cell` by so many steps a field, without those that do not fit; None if nothing is left."""
     changes = {field: stride * STEPS[field] for field, stride in strides.items() if fits(cell, field, stride)}
     return SizeEdit(**changes, reason=reason) if any(changes.values()) else None
+
+
+def stride_toward(cell: SizeConfig, goal: SizeConfig) -> dict[str, int]:
+    """By how many steps each ratio of `cell` is to move, two at most, to come as near to `goal` as it can."""
+    changes = {field: (getattr(goal, field) - getattr(cell, field)) / step for field, step in STEPS.items()}
+    return {field: max(min(STRIDES), min(max(STRIDES), round(change))) for field, change in changes.items()}

@@ -16,8 +16,8 @@ Json: TypeAlias = Annotated[bool, Parameter(show_default=False, help="Print the 
 # Named here because help must appear quickly, and their registries import JAX; a test compares them with those.
 TEACHERS = (
     *("fixed", "static", "domain_randomisation", "random", "rules", "proportional", "e2h_cosine", "e2h_gaussian"),
-    *("adarft", "sec", "thompson", "alp_gmm", "sfl", "rlve", "dump", "difficulty", "saboteur", "matched_random"),
-    *("self", "self_trained", "base", "endpoint"),
+    *("adarft", "sec", "thompson", "alp_gmm", "sfl", "rlve", "dump", "difficulty", "forecast", "saboteur"),
+    *("matched_random", "self", "self_trained", "base", "endpoint"),
 )
 SOLVERS = ("optimal", "prioritized", "greedy", "offset", "random")
 BACKENDS = ("local", "ray")

@@ -139,7 +139,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def taught(self) -> Lessons:
         """What the warm-up teaches a model of tokens of the engineer's part."""
-        return self.lessons.lessons(self.objective, self.evidence)
+        return self.lessons.lessons(self.objective, self.evidence, self.difficulty)
 
     @property
     def asks_checkpoint(self) -> bool:
@@ -148,6 +148,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         check_teacher(self.teacher, self.teacher_options)
+        self.lessons.check(self.evidence)
         if self.teams:
             self._check_teams()
         if "endpoint" in (self.teacher, self.teacher_options.get("match")) and not self.engineer.endpoint:

@@ -6,9 +6,10 @@ import pytest
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
 from core_jax.support import convert
+from engineer.difficulty import DifficultySettings
 from engineer.evidence import EvidenceSettings
 from engineer.lessons import LessonSettings, synthetic_examples
-from engineer.teachers import ProportionalTeacher, RulesTeacher
+from engineer.teachers import ForecastTeacher, ProportionalTeacher, RulesTeacher
 
 V6 = EvidenceSettings()
 CONFIG = EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 5, 8, 10)})
@@ -58,6 +59,28 @@ def test_made_up_boards_that_force_a_wait_mostly_fail_more_and_are_seldom_missin
     assert 0.03 < 1 - len(known) / len(shown) < 0.2
     assert sum(forced <= valid for valid, forced in known) > 0.7 * len(known)
     assert any(forced > valid for valid, forced in known)
+
+
+def test_it_may_learn_to_follow_the_forecast():
+    settings = LessonSettings(rule="forecast", power=3.0)
+    fitted = DifficultySettings(by_size=2.0, reach=0.5)
+    lessons = settings.lessons("regret", EvidenceSettings("forecast"), fitted)
+    assert isinstance(lessons.rule, ForecastTeacher)
+    assert lessons.rule.power == 3.0
+    taught = synthetic_examples(200, CONFIG, 4, np.random.default_rng(0), lessons)
+    assert all(prompt.count("<forecast>") == len(CONFIG.sizes) for prompt, _ in taught)
+    assert len({tuple(answer) for _, answer in taught}) > 190, "answers depend on the forecast"
+    told = [word for prompt, _ in taught for word in prompt[prompt.index("<forecast>") :] if word.startswith("<q")]
+    assert all(told.count(f"<q{tenth}>") > 0.02 * len(told) for tenth in range(11)), "all rates of success are met"
+
+
+def test_the_rule_that_follows_the_forecast_must_be_shown_one():
+    with pytest.raises(
+        InputError, match=r"lessons.*rule is forecast, but the evidence shows no forecast; give evidenc"
+    ):
+        LessonSettings(rule="forecast").check(V6)
+    LessonSettings(rule="forecast", presets=("v1", "difficulty")).check(V6)
+    LessonSettings(rule="forecast").check(EvidenceSettings("forecast"))
 
 
 def test_an_unknown_preset_is_refused():

@@ -95,10 +95,11 @@ def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, t
     assert {run.settings.evidence.preset for run in plan.runs} >= {"v1", "v2", "v3", "v4", "v5", "v6", "rl_details"}
     seeds = {arm: [run.seed for run in plan.runs if run.arm == arm] for arm in ("fixed", "rules", "self-v6", "sec")}
     assert seeds == {"fixed": [0, 1, 2], "rules": [0, 1, 2], "self-v6": [0, 1, 2], "sec": [0]}
-    assert {run.settings.teacher for run in plan.runs} == set(TEACHERS) - {"proportional"}, "run by arena"
+    elsewhere = {"proportional", "forecast"}
+    assert {run.settings.teacher for run in plan.runs} == set(TEACHERS) - elsewhere, "run by arena and frontier-taught"
     assert main(["study", "gpu", "--out", str(tmp_path / "out")]) == 2
     arenas = "arena, arena-endpoint, arena-evidence, arena-search"
     frontiers = "frontier, frontier-forecast, frontier-gaps, frontier-gaps-search, frontier-guided, frontier-search"
-    ours = f"{arenas}, blind-spot, cpu, {frontiers}, one-size, random-start"
+    ours = f"{arenas}, blind-spot, cpu, {frontiers}, frontier-taught, one-size, random-start"
     said = capsys.readouterr().err
     assert f"study 'gpu' is unknown; give a file, or choose from {ours}, short-stages, trial, unseen-waits" in said

@@ -1,0 +1,63 @@
+"""The rule that follows the forecast in steps: what a model of tokens can be taught to do with it."""
+
+from core_jax.config import EnvConfig, SizeConfig
+from engineer.curriculum_cells import Cell, config_of
+from engineer.delta import ConfigDelta
+from engineer.difficulty import Forecast, value_of
+from engineer.evidence import FORECAST_HOLES, FRONTIER, REASONS, TOO_EASY, TOO_HARD, Evidence
+from engineer.options import Power
+from engineer.proposal import Proposal, Stateless, decided
+from engineer.random_generators import Key
+from engineer.teachers.step_edits import step_edit, stride_toward
+
+
+class ForecastTeacher(Stateless):
+    """q_c ~ v_c^power r_c over cells c: each size at FORECAST_HOLES, with a forced wait and without.
+
+    v_c is p (1 - p), or 1 - p where the model's objective is the regret, p being the forecast's P(valid); r_c is the
+    larger p of the boards with and without a forced wait of c's size and hole ratio, to the power of the model's reach.
+    So it is the teacher `difficulty` without chance and with all cells held out alike, from what evidence in tokens
+    shows and no more.
+    Data, hole and wait ratio of a size go toward those of q, by two steps at most.
+    """
+
+    def __init__(self, power: Power = 1.0) -> None:
+        self.power = power
+
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
+        """The delta of the rule; no chance in it."""
+        return decided(self.delta(evidence, config))
+
+    def delta(self, evidence: Evidence, config: EnvConfig) -> ConfigDelta:
+        """An edit for each size that is to change; none where there is no forecast, or nothing was rolled out."""
+        known = evidence.forecast
+        if known is None or not known.model.groups:
+            return ConfigDelta({})
+        success = _shown(known, config)
+        best = {cell: max(p, success.get(cell._replace(forced=not cell.forced), 0.0)) for cell, p in success.items()}
+        weights = {cell: self._value(known, p) * best[cell] ** known.model.reach for cell, p in success.items()}
+        edits = {}
+        for size, goal in config_of(config, weights).items():
+            cell = config.sizes[size]
+            reason = _reason(cell, goal, max(p for at, p in best.items() if at.size == size))
+            edits[size] = step_edit(cell, stride_toward(cell, goal), REASONS[reason])
+        return ConfigDelta({size: edit for size, edit in edits.items() if edit})
+
+    def _value(self, known: Forecast, success: float) -> float:
+        return value_of(success, known.model.objective) ** self.power
+
+
+def _shown(known: Forecast, config: EnvConfig) -> dict[Cell, float]:
+    """P(valid) of the cells that the tokens of the evidence tell."""
+    return {
+        found.cell: found.p
+        for found in known.grid
+        if found.cell.size in config.sizes and found.cell.hole_ratio in FORECAST_HOLES
+    }
+
+
+def _reason(cell: SizeConfig, goal: SizeConfig, best: float) -> str:
+    """A size that loses data is too hard where even its easier boards mostly fail, and else too easy."""
+    if goal.data_ratio >= cell.data_ratio:
+        return FRONTIER
+    return TOO_HARD if best < 0.5 else TOO_EASY
