@@ -87,7 +87,8 @@ def test_without_a_forecast_or_any_rollout_nothing_changes():
 def test_where_every_plan_fails_or_none_does_it_still_answers():
     for rate in (0.0, 1.0):
         p = dict.fromkeys(SIZES, rate)
-        proposed(known(cells(p, p), reach=1.0), power=3.0)
+        delta = proposed(known(cells(p, p), reach=1.0), power=3.0)
+        assert tokens_delta(delta_tokens(delta)).edits.keys() == delta.edits.keys()
 
 
 @given(rates, st.sampled_from(["regret", "learnability"]), st.floats(0, 2), st.floats(0.1, 5), st.integers(0, 99))
