@@ -30,6 +30,7 @@ RUNS = ("demo", "smollm2")  # folders of docs/data with a report of each seed
 CURVES = {  # arms that are drawn, of a study of so many that the curves of all would hide each other
     "arena": ["fixed", "dapo", "rules", "uniform", "best-static", "difficulty", "self", "self-trained"],
 }
+FORCED = {"frontier-taught": (4, 6)}  # map sizes with a gap, whose share of the data is shown: NAME-data
 MADE = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -52,6 +53,7 @@ def made() -> dict[Path, str]:
         if not results.prediction
     }
     tables = {name: f"```\n{as_table(results)}\n```" for name, results in found.items()}
+    tables |= {f"{name}-data": _forced_data(found[name], sizes) for name, sizes in FORCED.items() if name in found}
     tables |= {name: _stages(name) for name in RUNS if (DOCS / "data" / name).exists()}
     tables["engineers"] = counts_table(msgspec.json.decode(ENGINEERS.read_bytes(), type=list[EngineerAnswers]))
     for path in (DOCS / "data" / "trial_checks").glob("*.json"):
@@ -59,6 +61,22 @@ def made() -> dict[Path, str]:
         tables[f"{path.stem}-trials"] = f"```\n{reliability_table(reliability_of(checks))}\n```"
     page = MADE.sub(lambda place: f"{place[1]}\n{tables[place[2]]}\n\n{place[3]}", PAGE.read_text())
     return {PAGE: page} | pictures | curves
+
+
+def _forced_data(results: Results, sizes: Sequence[int]) -> str:
+    """Of the data of each stage that all runs have, the share that force a wait on these sizes, means over seeds."""
+    stages = range(min(len(run.drawn) for run in results.runs))
+    named = " and ".join(f"{size}x{size}" for size in sizes)
+    lines = [f"| % of data on forced waits on {named} | {' | '.join(f'stage {stage}' for stage in stages)} |"]
+    lines.append("|---" * (len(stages) + 1) + "|")
+    for arm in sorted(results.arms, key=lambda arm: -arm.valid):
+        runs = [run.drawn for run in results.runs if run.arm == arm.arm]
+        parts = [
+            [sum(run[stage][size].data_ratio * run[stage][size].wait_ratio for size in sizes) for run in runs]
+            for stage in stages
+        ]
+        lines.append(f"| `{arm.arm}` | {' | '.join(f'{100 * sum(part) / len(part):.0f}' for part in parts)} |")
+    return "\n".join(lines)
 
 
 def _stages(preset: str) -> str:

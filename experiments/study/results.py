@@ -9,7 +9,16 @@ from core_jax.results import pool
 from experiments.loop.records import RunFolder, Spent, Stage, Validation, read
 from experiments.study.inference import Estimate, PairedTest, interquartile_mean, paired_tests
 from experiments.study.prediction import Prediction, prediction_of
-from experiments.study.run_results import RunResult, along, finished, last_policy, percent, run_result
+from experiments.study.run_results import (
+    RunResult,
+    along,
+    finished,
+    forced_by_size,
+    last_policy,
+    percent,
+    run_result,
+    valid_by_size,
+)
 from experiments.study.study import Plan, Planned, StudyFolder, StudySpec, predicted
 
 CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
@@ -57,6 +66,7 @@ class Results(msgspec.Struct, frozen=True):
     """results.json; valid: of the warm-up, in percent. held_out: the boards of the final test, or of the held-out set.
 
     missing: unfinished runs. tests: of the family, in valid %; along: of the same pairs, in what arms have `along`.
+    sizes, forced_sizes: of the warm-up, as in `RunResult`.
     """
 
     budget: int
@@ -69,11 +79,14 @@ class Results(msgspec.Struct, frozen=True):
     prediction: Prediction | None
     tests: list[PairedTest] = []
     along: list[PairedTest] = []
+    sizes: dict[int, float] = {}
+    forced_sizes: dict[int, float] = {}
 
 
 def results_of(plan: Plan, folder: StudyFolder) -> Results:
     """The results of the runs that are finished."""
-    before = pool(_judged(plan, folder, folder.start, folder.start.warmup).sizes.values())
+    begun = _judged(plan, folder, folder.start, folder.start.warmup).sizes
+    before = pool(begun.values())
     done = [planned for planned in plan.runs if _finished(plan, folder, planned)]
     judged = {planned.name: _judged(plan, folder, folder.run(planned)) for planned in done}
     runs = [run_result(planned, folder.run(planned), judged[planned.name], before) for planned in done]
@@ -92,6 +105,8 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         else None,
         tests=paired_tests(_by_seed(runs, lambda run: run.valid), plan.spec.family),
         along=paired_tests(_by_seed(runs, lambda run: along(run.curve, plan.spec.budget)), plan.spec.family),
+        sizes=valid_by_size(begun),
+        forced_sizes=forced_by_size(begun),
     )
 
 

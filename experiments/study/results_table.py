@@ -17,7 +17,7 @@ MOST_NAMED = 8  # runs that are not finished
 
 
 def as_table(results: Results) -> str:
-    """One line for each arm, the best first, or how well the trial predicted.
+    """One line for each arm, the best first, then the same by map size; or how well the trial predicted.
 
     along: the mean valid % on the held-out set over the tokens of a run. k trials: thousand tokens of trials and of
     samplers that score boards, per run. kept: trials that kept the current config. back: stages taken back.
@@ -33,7 +33,9 @@ def as_table(results: Results) -> str:
     )
     missing = [f"not finished: {_listed(results.missing)}"] * bool(results.missing)
     tests = [*map(_test_line, results.tests), *(f"along: {_test_line(found)}" for found in results.along)]
-    return "\n".join([arms, setting, *tests, *_reward_lines(results, ordered), *missing])
+    return "\n".join(
+        [arms, setting, *tests, *_reward_lines(results, ordered), *_size_tables(results, ordered), *missing]
+    )
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -53,6 +55,28 @@ def _reward_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
             means = [sum(run[stage][place]["reward"] for run in runs) / len(runs) for stage in range(common)]
             if means:
                 yield f"{arm.arm}: rewards {when} each training {' '.join(f'{mean:+.2f}' for mean in means)}"
+
+
+def _size_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
+    """Valid % on each map size, means over seeds, of all boards and of those that force a wait, where that is known."""
+    known = (
+        ("valid % by size", results.sizes, lambda run: run.sizes),
+        ("wait forced", results.forced_sizes, lambda run: run.forced_sizes),
+    )
+    for title, begun, of in known:
+        if begun:
+            rows = [
+                ("warm-up", begun),
+                *((arm.arm, _mean([of(run) for run in results.runs if run.arm == arm.arm])) for arm in arms),
+            ]
+            header = (title, *(f"{size}x{size}" for size in begun))
+            lines = [(name, *(f"{valid[size]:.1f}" for size in begun)) for name, valid in rows]
+            alignment = ("left", *["right"] * len(begun))
+            yield "\n" + tabulate(lines, header, tablefmt="plain", colalign=alignment, disable_numparse=True)
+
+
+def _mean(runs: Sequence[dict[int, float]]) -> dict[int, float]:
+    return {size: sum(run[size] for run in runs) / len(runs) for size in runs[0]}
 
 
 def _test_line(found: PairedTest) -> str:

@@ -1,11 +1,12 @@
 """The result of one run of a study: where it ended, how it came there, and what its engineer was worth."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
 
+from core_jax.config import SizeConfig
 from core_jax.results import Outcomes, pool
 from engineer.difficulty import Calibration, Forecast
 from engineer.trial import Lead
@@ -41,7 +42,8 @@ class RunResult(msgspec.Struct, frozen=True):
     them that kept the current config. taken_back: stages. refused: answers that the guard refused. curve: of the
     warm-up and each stage. leads: of the best rival of each trial over the current config. calibrations: of the
     difficulty model, each forecast against the stage after it. engineer: of each stage, the figures of the groups of
-    `self_trained`, the last after its training.
+    `self_trained`, the last after its training. forced_sizes: as `sizes`, on boards that force a wait; no size without
+    such boards. drawn: what the boards of each stage were drawn from. Results of earlier versions have neither.
     """
 
     arm: str
@@ -62,6 +64,8 @@ class RunResult(msgspec.Struct, frozen=True):
     leads: list[Lead] = []
     calibrations: list[Calibration] = []
     engineer: list[list[dict[str, float]]] = []
+    forced_sizes: dict[int, float] = {}
+    drawn: list[dict[int, SizeConfig]] = []
 
 
 def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Outcomes) -> RunResult:
@@ -77,7 +81,7 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Out
         gain=percent(found, found.valid) - percent(before, before.valid),
         forced=100 * forced_rate(found),
         optimal=percent(found, found.optimal_sum_of_costs),
-        sizes={size: percent(part, part.valid) for size, part in sizes.items()},
+        sizes=valid_by_size(sizes),
         tokens=spent(run, len(stages)),
         stages=len(stages),
         seconds=sum(read(stage.done, Done).seconds for stage in stages),
@@ -89,6 +93,8 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Out
         leads=[max(trial.leads[1:], key=lambda lead: lead.mean) for trial in trials if trial.leads],
         calibrations=[known for stage in stages if (known := _calibration(stage))],
         engineer=[_rounds(stage) for stage in stages if stage.engineer.exists()],
+        forced_sizes=forced_by_size(sizes),
+        drawn=[stage.config().sizes for stage in stages],
     )
 
 
@@ -108,6 +114,16 @@ def last_policy(run: RunFolder) -> Stage:
 def percent(outcomes: Outcomes, count: int) -> float:
     """A count of outcomes as a share of the boards, in percent."""
     return 100 * outcomes.rate(count)
+
+
+def valid_by_size(sizes: Mapping[int, Outcomes]) -> dict[int, float]:
+    """Valid % on each map size."""
+    return {size: percent(part, part.valid) for size, part in sizes.items()}
+
+
+def forced_by_size(sizes: Mapping[int, Outcomes]) -> dict[int, float]:
+    """Valid % of the boards that force a wait, on each map size that has some."""
+    return {size: 100 * forced_rate(part) for size, part in sizes.items() if part.wait_boards}
 
 
 def _curve(run: RunFolder, stages: int) -> list[CurvePoint]:

@@ -119,7 +119,10 @@ WRONG_RUNS = {
     "a ratio outside its range": (["env.sizes.3.wait_ratio=2"], ["sizes.3.wait_ratio is 2", "choose 0 to 1"]),
     "no stage": (["stages=0"], ["stages: 0", ">= 1"]),
     "a guard outside its range": (["guard.floor=2"], ["floor is 2", "choose 0 to 1"]),
-    "lessons about what is not shown": (["lessons.rule=forecast"], ["shows no forecast; give evidence.preset=forecast"]),
+    "lessons about what is not shown": (
+        ["lessons.rule=forecast"],
+        ["shows no forecast; give evidence.preset=forecast"],
+    ),
     "a floor that four sizes cannot all have": (["guard.floor=0.3"], ["floor", "0.3"]),
     "a stray word": (["faster"], ["faster", "--help"]),
     "one completion a board": (["grpo.group=1"], ["group", "1"]),
