@@ -30,7 +30,7 @@ RUNS = ("demo", "smollm2")  # folders of docs/data with a report of each seed
 CURVES = {  # arms that are drawn, of a study of so many that the curves of all would hide each other
     "arena": ["fixed", "dapo", "rules", "uniform", "best-static", "difficulty", "self", "self-trained"],
 }
-FORCED = {"frontier-taught": (4, 6)}  # map sizes with a gap, whose share of the data is shown: NAME-data
+GAPS = {"frontier-taught": (4, 6)}  # map sizes on which forced waits are missing; their share of the data is NAME-data
 MADE = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -53,7 +53,7 @@ def made() -> dict[Path, str]:
         if not results.prediction
     }
     tables = {name: f"```\n{as_table(results)}\n```" for name, results in found.items()}
-    tables |= {f"{name}-data": _forced_data(found[name], sizes) for name, sizes in FORCED.items() if name in found}
+    tables |= {f"{name}-data": _forced_data(found[name], sizes) for name, sizes in GAPS.items()}
     tables |= {name: _stages(name) for name in RUNS if (DOCS / "data" / name).exists()}
     tables["engineers"] = counts_table(msgspec.json.decode(ENGINEERS.read_bytes(), type=list[EngineerAnswers]))
     for path in (DOCS / "data" / "trial_checks").glob("*.json"):
@@ -64,19 +64,27 @@ def made() -> dict[Path, str]:
 
 
 def _forced_data(results: Results, sizes: Sequence[int]) -> str:
-    """Of the data of each stage that all runs have, the share that force a wait on these sizes, means over seeds."""
-    stages = range(min(len(run.drawn) for run in results.runs))
+    """The share of a stage's data that force a wait on these sizes: means over seeds, of the stages that all have."""
     named = " and ".join(f"{size}x{size}" for size in sizes)
+    rows = {
+        arm.arm: _forced_shares(results, arm.arm, sizes) for arm in sorted(results.arms, key=lambda arm: -arm.valid)
+    }
+    stages = range(max(map(len, rows.values())))
     lines = [f"| % of data on forced waits on {named} | {' | '.join(f'stage {stage}' for stage in stages)} |"]
     lines.append("|---" * (len(stages) + 1) + "|")
-    for arm in sorted(results.arms, key=lambda arm: -arm.valid):
-        runs = [run.drawn for run in results.runs if run.arm == arm.arm]
-        parts = [
-            [sum(run[stage][size].data_ratio * run[stage][size].wait_ratio for size in sizes) for run in runs]
-            for stage in stages
-        ]
-        lines.append(f"| `{arm.arm}` | {' | '.join(f'{100 * sum(part) / len(part):.0f}' for part in parts)} |")
+    for arm, shares in rows.items():
+        cells = [f"{100 * share:.0f}" for share in shares] + [""] * (len(stages) - len(shares))
+        lines.append(f"| `{arm}` | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _forced_shares(results: Results, arm: str, sizes: Sequence[int]) -> list[float]:
+    runs = [run.drawn for run in results.runs if run.arm == arm]
+    common = zip(*runs, strict=False)  # up to the last stage of the shortest run
+    return [
+        sum(drawn[size].data_ratio * drawn[size].wait_ratio for drawn in stage for size in sizes) / len(runs)
+        for stage in common
+    ]
 
 
 def _stages(preset: str) -> str:

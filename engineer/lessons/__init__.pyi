@@ -1,4 +1,5 @@
 from .examination import Examination as Examination
+from .examination import agreement as agreement
 from .examination import examined as examined
 from .settings import Lessons as Lessons
 from .settings import LessonSettings as LessonSettings

@@ -6,7 +6,7 @@ import msgspec
 
 from core_jax.config import EnvConfig
 from core_jax.support import Share
-from engineer.delta import FIELDS
+from engineer.delta import FIELDS, ConfigDelta
 from engineer.evidence import STEPS, DeltaGrammar, tokens_delta
 from engineer.teachers import Decode
 
@@ -32,13 +32,18 @@ class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def examined(examples: Sequence[tuple[list[str], list[str]]], config: EnvConfig, decode: Decode) -> Examination:
     """Asks for an answer to the prompt of each example, under the grammar of deltas over the sizes of `config`."""
     allowed = DeltaGrammar(config.sizes).allowed
-    given = [_strides(decode(prompt, allowed), config) for prompt, _ in examples]
-    right = [_strides(taught, config) for _, taught in examples]
+    given = [_strides(tokens_delta(decode(prompt, allowed)), config) for prompt, _ in examples]
+    right = [_strides(tokens_delta(taught), config) for _, taught in examples]
     return Examination(len(examples), _same(given, right), _same(given, [*right[1:], right[0]]))
 
 
-def _strides(answer: list[str], config: EnvConfig) -> list[int]:
-    edits = tokens_delta(answer).edits
+def agreement(given: ConfigDelta, right: ConfigDelta, config: EnvConfig) -> float:
+    """The share of changes of `config`, one for each size and ratio, that are the same steps in both."""
+    return _same([_strides(given, config)], [_strides(right, config)])
+
+
+def _strides(delta: ConfigDelta, config: EnvConfig) -> list[int]:
+    edits = delta.edits
     return [
         round(getattr(edits[size], field) / STEPS[field]) if size in edits else 0
         for size in config.sizes

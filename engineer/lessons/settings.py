@@ -41,6 +41,8 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         self._kinds()
+        if self.rule == "rules" and self.power != 1:
+            raise InputError(f"lessons: power is {self.power:g}, but the rule rules has none; drop it")
 
     def lessons(
         self, objective: Objective, shown: EvidenceSettings, difficulty: DifficultySettings | None = None
@@ -53,21 +55,26 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Lessons(self._rule(objective), self._kinds() or [shown.chosen()], how)
 
     def check(self, shown: EvidenceSettings) -> None:
-        """Raises InputError where no evidence of the examples shows what the rule follows."""
-        if self.rule == "forecast" and not any(kind.difficulty for kind in self._kinds() or [shown.chosen()]):
+        """Raises InputError where the evidence of the examples shows something, but not what the rule follows."""
+        kinds = self._kinds() or [shown.chosen()]
+        outcomes, forecast = any(kind.failures for kind in kinds), any(kind.difficulty for kind in kinds)
+        if self.rule == "forecast" and not forecast:
             raise InputError(
                 "lessons: rule is forecast, but the evidence shows no forecast; give evidence.preset=forecast, or have "
                 "it among lessons.presets"
             )
+        if self.rule != "forecast" and forecast and not outcomes:
+            raise InputError(
+                f"lessons: rule is {self.rule}, but the evidence shows a forecast and no outcomes; give "
+                "lessons.rule=forecast"
+            )
 
     def _rule(self, objective: Objective) -> Rule:
-        if self.rule == "forecast":
-            return ForecastTeacher(self.power)
-        return (
-            ProportionalTeacher(objective, self.power)
-            if self.rule == "proportional"
-            else RulesTeacher.seeking(objective)
-        )
+        if self.rule == "rules":
+            return RulesTeacher.seeking(objective)
+        if self.rule == "proportional":
+            return ProportionalTeacher(objective, self.power)
+        return ForecastTeacher(self.power)
 
     def _kinds(self) -> list[Modules]:
         return [EvidenceSettings(name).chosen() for name in self.presets]

@@ -16,9 +16,8 @@ class ForecastTeacher(Stateless):
 
     v_c is p (1 - p), or 1 - p where the model's objective is the regret, p being the forecast's P(valid); r_c is the
     larger p of the boards with and without a forced wait of c's size and hole ratio, to the power of the model's reach.
-    So it is the teacher `difficulty` without chance and with all cells held out alike, from what evidence in tokens
-    shows and no more.
-    Data, hole and wait ratio of a size go toward those of q, by two steps at most.
+    So it is the teacher `difficulty` without chance and mix, as if just the cells were held out that evidence in tokens
+    tells of. Data, hole and wait ratio of a size go toward those of q, by two steps at most.
     """
 
     def __init__(self, power: Power = 1.0) -> None:
@@ -29,13 +28,18 @@ class ForecastTeacher(Stateless):
         return decided(self.delta(evidence, config))
 
     def delta(self, evidence: Evidence, config: EnvConfig) -> ConfigDelta:
-        """An edit for each size that is to change; none where there is no forecast, or nothing was rolled out."""
+        """An edit for each size that is to change.
+
+        None where the forecast lacks a size or rests on nothing, or where no board is worth anything.
+        """
         known = evidence.forecast
-        if known is None or not known.model.groups:
+        success = _shown(known, config) if known else {}
+        if known is None or not known.model.groups or {cell.size for cell in success} != config.sizes.keys():
             return ConfigDelta({})
-        success = _shown(known, config)
         best = {cell: max(p, success.get(cell._replace(forced=not cell.forced), 0.0)) for cell, p in success.items()}
         weights = {cell: self._value(known, p) * best[cell] ** known.model.reach for cell, p in success.items()}
+        if not any(weights.values()):
+            return ConfigDelta({})
         edits = {}
         for size, goal in config_of(config, weights).items():
             cell = config.sizes[size]

@@ -21,6 +21,6 @@ def step_edit(cell: SizeConfig, strides: Mapping[str, int], reason: str) -> Size
 
 
 def stride_toward(cell: SizeConfig, goal: SizeConfig) -> dict[str, int]:
-    """By how many steps each ratio of `cell` is to move, two at most, to come as near to `goal` as it can."""
+    """By how many steps, two at most, each ratio of `cell` is to move toward `goal`, whether they fit or not."""
     changes = {field: (getattr(goal, field) - getattr(cell, field)) / step for field, step in STEPS.items()}
     return {field: max(min(STRIDES), min(max(STRIDES), round(change))) for field, change in changes.items()}

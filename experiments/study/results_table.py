@@ -34,7 +34,10 @@ def as_table(results: Results) -> str:
     missing = [f"not finished: {_listed(results.missing)}"] * bool(results.missing)
     tests = [*map(_test_line, results.tests), *(f"along: {_test_line(found)}" for found in results.along)]
     return "\n".join(
-        [arms, setting, *tests, *_reward_lines(results, ordered), *_size_tables(results, ordered), *missing]
+        [
+            *(arms, setting, *tests, *_reward_lines(results, ordered), *_taught_lines(results, ordered)),
+            *(*_size_tables(results, ordered), *missing),
+        ]
     )
 
 
@@ -55,6 +58,15 @@ def _reward_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
             means = [sum(run[stage][place]["reward"] for run in runs) / len(runs) for stage in range(common)]
             if means:
                 yield f"{arm.arm}: rewards {when} each training {' '.join(f'{mean:+.2f}' for mean in means)}"
+
+
+def _taught_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
+    """How far an engineer does what it was taught, means over seeds, after the stages that all seeds have."""
+    for arm in arms:
+        runs = [run.as_taught for run in results.runs if run.arm == arm.arm]
+        if stages := min(map(len, runs), default=0):
+            shares = [f"{100 * sum(run[stage] for run in runs) / len(runs):.0f}" for stage in range(stages)]
+            yield f"{arm.arm}: % of changes as taught after each stage {' '.join(shares)}"
 
 
 def _size_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:

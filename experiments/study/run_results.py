@@ -3,12 +3,16 @@
 import math
 from collections.abc import Mapping, Sequence
 
+import jax
 import msgspec
 import numpy as np
 
 from core_jax.config import SizeConfig
 from core_jax.results import Outcomes, pool
+from core_jax.support import read_raw
 from engineer.difficulty import Calibration, Forecast
+from engineer.evidence import read_evidence, shown
+from engineer.lessons import agreement
 from engineer.trial import Lead
 from experiments.loop.records import (
     Decision,
@@ -25,6 +29,7 @@ from experiments.loop.records import (
     spent_on,
 )
 from experiments.loop.redesign import taken_back
+from experiments.loop.settings import RunSettings
 from experiments.study.study import Planned
 
 
@@ -43,7 +48,8 @@ class RunResult(msgspec.Struct, frozen=True):
     warm-up and each stage. leads: of the best rival of each trial over the current config. calibrations: of the
     difficulty model, each forecast against the stage after it. engineer: of each stage, the figures of the groups of
     `self_trained`, the last after its training. forced_sizes: as `sizes`, on boards that force a wait; no size without
-    such boards. drawn: what the boards of each stage were drawn from. Results of earlier versions have neither.
+    such boards. drawn: what the boards of each stage were drawn from. as_taught: after each stage, the share of the
+    changes of a checkpoint's delta that are those of the rule that it was taught. Earlier versions have none of these.
     """
 
     arm: str
@@ -66,6 +72,7 @@ class RunResult(msgspec.Struct, frozen=True):
     engineer: list[list[dict[str, float]]] = []
     forced_sizes: dict[int, float] = {}
     drawn: list[dict[int, SizeConfig]] = []
+    as_taught: list[float] = []
 
 
 def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Outcomes) -> RunResult:
@@ -95,6 +102,7 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Out
         engineer=[_rounds(stage) for stage in stages if stage.engineer.exists()],
         forced_sizes=forced_by_size(sizes),
         drawn=[stage.config().sizes for stage in stages],
+        as_taught=[share for stage in stages if (share := _as_taught(planned.settings, stage)) is not None],
     )
 
 
@@ -154,6 +162,17 @@ def _calibration(stage: Stage) -> Calibration | None:
 
 def _rounds(stage: Stage) -> list[dict[str, float]]:
     return [group.figures for group in read(stage.engineer, EngineerTraining).groups]
+
+
+def _as_taught(settings: RunSettings, stage: Stage) -> float | None:
+    """None where no checkpoint was asked, or its answer cannot be read; shuffled evidence is not what the rule sees."""
+    if settings.teacher not in ("self", "base") or settings.codec != "tokens" or not stage.proposal.exists():
+        return None
+    if (delta := read(stage.proposal, Decision).proposal.delta) is None:
+        return None
+    config, modules = stage.config(), msgspec.structs.replace(settings.evidence.chosen(), shuffled=False)
+    view = shown(read_evidence(read_raw(stage.evidence), str(stage.evidence)), modules, jax.random.key(0))
+    return agreement(delta, settings.taught.rule.delta(view, config), config)
 
 
 def _stages(run: RunFolder, planned: Planned) -> list[Stage]:

@@ -207,6 +207,11 @@ def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
             f"{path}: arms.{planned.arm}: evidence.preset is {preset}, which the warm-up teaches nobody to read; "
             "set lessons.presets in settings, with all presets that arms show"
         )
+    if learned and start.lessons.rule == "forecast" and planned.settings.difficulty != start.difficulty:
+        raise InputError(
+            f"{path}: arms.{planned.arm}: difficulty differs, but the warm-up teaches its engineer to follow forecasts "
+            "as settings fit them; set it in settings"
+        )
     if planned.settings.env.sizes.keys() != start.env.sizes.keys() or planned.settings.env.agents != start.env.agents:
         raise InputError(f"{path}: arms.{planned.arm}: env has other sizes or agents than settings; give it the same")
 

@@ -148,7 +148,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         check_teacher(self.teacher, self.teacher_options)
-        self.lessons.check(self.evidence)
+        if self.codec == "tokens" and self.warmup.steps:
+            self.lessons.check(self.evidence)
         if self.teams:
             self._check_teams()
         if "endpoint" in (self.teacher, self.teacher_options.get("match")) and not self.engineer.endpoint:

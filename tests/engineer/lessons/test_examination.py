@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from core_jax.config import EnvConfig, SizeConfig
-from engineer.delta import ConfigDelta
+from engineer.delta import ConfigDelta, SizeEdit
 from engineer.evidence import EvidenceSettings, delta_tokens
-from engineer.lessons import LessonSettings, examined, synthetic_examples
+from engineer.lessons import LessonSettings, agreement, examined, synthetic_examples
 
 CONFIG = EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 4, 5, 6)})
 LESSONS = LessonSettings().lessons("regret", EvidenceSettings())
@@ -42,3 +42,12 @@ def test_answers_are_asked_for_under_the_grammar_of_the_sizes():
         return ["<end>"]
 
     assert examined(QUESTIONS[:2], CONFIG, first).questions == 2
+
+
+def test_two_deltas_agree_where_they_make_the_same_steps():
+    one = ConfigDelta(
+        {3: SizeEdit(data_ratio=0.1, hole_ratio=-0.05, reason="one"), 4: SizeEdit(wait_ratio=0.1, reason="")}
+    )
+    other = ConfigDelta({3: SizeEdit(data_ratio=0.1, hole_ratio=-0.1, reason="another")})
+    assert agreement(one, one, CONFIG) == 1
+    assert agreement(one, other, CONFIG) == agreement(other, one, CONFIG) == 10 / 12

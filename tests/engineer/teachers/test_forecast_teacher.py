@@ -33,6 +33,10 @@ def cells(free: dict[int, float], forced: dict[int, float]) -> dict[Cell, float]
     return {Cell(size, hole, wait): part[size] for size in SIZES for hole in FORECAST_HOLES for wait, part in parts}
 
 
+def with_waits(ratio: float) -> dict[int, SizeConfig]:
+    return {size: SizeConfig(cell.data_ratio, cell.hole_ratio, ratio) for size, cell in CONFIG.sizes.items()}
+
+
 def proposed(forecast: Forecast, config: EnvConfig = CONFIG, power: float = 1.0) -> ConfigDelta:
     evidence = everything(config, {}, forecast=forecast)
     delta = make_teacher("forecast", options={"power": power}).propose(evidence, config, jax.random.key(0)).delta
@@ -84,11 +88,25 @@ def test_without_a_forecast_or_any_rollout_nothing_changes():
     assert ForecastTeacher().delta(everything(CONFIG, {}), CONFIG) == ConfigDelta({})
 
 
-def test_where_every_plan_fails_or_none_does_it_still_answers():
-    for rate in (0.0, 1.0):
-        p = dict.fromkeys(SIZES, rate)
-        delta = proposed(known(cells(p, p), reach=1.0), power=3.0)
-        assert tokens_delta(delta_tokens(delta)).edits.keys() == delta.edits.keys()
+def test_where_no_board_is_worth_anything_nothing_changes():
+    failing, solved = dict.fromkeys(SIZES, 0.0), dict.fromkeys(SIZES, 1.0)
+    assert proposed(known(cells(failing, failing), reach=1.0), power=3.0) == ConfigDelta({})
+    assert proposed(known(cells(solved, solved)), power=3.0) == ConfigDelta({})
+
+
+def test_a_forecast_that_lacks_a_size_changes_nothing():
+    p = cells({3: 0.9, 4: 0.5, 6: 0.1}, {3: 0.9, 4: 0.5, 6: 0.1})
+    assert proposed(known(p)).edits
+    lacking = Forecast(known(p).model, [cell for cell in known(p).grid if cell.cell.size != 4], [], 1, 0.5)
+    assert proposed(lacking) == ConfigDelta({})
+
+
+def test_a_single_agent_has_no_forced_waits_to_go_to():
+    config = EnvConfig(CONFIG.sizes, agents=1)
+    alone = {cell: p for cell, p in cells({3: 0.9, 4: 0.5, 6: 0.1}, {3: 0, 4: 0, 6: 0}).items() if not cell.forced}
+    edits = proposed(known(alone, reach=1.0), config.replace(with_waits(0.0))).edits
+    assert edits[4].data_ratio > 0 > edits[6].data_ratio
+    assert not any(edit.wait_ratio for edit in edits.values())
 
 
 @given(rates, st.sampled_from(["regret", "learnability"]), st.floats(0, 2), st.floats(0.1, 5), st.integers(0, 99))
@@ -103,7 +121,7 @@ def test_every_answer_has_a_form_in_tokens(p, objective, reach, power, seed):
     assert set(tokens_delta(delta_tokens(delta)).edits) == set(delta.edits), (config, found)
 
 
-def test_it_is_told_what_the_fitted_model_is_worth():
+def test_the_objective_is_that_of_the_model():
     forecast = known(cells({3: 0.9, 4: 0.5, 6: 0.1}, {3: 0.9, 4: 0.5, 6: 0.1}))
     learning = msgspec.structs.replace(
         forecast, model=msgspec.structs.replace(forecast.model, objective="learnability")

@@ -90,7 +90,7 @@ CASES = {
         "out",
         data_of,
         workers="ray::_call",
-        goodbye=300.0,  # Ray's agents seek their cluster for a minute or more after it was killed
+        goodbye=300.0,  # Ray's agents try for a minute to report that their raylet is dead (publish_error_to_driver)
     ),
     "run": Case(["run", "--preset", "cpu", "--teacher", "rules", *TINY], "out", _boards_of_runs, "training commands"),
     "study": Case(["study", str(STUDY), "--workers", "2"], "out", _boards_of_runs, "training commands"),
