@@ -36,21 +36,14 @@ TIMED = 4  # of them, each alone
 LONG = 0.05  # seconds; a board that takes longer is timed again, as a new program may have been compiled for it
 
 HEAD = (
-    "agents",
-    "hole ratio",
-    "boards",
-    "boards a second",
-    "p50 ms",
-    "p99 ms",
-    "max ms",
-    "undecided",
-    "not compared",
-    "wrong",
+    *("agents", "hole ratio", "boards", "p50 ms", "p99 ms", "max ms"),
+    *("undecided", "not compared", "wrong", "decided by"),
 )
+COUNTS = ("boards", "undecided", "uncompared", "wrong")
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """What came of boards for so many agents, of one hole ratio: of one batch, the `batch`th of `seed`, or of many.
+    """What came of the `batch`th batch of `seed`: boards for so many agents, of one hole ratio.
 
     undecided: without labels; uncompared: where the other solver took too long; wrong: labels that differ from its, or
     contradict those of related boards, or plans that do not replay at their optimum, or wait where no wait is required.
@@ -71,6 +64,29 @@ class Tried(msgspec.Struct, frozen=True):
     examples: list[str]
 
 
+class Times(msgspec.Struct, frozen=True):
+    """How long boards took, each alone, in milliseconds of processor time; timed: how many of them."""
+
+    p50: float
+    p99: float
+    max: float
+    timed: int
+
+
+class Total(msgspec.Struct, frozen=True):
+    """What came of all boards for so many agents, of one hole ratio; fields as in `Tried`."""
+
+    agents: int
+    hole_ratio: float
+    boards: int
+    undecided: int
+    uncompared: int
+    wrong: int
+    decided: dict[str, int]
+    milliseconds_alone: Times
+    examples: list[str]
+
+
 class Kind(NamedTuple):
     """Boards of one size and number of agents."""
 
@@ -85,7 +101,7 @@ def measure(
     journal: Path | None = None,
     on_progress: Callable[[int], object] = lambda boards: None,
     agents: int | None = None,
-) -> list[Tried]:
+) -> list[Total]:
     """Draws `count` boards and tries them; `on_progress` is given the number of boards done.
 
     journal: keeps each finished batch; those that it holds are not tried again. agents: only boards with so many.
@@ -103,7 +119,7 @@ def measure(
     alike: dict[tuple[int, float], list[Tried]] = defaultdict(list)
     for tried in found:
         alike[tried.agents, tried.hole_ratio].append(tried)
-    return [_together(parts) for _, parts in sorted(alike.items())]
+    return [_total(parts) for _, parts in sorted(alike.items())]
 
 
 @contextlib.contextmanager
@@ -125,10 +141,10 @@ def _kept(path: Path | None, seed: int, agents: int | None) -> Iterator[tuple[li
         yield found, journal.add
 
 
-def table(found: list[Tried]) -> str:
+def table(found: list[Total]) -> str:
     """The campaign as Markdown, and the wrong boards."""
-    examples = [drawn for tried in found for drawn in tried.examples]
-    return "\n".join([*markdown(HEAD, [_row(tried) for tried in found]), *examples])
+    examples = [drawn for total in found for drawn in total.examples]
+    return "\n".join([*markdown(HEAD, [_row(total) for total in found]), *examples])
 
 
 def fresh_boards(random: np.random.Generator, kind: Kind, count: int) -> Board:
@@ -203,29 +219,22 @@ def _plain(boards: Board) -> Iterator[PlainBoard]:
         yield PlainBoard(holes, [tuple(cell) for cell in starts], [tuple(cell) for cell in goals])
 
 
-def _together(parts: list[Tried]) -> Tried:
-    totals = {
-        name: sum(getattr(part, name) for part in parts) for name in ("boards", "undecided", "uncompared", "wrong")
-    }
-    decided = {stage: sum(part.decided[stage] for part in parts) for stage in parts[0].decided}
-    seconds = [second for part in parts for second in part.seconds]
-    examples = [example for part in parts for example in part.examples][:3]
-    first = parts[0]
-    return Tried(
-        first.seed,
-        first.batch,
-        first.agents,
-        first.hole_ratio,
-        seconds=seconds,
-        decided=decided,
-        examples=examples,
-        **totals,
+def _total(parts: list[Tried]) -> Total:
+    milliseconds = 1e3 * np.array([second for part in parts for second in part.seconds])
+    median, late, longest = (round(float(np.quantile(milliseconds, share)), 2) for share in (0.5, 0.99, 1))
+    return Total(
+        agents=parts[0].agents,
+        hole_ratio=parts[0].hole_ratio,
+        decided={stage: sum(part.decided[stage] for part in parts) for stage in parts[0].decided},
+        milliseconds_alone=Times(median, late, longest, len(milliseconds)),
+        examples=[example for part in parts for example in part.examples][:3],
+        **{name: sum(getattr(part, name) for part in parts) for name in COUNTS},
     )
 
 
-def _row(tried: Tried) -> tuple[str, ...]:
-    middle, late, longest = (np.quantile(tried.seconds, share) * 1e3 for share in (0.5, 0.99, 1))
-    times = f"{middle:.2f}", f"{late:.1f}", f"{longest:.0f}"
-    counts = (str(number) for number in (tried.undecided, tried.uncompared, tried.wrong))
-    rate = f"{len(tried.seconds) / sum(tried.seconds):,.0f}"
-    return str(tried.agents), f"{tried.hole_ratio:g}", str(tried.boards), rate, *times, *counts
+def _row(total: Total) -> tuple[str, ...]:
+    alone = total.milliseconds_alone
+    times = f"{alone.p50:.2f}", f"{alone.p99:.1f}", f"{alone.max:.0f}"
+    counts = (str(number) for number in (total.undecided, total.uncompared, total.wrong))
+    decided = ", ".join(f"{stage.replace('_', ' ')} {count:,}" for stage, count in total.decided.items() if count)
+    return str(total.agents), f"{total.hole_ratio:g}", str(total.boards), *times, *counts, decided

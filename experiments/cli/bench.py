@@ -84,7 +84,7 @@ def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, 
     with progress("boards", boards, "boards") as bar:
         found = measure(boards, seed, journal, bar.update, agents)
     print_found(found, json, table)
-    return int(any(tried.wrong for tried in found))
+    return int(any(total.wrong for total in found))
 
 
 def _endurance(minutes: float, json: bool) -> int:

@@ -11,11 +11,12 @@ def test_a_campaign_compares_labels_and_replays_plans(monkeypatch):
     monkeypatch.setattr(campaign, "SIZES", (3, 4))
     monkeypatch.setattr(campaign, "AT_ONCE_FOR_TWO", 64)
     found = campaign.measure(80)
-    assert sum(tried.boards for tried in found) == 80
-    assert {tried.agents > 2 for tried in found} == {False, True}, "boards for two agents, and for teams"
-    assert all(tried.seconds for tried in found), "some of each kind are timed"
-    assert sum(tried.wrong for tried in found) == 0, campaign.table(found)
-    assert all(sum(tried.decided.values()) == tried.boards for tried in found)
+    assert sum(total.boards for total in found) == 80
+    assert {total.agents > 2 for total in found} == {False, True}, "boards for two agents, and for teams"
+    assert sum(total.wrong for total in found) == 0, campaign.table(found)
+    assert all(sum(total.decided.values()) == total.boards for total in found)
+    alone = [total.milliseconds_alone for total in found]
+    assert all(times.timed and 0 < times.p50 <= times.p99 <= times.max for times in alone), "some boards are timed"
     monkeypatch.setattr(campaign, "w9_joint_astar", lambda board: 99)
     lines = campaign.table(campaign.measure(20)).splitlines()
     assert any("PlainBoard" in line for line in lines), "boards on which labels differ are shown"
@@ -31,7 +32,7 @@ def test_a_campaign_that_was_killed_resumes_after_its_last_batch(monkeypatch, tm
     whole = campaign.measure(16, 5, journal, tried.append)
     assert tried == [8, 8], "the first batch is read, the second tried"
     assert len(journal.read_bytes().splitlines()) == 2
-    assert [_counts(part) for part in whole] == [_counts(part) for part in campaign.measure(16, 5)]
+    assert [_counts(total) for total in whole] == [_counts(total) for total in campaign.measure(16, 5)]
     with pytest.raises(InputError, match="seed 5"):
         campaign.measure(16, 6, journal)
     with pytest.raises(InputError, match="not 5; choose another file"):
@@ -42,8 +43,8 @@ def test_a_campaign_of_one_number_of_agents_has_only_such_boards(monkeypatch):
     pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
     monkeypatch.setattr(campaign, "SIZES", (3,))
     monkeypatch.setattr(campaign, "AT_ONCE", 8)
-    assert {tried.agents for tried in campaign.measure(16, 5, agents=3)} == {3}
+    assert {total.agents for total in campaign.measure(16, 5, agents=3)} == {3}
 
 
-def _counts(part: campaign.Tried) -> tuple:
-    return part.agents, part.hole_ratio, part.boards, part.undecided, part.wrong, part.decided
+def _counts(total: campaign.Total) -> tuple:
+    return total.agents, total.hole_ratio, total.boards, total.undecided, total.wrong, total.decided
