@@ -9,4 +9,5 @@ from .peers import Peer as Peer
 from .peers import PlainBoard as PlainBoard
 from .peers import crew as crew
 from .peers import version as version
+from .peers import w9_cbs as w9_cbs
 from .peers import w9_joint_astar as w9_joint_astar

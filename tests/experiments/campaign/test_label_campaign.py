@@ -22,6 +22,17 @@ def test_a_campaign_compares_labels_and_replays_plans(monkeypatch):
     assert any("PlainBoard" in line for line in lines), "boards on which labels differ are shown"
 
 
+def test_where_one_solver_takes_too_long_another_is_asked(monkeypatch):
+    pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
+    monkeypatch.setattr(campaign, "SIZES", (3,))
+    monkeypatch.setattr(campaign, "AT_ONCE_FOR_TWO", 8)
+    monkeypatch.setattr(campaign, "w9_joint_astar", lambda board: None)
+    monkeypatch.setattr(campaign, "w9_cbs", lambda board: 99)
+    assert [(total.wrong, total.uncompared) for total in campaign.measure(8, agents=2)] == [(8, 0)]
+    monkeypatch.setattr(campaign, "w9_cbs", lambda board: None)
+    assert [(total.wrong, total.uncompared) for total in campaign.measure(8, agents=2)] == [(0, 8)]
+
+
 def test_a_campaign_that_was_killed_resumes_after_its_last_batch(monkeypatch, tmp_path):
     pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
     monkeypatch.setattr(campaign, "SIZES", (3,))
