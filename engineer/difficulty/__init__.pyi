@@ -19,4 +19,5 @@ from .settings import DifficultySettings as DifficultySettings
 from .settings import Objective as Objective
 from .settings import value_of as value_of
 from .worth import Worth as Worth
+from .worth import diminishing_worth_of as diminishing_worth_of
 from .worth import worth_of as worth_of

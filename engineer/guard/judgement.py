@@ -26,6 +26,10 @@ class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reasons: list[str]
     config: EnvConfig
 
+    def summary(self) -> str:
+        """The verdict in a line."""
+        return f"{self.status}: {'; '.join(self.reasons)}" if self.reasons else self.status
+
 
 def judge(
     config: EnvConfig, delta: ConfigDelta, settings: GuardSettings, reachable: Reachable = can_draw

@@ -1,4 +1,5 @@
 from .proposal_reward import Earned as Earned
+from .proposal_reward import Score as Score
 from .proposal_reward import earned_by as earned_by
 from .rivals import stretched as stretched
 from .rivals import with_rivals as with_rivals

@@ -3,6 +3,7 @@
 import msgspec
 
 from core_jax.support import Count, Weight
+from engineer.options import Power
 
 
 class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,3 +36,10 @@ class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Lost in proportion to the share of near-identical siblings."""
     gain: Weight = 0.0
     """Weight of the measured gain of the proposal that was trained on; ten points of valid plans count as 1."""
+    power: Power = 0.0
+    """0: twice the data on a cell are worth twice as much; more than 1: data have diminishing returns, so that most is
+    earned by data in proportion to what cells are worth to this power, as the teacher `difficulty` shares them out."""
+
+    def __post_init__(self) -> None:
+        if 0 < self.power <= 1:
+            raise ValueError(f"power is {self.power:g}; choose 0, or more than 1 and at most 10")

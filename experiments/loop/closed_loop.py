@@ -101,7 +101,7 @@ def _run_stage(settings: RunSettings, folder: RunFolder, number: int, held_out: 
     if not gone_back_to(folder, number):
         _redesign(settings, folder, number)
     if not stage.next.exists():
-        write(stage.next, what_follows(folder, number))
+        write(stage.next, what_follows(settings, folder, number))
 
 
 def _redesign(settings: RunSettings, folder: RunFolder, number: int) -> None:

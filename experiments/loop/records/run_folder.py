@@ -87,7 +87,7 @@ class Stage:
 def chosen(stage: Stage) -> Next:
     """What guard and trial made of the proposal after a stage that was kept."""
     verdict = read(stage.proposal, Decision).verdict
-    reasons = [f"{verdict.status}: {'; '.join(verdict.reasons)}" if verdict.reasons else verdict.status]
+    reasons = [verdict.summary()]
     if stage.trial.exists():
         trial = read(stage.trial, Trial)
         config = trial.candidates[trial.chosen].config

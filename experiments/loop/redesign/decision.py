@@ -53,14 +53,27 @@ def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
     return Decision(settings.teacher, last.proposal, last.verdict, teacher.state_dict(), refused)
 
 
-def what_follows(folder: RunFolder, number: int) -> Next:
+def what_follows(settings: RunSettings, folder: RunFolder, number: int) -> Next:
     """What the stage after `number` is drawn from: what was decided, or what served before a stage taken back."""
     stage = folder.stage(number)
     reasons = [_fall(rollback)] if (rollback := taken_back(stage)) else []
     if before := gone_back_to(folder, number):
         return Next(before, "rollback", reasons)
-    following = chosen(stage)
+    again = settings.engineer.asked_again and stage.engineer.exists() and not stage.trial.exists()
+    following = _asked_again(settings, stage) if again else chosen(stage)
     return msgspec.structs.replace(following, reasons=[*reasons, *following.reasons])
+
+
+def _asked_again(settings: RunSettings, stage: Stage) -> Next:
+    """The first answer of the engineer after its training that can be used; without one, what it answered before."""
+    current, guard, reachable = stage.config(), trust_region(settings, stage), can_draw_for(settings.teams)
+    answers = deltas_of(read(stage.engineer, EngineerTraining).groups[-1].answers)
+    verdicts = (judge(current, delta, guard, reachable) for delta in answers if isinstance(delta, ConfigDelta))
+    if verdict := next((verdict for verdict in verdicts if verdict.status != "refused"), None):
+        reasons = [f"asked again after its training: {verdict.summary()}"]
+        return Next(verdict.config, "current" if verdict.config == current else "proposal", reasons)
+    before = chosen(stage)
+    return msgspec.structs.replace(before, reasons=["after its training no answer can be used", *before.reasons])
 
 
 def _fall(rollback: Rollback) -> str:

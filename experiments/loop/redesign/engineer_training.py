@@ -2,17 +2,25 @@
 
 import torch
 
-from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.generator import can_draw_for
 from core_jax.results import pool
 from engineer.delta import ConfigDelta
-from engineer.difficulty import worth_of
+from engineer.difficulty import diminishing_worth_of, worth_of
 from engineer.evidence import DeltaGrammar
 from engineer.guard import GuardVerdict, judge
 from engineer.teachers import deltas_of
-from engineer.trial import Earned, earned_by
-from experiments.loop.records import Decision, EngineerGroup, EngineerTraining, RunFolder, Validation, read, write
+from engineer.trial import Earned, Score, earned_by
+from experiments.loop.records import (
+    Decision,
+    EngineerGroup,
+    EngineerTraining,
+    RunFolder,
+    Stage,
+    Validation,
+    read,
+    write,
+)
 from experiments.loop.redesign.difficulty import read_forecast, trust_region
 from experiments.loop.redesign.teacher_models import sample_group
 from experiments.loop.settings import RunSettings, seed_for
@@ -56,14 +64,20 @@ def train_engineer(settings: RunSettings, folder: RunFolder, number: int) -> Non
 def _judged(settings: RunSettings, folder: RunFolder, number: int, answers: list[list[str]]) -> EngineerGroup:
     """A group of answers with what they earn."""
     stage = folder.stage(number)
-    current, known = stage.config(), read_forecast(stage)
     verdicts = [_verdict(settings, folder, number, delta) for delta in deltas_of(answers)]
-
-    def score(config: EnvConfig) -> float:
-        return worth_of(known.model, config, current, settings.teams).mean if known else 0.0
-
-    earned = earned_by(current, verdicts, score, settings.engineer.reward)
+    earned = earned_by(stage.config(), verdicts, _score(settings, stage), settings.engineer.reward)
     return EngineerGroup(answers, earned, _figures(answers, earned))
+
+
+def _score(settings: RunSettings, stage: Stage) -> Score:
+    """How much more a config is worth than the stage's by its forecast; nothing where there is none."""
+    current, known, power = stage.config(), read_forecast(stage), settings.engineer.reward.power
+    if known is None:
+        return lambda config: 0.0
+    if not power:
+        return lambda config: worth_of(known.model, config, current, settings.teams).mean
+    before = diminishing_worth_of(known, current, power, settings.teams)
+    return lambda config: diminishing_worth_of(known, config, power, settings.teams) - before
 
 
 def _figures(answers: list[list[str]], earned: list[Earned]) -> dict[str, float]:

@@ -58,6 +58,9 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the answers of `self_trained` earn."""
     training: AnswerTraining = AnswerTraining()
     """How `self_trained` is trained on its answers."""
+    asked_again: bool = False
+    """Whether, where no trial is held, the next stage is drawn from what `self_trained` answers after its training, not
+    from what it answered before."""
     endpoint: EndpointSettings | None = None
     """The server of the teacher `endpoint`."""
     key: bool = True

@@ -3,17 +3,20 @@
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.results import Group
-from engineer.curriculum_cells import Cell
+from engineer.curriculum_cells import Cell, config_of
 from engineer.difficulty import (
     DifficultySettings,
     Forecast,
     HeldOutCell,
     Observation,
     calibration_of,
+    diminishing_worth_of,
     features,
     fit,
     forecast,
@@ -172,6 +175,37 @@ def test_by_regret_a_config_is_worth_the_share_of_plans_that_fail():
     hard, frontier = EnvConfig.single(10, 2, 0.3, 1.0), EnvConfig.single(6, 2, 0.1, 0.5)
     assert worth_of(model, hard).mean > worth_of(model, frontier).mean
     assert worth_of(model, hard).mean == pytest.approx(1 - truth(Cell(10, 0.3, True)), abs=0.1)
+
+
+@given(
+    chances=st.lists(st.floats(0.05, 0.95), min_size=6, max_size=6),
+    held_out=st.lists(st.floats(0.1, 1.0), min_size=6, max_size=6),
+    other=st.lists(st.floats(0.01, 1.0), min_size=6, max_size=6),
+    power=st.floats(1.5, 6.0),
+)
+def test_with_diminishing_returns_most_is_earned_by_data_in_proportion_to_the_worth_of_cells(
+    chances, held_out, other, power
+):
+    cells = [Cell(size, 0.2, forced) for size in CONFIG.sizes for forced in (False, True)]
+    found = [seen(cell, 100, p=p) for cell, p in zip(cells, chances, strict=True)]
+    tested = [HeldOutCell(cell, part / sum(held_out)) for cell, part in zip(cells, held_out, strict=True)]
+    known = forecast(CONFIG, found, tested, DifficultySettings(objective="regret", by_size=2.0))
+    each = [worth_of(known.model, EnvConfig({size: SizeConfig(1.0, 0.2, float(f))})).mean for size, _, f in cells]
+    best = [part * value**power for part, value in zip(held_out, each, strict=True)]
+    worth = [
+        diminishing_worth_of(known, EnvConfig(config_of(CONFIG, dict(zip(cells, shares, strict=True)))), power)
+        for shares in (best, other)
+    ]
+    assert worth[0] >= worth[1] - 1e-6
+
+
+def test_the_larger_the_power_the_nearer_are_returns_to_linear():
+    held_out = [HeldOutCell(cell, 1 / len(CELLS)) for cell in CELLS]
+    known = forecast(CONFIG, [seen(cell) for cell in CELLS], held_out, SETTINGS)
+    linear = worth_of(known.model, CONFIG).mean
+    away = [abs(diminishing_worth_of(known, CONFIG, power) / linear - 1) for power in (2, 10, 1e6)]
+    assert away[0] > away[1] > away[2]
+    assert away[2] < 1e-4
 
 
 def test_the_model_may_learn_from_held_out_boards_what_no_training_board_has_shown():

@@ -6,16 +6,26 @@ import msgspec
 import pytest
 from safetensors.torch import load_file
 
+from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
 from engineer.delta import ConfigDelta
+from engineer.difficulty import Forecast
 from engineer.evidence import tokens_delta
 from engineer.teachers import deltas_of
-from experiments.loop.records import Decision, EngineerTraining, RunFolder, read, spent_on
-from experiments.loop.redesign import train_engineer
+from experiments.loop.records import Decision, EngineerTraining, RunFolder, read, spent_on, write
+from experiments.loop.redesign import train_engineer, what_follows
 from experiments.loop.redesign.decision import _candidates
-from experiments.loop.settings import load_settings
+from experiments.loop.redesign.engineer_training import _score
+from experiments.loop.settings import RunSettings, load_settings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import decision, finished, state
+
+
+def with_reward(**changes: float) -> RunSettings:
+    """The settings of such a run with another reward of proposals."""
+    settings = tiny_run(teacher="self_trained")
+    reward = msgspec.structs.replace(settings.engineer.reward, **changes)
+    return msgspec.structs.replace(settings, engineer=msgspec.structs.replace(settings.engineer, reward=reward))
 
 
 def test_a_group_of_proposals_is_rewarded_and_trained_on():
@@ -74,14 +84,46 @@ def test_a_training_that_was_cut_off_ends_the_same(tmp_path):
     assert run.stage(0).engineer.read_bytes() == record
 
 
+def test_proposals_may_be_rewarded_with_diminishing_returns(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished("self_trained").folder, run.folder)
+    stage = run.stage(0)
+    known = read(stage.difficulty, Forecast)
+    model = msgspec.structs.replace(known.model, objective="regret")  # no plan of the tiny policy is valid
+    write(stage.difficulty, msgspec.structs.replace(known, model=model))
+    linear, diminishing = (_score(with_reward(power=power), stage) for power in (0.0, 3.0))
+    config = stage.config()
+    assert linear(config) == diminishing(config) == 0
+    one_size = EnvConfig({3: SizeConfig(0.99, 0.2, 0.5), 5: SizeConfig(0.01, 0.25, 0.5)})
+    assert diminishing(one_size) < linear(one_size), "all data on one size earn less"
+
+
 def test_a_measured_gain_counts_where_it_is_asked_for(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("self_trained").folder, run.folder)
-    settings = tiny_run(teacher="self_trained")
-    reward = msgspec.structs.replace(settings.engineer.reward, gain=1.0)
-    settings = msgspec.structs.replace(settings, engineer=msgspec.structs.replace(settings.engineer, reward=reward))
-    train_engineer(settings, run, 1)
+    train_engineer(with_reward(gain=1.0), run, 1)
     assert run.stage(1).engineer.exists()
+
+
+@pytest.mark.parametrize("usable", [True, False])
+def test_without_a_trial_the_next_stage_may_be_drawn_from_what_the_trained_engineer_answers(tmp_path, usable):
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished("self_trained").folder, run.folder)
+    stage, settings = run.stage(0), tiny_run(teacher="self_trained")
+    stage.trial.unlink(missing_ok=True)
+    training = read(stage.engineer, EngineerTraining)
+    answer = ["<size_3>", "<hole+1>", "<because_too_easy>", "<end>"] if usable else ["<unknown>"]
+    last = msgspec.structs.replace(training.groups[-1], answers=[["<unknown>"], answer])
+    write(stage.engineer, msgspec.structs.replace(training, groups=[*training.groups[:-1], last]))
+    again = msgspec.structs.replace(settings, engineer=msgspec.structs.replace(settings.engineer, asked_again=True))
+    before, after = what_follows(settings, run, 0), what_follows(again, run, 0)
+    assert before.config == read(stage.proposal, Decision).verdict.config
+    if usable:
+        assert after.config != before.config
+        assert after.reasons[0].startswith("asked again after its training: ")
+    else:
+        assert after.config == before.config
+        assert after.reasons == ["after its training no answer can be used", *before.reasons]
 
 
 def test_an_engineer_in_words_cannot_be_trained_yet_and_is_refused():

@@ -13,7 +13,7 @@ from experiments.loop.records import Rollback, RunFolder, Validation, read, writ
 from experiments.loop.redesign import story_of, what_follows
 from experiments.loop.settings import load_settings
 from experiments.view import as_json, as_table
-from tests.support.models.tiny_policy import ENV
+from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import finished
 
 
@@ -32,7 +32,7 @@ def test_a_stage_that_was_taken_back_is_shown_as_such_and_the_policy_that_counts
     write(run.stage(1).env, EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)}))
     write(run.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))
     run.stage(1).proposal.unlink()
-    write(run.stage(1).next, what_follows(run, 1))
+    write(run.stage(1).next, what_follows(tiny_run(), run, 1))
     assert run.stage(1).following().config == ENV
     assert "taken back to stage_00: 9 boards lost" in story_of(run, 1)[1]
     *_, last = as_table(run).splitlines()
