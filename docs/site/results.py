@@ -7,19 +7,22 @@ docs/data/studies/NAME.json is results.json of a study; docs/data/demo/seedN.jso
 says of a run of the demo, and docs/data/smollm2/seedN.json of one of the preset smollm2, where engineers.json is what
 `lakewright engineer sample --json` says; docs/data/trial_checks/NAME.json is a list of the files that
 `lakewright study check-trials` writes. In docs/results.md the lines between `<!-- made: NAME -->` and `<!-- end -->`
-are the table of NAME, and docs/images/NAME.svg and NAME-curves.svg are the pictures of a study.
+are the table of NAME, and docs/images/NAME.svg and NAME-curves.svg are the pictures of a study. The table `forecasts`
+and docs/images/forecasts.svg say how well the difficulty model foresaw what was drawn next, over all studies.
 """
 
 import json
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from core_jax.support import read_config, write_atomically
+from engineer.difficulty import Calibration, pooled_calibration
+from experiments.charts import reliability_chart
 from experiments.loop.redesign import EngineerAnswers, counts_table
 from experiments.study import Results, TrialCheck, as_table, curves_svg, reliability_of, reliability_table, study_svg
 
@@ -30,6 +33,7 @@ RUNS = ("demo", "smollm2")  # folders of docs/data with a report of each seed
 CURVES = {  # arms that are drawn, of a study of so many that the curves of all would hide each other
     "arena": ["fixed", "dapo", "rules", "uniform", "best-static", "difficulty", "self", "self-trained"],
 }
+FORECASTS = ["arena", "arena-evidence", "frontier-forecast", "frontier-taught"]  # whose reliability is drawn
 GAPS = {"frontier-taught": (4, 6)}  # map sizes on which forced waits are missing; their share of the data is NAME-data
 MADE = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 
@@ -55,12 +59,32 @@ def made() -> dict[Path, str]:
     tables = {name: f"```\n{as_table(results)}\n```" for name, results in found.items()}
     tables |= {f"{name}-data": _forced_data(found[name], sizes) for name, sizes in GAPS.items()}
     tables |= {name: _stages(name) for name in RUNS if (DOCS / "data" / name).exists()}
+    calibrations = {name: known for name, results in found.items() if (known := _calibrations(results))}
+    tables["forecasts"] = _forecast_table(calibrations)
+    drawn = {name: pooled for name in FORECASTS if (pooled := pooled_calibration(calibrations.get(name, [])))}
+    pictures[DOCS / "images" / "forecasts.svg"] = reliability_chart(drawn)
     tables["engineers"] = counts_table(msgspec.json.decode(ENGINEERS.read_bytes(), type=list[EngineerAnswers]))
     for path in (DOCS / "data" / "trial_checks").glob("*.json"):
         checks = msgspec.json.decode(path.read_bytes(), type=list[TrialCheck])
         tables[f"{path.stem}-trials"] = f"```\n{reliability_table(reliability_of(checks))}\n```"
     page = MADE.sub(lambda place: f"{place[1]}\n{tables[place[2]]}\n\n{place[3]}", PAGE.read_text())
     return {PAGE: page} | pictures | curves
+
+
+def _calibrations(results: Results) -> list[Calibration]:
+    return [one for run in results.runs for one in run.calibrations]
+
+
+def _forecast_table(studies: Mapping[str, Sequence[Calibration]]) -> str:
+    """How well the difficulty model foresaw the groups that were drawn next, a line for each study."""
+    names = ("study", "forecasts", "groups", "Brier score", "of one prediction for all", "forecasts worse than that")
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    for name, calibrations in studies.items():
+        if pooled := pooled_calibration(calibrations):
+            worse = sum(one.brier > one.baseline for one in calibrations)
+            scores = f"{pooled.brier:.4f} | {pooled.baseline:.4f}"
+            lines.append(f"| `{name}` | {len(calibrations)} | {pooled.groups:,} | {scores} | {worse} |")
+    return "\n".join(lines)
 
 
 def _forced_data(results: Results, sizes: Sequence[int]) -> str:

@@ -1,6 +1,7 @@
 from .calibration import Bin as Bin
 from .calibration import Calibration as Calibration
 from .calibration import calibration_of as calibration_of
+from .calibration import pooled_calibration as pooled_calibration
 from .cell_features import features as features
 from .fitting import fit as fit
 from .forecasting import CellForecast as CellForecast

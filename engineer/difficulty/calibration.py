@@ -52,3 +52,27 @@ def calibration_of(model: DifficultyModel, constant: float, drawn: Sequence[Obse
         float(np.average((values - observed) ** 2, weights=groups)) for values in (predicted, np.array(constant))
     )
     return Calibration(brier, baseline, int(groups.sum()), bins)
+
+
+def pooled_calibration(found: Sequence[Calibration]) -> Calibration | None:
+    """Several forecasts as one, each by its groups; None where there are none."""
+    groups = sum(one.groups for one in found)
+    if not groups:
+        return None
+    brier, baseline = (sum(getattr(one, name) * one.groups for one in found) / groups for name in ("brier", "baseline"))
+    tenths: dict[int, list[Bin]] = {}
+    for part in (part for one in found for part in one.reliability):
+        tenths.setdefault(_tenth(part.predicted), []).append(part)
+    return Calibration(brier, baseline, groups, [_pooled_bin(tenths[place]) for place in sorted(tenths)])
+
+
+def _pooled_bin(parts: Sequence[Bin]) -> Bin:
+    groups = sum(part.groups for part in parts)
+    predicted, observed = (
+        sum(getattr(part, name) * part.groups for part in parts) / groups for name in ("predicted", "observed")
+    )
+    return Bin(predicted, observed, groups)
+
+
+def _tenth(predicted: float) -> int:
+    return min(int(predicted * BINS), BINS - 1)

@@ -11,4 +11,5 @@ from .heat import heat_map as heat_map
 from .lines import Point as Point
 from .lines import Series as Series
 from .lines import line_chart as line_chart
+from .reliability import reliability_chart as reliability_chart
 from .svg_text import escaped as escaped

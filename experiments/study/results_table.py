@@ -9,7 +9,8 @@ from experiments.study.prediction import Prediction, Rank
 from experiments.study.results import ArmResult, Results
 
 HEADER = (
-    *("arm", "seeds", "valid %", "s.d.", "along %", "forced %", "optimal %", "losses", "k tokens", "k trials"),
+    *("arm", "seeds", "valid %", "s.d.", "IQM % (95 %)", "along %", "forced %", "optimal %", "losses", "k tokens"),
+    "k trials",
     *("k engineer", "stages", "kept", "back", "refused", "minutes"),
 )
 
@@ -19,12 +20,13 @@ MOST_NAMED = 8  # runs that are not finished
 def as_table(results: Results) -> str:
     """One line for each arm, the best first, then the same by map size; or how well the trial predicted.
 
-    along: the mean valid % on the held-out set over the tokens of a run. k trials: thousand tokens of trials and of
-    samplers that score boards, per run. kept: trials that kept the current config. back: stages taken back.
+    IQM: the interquartile mean over seeds, of valid %, with its bootstrap interval. along: the mean valid % on the
+    held-out set over the tokens of a run. k trials: thousand tokens of trials and of samplers that score boards, per
+    run. kept: trials that kept the current config. back: stages taken back.
     """
     if results.prediction:
         return "\n".join(_prediction_lines(results.prediction, len(results.runs)))
-    header = (*HEADER[:7], f"vs {results.baseline or '-'}", *HEADER[7:])
+    header = (*HEADER[:8], f"vs {results.baseline or '-'}", *HEADER[8:])
     ordered = sorted(results.arms, key=lambda arm: -arm.valid)
     alignment = ("left", *["right"] * (len(header) - 1))
     arms = tabulate(map(_line, ordered), header, tablefmt="plain", colalign=alignment, disable_numparse=True)
@@ -104,6 +106,7 @@ def _line(arm: ArmResult) -> tuple[str, ...]:
         str(arm.seeds),
         f"{arm.valid:.1f}",
         f"{arm.deviation:.1f}" if arm.seeds > 1 else "",
+        f"{arm.middle.mean:.1f} ({arm.middle.low:.1f}-{arm.middle.high:.1f})" if arm.middle and arm.seeds > 1 else "",
         "" if arm.along is None else f"{arm.along:.1f}",
         f"{arm.forced:.1f}",
         f"{arm.optimal:.1f}",

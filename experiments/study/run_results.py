@@ -9,15 +9,13 @@ import numpy as np
 
 from core_jax.config import SizeConfig
 from core_jax.results import Outcomes, pool
-from core_jax.support import read_raw
-from engineer.difficulty import Calibration, Forecast
-from engineer.evidence import read_evidence, shown
+from engineer.difficulty import Calibration
+from engineer.evidence import shown
 from engineer.lessons import agreement
 from engineer.trial import Lead
 from experiments.loop.records import (
     Decision,
     Done,
-    EngineerTraining,
     RunFolder,
     Spent,
     Stage,
@@ -28,7 +26,6 @@ from experiments.loop.records import (
     spent,
     spent_on,
 )
-from experiments.loop.redesign import taken_back
 from experiments.loop.settings import RunSettings
 from experiments.study.study import Planned
 
@@ -94,12 +91,12 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Out
         seconds=sum(read(stage.done, Done).seconds for stage in stages),
         tried=len(trials),
         kept=sum(trial.chosen == 0 for trial in trials),
-        taken_back=sum(taken_back(stage) is not None for stage in stages),
+        taken_back=sum(stage.taken_back() is not None for stage in stages),
         refused=sum(_refused(read(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()),
         curve=_curve(run, len(stages)),
         leads=[max(trial.leads[1:], key=lambda lead: lead.mean) for trial in trials if trial.leads],
-        calibrations=[known for stage in stages if (known := _calibration(stage))],
-        engineer=[_rounds(stage) for stage in stages if stage.engineer.exists()],
+        calibrations=[known for stage in stages if (known := stage.calibration())],
+        engineer=[figures for stage in stages if (figures := stage.engineer_figures())],
         forced_sizes=forced_by_size(sizes),
         drawn=[stage.config().sizes for stage in stages],
         as_taught=[share for stage in stages if (share := _as_taught(planned.settings, stage)) is not None],
@@ -156,14 +153,6 @@ def _held_out_valid(stage: Stage) -> float:
     return percent(found, found.valid)
 
 
-def _calibration(stage: Stage) -> Calibration | None:
-    return read(stage.difficulty, Forecast).calibration if stage.difficulty.exists() else None
-
-
-def _rounds(stage: Stage) -> list[dict[str, float]]:
-    return [group.figures for group in read(stage.engineer, EngineerTraining).groups]
-
-
 def _as_taught(settings: RunSettings, stage: Stage) -> float | None:
     """None where no checkpoint was asked, or its answer cannot be read; shuffled evidence is not what the rule sees."""
     if settings.teacher not in ("self", "base") or settings.codec != "tokens" or not stage.proposal.exists():
@@ -171,7 +160,7 @@ def _as_taught(settings: RunSettings, stage: Stage) -> float | None:
     if (delta := read(stage.proposal, Decision).proposal.delta) is None:
         return None
     config, modules = stage.config(), msgspec.structs.replace(settings.evidence.chosen(), shuffled=False)
-    view = shown(read_evidence(read_raw(stage.evidence), str(stage.evidence)), modules, jax.random.key(0))
+    view = shown(stage.read_evidence(), modules, jax.random.key(0))
     return agreement(delta, settings.taught.rule.delta(view, config), config)
 
 

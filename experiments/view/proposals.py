@@ -10,9 +10,8 @@ from tabulate import tabulate
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.generator import can_draw_for
-from core_jax.support import read_raw
 from engineer.delta import summary
-from engineer.evidence import Evidence, evidence_text, read_evidence
+from engineer.evidence import Evidence, evidence_text
 from engineer.negotiation import Attempt, negotiate
 from engineer.proposal import Stateless
 from experiments.loop.records import Decision, EngineerTraining, Next, RunFolder, Source, Stage, Trial, read
@@ -153,7 +152,7 @@ def _next(following: Next) -> tuple[EnvConfig, Source, list[str]]:
 
 
 def _evidence(stage: Stage) -> Evidence:
-    return read_evidence(read_raw(stage.evidence), str(stage.evidence))
+    return stage.read_evidence()
 
 
 def _replayed(settings: RunSettings, folder: RunFolder, numbers: range, only: int | None = None) -> Iterator[Replayed]:

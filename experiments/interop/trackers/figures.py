@@ -5,14 +5,12 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from core_jax.results import Outcomes, pool
 from core_jax.rows import Row, read_all
 from experiments.interop.episodes import as_pixels
 from experiments.loop.records import Done, RunFolder, Stage, Trial, Validation, read
-from experiments.loop.redesign import taken_back
 
 COUNTERS = ("step", "epoch")  # of TRL's log, whose steps begin anew with each stage
 
@@ -39,11 +37,8 @@ def points_of(folder: RunFolder, chapter: int) -> Iterator[Point]:
 
 
 def _lines(stage: Stage) -> list[dict[str, float]]:
-    """The numbers of each step of the training; none where it has no log."""
-    if not stage.train_log.exists():
-        return []
-    lines = (msgspec.json.decode(line, type=dict) for line in stage.train_log.read_bytes().splitlines())
-    return [{name: value for name, value in line.items() if _is_figure(name, value)} for line in lines]
+    """The numbers of each step of the training."""
+    return [{name: value for name, value in line.items() if _is_figure(name, value)} for line in stage.steps()]
 
 
 def _is_figure(name: str, value: object) -> bool:
@@ -62,13 +57,19 @@ def _validated(found: Validation) -> Iterator[tuple[str, float]]:
 def _redesigned(folder: RunFolder, stage: Stage) -> dict[str, float]:
     """What the engineer made of the boards for the stage that follows, what the trial found, and what it all cost."""
     following = stage.following()
-    figures = {"loop/taken_back": float(taken_back(stage) is not None), "loop/seconds": read(stage.done, Done).seconds}
+    figures = {"loop/taken_back": float(stage.taken_back() is not None), "loop/seconds": read(stage.done, Done).seconds}
     for size, cell in following.config.sizes.items():
         figures |= {
             f"engineer/data/{size}": cell.data_ratio,
             f"engineer/hole/{size}": cell.hole_ratio,
             f"engineer/wait/{size}": cell.wait_ratio,
         }
+    if groups := stage.engineer_figures():
+        names = ("reward", "distinct", "refused")
+        figures |= {f"train/engineer/{name}": groups[-1][name] for name in names}
+        figures["train/engineer/reward_before"] = groups[0]["reward"]
+    if known := stage.calibration():
+        figures |= {"difficulty/brier": known.brier, "difficulty/brier_of_constant": known.baseline}
     if stage.trial.exists():
         trial = read(stage.trial, Trial)
         scores = [candidate.score for candidate in trial.candidates]

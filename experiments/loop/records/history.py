@@ -5,17 +5,21 @@ from collections import Counter
 import msgspec
 
 from core_jax.config import EnvConfig
-from core_jax.errors import InputError
 from core_jax.results import Outcomes, pool
 from core_jax.rows import fingerprint, read_all
+from engineer.difficulty import Calibration
 from engineer.lessons import Examination
 from experiments.loop.records.run_folder import RunFolder, Stage
-from experiments.loop.records.stage_records import Decision, Done, Excluded, Rollback, Trial, Validation, read
+from experiments.loop.records.stage_records import Decision, Done, Excluded, Trial, Validation, read
 from experiments.loop.records.token_budget import Spent, spent_on
 
 
 class Chapter(msgspec.Struct, frozen=True):
-    """The warm-up, which has no config and no decision, or a finished stage. log: the figures of each training step."""
+    """The warm-up, which has no config and no decision, or a finished stage. log: the figures of each training step.
+
+    calibration: of the difficulty model's forecast of this stage. engineer: the figures of each group of the training
+    of `self_trained`, the last after it.
+    """
 
     name: str
     validation: Validation
@@ -26,6 +30,8 @@ class Chapter(msgspec.Struct, frozen=True):
     trial: Trial | None = None
     tokens: Spent = Spent()
     taken_back: bool = False
+    calibration: Calibration | None = None
+    engineer: list[dict[str, float]] = []
 
     @property
     def pooled(self) -> Outcomes:
@@ -80,20 +86,13 @@ def _chapter(name: str, stage: Stage) -> Chapter:
     return Chapter(
         name=name,
         validation=read(stage.validation, Validation),
-        log=_log(stage),
+        log=stage.steps(),
         seconds=read(stage.done, Done).seconds,
         config=stage.config() if stage.env.exists() else None,
         decision=read(stage.proposal, Decision) if stage.proposal.exists() else None,
         trial=read(stage.trial, Trial) if stage.trial.exists() else None,
         tokens=spent_on(stage) if stage.env.exists() else Spent(),
-        taken_back=stage.rollback.exists() and read(stage.rollback, Rollback).back,
+        taken_back=stage.taken_back() is not None,
+        calibration=stage.calibration(),
+        engineer=stage.engineer_figures(),
     )
-
-
-def _log(stage: Stage) -> list[dict[str, float | None]]:
-    if not stage.train_log.exists():
-        return []
-    try:
-        return msgspec.json.decode(b"[%s]" % b",".join(stage.train_log.read_bytes().split(b"\n")[:-1]), type=list[dict])
-    except msgspec.DecodeError as error:
-        raise InputError(f"{stage.train_log}: not lines of JSON ({error}); correct the file") from error

@@ -2,22 +2,21 @@
 
     config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html  spending.jsonl (of an endpoint)
 
-The warm-up of a model that is taught the engineer's part holds examination.json, how well it has learned it.
-A stage holds env.json, sampled.json, boards.parquet, checkpoint/, train.jsonl, excluded.json, how many boards were met
-that must not be trained on, groups.jsonl, rollouts.jsonl, the plans
-of some groups, plans.jsonl, those for the held-out boards, validation.json, rollback.json, difficulty.json,
-evidence.json, proposal.json unless it was taken back, trial.json where there was something to try, next.json, what the
-next stage is drawn from and why, and done.json, the marker that makes it count.
+docs/loop.md says what each file of a stage holds. `Stage` has their names; done.json makes a stage count.
 """
 
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from core_jax.config import EnvConfig
-from core_jax.support import locked
-from experiments.loop.records.stage_records import Decision, Next, Rollback, Trial, read
+from core_jax.errors import InputError
+from core_jax.support import locked, read_raw
+from engineer.difficulty import Calibration, Forecast
+from engineer.evidence import Evidence, read_evidence
+from experiments.loop.records.stage_records import Decision, EngineerTraining, Next, Rollback, Trial, read
 from experiments.loop.settings import RunSettings
 from experiments.resumable import Claim
 
@@ -74,10 +73,37 @@ class Stage:
         """What the next stage is drawn from, and why; for folders without next.json, as read from their other files."""
         if self.next.exists():
             return read(self.next, Next)
-        if self.rollback.exists() and read(self.rollback, Rollback).back:
+        if self.taken_back():
             verdict = read(self.proposal, Decision).verdict
             return Next(verdict.config, "rollback", verdict.reasons)
         return chosen(self)
+
+    def taken_back(self) -> Rollback | None:
+        """The record of the rollback, where the stage is taken back."""
+        found = read(self.rollback, Rollback) if self.rollback.exists() else None
+        return found if found and found.back else None
+
+    def read_evidence(self) -> Evidence:
+        """All that was known after the stage. Raises InputError where its file holds something else."""
+        return read_evidence(read_raw(self.evidence), str(self.evidence))
+
+    def steps(self) -> list[dict[str, Any]]:
+        """The figures of each step of the training; none where it has no log. Raises InputError on a spoilt log."""
+        if not self.train_log.exists():
+            return []
+        try:
+            return msgspec.json.Decoder(dict[str, Any]).decode_lines(self.train_log.read_bytes())
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{self.train_log}: not lines of JSON ({error}); correct the file") from error
+
+    def calibration(self) -> Calibration | None:
+        """How well the difficulty model foresaw this stage; None for the first, of which there was no forecast."""
+        return read(self.difficulty, Forecast).calibration if self.difficulty.exists() else None
+
+    def engineer_figures(self) -> list[dict[str, float]]:
+        """The figures of each group that `self_trained` was trained on, and last of those after; empty without."""
+        groups = read(self.engineer, EngineerTraining).groups if self.engineer.exists() else []
+        return [group.figures for group in groups]
 
     def next_config(self) -> EnvConfig:
         """The config that was decided on after the stage."""

@@ -49,8 +49,7 @@ def left(budget: int | None, spent: Spent) -> float:
 
 
 def _trained(stage: Stage) -> int:
-    steps = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
-    return round(sum(step["sampled/tokens"] for step in steps))  # a log has floats only
+    return round(sum(step["sampled/tokens"] for step in stage.steps()))  # a log has floats only
 
 
 def _asked(stage: Stage) -> int:

@@ -14,7 +14,6 @@ from .engineer_training import TRAINED as TRAINED
 from .engineer_training import train_engineer as train_engineer
 from .rollback import compare as compare
 from .rollback import gone_back_to as gone_back_to
-from .rollback import taken_back as taken_back
 from .story import changes as changes
 from .story import story_of as story_of
 from .teacher_models import check_askable as check_askable

@@ -7,10 +7,9 @@ import msgspec
 
 from core_jax.config import EnvConfig
 from core_jax.generator import can_draw_for
-from core_jax.support import read_raw
 from engineer.delta import ConfigDelta
 from engineer.difficulty import Worth, worth_of
-from engineer.evidence import Evidence, read_evidence
+from engineer.evidence import Evidence
 from engineer.guard import judge
 from engineer.negotiation import negotiate
 from engineer.proposal import Teacher
@@ -29,7 +28,7 @@ from experiments.loop.records import (
     read,
 )
 from experiments.loop.redesign.difficulty import read_forecast, trust_region
-from experiments.loop.redesign.rollback import gone_back_to, taken_back
+from experiments.loop.redesign.rollback import gone_back_to
 from experiments.loop.redesign.teacher_models import tools_of
 from experiments.loop.redesign.trial import try_beside_current
 from experiments.loop.settings import RunSettings, seed_for
@@ -46,7 +45,7 @@ def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
     stage = folder.stage(number)
     teacher = teacher_of(settings, folder, stage, _state_before(folder, number), recorded=True)
     key = jax.random.key(seed_for(settings.seed, f"stage {number} teacher"))
-    evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
+    evidence = stage.read_evidence()
     guard = trust_region(settings, stage)
     reachable, count = can_draw_for(settings.teams), settings.engineer.proposals
     *refused, last = negotiate(teacher, evidence, stage.config(), key, guard, reachable, count)
@@ -56,7 +55,7 @@ def decide(settings: RunSettings, folder: RunFolder, number: int) -> Decision:
 def what_follows(settings: RunSettings, folder: RunFolder, number: int) -> Next:
     """What the stage after `number` is drawn from: what was decided, or what served before a stage taken back."""
     stage = folder.stage(number)
-    reasons = [_fall(rollback)] if (rollback := taken_back(stage)) else []
+    reasons = [_fall(rollback)] if (rollback := stage.taken_back()) else []
     if before := gone_back_to(folder, number):
         return Next(before, "rollback", reasons)
     again = settings.engineer.asked_again and stage.engineer.exists() and not stage.trial.exists()

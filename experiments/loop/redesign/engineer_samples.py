@@ -14,9 +14,8 @@ import msgspec
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from core_jax.generator import can_draw_for
-from core_jax.support import read_raw, write_json
+from core_jax.support import write_json
 from engineer.delta import ConfigDelta
-from engineer.evidence import read_evidence
 from engineer.guard import GuardVerdict, judge
 from engineer.teachers import Asked, asked_of, parse_answer
 from experiments.loop.records import RunFolder, read
@@ -90,7 +89,7 @@ def sample_engineers(
     or another process works there.
     """
     stage = folder.stage(number)
-    evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence))
+    evidence = stage.read_evidence()
     asked = asked_of(evidence, stage.config(), settings.evidence, key_for(settings.seed, f"stage {number} samples"))
     guard, reachable = trust_region(settings, stage), can_draw_for(settings.teams)
     found: list[EngineerAnswers] = []

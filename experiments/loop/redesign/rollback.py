@@ -15,12 +15,6 @@ def compare(settings: RunSettings, folder: RunFolder, number: int) -> Rollback:
     return Rollback(before.folder.name, comparison, back, weights.folder.name)
 
 
-def taken_back(stage: Stage) -> Rollback | None:
-    """The record of a stage that was taken back."""
-    found = read(stage.rollback, Rollback) if stage.rollback.exists() else None
-    return found if found and found.back else None
-
-
 def gone_back_to(folder: RunFolder, number: int) -> EnvConfig | None:
     """The earlier config that the run returns to after stage `number`; None where the teacher is asked instead.
 
@@ -28,7 +22,7 @@ def gone_back_to(folder: RunFolder, number: int) -> EnvConfig | None:
     first: its own config would do the same harm again.
     """
     stage = folder.stage(number)
-    if not (rollback := taken_back(stage)):
+    if not (rollback := stage.taken_back()):
         return None
     before = config_before(folder, number, rollback)
     return before if before != stage.config() else None
@@ -40,7 +34,7 @@ def config_before(folder: RunFolder, number: int, rollback: Rollback) -> EnvConf
     Where weights stay, a stage may be trained from one that was taken back itself: its config is not gone back to.
     """
     before = folder.named(rollback.against)
-    while before.env.exists() and (earlier := taken_back(before)):
+    while before.env.exists() and (earlier := before.taken_back()):
         before = folder.named(earlier.against)
     return (before if before.env.exists() else folder.stage(number)).config()
 

@@ -6,7 +6,6 @@ from core_jax.config import EnvConfig
 from core_jax.results import pool
 from engineer.delta import FIELDS, summary
 from experiments.loop.records import Decision, RunFolder, Trial, Validation, read
-from experiments.loop.redesign.rollback import taken_back
 
 MOST = 200  # characters of what the engineer said
 
@@ -16,7 +15,7 @@ def story_of(folder: RunFolder, number: int) -> list[str]:
     stage, before = folder.stage(number), folder.standing(number - 1)
     lines = [_saw(read(before.validation, Validation), read(stage.validation, Validation))]
     following = stage.following()
-    if taken_back(stage):
+    if stage.taken_back():
         lines.append(f"taken back  {following.reasons[0]}")
     if following.source != "rollback":
         lines += _said(read(stage.proposal, Decision))

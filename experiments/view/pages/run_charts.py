@@ -8,8 +8,9 @@ from scipy.stats import binomtest
 from core_jax.results import Outcomes
 from core_jax.types import FAILURE_NAMES
 from engineer.delta import FIELDS
+from engineer.difficulty import pooled_calibration
 from engineer.evidence import Evidence
-from experiments.charts import Point, Series, heat_map, line_chart, stacked_bars
+from experiments.charts import Point, Series, heat_map, line_chart, reliability_chart, stacked_bars
 from experiments.loop.records import Chapter
 
 Count = Callable[[Outcomes], tuple[int, int]]
@@ -89,6 +90,33 @@ def step_charts(logs: Mapping[str, Sequence[Mapping[str, float | None]]]) -> lis
     return [
         reward,
         line_chart("Valid plans and groups that teach nothing", series, y_label="%", y_range=PERCENT, **common),  # type: ignore[arg-type]
+    ]
+
+
+def forecast_chart(history: Sequence[Chapter]) -> str | None:
+    """What the difficulty model expected of the groups of each stage before it, against what came; None without."""
+    found = pooled_calibration([chapter.calibration for chapter in history if chapter.calibration])
+    return reliability_chart({"this run": found}) if found else None
+
+
+def engineer_charts(history: Sequence[Chapter]) -> list[str]:
+    """What the proposals of an engineer that is trained earn, and how many are refused or different, group by group."""
+    trained = [(chapter, chapter.engineer) for chapter in history if chapter.engineer]
+    if not trained:
+        return []
+    groups = [figures for _, part in trained for figures in part]
+    begins = accumulate((len(part) for _, part in trained), initial=1)
+    marks = {x: chapter.name for x, (chapter, _) in zip(begins, trained, strict=False)}
+
+    def points(name: str, scale: float = 1.0) -> list[Point]:
+        return [Point(x, scale * figures[name]) for x, figures in enumerate(groups, 1)]
+
+    shares = {"distinct": "different answers", "refused": "refused", "projected": "held back in part"}
+    series = [Series(words, points(name, 100)) for name, words in shares.items()]
+    common = {"x_label": "group of proposals, all stages", "marks": marks}
+    return [
+        line_chart("Reward of proposals", [Series("mean reward", points("reward"))], y_label="mean reward", **common),  # type: ignore[arg-type]
+        line_chart("Proposals", series, y_label="% of a group", y_range=PERCENT, **common),  # type: ignore[arg-type]
     ]
 
 

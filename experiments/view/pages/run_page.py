@@ -52,6 +52,9 @@ def _values(folder: RunFolder, name: str) -> dict[str, Any]:
         "met": {size: count for size, count in met_in_training(folder).items() if count},
         "charts": _charts(history),
         "step_charts": _step_charts(folder, history, progress.now),
+        "forecast": picture(forecast) if (forecast := charts.forecast_chart(history)) else None,
+        "forecasts": _forecasts(history),
+        "engineer_charts": [picture(chart) for chart in charts.engineer_charts(history)],
         "config_charts": [picture(chart) for chart in charts.config_charts(history)] if _staged(history) else [],
         "tokens": charts.tokens_after(history)[-1] if history else 0,
     }
@@ -62,13 +65,18 @@ def result_of(history: Sequence[Chapter], now: StageProgress | None = None) -> s
     if not history:
         doing = now.doing if now else "preparing"
         return f"Nothing is finished yet; the warm-up comes first: {doing}."
-    first, last = history[0], history[-1]
-    if first is last:
+    first, last = history[0], [chapter for chapter in history if not chapter.taken_back][-1]
+    if len(history) == 1:
         valid, forced = percent(first.pooled.rate(first.pooled.valid)), percent(forced_rate(first.pooled))
         return f"After the {first.name} {valid}% of plans are valid, and {forced}% where the board forces a wait."
     valid = _change(first.pooled.rate(first.pooled.valid), last.pooled.rate(last.pooled.valid))
     forced = _change(forced_rate(first.pooled), forced_rate(last.pooled))
-    return f"From {first.name} to {last.name}, valid plans go {valid}, and where the board forces a wait, {forced}."
+    back = [chapter.name for chapter in history if chapter.taken_back]
+    undone = f" Taken back: {', '.join(back)}." if back else ""
+    if first is last:
+        return f"No stage was kept: the policy of the {first.name} counts.{undone}"
+    gains = f"valid plans go {valid}, and where the board forces a wait, {forced}"
+    return f"From {first.name} to {last.name}, {gains}.{undone}"
 
 
 def _examination(folder: RunFolder) -> str:
@@ -98,7 +106,7 @@ def _results(history: Sequence[Chapter]) -> Table:
     )
     rows = [
         (
-            chapter.name,
+            chapter.name + " (taken back)" * chapter.taken_back,
             *(percent(share) for share in _shares(chapter)),
             f"{tokens:,.0f}".replace(",", " "),
             f"{chapter.seconds / 60:.1f}",
@@ -106,6 +114,13 @@ def _results(history: Sequence[Chapter]) -> Table:
         for chapter, tokens in zip(history, charts.tokens_after(history), strict=True)
     ]
     return Table(header, rows)
+
+
+def _forecasts(history: Sequence[Chapter]) -> Table | None:
+    """How well the difficulty model foresaw each stage."""
+    known = [(chapter.name, chapter.calibration) for chapter in history if chapter.calibration]
+    rows = [(name, str(found.groups), f"{found.brier:.4f}", f"{found.baseline:.4f}") for name, found in known]
+    return Table(("", "groups", "Brier score", "of one prediction for all"), rows) if rows else None
 
 
 def _shares(chapter: Chapter) -> list[float]:

@@ -8,7 +8,7 @@ from core_jax.errors import InputError
 from core_jax.results import Outcomes, pool
 from core_jax.support import read_raw
 from engineer.delta import FIELDS, ConfigDelta
-from engineer.evidence import Evidence, evidence_text, read_evidence
+from engineer.evidence import Evidence, evidence_text
 from engineer.negotiation import Attempt
 from experiments.charts import difficulty_svg
 from experiments.loop.records import (
@@ -70,7 +70,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
     stage, before = folder.stage(number), folder.stage(number - 1) if number else folder.warmup
     following = folder.stage(number + 1)
     decision = read(stage.proposal, Decision) if stage.proposal.exists() else None
-    evidence = read_evidence(read_raw(stage.evidence), str(stage.evidence)) if stage.evidence.exists() else None
+    evidence = stage.read_evidence() if stage.evidence.exists() else None
     trial = read(stage.trial, Trial) if stage.trial.exists() else None
     config = stage.config() if stage.env.exists() else None
     following_config = stage.following() if stage.done.exists() and (decision or stage.next.exists()) else None
@@ -187,7 +187,7 @@ def _maps(evidence: Evidence | None, following: Stage, number: int) -> list:
     if evidence and evidence.groups:
         found.append(picture(charts.difficulty_map(evidence, f"Stage {number}: before the redesign")))
     if following.evidence.exists():
-        after = read_evidence(read_raw(following.evidence), str(following.evidence))
+        after = following.read_evidence()
         if after.groups:
             found.append(picture(charts.difficulty_map(after, f"Stage {number + 1}: after it")))
     return found

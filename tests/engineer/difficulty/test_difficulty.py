@@ -22,6 +22,7 @@ from engineer.difficulty import (
     forecast,
     held_out_observations,
     observations_of,
+    pooled_calibration,
     worth_of,
 )
 from tests.support.boards.generated_rows import small_rows
@@ -157,6 +158,21 @@ def test_calibration_compares_what_was_predicted_with_what_came():
     assert sum(part.groups for part in good.reliability) == good.groups == 40 * len(CELLS)
     assert all(abs(part.predicted - part.observed) < 0.05 for part in good.reliability)
     assert calibration_of(model, 0.5, []) is None
+
+
+def test_calibrations_are_pooled_by_their_groups():
+    model = fit([seen(cell) for cell in CELLS], SETTINGS)
+    halves = [[seen(cell, 10 * (1 + place)) for cell in CELLS[place::2]] for place in (0, 1)]
+    parts = [part for half in halves if (part := calibration_of(model, 0.5, half))]
+    whole, pooled = calibration_of(model, 0.5, [*halves[0], *halves[1]]), pooled_calibration(parts)
+    assert whole is not None
+    assert pooled is not None
+    assert (pooled.groups, pooled.brier, pooled.baseline) == pytest.approx((whole.groups, whole.brier, whole.baseline))
+    for one, other in zip(pooled.reliability, whole.reliability, strict=True):
+        assert (one.predicted, one.observed, one.groups) == pytest.approx(
+            (other.predicted, other.observed, other.groups)
+        )
+    assert pooled_calibration([]) is None
 
 
 def test_a_config_at_the_frontier_is_worth_more_and_the_difference_is_surer_than_either():

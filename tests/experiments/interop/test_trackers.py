@@ -13,6 +13,7 @@ from experiments.loop import run
 from experiments.loop.records import RunFolder
 from tests.support.processes.commands import HOUSE
 from tests.support.samples.finished_run import begin, finish, redesign, validate
+from tests.support.samples.tiny_runs import finished
 from tests.support.tools.own_environments import own_environment, run_there
 
 VERSIONS = ("tensorboard==2.21.0", "wandb==0.31.0", "trackio==0.43.0")
@@ -69,6 +70,20 @@ def test_a_stage_tells_what_the_engineer_changed_the_trial_found_and_the_policy_
     (picture,) = points[7].pictures.values()
     assert list(points[7].pictures) == ["boards/3"]
     assert (picture.shape, picture.dtype) == ((72, 72, 3), np.uint8)
+
+
+def test_a_stage_tells_how_the_engineer_was_trained_and_how_well_the_difficulty_model_foresaw_it():
+    run = finished("self_trained")
+    first, second = ([*points_of(run, chapter)][-1].figures for chapter in (1, 2))
+    groups = run.stage(0).engineer_figures()
+    assert (first["train/engineer/reward_before"], first["train/engineer/reward"]) == (
+        groups[0]["reward"],
+        groups[-1]["reward"],
+    )
+    assert 0 < first["train/engineer/distinct"] <= 1
+    assert 0 <= first["train/engineer/refused"] < 1
+    assert second["difficulty/brier"] >= 0
+    assert "difficulty/brier" not in first, "there was no forecast of the first stage"
 
 
 def test_a_run_that_goes_on_publishes_each_stage_once(tmp_path, notebook):

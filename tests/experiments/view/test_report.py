@@ -1,6 +1,7 @@
 """The report of a run holds its numbers and every stage, lets no text out of its place, and needs no finished run."""
 
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,10 +13,12 @@ from core_jax.errors import InputError
 from engineer.delta import ConfigDelta, SizeEdit
 from engineer.guard import GuardVerdict
 from engineer.proposal import Proposal
-from experiments.loop.records import Decision, RunFolder, Stage, chapters, write
+from engineer.rollback import Comparison
+from experiments.loop.records import Decision, Rollback, RunFolder, Stage, chapters, write
 from experiments.view import write_report
 from experiments.view.readme_pictures import write_pictures
 from tests.support.samples.finished_run import ENV, begin, validate
+from tests.support.samples.tiny_runs import finished
 
 HOSTILE = "<script>alert(1)</script>\"'&]]>\x00"
 
@@ -73,6 +76,25 @@ class Text(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list) -> None:
         self.tags.add(tag)
+
+
+def test_a_stage_that_was_taken_back_is_not_the_result(folder):
+    finish_all(folder)
+    write(folder.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))
+    words = Text(written(folder)).words
+    assert "From warm-up to stage 0, valid plans go from 15.0% to 30.0%" in words
+    assert "Taken back: stage 1." in words
+    assert "stage 1 (taken back)" in words
+
+
+def test_the_training_of_the_engineer_and_the_forecasts_of_the_difficulty_model_are_drawn(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished("self_trained").folder, run.folder)
+    page = written(run)
+    words = Text(page).words
+    for title in ("Reward of proposals", "% of a group", "Valid plans: expected and observed", "Brier score"):
+        assert title in words or title in page, title
+    assert "different answers" in page
 
 
 def test_the_headline_names_the_run_and_its_result(page):
