@@ -23,6 +23,11 @@ class SizeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wait_ratio: float
     """Share of this size's boards on which every plan of optimal sum of costs waits, 0 to 1."""
 
+    @property
+    def wait_shares(self) -> tuple[tuple[bool, float], tuple[bool, float]]:
+        """Whether boards force a wait, and the share of this size's boards that do or do not."""
+        return (True, self.wait_ratio), (False, 1 - self.wait_ratio)
+
 
 class EnvConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A distribution over boards: one `SizeConfig` for each map size, and the number of agents.
@@ -59,6 +64,11 @@ class EnvConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def holes_of(size: int, agents: int, hole_ratio: float) -> int:
     """The number of holes on a board: round(hole_ratio x (size^2 - 2 agents)), halves up."""
     return math.floor(hole_ratio * (size * size - 2 * agents) + 0.5)
+
+
+def hole_ratio_of(size: int, agents: int, holes: int) -> float:
+    """The inverse of `holes_of`: holes / (cells that are neither start nor goal), 0 where there are no such cells."""
+    return holes / max(size * size - 2 * agents, 1)
 
 
 def holds(size: int, agents: int) -> bool:

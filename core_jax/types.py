@@ -1,7 +1,7 @@
 """The arrays of the lake, and with them its terms (`core_jax.terms`).
 
-Shape letters, used in every docstring: B boards, K agents, H = W' = n the side of a board, T steps of a plan,
-N = n (n + 1) padded cells of a bitboard, W words of 32 boards.
+Shape letters, used in every docstring: B boards, K agents, n the side of a board, T steps of a plan, N = n (n + 1)
+padded cells of a bitboard, W words of 32 boards.
 """
 
 import flax.struct

@@ -58,7 +58,7 @@ def weights_of(config: EnvConfig) -> dict[Cell, float]:
     """The shares of the cells that a config draws from."""
     cells = {}
     for size, part in config.sizes.items():
-        for forced, share in ((True, part.wait_ratio), (False, 1 - part.wait_ratio)):
+        for forced, share in part.wait_shares:
             cells[Cell(size, part.hole_ratio, forced)] = part.data_ratio * share
     return {cell: share for cell, share in cells.items() if share > 0}
 

@@ -47,7 +47,7 @@ class Teacher(Protocol):
 
 
 class Stateless:
-    """The state of a teacher that has none."""
+    """The state of a teacher or a sampler that has none."""
 
     def state_dict(self) -> dict[str, Any]:
         """Nothing."""

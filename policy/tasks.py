@@ -4,7 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from core_jax.rows import Row, board_key, moves_of, plan_of
+from core_jax.config import hole_ratio_of
+from core_jax.rows import Row, board_key, board_of, moves_of, plan_of
 from core_jax.types import STATUS_NAMES, Board, Status
 
 
@@ -42,17 +43,11 @@ def task_of(row: Row) -> Task:
     return Task(board_of(row), row.makespan, row.sum_of_costs, row.wait_required, moves, row.hole_ratio)
 
 
-def board_of(row: Row) -> Board:
-    """The board of a row, of numpy arrays."""
-    holes = np.array([[letter == "H" for letter in line] for line in row.grid])
-    return Board(holes, np.array(row.starts, np.int32), np.array(row.goals, np.int32))  # type: ignore[arg-type]
-
-
 def row_of(task: Task, name: str) -> Row:
     """The row of a task, with the id `name` and without a certificate, which a task does not keep."""
     board = task.board
     agents, holes = len(board.starts), np.asarray(board.holes)
-    counted = round(float(holes.sum() / max(1, holes.size - 2 * agents)), 4)
+    counted = round(hole_ratio_of(task.size, agents, int(holes.sum())), 4)
     return Row(
         name,
         task.size,

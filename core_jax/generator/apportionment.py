@@ -21,9 +21,8 @@ def assign(shares: Sequence[float], first: int, count: int) -> tuple[np.ndarray,
     """
     parts = _whole_parts(shares)
     cycle = sum(parts)
-    length = min(
-        cycle, 1 << (first + count).bit_length()
-    )  # powers of two, so that a stream of calls is computed again seldom
+    # Powers of two, so that a stream of calls is computed again seldom.
+    length = min(cycle, 1 << (first + count).bit_length())
     share, rank = _assignment(parts, length)
     index = first + np.arange(count)
     place = index % cycle

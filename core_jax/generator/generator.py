@@ -110,7 +110,7 @@ def check_reachable(config: EnvConfig, seed: int) -> None:
     """Raises TooRareError, saying which, where boards that `config` asks for are rarer than one in 256 attempts."""
     _check(config, seed, 1, 0)
     for size, cell in config.sizes.items():
-        for wait, share in ((True, cell.wait_ratio), (False, 1 - cell.wait_ratio)):
+        for wait, share in cell.wait_shares:
             if share * cell.data_ratio > 0:
                 _check_found(_Source.of(config, size, seed), wait)
 

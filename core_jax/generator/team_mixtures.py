@@ -41,7 +41,7 @@ def can_draw_all(config: EnvConfig) -> bool:
     return all(
         can_draw(size, config.agents, cell.hole_ratio, wait)
         for size, cell in config.sizes.items()
-        for wait, share in ((True, cell.wait_ratio), (False, 1 - cell.wait_ratio))
+        for wait, share in cell.wait_shares
         if cell.data_ratio * share > 0
     )
 

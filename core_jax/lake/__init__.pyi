@@ -10,6 +10,7 @@ from .bitboards import cell_position as cell_position
 from .bitboards import count_sets as count_sets
 from .bitboards import offsets as offsets
 from .bitboards import one_hot as one_hot
+from .bitboards import one_hots as one_hots
 from .bitboards import pack as pack
 from .bitboards import pack_cells as pack_cells
 from .bitboards import read_spaced as read_spaced

@@ -63,6 +63,11 @@ def one_hot(cells: jax.Array, count: int) -> jax.Array:
     return pack(cells[:, None] == jnp.arange(count))
 
 
+def one_hots(cells: jax.Array, count: int) -> jax.Array:
+    """`one_hot` of the words along two leading axes: int32 [P, Q, 32] to uint32 [P, Q, count]."""
+    return jax.vmap(jax.vmap(one_hot, (0, None)), (0, None))(cells, count)
+
+
 def bit(words: jax.Array, lane: jax.Array) -> jax.Array:
     """The bits of board `lane` in uint32 [...]: uint32 [...] of 0 and 1."""
     return words >> lane.astype(jnp.uint32) & 1

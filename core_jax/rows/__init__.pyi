@@ -1,3 +1,4 @@
+from .arrays import board_of as board_of
 from .arrays import boards_of as boards_of
 from .arrays import kinds_of as kinds_of
 from .arrays import moves_of as moves_of

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from core_jax.config import hole_ratio_of
 from core_jax.rows.columns import columns_of, letters, list_array, numbers, strings_array, to_arrow, to_python
 from core_jax.rows.columns import lengths as lengths_of
 from core_jax.rows.row import SCHEMA, Row
@@ -16,6 +17,12 @@ PLAN = pa.list_(pa.string())
 _LETTERS = np.frombuffer((LETTERS + MOVES[WAIT]).encode(), np.uint8)  # PAD, which is -1, takes the last
 _CODES = np.full(256, PAD - 1, np.int8)
 _CODES[[ord(letter) for letter in LETTERS]] = range(len(LETTERS))
+
+
+def board_of(row: Row) -> Board:
+    """The board of a row, of numpy arrays: holes bool [N, N], starts and goals int32 [K, 2]."""
+    holes = np.array([[letter == "H" for letter in line] for line in row.grid])
+    return Board(holes, np.array(row.starts, np.int32), np.array(row.goals, np.int32))  # type: ignore[arg-type]
 
 
 def boards_of(rows: Sequence[Row]) -> Board:
@@ -116,7 +123,7 @@ def hole_ratios(batch: pa.RecordBatch) -> pa.Array:
         return given
     size, agents = batch["size"][0].as_py(), batch["agents"][0].as_py()
     holes = (letters(batch["grid"].flatten()) == ord("H")).reshape(-1, size * size).sum(axis=1)
-    ratios = np.array([round(count / max(size * size - 2 * agents, 1), 4) for count in range(size * size + 1)])
+    ratios = np.array([round(hole_ratio_of(size, agents, count), 4) for count in range(size * size + 1)])
     return pc.coalesce(given, pa.array(ratios[holes]))
 
 

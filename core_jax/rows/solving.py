@@ -83,9 +83,9 @@ def with_labels(batch: pa.RecordBatch, labels: Labels) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns | {"hole_ratio": hole_ratios(batch)}, SCHEMA)
 
 
-def solve_rows(rows: Sequence[Row], makespan_plans: bool = False) -> list[Row]:
+def solve_rows(rows: Sequence[Row]) -> list[Row]:
     """As `solve_columns`, of rows."""
-    return _rows(solve_columns(columns_of(rows, SCHEMA), makespan_plans))
+    return _rows(solve_columns(columns_of(rows, SCHEMA)))
 
 
 def _rows(batch: pa.RecordBatch) -> list[Row]:

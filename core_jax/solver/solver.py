@@ -15,7 +15,7 @@ import numpy as np
 from core_jax.lake import BOARDS_PER_WORD, by_word, cell_index, concatenate, pack_cells, take_rows, with_rows
 from core_jax.solver import teams  # loaded where there are more than two agents: numba takes its time to import
 from core_jax.solver.memory import check_memory
-from core_jax.solver.shortest_paths import FAR, Certified, certify, distances
+from core_jax.solver.shortest_paths import NO_PATH, Certified, certify, distances
 from core_jax.solver.teams import BUDGET, Solved, Stage
 from core_jax.solver.two_agents import (
     CostTable,
@@ -98,18 +98,14 @@ def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:
 
 
 def _certify_block(boards: Board) -> Certified:
-    distance = _distances(boards)
+    distance = in_phase("distances", distances, boards)
     horizon = _horizon(int(_furthest(distance)))
     return in_phase("certificates", certify, horizon, boards, distance)
 
 
-def _distances(boards: Board) -> jax.Array:
-    return in_phase("distances", distances, boards)
-
-
 @program
 def _furthest(distance: jax.Array) -> jax.Array:
-    return jnp.max(jnp.where(distance < FAR, distance, 0))
+    return jnp.max(jnp.where(distance < NO_PATH, distance, 0))
 
 
 def _horizon(steps: int) -> int:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 
-from core_jax.lake import by_word, cell_count, cell_index, one_hot, pack_cells, take_rows
+from core_jax.lake import by_word, cell_count, cell_index, one_hots, pack_cells, take_rows
 from core_jax.statistics.map_features import components, terrain
 from core_jax.statistics.path_features import conflicts_on_shortest_paths
 from core_jax.support import in_blocks
@@ -112,7 +112,7 @@ def _measured(boards: Board) -> jax.Array:
 def _cells(size: int, cells: jax.Array) -> jax.Array:
     """int32 [B, K, 2] to sets of one cell each, [K, N, W]."""
     index = jnp.moveaxis(by_word(cell_index(size, cells)), 2, 0)  # [K, W, 32]
-    return jnp.moveaxis(jax.vmap(jax.vmap(one_hot, (0, None)), (0, None))(index, cell_count(size)), 1, 2)
+    return jnp.moveaxis(one_hots(index, cell_count(size)), 1, 2)
 
 
 def _of_labels(labels: Labels) -> dict[str, np.ndarray]:

@@ -104,7 +104,7 @@ def _drawable(
 
 
 def _exists(size: int, agents: int, cell: SizeConfig, reachable: Reachable) -> bool:
-    strata = [wait for wait, share in ((True, cell.wait_ratio), (False, 1 - cell.wait_ratio)) if share]
+    strata = [wait for wait, share in cell.wait_shares if share]
     return not cell.data_ratio or all(reachable(size, agents, cell.hole_ratio, wait) for wait in strata)
 
 

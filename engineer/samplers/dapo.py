@@ -4,10 +4,10 @@ from core_jax.rows import Row
 from core_jax.support import Count
 from engineer.random_generators import Key
 from engineer.samplers.base import Drawn, Fresh, Score
-from engineer.samplers.fresh import Unscored
+from engineer.samplers.fresh import MemorylessSampler
 
 
-class DapoSampler(Unscored):
+class DapoSampler(MemorylessSampler):
     """Fresh boards are rolled out, and those with 0 < correct < G kept, until there are enough or `rounds` x count have
     been looked at, or the budget allows no more; the rest is filled with the first of those that were
     rejected, and with boards that were not looked at.

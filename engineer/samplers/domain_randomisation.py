@@ -8,10 +8,10 @@ from core_jax.rows import Row
 from core_jax.support import Count
 from engineer.random_generators import Key, numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
-from engineer.samplers.fresh import Unscored
+from engineer.samplers.fresh import MemorylessSampler
 
 
-class DomainRandomisationSampler(Unscored):
+class DomainRandomisationSampler(MemorylessSampler):
     """theta = (size, hole ratio, forced wait) ~ U(box), drawn for every `alike` boards; again where none exist.
 
     Only the sizes and the number of agents are the config's.

@@ -8,12 +8,12 @@ from core_jax.errors import InputError
 from core_jax.support import Share
 from engineer.random_generators import Key, numpy_rng
 from engineer.samplers.base import Drawn, Fresh, Score
-from engineer.samplers.fresh import Unscored
+from engineer.samplers.fresh import MemorylessSampler
 
 Pool = Annotated[float, msgspec.Meta(gt=0, le=100)]
 
 
-class SflSampler(Unscored):
+class SflSampler(MemorylessSampler):
     """Of `pool` x count fresh boards that are rolled out, those of the largest p (1 - p) are `mix` of the stage's; the
     rest are fresh boards that were not looked at, as in the paper, also if the budget allows no larger pool. They come
     in an order of their own chance.

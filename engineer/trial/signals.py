@@ -51,7 +51,7 @@ def strata_of(config: EnvConfig, teams: Sequence[int] = ()) -> dict[Stratum, flo
     for part in parts:
         for size, cell in part.sizes.items():
             holes = holes_of(size, part.agents, cell.hole_ratio)
-            for wait, share in ((True, cell.wait_ratio), (False, 1 - cell.wait_ratio)):
+            for wait, share in cell.wait_shares:
                 if cell.data_ratio * share > 0:
                     shares[Stratum(size, part.agents, holes, wait)] = cell.data_ratio * share / len(parts)
     return shares

@@ -5,6 +5,7 @@ lakewright bench --files
 Core and files take turns in one run; rates are medians. Start-up is that of whole processes whose programs are kept.
 """
 
+import functools
 import os
 import statistics
 import subprocess
@@ -28,6 +29,7 @@ from core_jax.rows import Row, column_writer, drawn_columns, write_rows
 from core_jax.solver import solve
 from experiments.bench.lake import HOLE_RATIO, machine, random_boards
 from experiments.bench.measurement import markdown
+from experiments.bench.timing import wall_and_processor
 from experiments.board_files import draw_file, solve_file, verify_file
 
 SIZES, ROWS, DRAWN = (5, 8, 10), 1 << 16, 1 << 13
@@ -106,18 +108,12 @@ def file_rates(folder: Path, size: int) -> Iterator[FileRate]:
         READ: (lambda: verify(boards, moves), lambda form: _READERS[form](folder / f"in{form}")),
     }
     for work, (core, command) in calls.items():
-        turns = [[_seconds(core), *(_seconds(command, form) for form in FORMS)] for _ in range(REPEATS + 1)]
+        turn = [core, *(functools.partial(command, form) for form in FORMS)]
+        turns = [[wall_and_processor(call)[:2] for call in turn] for _ in range(REPEATS + 1)]
         wall, used = np.median(turns[1:], axis=0).T.tolist()  # the first compiles
         for place, form in enumerate(FORMS, 1):
             rate, alone = ROWS / wall[place], ROWS / wall[0]
             yield FileRate(work, size, form, rate, alone, wall[0] / wall[place], used[0] / used[place])
-
-
-def _seconds(call: Callable[..., object], *given: str) -> tuple[float, float]:
-    """Of a clock, and of processors."""
-    begun = time.perf_counter(), time.process_time()
-    call(*given)
-    return time.perf_counter() - begun[0], time.process_time() - begun[1]
 
 
 def _first_boards(folder: Path) -> tuple[dict[int, float], dict[int, float]]:

@@ -184,6 +184,7 @@ def _flood_limit(case: Case, flooded: Measurement, copied: dict[str, float]) -> 
 
 
 def machine() -> dict[str, Any]:
+    """What the rates depend on: the processor, its cores, JAX's device, and the versions of packages and peers."""
     device = jax.devices()[0]
     return {
         "processor": _processor(),

@@ -21,6 +21,7 @@ import msgspec
 from core_jax.config import EnvConfig
 from core_jax.generator import generate
 from experiments.bench.measurement import markdown
+from experiments.bench.timing import wall_and_processor
 from experiments.loop.settings import load_settings, seed_for
 from experiments.runtime import prepare_training
 
@@ -190,12 +191,8 @@ def _tasks(count: int) -> list[Any]:
 
 
 def _seconds(step: Callable[[], None]) -> float:
-    """The median of several times, after one that is not counted."""
-    took = []
-    for _ in range(1 + REPEATS):
-        begun = time.process_time()
-        step()
-        took.append(time.process_time() - begun)
+    """Of the processor: the median of several times, after one that is not counted."""
+    took = [wall_and_processor(step)[1] for _ in range(1 + REPEATS)]
     return statistics.median(took[1:])
 
 

@@ -19,6 +19,7 @@ import psutil
 from core_jax.solver import solve
 from core_jax.support import cores
 from experiments.bench.measurement import markdown
+from experiments.bench.timing import wall_and_processor
 from experiments.sweep import Executor, Local, Ray, Record, SweepFolder, SweepSpec, draw_boards, make_shard, sweep
 
 HOLE_RATIO = 0.3
@@ -86,18 +87,11 @@ def beside_solver(case: tuple[int, int, int]) -> Beside:
             boards = draw_boards(shard)
             steps: list[Callable[[], object]] = [functools.partial(solve, boards)]
             steps += [functools.partial(make_shard, Path(folder), columns, shard) for columns in ((), LABELS)]
-            found.append([_seconds(step) for step in steps])
+            found.append([wall_and_processor(step)[:2] for step in steps])
     wall, cpu = np.moveaxis(np.array(found[COLD:]), 2, 0)  # [shards, steps]
     solver, shards, _ = count / np.median(wall, axis=0)
     shares, cpu_shares = (np.median(clock[:, :1] / clock, axis=0).tolist() for clock in (wall, cpu))
     return Beside(size, agents, float(solver), float(shards), shares[1], *cpu_shares[1:])
-
-
-def _seconds(step: Callable[[], object]) -> tuple[float, float]:
-    """On the wall, and of the processor."""
-    begun = time.perf_counter(), time.process_time()
-    step()
-    return time.perf_counter() - begun[0], time.process_time() - begun[1]
 
 
 def rate(executor: Executor, workers: int) -> float:

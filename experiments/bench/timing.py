@@ -1,5 +1,6 @@
-"""The rate of a call: the median of several, compile time separate."""
+"""Seconds of a call, and its rate: the median of several, compile time separate."""
 
+import functools
 import statistics
 import time
 from collections.abc import Callable
@@ -15,10 +16,10 @@ def timed(
     work: str, size: int, agents: int, count: int, call: Callable[[int], R], what: str = "boards"
 ) -> tuple[Measurement, R]:
     """The rate of `call`, which handles `count` things under a new seed each time, and what its last call returned."""
-    first, result = _seconds(call, 0)
+    first, _, result = wall_and_processor(functools.partial(call, 0))
     later = []
     for seed in range(1, REPEATS + 1):
-        seconds, result = _seconds(call, seed)
+        seconds, _, result = wall_and_processor(functools.partial(call, seed))
         later.append(seconds)
     rates = [count / seconds for seconds in later]
     return Measurement(
@@ -33,7 +34,8 @@ def timed(
     ), result
 
 
-def _seconds(call: Callable[[int], R], seed: int) -> tuple[float, R]:
-    begun = time.perf_counter()
-    result = call(seed)
-    return time.perf_counter() - begun, result
+def wall_and_processor(call: Callable[[], R]) -> tuple[float, float, R]:
+    """Seconds of a call on the wall and of the processor, and what it returned."""
+    begun = time.perf_counter(), time.process_time()
+    result = call()
+    return time.perf_counter() - begun[0], time.process_time() - begun[1], result

@@ -10,7 +10,6 @@ Processor seconds, which other work on the machine disturbs less than seconds on
 import copy
 import functools
 import tempfile
-import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -20,6 +19,7 @@ import numpy as np
 from core_jax.generator import generate
 from core_jax.types import Failure
 from experiments.bench.measurement import markdown
+from experiments.bench.timing import wall_and_processor
 from experiments.loop.settings import load_settings, seed_for
 from experiments.runtime import prepare_training
 
@@ -64,9 +64,9 @@ def measure() -> list[Trained]:
     trainers |= {f"SFTTrainer, AdamW at {rate:g}": functools.partial(sft, rate) for rate in RATES}
     found = []
     for name, train in trainers.items():
-        _, trial = _timed(train(copy.deepcopy(first), TRIAL_STEPS))
+        _, trial, _ = wall_and_processor(train(copy.deepcopy(first), TRIAL_STEPS))
         steps = max(1, round(SECONDS / trial * TRIAL_STEPS))
-        model, seconds = _timed(train(copy.deepcopy(first), steps))
+        _, seconds, model = wall_and_processor(train(copy.deepcopy(first), steps))
         verdicts, _ = evaluate(model, tokenizer, held_out, horizon=run.horizon)
         found.append(Trained(name, steps, seconds, float(np.mean(verdicts.failure == Failure.NONE))))
     return found
@@ -76,11 +76,6 @@ def table(found: list[Trained]) -> str:
     """The benchmark as Markdown."""
     rows = [(row.trainer, f"{row.steps:,}", f"{row.seconds:.0f}", f"{row.valid:.1%}") for row in found]
     return "\n".join(markdown(("trainer", "steps", "seconds of the processor", "valid"), rows))
-
-
-def _timed(train: Training) -> tuple[Any, float]:
-    begun = time.process_time()
-    return train(), time.process_time() - begun
 
 
 def _sft(tokenizer: Any, tasks: list, batch: int, rate: float, model: Any, steps: int) -> Training:

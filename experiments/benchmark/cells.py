@@ -4,14 +4,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator
 
-import jax
 import msgspec
 import pyarrow as pa
 
 from core_jax.config import EnvConfig, holes_of
 from core_jax.errors import InputError, TooRareError
 from core_jax.generator import generate
-from core_jax.rows import BENCHMARK_FIELDS, SCHEMA, Fingerprint, Row, boards_of, fingerprint, rows_of
+from core_jax.rows import BENCHMARK_FIELDS, SCHEMA, Fingerprint, Row, board_of, fingerprint, rows_of
 from experiments.benchmark.tiers import BenchmarkCell, Tier
 from policy.codecs import encode_prompt
 
@@ -120,14 +119,13 @@ def _different(config: EnvConfig, count: int, seed: int, stream: str, taken: set
 
 
 def _benchmark_row(row: Row, name: str, cell: BenchmarkCell, wait_ratio: float, config: EnvConfig) -> BenchmarkRow:
-    board = jax.tree.map(lambda field: field[0], boards_of([row]))
     drawn = config.sizes[cell.size]
     fields = msgspec.structs.asdict(row) | {"id": name, "hole_ratio": cell.hole_ratio}
     return BenchmarkRow(
         **fields,
         sample_id=name,
         num_agents=cell.agents,
-        text=encode_prompt(board),
+        text=encode_prompt(board_of(row)),
         wait_ratio=wait_ratio,
         drawn_hole_ratio=round(drawn.hole_ratio, 4),
         drawn_wait_ratio=drawn.wait_ratio,

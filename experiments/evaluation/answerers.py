@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import jax
 import msgspec
 
 from core_jax.generator import content_hash
-from core_jax.rows import Row, boards_of, plan_of
+from core_jax.rows import Row, board_of, plan_of
 from core_jax.support import Natural
 from experiments.evaluation.planners import PLANNERS
 from experiments.resumable import Spending
@@ -61,7 +60,9 @@ class Answerer(Protocol):
     identity: dict[str, Any]
 
     @property
-    def spent(self) -> float: ...
+    def spent(self) -> float:
+        """Dollars for all tries so far; 0 where nothing is paid for."""
+        ...
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """The answers as they come, in any order."""
@@ -144,7 +145,7 @@ class ModelAnswerer:
         from policy.inference import end_tokens, sample
 
         codec, tokenizer = self._codec, self._codec.tokenizer
-        boards = [jax.tree.map(lambda field: field[0], boards_of([one.row])) for one in asked]
+        boards = [board_of(one.row) for one in asked]
         if isinstance(codec, TextCodec):
             prompts = [codec.chat(one.prompt) for one in asked]
         else:

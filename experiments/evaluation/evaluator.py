@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import jax
 import msgspec
 
 from core_jax.errors import InputError
 from core_jax.generator import content_hash
-from core_jax.rows import Row, boards_of
+from core_jax.rows import Row, board_of
 from core_jax.support import Count, Natural, Weight, locked, write_atomically, write_json
 from experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
 from experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread
@@ -108,7 +107,7 @@ def _prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str
     if settings.prompt != "row":
         written = encode_compact_prompt if settings.prompt == "compact" else encode_prompt
         try:
-            return written(jax.tree.map(lambda field: field[0], boards_of([row])))
+            return written(board_of(row))
         except ValueError as error:
             raise InputError(
                 f"{found.path}: row {row.id!r:.60} cannot be described in a prompt: {error}; remove it"

@@ -23,6 +23,7 @@ from core_jax.errors import InputError
 from core_jax.generator import Acceptance, pooled, versions
 from core_jax.rows import Chunk, column_writer, ending, kinds_of, places_by_kind, read_chunks, read_columns
 from core_jax.support import in_threads, locked, read_config, rename, replacing, write_atomically
+from experiments.resumable.claims import difference
 
 # A part is what SECONDS of work make: a kill costs no more. It has FEWEST_ROWS at first. Where there are few kinds of
 # boards SOME_ROWS are enough; where there are many it has more, as a solver fills up its blocks, but no more than lie
@@ -239,16 +240,3 @@ def _read(path: Path, kind: type[T]) -> T:
         return read_config(path, kind)
     except InputError as error:
         raise InputError(f"{error}; or remove {path.parent} to start again") from error
-
-
-def difference(there: msgspec.Struct, here: msgspec.Struct) -> str:
-    """The first field in which two structs that are not equal differ, for a message."""
-    old, new = (_flat(msgspec.to_builtins(struct), "") for struct in (there, here))
-    name = next(name for name in old | new if old.get(name) != new.get(name))
-    return f"{name[1:]} is {old.get(name)} there and {new.get(name)} here"
-
-
-def _flat(value: Any, name: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        return {name: value}
-    return {deep: leaf for key, deeper in value.items() for deep, leaf in _flat(deeper, f"{name}.{key}").items()}

@@ -6,7 +6,6 @@ each value of a statistic: few rows for any number of boards, from which everyth
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +83,7 @@ class CellSummary(msgspec.Struct, frozen=True):
     quantities: dict[str, Spread]
 
 
-def summarize(sweep: SweepFolder, memory: str = MEMORY) -> list[CellSummary]:
+def summarize(sweep: SweepFolder) -> list[CellSummary]:
     """Writes cells.parquet, cells.json and values.parquet of the finished shards; cells without any are left out.
 
     values.parquet: how many boards of each cell have each value of a statistic, by wait_required. Raises InputError
@@ -94,7 +93,7 @@ def summarize(sweep: SweepFolder, memory: str = MEMORY) -> list[CellSummary]:
     if not finished:
         raise InputError(f"{sweep.folder}: no shard is finished yet; run the sweep first")
     try:
-        events, values = _counted([sweep.shards / f"{name}.parquet" for name in finished], sweep.folder, memory)
+        events, values = _counted([sweep.shards / f"{name}.parquet" for name in finished], sweep.folder)
     except duckdb.Error as error:
         problem = str(error).splitlines()[0]
         raise InputError(
@@ -120,16 +119,16 @@ def rate(count: int, of: int) -> Rate:
     return Rate(count, of, count / of if of else None, *wilson(count, of))
 
 
-def quantiles(values: np.ndarray, counts: np.ndarray, levels: Iterable[float] = LEVELS) -> tuple[float, ...]:
-    """Quantiles of ascending `values` with multiplicities `counts`: the least value that reaches each share."""
+def quantiles(values: np.ndarray, counts: np.ndarray) -> tuple[float, ...]:
+    """The LEVELS of ascending `values` with multiplicities `counts`: the least value that reaches each share."""
     up_to = np.cumsum(counts)
-    places = np.searchsorted(up_to, np.asarray(list(levels)) * up_to[-1] - 1e-9)
+    places = np.searchsorted(up_to, np.asarray(LEVELS) * up_to[-1] - 1e-9)
     return tuple(float(value) for value in values[places])
 
 
-def _counted(files: list[Path], folder: Path, memory: str) -> tuple[dict[str, dict[str, tuple[int, int]]], pa.Table]:
+def _counted(files: list[Path], folder: Path) -> tuple[dict[str, dict[str, tuple[int, int]]], pa.Table]:
     """Of each cell and event how many boards it happens on and of how many, and the table of values."""
-    settings = {"memory_limit": memory, "temp_directory": str(folder / ".duckdb"), "preserve_insertion_order": "false"}
+    settings = {"memory_limit": MEMORY, "temp_directory": str(folder / ".duckdb"), "preserve_insertion_order": "false"}
     with duckdb.connect(":memory:", config=dict[str, Any](settings)) as database:
         database.read_parquet([str(file) for file in files]).create_view("boards")
         there = {name for name, *_ in database.sql("DESCRIBE boards").fetchall()}

@@ -14,7 +14,7 @@ from policy.networks.prompt_parsing import Boards
 
 ENDS = 5  # planes: free cells, own start and goal, those of the others
 DISTANCES = 6  # planes: which neighbour is nearer to the goal, whether the goal can be reached, how far it is
-FAR = 10.0  # the distance of which the plane is 1
+DISTANCE_SCALE = 10.0  # the distance of which the plane is 1
 
 
 class AgentMaps(nn.Module):
@@ -71,4 +71,4 @@ def _distance_planes(distance: torch.Tensor) -> list[torch.Tensor]:
     reached = distance != UNREACHED
     ways = (distance + 1) * reached  # 0 where there is no way, as beyond the border
     nearer = [(beside > 0) & (beside + 1 == ways) for beside in neighbours(ways)]
-    return [*nearer, reached, distance * reached / FAR]
+    return [*nearer, reached, distance * reached / DISTANCE_SCALE]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig, SizeConfig, holes_of
+from core_jax.config import EnvConfig, SizeConfig, hole_ratio_of, holes_of
 from core_jax.errors import InputError
 from core_jax.support import read_config
 
@@ -121,6 +121,11 @@ def test_holes_are_the_nearest_number_to_their_ratio(size, agents, hole_ratio):
     holes = holes_of(size, agents, hole_ratio)
     assert 0 <= holes <= free
     assert abs(holes - hole_ratio * free) <= 0.5
+    assert holes_of(size, agents, hole_ratio_of(size, agents, holes)) == holes
+
+
+def test_a_board_without_room_for_holes_has_a_hole_ratio_of_zero():
+    assert hole_ratio_of(4, 8, 0) == 0
 
 
 def test_half_a_hole_is_a_hole():

@@ -24,7 +24,7 @@ from core_jax.lake import (
     cell_count,
     cell_index,
     offsets,
-    one_hot,
+    one_hots,
     pack,
     pack_cells,
     read_spaced,
@@ -34,7 +34,7 @@ from core_jax.solver.two_agents import single_floods
 from core_jax.support import program
 from core_jax.types import DELTAS, DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Certificate, Labels, Status
 
-FAR = 1 << 14  # the distance of cells without a path to the goal
+NO_PATH = 1 << 14  # the distance of cells without a path to the goal
 # Which of several shortest moves to take: each order is tried.
 ORDERS = ((UP, DOWN, LEFT, RIGHT), (RIGHT, LEFT, DOWN, UP))  # further ones certify almost no more boards
 WORDS = 4  # planned side by side
@@ -51,13 +51,13 @@ class Certified:
 
 @program
 def distances(boards: Board) -> jax.Array:
-    """The single distance of every cell to each goal, FAR where there is no path: int16 [B, K, n, n]."""
+    """The single distance of every cell to each goal, NO_PATH where there is no path: int16 [B, K, n, n]."""
     count, agents = boards.goals.shape[:2]
     size = boards.holes.shape[-1]
     padded = _filled(boards, BOARDS_PER_WORD)
     free = jax.vmap(pack_cells)(by_word(~padded.holes))
     cells = jnp.moveaxis(by_word(cell_index(size, padded.goals)), 2, 1)  # [W, K, 32]
-    goals = jax.vmap(jax.vmap(one_hot, (0, None)), (0, None))(cells, free.shape[1])
+    goals = one_hots(cells, free.shape[1])
     around = jnp.broadcast_to(free[:, None], goals.shape).reshape(-1, free.shape[1])
     bits = (size * size).bit_length()
     digits, reached = single_floods(size, around, goals.reshape(around.shape), bits)
@@ -66,7 +66,7 @@ def distances(boards: Board) -> jax.Array:
         return bit(words.reshape(-1, 1, agents, cell_count(size)), jnp.arange(BOARDS_PER_WORD).reshape(-1, 1, 1))
 
     distance = functools.reduce(jnp.bitwise_or, [unpacked(digits[i]) << i for i in range(bits)])
-    distance = jnp.where(unpacked(reached) == 1, distance, FAR).astype(jnp.int16)
+    distance = jnp.where(unpacked(reached) == 1, distance, NO_PATH).astype(jnp.int16)
     return distance.reshape(-1, agents, size, size + 1)[:count, ..., :size]
 
 
@@ -81,7 +81,7 @@ def certify(horizon: int, boards: Board, distance: jax.Array) -> Certified:
     away = distance[
         jnp.arange(count)[:, None], jnp.arange(agents), boards.starts[..., 0], boards.starts[..., 1]
     ].astype(jnp.int32)
-    solvable = jnp.all(away < FAR, axis=1)
+    solvable = jnp.all(away < NO_PATH, axis=1)
     # Boards of similar distances side by side, as each group walks as far as its longest path.
     furthest = jnp.where(solvable, jnp.max(away, axis=1), 0)
     order = jnp.argsort(furthest)
@@ -224,7 +224,7 @@ def _before(move: int, other: int) -> jax.Array:
 def _closer(distance: jax.Array) -> jax.Array:
     """Where each move is a step nearer to the goal: int16 [W, 32, K, n, n] to uint32 [K, 4, L]."""
     size = distance.shape[-1]
-    around = jnp.pad(distance, ((0, 0), (0, 0), (0, 0), (1, 1), (1, 1)), constant_values=FAR)
+    around = jnp.pad(distance, ((0, 0), (0, 0), (0, 0), (1, 1), (1, 1)), constant_values=NO_PATH)
     nearer = [
         around[..., 1 + row : 1 + row + size, 1 + column : 1 + column + size] == distance - 1
         for row, column in DELTAS[:WAIT]
@@ -236,7 +236,7 @@ def _closer(distance: jax.Array) -> jax.Array:
 def _one_hot(size: int, cells: jax.Array) -> jax.Array:
     """int32 [W, 32, K, 2] to uint32 [K, C, U]."""
     index = jnp.moveaxis(cell_index(size, cells), 2, 1)
-    return _by_unit(jax.vmap(jax.vmap(one_hot, (0, None)), (0, None))(index, cell_count(size)))
+    return _by_unit(one_hots(index, cell_count(size)))
 
 
 def _by_unit(words: jax.Array) -> jax.Array:

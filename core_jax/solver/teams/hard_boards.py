@@ -11,17 +11,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core_jax.solver.teams.formulas import FAR_AWAY, Answer, Conflicts, Puzzle, cheapest_plan, fastest_plan
+from core_jax.solver.teams.formulas import NO_PATH, UNLIMITED, Answer, Conflicts, Puzzle, cheapest_plan, fastest_plan
 from core_jax.solver.teams.joint_states import Flood, solvable
 from core_jax.support import in_phase
 
 WINDOW = 3  # bounds that are asked about before all joint states are looked at
 STATES = 1 << 22  # joint states of four or more agents that are looked at to show that there is no plan
-PATIENCE = (
-    1 << 12
-)  # conflicts, after which joint states are looked at, and flooded if they have no more joint moves than:
+# Conflicts, after which joint states are looked at, and flooded if they have no more joint moves than those below.
+PATIENCE = 1 << 12
 JOINT_MOVES, JOINT_MOVES_OF_THREE = 1 << 26, 1 << 28
-UNLIMITED = 1 << 62
 Plan = Callable[..., Answer]
 
 
@@ -103,7 +101,7 @@ class HardBoard:
     def _cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What joint states are made of; no agent leaves the cells that its goal is reached from."""
         puzzle = self._puzzle
-        near: np.ndarray = np.any(puzzle.distance < FAR_AWAY, axis=0)
+        near: np.ndarray = np.any(puzzle.distance < NO_PATH, axis=0)
         steps = np.where(near[:, None] & near[puzzle.steps], puzzle.steps, -1)
         return steps, puzzle.starts, puzzle.goals
 

@@ -14,7 +14,7 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 
-from core_jax.lake import BOARDS_PER_WORD, one_hot, pack
+from core_jax.lake import BOARDS_PER_WORD, one_hots, pack
 from core_jax.solver.two_agents.joint_layout import Front, Layout, advanced, legal_states, predecessors
 from core_jax.solver.two_agents.lone_floods import neighbours, single_floods
 from core_jax.solver.two_agents.numbered_layers import Layers, numbered
@@ -81,7 +81,7 @@ def cost_floods(size: int, free: jax.Array, goals: jax.Array, starts: jax.Array 
     """
     words, count = free.shape
     chex.assert_shape(goals, (words, 2, BOARDS_PER_WORD))
-    home = _one_hot(goals, count)
+    home = one_hots(goals, count)
     # A walks while B is parked, and the other way round.
     solo_free = free[:, None] & ~home[:, ::-1]
     solo, solo_reached = single_floods(size, solo_free.reshape(-1, count), home.reshape(-1, count), cost_bits(size))
@@ -162,7 +162,7 @@ def makespan_floods(
 
     Args as for `cost_floods`. Waiting is legal, so the layers R_t = pre(R_{t-1}) only grow.
     """
-    return _in_groups(functools.partial(_makespan_floods, Layout(size)), free, _one_hot(goals, free.shape[1]), starts)
+    return _in_groups(functools.partial(_makespan_floods, Layout(size)), free, one_hots(goals, free.shape[1]), starts)
 
 
 def _makespan_floods(
@@ -195,11 +195,6 @@ def _in_groups(function: Callable[..., T], *words: jax.Array | None) -> T:
 
     found = jax.lax.map(of_group, groups)
     return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), found)
-
-
-def _one_hot(goals: jax.Array, count: int) -> jax.Array:
-    """Padded cells int32 [W, 2, 32] as bitboards uint32 [W, 2, count]."""
-    return jax.vmap(jax.vmap(one_hot, (0, None)), (0, None))(goals, count)
 
 
 def _odd(layout: Layout, goals: jax.Array) -> jax.Array:

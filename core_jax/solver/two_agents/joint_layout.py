@@ -29,23 +29,28 @@ class Layout:
 
     @property
     def cells(self) -> int:
+        """N, the padded cells of an agent."""
         return cell_count(self.size)
 
     @property
     def row(self) -> int:
+        """Words from one cell of A to the next: the N cells of B, and zeros for one row of the board."""
         return self.cells + self.size + 1
 
     @property
     def head(self) -> int:
+        """Words of zeros before the first state: as many as a joint move leads back at most."""
         return (self.size + 1) * (self.row + 1)
 
     @property
     def length(self) -> int:
+        """Words of a buffer: the states with `head` words before and behind, filled up to whole lines of row + 1."""
         lines = -(-(2 * self.head + self.cells * self.row) // (self.row + 1))
         return lines * (self.row + 1)
 
     @property
     def moves(self) -> tuple[int, ...]:
+        """What each move but a wait adds to the cell of B; to that of A it adds `row` times as much."""
         return offsets(self.size)[:4]
 
     def empty(self, words: int) -> "Front":
@@ -59,6 +64,7 @@ class Layout:
         return jax.lax.slice_in_dim(buffer, begin, begin + self.cells * self.row, axis=1)
 
     def write(self, buffer: jax.Array, states: jax.Array) -> jax.Array:
+        """The buffer uint32 [W, length] with states uint32 [W, N * row] or [W, N, row] in place of its own."""
         return jax.lax.dynamic_update_slice(buffer, states.reshape(buffer.shape[0], -1), (0, self.head))
 
     def of_a(self, cells: jax.Array) -> jax.Array:
@@ -77,6 +83,7 @@ class Layout:
         return lines[:, line : line + self.cells, column : column + 1]
 
     def write_diagonal(self, lines: jax.Array, begin: int, words: jax.Array) -> jax.Array:
+        """The buffer as lines uint32 [W, lines, row + 1], with words uint32 [W, N, 1] where `diagonal` reads them."""
         return jax.lax.dynamic_update_slice(lines, words, (0, *divmod(self.head + begin, self.row + 1)))
 
     def square(self, states: jax.Array) -> jax.Array:

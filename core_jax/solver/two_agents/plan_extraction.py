@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_count, cell_index, offsets, one_hot, pack_cells, side
+from core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_count, cell_index, offsets, one_hots, pack_cells, side
 from core_jax.solver.two_agents.joint_floods import CostTable
 from core_jax.support import program
 from core_jax.types import PAD, WAIT
@@ -115,7 +115,7 @@ def _number(digits: jax.Array, lane: jax.Array) -> jax.Array:
 
 def _parked(tables: CostTable) -> list[jax.Array]:
     """The states whose optimum is that A (B) is home for good and the other walks alone: uint32 [W, N, N] each."""
-    home = jax.vmap(jax.vmap(one_hot, (0, None)), (0, None))(tables.goals, tables.reached.shape[-1])
+    home = one_hots(tables.goals, tables.reached.shape[-1])
     a_walks, b_walks = jnp.moveaxis(tables.solo, 1, 0)
     b_differs = tables.cost ^ b_walks[:, :, None, :]
     a_differs = tables.cost ^ a_walks[:, :, :, None]

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-import jax
 import msgspec
 import yaml
 
 from core_jax.errors import InputError
-from core_jax.rows import Row, boards_of, decode, read_all, read_chunks, write_rows
+from core_jax.rows import Row, board_of, decode, read_all, read_chunks, write_rows
 from core_jax.support import replacing_folder, write_atomically
 from experiments.interop.mapf_formats import lacam, movingai, pogema
 from policy.codecs import PublishedRow, encode_prompt, row_of
@@ -197,7 +196,7 @@ def _write_published(rows: Sequence[Row], out: Path, on_progress: Report) -> Non
     lines = []
     for row in rows:
         try:
-            text = encode_prompt(jax.tree.map(lambda field: field[0], boards_of([row])))
+            text = encode_prompt(board_of(row))
         except ValueError as error:
             raise InputError(f"{row.id!r:.60}: {error}") from error
         lines.append(msgspec.json.encode(PublishedRow(row.id, row.agents, text)))

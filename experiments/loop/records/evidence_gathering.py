@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
+from core_jax.config import hole_ratio_of
 from core_jax.generator import Acceptance
 from core_jax.results import Group, statistics_of
 from core_jax.rows import Row, read_all
@@ -12,7 +13,7 @@ from engineer.delta import ConfigDelta, difference
 from engineer.difficulty import Forecast
 from engineer.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
 from experiments.loop.records.run_folder import Stage
-from experiments.loop.records.stage_records import Decision, Example, Rollback, Sampled, Validation, read
+from experiments.loop.records.stage_records import Decision, Example, Sampled, Validation, read
 from experiments.loop.records.stage_rollouts import read_rollouts
 from experiments.loop.settings import RunSettings
 
@@ -61,7 +62,7 @@ def statistics_of_boards(rows: Sequence[Row], acceptance: Iterable[Acceptance]) 
 
 def _round(stage: Stage) -> Round:
     note = "; ".join(stage.following().reasons)
-    undone = stage.rollback.exists() and read(stage.rollback, Rollback).back
+    undone = stage.taken_back() is not None
     return Round(stage.config(), read(stage.validation, Validation).sizes, _change(stage), note, undone)
 
 
@@ -84,8 +85,7 @@ def _statistics(rows: Sequence[Row], parts: Sequence[Acceptance]) -> SizeStatist
     def mean(field: str) -> float:
         return float(np.mean([getattr(row, field) for row in rows]))
 
-    cells = [max(1, row.size**2 - 2 * row.agents) for row in rows]
-    holes = [sum(line.count("H") for line in row.grid) / count for row, count in zip(rows, cells, strict=True)]
+    holes = [hole_ratio_of(row.size, row.agents, sum(line.count("H") for line in row.grid)) for row in rows]
     drawn = sum(part.drawn for part in parts)
     return SizeStatistics(
         boards=len(rows),
@@ -109,7 +109,7 @@ def _hyperparameters(settings: RunSettings) -> dict[str, float | str]:
 
 def _figures(stage: Stage) -> dict[str, float | str]:
     """The means of the last steps' figures."""
-    log = msgspec.json.Decoder().decode_lines(stage.train_log.read_bytes())[-LAST_STEPS:]
+    log = stage.steps()[-LAST_STEPS:]
     names = [name for name in log[-1] if isinstance(log[-1][name], int | float) and name != "step"] if log else []
     return {name: float(np.mean([line[name] for line in log if line.get(name) is not None])) for name in names}
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from core_jax.config import EnvConfig
+from core_jax.config import EnvConfig, hole_ratio_of
 from core_jax.rows import Row, read_all
 from engineer.curriculum_cells import Cell
 from engineer.difficulty import (
@@ -52,10 +52,10 @@ def _tried(stage: Stage, age: int) -> list[Observation]:
 
 
 def _of_stratum(part: StratumTrial, age: int) -> Observation:
-    free = part.stratum.size**2 - 2 * part.stratum.agents
-    cell = Cell(part.stratum.size, part.stratum.holes / max(free, 1), part.stratum.wait)
+    size, agents = part.stratum.size, part.stratum.agents
+    cell = Cell(size, hole_ratio_of(size, agents, part.stratum.holes), part.stratum.wait)
     variance = sum(part.variances())
-    return Observation(cell, part.stratum.agents, len(part.valid), sum(part.valid) / part.plans, variance, age)
+    return Observation(cell, agents, len(part.valid), sum(part.valid) / part.plans, variance, age)
 
 
 def read_forecast(stage: Stage) -> Forecast | None:

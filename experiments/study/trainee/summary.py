@@ -24,6 +24,7 @@ def _figures(part: Part) -> dict[str, float]:
 
 
 def summary_of(parts: dict[int, dict[str, Part]]) -> dict[str, dict[str, tuple[float, float]]]:
+    """By arm and figure the mean over the seeds and the standard deviation, in percent; parts by seed and arm."""
     summary: dict[str, dict[str, tuple[float, float]]] = {}
     for arm in ARMS:
         rows = [_figures(arms[arm]) for arms in parts.values()]

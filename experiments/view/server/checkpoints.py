@@ -4,10 +4,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
-from core_jax.rows import Row, boards_of, plan_of
+from core_jax.rows import Row, board_of, plan_of
 from core_jax.types import PAD, Failure
 from experiments.loop.settings import RunSettings
 from policy.tasks import Task
@@ -51,7 +50,7 @@ def greedy_plan(asked: Asked, row: Row) -> list[str] | None:
     """The moves that a policy answers with; None where its answer names no plan."""
     from policy.evaluation import evaluate
 
-    board = jax.tree.map(lambda field: field[0], boards_of([row]))
+    board = board_of(row)
     task = Task(board, 0, 0, False, np.full((row.agents, 1), PAD, np.int8), row.hole_ratio)
     tokenizer, codec = asked.codec.tokenizer, asked.codec
     verdicts, plans = evaluate(asked.model, tokenizer, [task], horizon=asked.horizon, codec=codec)

@@ -20,7 +20,7 @@ from experiments.view.pages import page_for
 from experiments.view.server.answering import Answering
 from experiments.view.server.exports import export
 from experiments.view.server.kept_pages import KeptPages
-from experiments.view.server.protection import LOOPBACK, Protection
+from experiments.view.server.protection import Protection
 from experiments.view.templating import Page, render, static_files
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -32,7 +32,7 @@ LONGEST_ADDRESS = 16_384
 LOG = logging.getLogger("lakewright.view")
 
 
-def application(paths: Sequence[Path], hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
+def application(paths: Sequence[Path]) -> Starlette:
     """The viewer of what lies under `paths`. Raises InputError where one is not there."""
     site = _Site(Catalogue(paths))
     routes = [
@@ -43,7 +43,7 @@ def application(paths: Sequence[Path], hosts: tuple[str, ...] = LOOPBACK) -> Sta
         Route("/export/{kind}/{part}/{place:int}/{name:path}", site.export),
         Route("/{address:path}", site.page),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Protection, hosts=hosts)])
+    return Starlette(routes=routes, middleware=[Middleware(Protection)])
 
 
 class _Site:

@@ -9,7 +9,7 @@ import pytest
 
 from core_jax.lake import cell_count, pack_cells, verify
 from core_jax.solver import flood, solve, solve_by_flood
-from core_jax.solver.shortest_paths import FAR, Certified, certify, distances
+from core_jax.solver.shortest_paths import NO_PATH, Certified, certify, distances
 from core_jax.solver.two_agents import cost_floods, makespan_floods
 from core_jax.types import WAIT, Board, Certificate, Failure, Status
 from tests.support.boards import search_oracle as oracle
@@ -72,7 +72,7 @@ def test_the_distances_of_many_agents_are_those_of_the_oracle():
         for goal, of_agent in zip(goals, found, strict=True):
             for cell in np.ndindex(5, 5):
                 steps = oracle.distance(rows, cell, goal) if rows[cell[0]][cell[1]] == "." else -1
-                assert of_agent[cell] == (steps if steps >= 0 else FAR), f"{cell} to {goal}" + picture(board)
+                assert of_agent[cell] == (steps if steps >= 0 else NO_PATH), f"{cell} to {goal}" + picture(board)
 
 
 @pytest.mark.parametrize("label", [solve, solve_by_flood])

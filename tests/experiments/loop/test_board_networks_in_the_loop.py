@@ -6,13 +6,12 @@ import pytest
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
 from core_jax.generator import generate
-from core_jax.rows import read_all, rows_of, symmetric_fingerprint, write_rows
+from core_jax.rows import board_of, read_all, rows_of, symmetric_fingerprint, write_rows
 from experiments.loop.records import RunFolder, excluded_met
 from experiments.loop.redesign.teacher_models import tools_of
 from experiments.view.run_table import as_json, as_table
 from policy.checkpoints import load_checkpoint, only_plans
 from policy.model_settings import BoardNetworkSettings, ModelSettings
-from policy.tasks import board_of
 from policy.training import GrpoSettings, WarmupSettings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import run_loop

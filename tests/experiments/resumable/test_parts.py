@@ -168,8 +168,8 @@ def test_the_parts_of_another_command_are_not_lost_and_not_mixed_in(tmp_path, ca
     kept = parts(tmp_path / "out.jsonl")
     place, remedy = f"{tmp_path}/.out.jsonl.parts", "repeat that command, or remove the folder"
     for other, difference in (
-        (arguments("verify", tmp_path, ".jsonl"), "command is solve there and verify here"),
-        ([*given, "--makespan-plans"], "options.makespan_plans is False there and True here"),
+        (arguments("verify", tmp_path, ".jsonl"), "command is 'solve' there and 'verify' now"),
+        ([*given, "--makespan-plans"], "options.makespan_plans is False there and True now"),
     ):
         code, _, lines = lakewright(capsys, *other)
         assert (code, len(lines)) == (2, 1)

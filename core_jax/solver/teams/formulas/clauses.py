@@ -134,7 +134,7 @@ def _write_swap(
 
 
 @compiled
-def write_waits(starts: Numbers, size: int, moving: int, at: At, clauses: Clauses) -> int:
+def write_no_waits(starts: Numbers, size: int, moving: int, at: At, clauses: Clauses) -> int:
     """Every move changes the colour of a cell: where `moving` holds, all are on cells of one colour at even steps."""
     count = 0
     for agent in range(len(starts)):

@@ -102,7 +102,7 @@ class Formula:
         yield _written(2, write.write_home, goals, self._at, self._home)
         yield _written(2, write.write_meetings, goals, self._at, self._home)
         yield _written(4, write.write_swaps, steps, goals, self._at, self._home)
-        yield _written(2, write.write_waits, starts, math.isqrt(len(steps)), self._moving, self._at)
+        yield _written(2, write.write_no_waits, starts, math.isqrt(len(steps)), self._moving, self._at)
         if counts_costs:
             yield np.array([*self._pair_costs()], np.int64).reshape(-1, 2)
 

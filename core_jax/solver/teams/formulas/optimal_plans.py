@@ -12,7 +12,7 @@ from core_jax.solver.teams.formulas.formula import Formula
 from core_jax.solver.teams.formulas.puzzle import Puzzle
 from core_jax.types import WAIT
 
-UNLIMITED = 1 << 62
+UNLIMITED = 1 << 62  # more than any bound, and than the conflicts and joint states of any board
 FIRST_WINDOW = 3  # bounds that the first formula can be asked about; each further one twice as many
 
 
@@ -23,6 +23,7 @@ class Conflicts:
         self.left, self.spent = budget, 0
 
     def take(self, conflicts: int) -> None:
+        """Counts conflicts that a formula took; `left` may fall below zero."""
         self.left -= conflicts
         self.spent += conflicts
 

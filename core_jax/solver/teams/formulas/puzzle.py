@@ -9,7 +9,7 @@ import numpy as np
 from core_jax.solver.teams.host_search import Numbers
 from core_jax.support import compiled
 
-FAR_AWAY = 1 << 14  # the distance of cells without a path to the goal
+NO_PATH = 1 << 14  # the distance of cells without a path to the goal
 Steps = Annotated[np.ndarray, numba.int64[:, ::1]]
 
 
@@ -18,7 +18,7 @@ class Puzzle:
     """One board, and what is known to bound its plans.
 
     steps: int64 [N, 5], the cell that each move leads to, -1 for nowhere. starts, goals: int64 [K]. distance: int64
-    [K, N] to the own goal, FAR_AWAY where there is no way. excess: int [P], what each two agents pay together beyond
+    [K, N] to the own goal, NO_PATH where there is no way. excess: int [P], what each two agents pay together beyond
     their single distances at least, pairs in the order of `itertools.combinations`. others: int64 [K], likewise what
     the team without each agent pays.
     """
@@ -41,7 +41,7 @@ def puzzle_of(
 ) -> Puzzle:
     """The fields are those of `Puzzle`; the distances are found here."""
     steps, starts, goals, others = (np.ascontiguousarray(field, np.int64) for field in (steps, starts, goals, others))
-    distance = np.full((len(starts), len(steps)), FAR_AWAY, np.int64)
+    distance = np.full((len(starts), len(steps)), NO_PATH, np.int64)
     for row, goal in zip(distance, goals, strict=True):
         spread(steps, int(goal), row)
     return Puzzle(steps, starts, goals, distance, np.asarray(excess), others)
@@ -59,7 +59,7 @@ def spread(steps: Steps, goal: int, distance: Numbers) -> None:
         done += 1
         for move in range(4):
             there = steps[cell, move]
-            if there >= 0 and distance[there] == FAR_AWAY:
+            if there >= 0 and distance[there] == NO_PATH:
                 distance[there] = distance[cell] + 1
                 queue[known] = there
                 known += 1

@@ -70,7 +70,9 @@ def need_distance(work: Work, agent: int, parked: int) -> None:
 
 @compiled_within
 def pair_reachable(work: Work, pair: int) -> bool:
-    """Whether the pair has a plan; single moves into free cells suffice, see `core_jax.solver.teams.reachability`."""
+    """Whether the pair has a plan; single moves into free cells suffice, see
+    `core_jax.solver.teams.joint_states.reachability`.
+    """
     cells = np.int64(work.cells)
     first, second = work.first[pair], work.second[pair]
     end = work.goal[first] * cells + work.goal[second]
