@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def locked_in(extras: str) -> list[Requirement]:
     return [Requirement(line) for line in lines]
 
 
+NO_DATA = "Dependency not found on PyPI and could not be audited"  # pip-audit, of a mirror without vulnerability data
 LOCKED = {extras: locked_in(extras) for extras in LOCKS}
 
 
@@ -65,3 +67,11 @@ def test_the_lock_of_gpu_hosts_has_torch_with_cuda_and_a_vllm_that_trl_talks_to(
     assert {"nvidia-cudnn-cu13", "nvidia-nccl-cu13", "triton", "jax-cuda13-plugin", "deepspeed"} <= locked.keys()
     wanted = [Requirement(line) for line in importlib.metadata.requires("trl") if line.startswith("vllm")]
     assert wanted[0].specifier.contains(locked["vllm"]), f"TRL asks for {wanted[0]}"
+
+
+@pytest.mark.deep
+def test_no_locked_package_has_a_known_weakness_where_the_registry_knows_of_any(capsys):
+    done = subprocess.run(["make", "--silent", "audit"], cwd=HOUSE, capture_output=True, text=True, check=False)
+    with capsys.disabled():
+        print(done.stderr.strip() or done.stdout.strip())
+    assert done.returncode == 0 or NO_DATA in done.stderr, done.stdout + done.stderr

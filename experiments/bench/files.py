@@ -108,7 +108,7 @@ def file_rates(folder: Path, size: int) -> Iterator[FileRate]:
         READ: (lambda: verify(boards, moves), lambda form: _READERS[form](folder / f"in{form}")),
     }
     for work, (core, command) in calls.items():
-        turn = [core, *(functools.partial(command, form) for form in FORMS)]
+        turn: list[Callable[[], object]] = [core, *(functools.partial(command, form) for form in FORMS)]
         turns = [[wall_and_processor(call)[:2] for call in turn] for _ in range(REPEATS + 1)]
         wall, used = np.median(turns[1:], axis=0).T.tolist()  # the first compiles
         for place, form in enumerate(FORMS, 1):
