@@ -34,7 +34,10 @@ CURVES = {  # arms that are drawn, of a study of so many that the curves of all 
     "arena": ["fixed", "dapo", "rules", "uniform", "best-static", "difficulty", "self", "self-trained"],
 }
 FORECASTS = ["arena", "arena-evidence", "frontier-forecast", "frontier-taught"]  # whose reliability is drawn
-GAPS = {"frontier-taught": (4, 6)}  # map sizes on which forced waits are missing; their share of the data is NAME-data
+GAPS = {  # map sizes on which forced waits are missing; their share of the data is the table NAME-data
+    "frontier-taught": (4, 6),
+    "frontier-head-start": (4, 6),
+}  # map sizes on which forced waits are missing; their share of the data is NAME-data
 MADE = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 
 
