@@ -5,20 +5,29 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import msgspec
+import psutil
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast, Qwen3Config
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+)
 from transformers import Qwen3ForCausalLM as Qwen3
 
 from core_jax.errors import InputError
 from core_jax.support import replacing_folder
 from policy.codecs import VOCABULARY
 from policy.language_models import checkpoint_for
+from policy.model_folders import ADAPTER, check_folder
 from policy.model_places import is_on_hub, model_place
 from policy.model_settings import BoardNetworkSettings, ModelName, ModelSettings, shape_of
 from policy.networks import BoardConfig, BoardNetwork  # registers it for AutoModelForCausalLM
 
 TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
-ADAPTER = "adapter_config.json"
+FLOAT_BYTES, LEAST_BYTES = 4, 0.5  # of a weight: in float32, and quantised as much as is common
 LONGEST_PROBLEM = 300  # letters of what another library says
 
 
@@ -119,15 +128,16 @@ def load_model(
     if is_on_hub(place):
         source, local = str(place), os.environ.get("HF_HUB_OFFLINE") == "1"
     else:
-        _check_complete(folder)
+        check_folder(folder)
         source, local = str(folder), True
     try:
         if (folder / ADAPTER).is_file():
             model = _merged(folder, dtype)
         else:
+            _check_fits(source, local, dtype)
             given = {"use_safetensors": True, "local_files_only": local, "dtype": dtype}
-            model = AutoModelForCausalLM.from_pretrained(source, **given)
-        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
+            model = AutoModelForCausalLM.from_pretrained(source, trust_remote_code=False, **given)
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, local_files_only=local)
     except InputError:
         raise
     except Exception as error:  # transformers trusts the JSON files of a folder, and raises whatever these lead it to
@@ -142,22 +152,36 @@ def load_model(
     return _on(device, model), words
 
 
+def check_shape(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Raises InputError where the memory of this machine does not hold a model of that shape."""
+    with torch.device("meta"):
+        model = build_model(settings, tokenizer, 0, "cpu")
+    _check_memory("model", model, FLOAT_BYTES)
+
+
+def _check_fits(source: str, local: bool, dtype: torch.dtype | Literal["auto"]) -> None:
+    """As `check_shape`, for a model whose weights are not read yet."""
+    config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=local)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+    least = LEAST_BYTES if getattr(config, "quantization_config", None) else FLOAT_BYTES / 2
+    _check_memory(source, model, FLOAT_BYTES if dtype == torch.float32 else least)
+
+
+def _check_memory(place: str, model: PreTrainedModel, each: float) -> None:
+    """each: the bytes of a weight."""
+    weights, there = sum(weight.numel() for weight in model.parameters()), psutil.virtual_memory().total
+    if weights * each > there:
+        raise InputError(
+            f"{place}: {weights:,} weights take {weights * each / 2**30:.1f} GiB, and this machine has "
+            f"{there / 2**30:.1f} GiB; choose a smaller model"
+        )
+
+
 def check_device(device: str) -> None:
     """Raises InputError where CUDA is asked for and there is none."""
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("device is cuda, but this machine has no CUDA device that torch can use; choose cpu or auto")
-
-
-def _check_complete(folder: Path) -> None:
-    weights = ("model.safetensors", "model.safetensors.index.json", "adapter_model.safetensors")
-    wanted = {
-        "config.json": ("config.json", ADAPTER),
-        "model.safetensors": weights,
-        "tokenizer.json": ("tokenizer.json",),
-    }
-    for name, files in wanted.items():
-        if not any((folder / file).is_file() for file in files):
-            raise InputError(f"{folder}: no {name}; give a checkpoint folder with model and tokenizer")
 
 
 def _merged(folder: Path, dtype: torch.dtype | Literal["auto"]) -> PreTrainedModel:
@@ -166,7 +190,10 @@ def _merged(folder: Path, dtype: torch.dtype | Literal["auto"]) -> PreTrainedMod
         from peft import PeftConfig, PeftModel
     except ImportError as error:
         raise InputError(f"{folder}: is an adapter, which needs peft; pip install 'lakewright[lora]'") from error
-    base, _ = load_model(PeftConfig.from_pretrained(str(folder)).base_model_name_or_path, dtype, "cpu")
+    name = PeftConfig.from_pretrained(str(folder)).base_model_name_or_path
+    if (Path(name) / ADAPTER).is_file():
+        raise InputError(f"{folder}: {ADAPTER}: its base model {name!r:.60} is an adapter too; merge that one first")
+    base, _ = load_model(name, dtype, "cpu")
     return PeftModel.from_pretrained(base, str(folder)).merge_and_unload()
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from core_jax.support import Count
+BOARD_NETWORK = "lakewright_board"  # the model type of board networks, in config.json
 
 
 class BoardNetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,15 +33,15 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Qwen3's layers, of the widths that follow, or a network that computes on the board, of the shape `board`."""
     board: BoardNetworkSettings = BoardNetworkSettings()
     """The shape of a board network."""
-    hidden: Count = 128
+    hidden: Annotated[int, msgspec.Meta(ge=1, le=1 << 14)] = 128
     """Width of the residual stream, a multiple of 2 x heads."""
-    layers: Count = 4
+    layers: Annotated[int, msgspec.Meta(ge=1, le=256)] = 4
     """Transformer layers."""
-    heads: Count = 4
+    heads: Annotated[int, msgspec.Meta(ge=1, le=256)] = 4
     """Attention heads in each layer."""
-    mlp: Count = 192
+    mlp: Annotated[int, msgspec.Meta(ge=1, le=1 << 16)] = 192
     """Width of the feed-forward layers."""
-    positions: Count = 512
+    positions: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)] = 512
     """Longest sequence in tokens."""
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 import ast
 import functools
 import importlib
+import re
 import statistics
 import subprocess
 import sys
@@ -42,7 +43,7 @@ class Parsed(NamedTuple):
     docstring: str | None
     imports: list[ast.Import | ast.ImportFrom]  # those inside functions too
     functions: list[tuple[int, str, int]]  # line, name, and number of lines
-    calls: list[tuple[int, str, list[str | None]]]  # line, what is called, and the names of its arguments
+    calls: list[tuple[int, str, dict[str | None, str]]]  # line, what is called, and its arguments by name
 
 
 @functools.cache
@@ -54,7 +55,9 @@ def parsed(file: Path) -> Parsed:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             found.functions.append((node.lineno, node.name, (node.end_lineno or node.lineno) - node.lineno + 1))
         elif isinstance(node, ast.Call):
-            found.calls.append((node.lineno, ast.unparse(node.func), [word.arg for word in node.keywords]))
+            found.calls.append(
+                (node.lineno, ast.unparse(node.func), {word.arg: ast.unparse(word.value) for word in node.keywords})
+            )
     return found
 
 
@@ -210,7 +213,9 @@ def test_nothing_is_unpickled_or_evaluated():
         for line, called, words in parsed(file).calls:
             assert called not in UNSAFE_CALLS, f"{file}:{line}: {called} runs what it reads"
             for loose in ("trust_remote_code", "allow_pickle", "shell"):
-                assert loose not in words, f"{file}:{line}: {loose} trusts what comes from outside"
+                assert words.get(loose, "False") == "False", f"{file}:{line}: {loose} trusts what comes from outside"
+            if re.fullmatch(r"Auto\w+\.from_(pretrained|config)", called):
+                assert "trust_remote_code" in words, f"{file}:{line}: {called} asks whether to run a model's code"
 
 
 def asserts(node: ast.AST) -> bool:

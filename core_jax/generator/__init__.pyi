@@ -2,6 +2,7 @@ from .generator import Acceptance as Acceptance
 from .generator import Batch as Batch
 from .generator import Stratum as Stratum
 from .generator import can_draw as can_draw
+from .generator import check_count as check_count
 from .generator import check_reachable as check_reachable
 from .generator import generate as generate
 from .manifest import content_hash as content_hash

@@ -23,6 +23,7 @@ from core_jax.types import Board, Labels, Status
 
 # The most attempts at a board; in a stratum met by one attempt in 256, one board in 10^13 needs more.
 MAX_ATTEMPTS = 8192
+MOST_BOARDS = 1 << 32  # of a set: indices are 32 bits
 # A config is reachable where each stratum is met by at least REACHED of REACH_ATTEMPTS attempts.
 REACHED, REACH_ATTEMPTS = 16, 4096
 ROUND = 4096  # attempts that a worker is given at once
@@ -104,6 +105,12 @@ def generate(
             source = _Source.of(config, size, seed)
             batches[size] = _draw(source, cell.hole_ratio, first + mine, stratum == 0, on_progress)
     return batches
+
+
+def check_count(count: int) -> None:
+    """Raises InputError unless a set can have so many boards."""
+    if not 1 <= count <= MOST_BOARDS:
+        raise InputError(f"count is {count:.6g}: ask for at least one board and at most {MOST_BOARDS}")
 
 
 def check_reachable(config: EnvConfig, seed: int) -> None:
@@ -252,10 +259,9 @@ def _not_found(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRare
 
 
 def _check(config: EnvConfig, seed: int, count: int, first: int) -> None:
-    if count < 1:
-        raise InputError(f"count is {count}: ask for at least one board")
-    if not 0 <= first <= (1 << 32) - count:
-        raise InputError(f"first is {first}: boards are numbered 0 to {(1 << 32) - 1}")
+    check_count(count)
+    if not 0 <= first <= MOST_BOARDS - count:
+        raise InputError(f"first is {first}: boards are numbered 0 to {MOST_BOARDS - 1}")
     if not 0 <= seed < 1 << 32:
         raise InputError(f"seed is {seed}: choose 0 to {(1 << 32) - 1}")
     for size, cell in config.sizes.items():

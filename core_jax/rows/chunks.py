@@ -65,6 +65,9 @@ def _jsonl_chunks(path: Path, skip: int) -> Iterator[Chunk]:
 
 def _parquet_chunks(path: Path, skip: int) -> Iterator[Chunk]:
     with parquet_errors(path), pq.ParquetFile(path) as parquet:
+        names = parquet.schema_arrow.names
+        if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+            raise InputError(f"{path}: has two columns {twice[0]!r:.60}; keep one of them")
         begin = 0  # of a row group
         for group in range(parquet.num_row_groups):
             first, rows = begin, parquet.metadata.row_group(group).num_rows

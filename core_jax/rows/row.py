@@ -1,5 +1,6 @@
 """The row: one board with its labels, and what makes it a good one."""
 
+import math
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -52,6 +53,8 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"size is {self.size}; a board has at least 1 cell a side")
         if self.agents < 1:
             raise ValueError(f"agents is {self.agents}; there must be at least 1")
+        if self.hole_ratio is not None and not math.isfinite(self.hole_ratio):
+            raise ValueError(f"hole_ratio is {self.hole_ratio}; give a number, or null")
         _check_grid(self.grid, self.size)
         _check_cells("starts", self.starts, self)
         _check_cells("goals", self.goals, self)

@@ -32,3 +32,4 @@ from .random_keys import IMPLEMENTATION as IMPLEMENTATION
 from .random_keys import streams as streams
 from .threads import cores as cores
 from .threads import in_threads as in_threads
+from .toml_text import toml_table as toml_table

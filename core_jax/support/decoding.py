@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 
 from core_jax.errors import InputError
+from core_jax.support.toml_text import toml_table
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ def read_raw(path: str | Path) -> Any:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     try:
-        return tomllib.loads(data.decode()) if path.suffix == ".toml" else msgspec.json.decode(data)
+        return toml_table(data.decode(), str(path)) if path.suffix == ".toml" else msgspec.json.decode(data)
     except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         form = "TOML" if path.suffix == ".toml" else "JSON"
         raise InputError(f"{path}: not {form} ({error}); correct the file") from error

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
+from core_jax.errors import InputError
 from core_jax.support import Count, Share
 from engineer.delta import ConfigDelta, normalised
 from engineer.evidence import CellGroups, Evidence
@@ -33,6 +34,11 @@ class AlpGmmTeacher:
     def __init__(
         self, random: Share = 0.2, components: Components = 6, first: First = 8, window: Count = 128, draws: Draws = 128
     ) -> None:
+        if window < first:
+            raise InputError(
+                f"teacher_options: window is {window}, less than first {first}, so that no mixture is ever fitted; "
+                f"choose at least {first}"
+            )
         self.random = random
         self.components = components
         self.first = first

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from core_jax.config import EnvConfig
-from core_jax.generator import generate, manifest_of, manifest_path, prng
+from core_jax.generator import check_count, generate, manifest_of, manifest_path, prng
 from core_jax.rows import SCHEMA, drawn_columns
 from core_jax.support import write_json
 from experiments.board_files.watch import UNWATCHED, Watch
@@ -18,12 +18,13 @@ def draw_file(config: EnvConfig, seed: int, count: int, out: Path, watch: Watch 
 
     Raises as `generate`, and InputError where the file cannot be made.
     """
+    check_count(count)
     drawn_from = {"config": msgspec.to_builtins(config, str_keys=True), "prng": prng()}
     job = job_of("generate", {}, {**drawn_from, "seed": seed, "count": count})
     with parts_of(out, job, SCHEMA) as parts:
         watch.on_resume(parts.consumed)
         pace = Pace()
-        while parts.consumed < max(count, 1):  # a count of zero is refused where the boards are drawn
+        while parts.consumed < count:
             begun = time.monotonic()
             some = min(pace.rows, count - parts.consumed)
             batches = generate(config, seed, some, watch.on_progress, parts.consumed)

@@ -6,7 +6,8 @@ A new group of commands is one more file here with an `app`, and its name in GRO
 import errno
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from cyclopts import App, CycloptsError
 
@@ -17,8 +18,11 @@ from experiments.runtime import keep_compiled_programs
 
 FLAT = (boards.app, run.app, settings.app, host.app, bench.app)  # commands of the program itself
 GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app)  # commands that have commands
+LONGEST_NUMBER = 1024  # bits: of shorter ones the commands say themselves what they may be
 INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+WRONG_PLACE = (errno.EROFS, errno.ENAMETOOLONG)
+LONGEST_PATH = 200  # letters of it that are shown
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -34,20 +38,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except OSError as error:
-        print_error(f"{error.filename}: {error.strerror}; {_remedy(error)}")
-        return 2 if isinstance(error, WRONG_PATH) or error.errno in (*NO_ROOM, errno.EROFS) else 1
+        print_error(f"{error.filename!s:.{LONGEST_PATH}}: {error.strerror}; {_remedy(error)}")
+        return 2 if isinstance(error, WRONG_PATH) or error.errno in (*NO_ROOM, *WRONG_PLACE) else 1
     except KeyboardInterrupt:
         print_error("interrupted; finished work is kept, and the same command resumes")
         return INTERRUPTED
 
 
 def _run(arguments: Sequence[str]) -> int:
+    _check_text(arguments)
     overrides, words = take_overrides(arguments)
     try:
         command, bound, unparsed = build_app().parse_args(words, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         print(usage_error(error), file=sys.stderr)
         return 2
+    _check_numbers(bound.arguments)
     if "overrides" in unparsed:
         bound.arguments["overrides"] = overrides
     elif overrides:
@@ -55,9 +61,28 @@ def _run(arguments: Sequence[str]) -> int:
     return command(*bound.args, **bound.kwargs) or 0
 
 
+def _check_text(arguments: Sequence[str]) -> None:
+    """Raises InputError on an argument that is no UTF-8, such as the name of a file from elsewhere."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{argument!r:.60}: is no UTF-8; rename the file") from error
+
+
+def _check_numbers(given: Mapping[str, Any]) -> None:
+    """Raises InputError on a whole number so long that Python refuses to print it."""
+    for name, value in given.items():
+        for one in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(one, int) and one.bit_length() > LONGEST_NUMBER:
+                raise InputError(f"{name} is a whole number of {one.bit_length()} bits; choose one within 64 bits")
+
+
 def _remedy(error: OSError) -> str:
     if error.errno in NO_ROOM:
         return "make room there, and run the same command again: what is finished is kept"
+    if error.errno == errno.ENAMETOOLONG:
+        return "choose a shorter name"
     return "choose a folder that can be written" if error.errno == errno.EROFS else "check the path and the disk"
 
 

@@ -1,5 +1,6 @@
 """`lakewright bench`: how fast this machine does the work."""
 
+import importlib.util
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -81,6 +82,10 @@ def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, 
 
     if boards < 1:
         raise InputError(f"--campaign is {boards}; give at least 1")
+    if seed < 0:
+        raise InputError(f"--seed is {seed}; give 0 or more")
+    if importlib.util.find_spec("w9_pathfinding") is None:
+        raise InputError("--campaign asks w9-pathfinding, which is not installed; install the extra bench")
     with progress("boards", boards, "boards") as bar:
         found = measure(boards, seed, journal, bar.update, agents)
     print_found(found, json, table)

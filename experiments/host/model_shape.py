@@ -14,6 +14,7 @@ from engineer.evidence import ENGINEER_TOKENS
 from experiments.loop.settings import RunSettings
 from policy.checkpoints import build_model, local_place
 from policy.codecs import build_tokenizer
+from policy.model_folders import check_configs
 from policy.model_settings import shape_of
 from policy.training import is_matrix
 
@@ -107,7 +108,13 @@ def _built(settings: RunSettings) -> PreTrainedModel:
 
 def _started(start: str) -> PreTrainedModel:
     try:
-        return AutoModelForCausalLM.from_config(_known(start) or AutoConfig.from_pretrained(start))
+        config = _known(start)
+        if config is None:
+            check_configs(Path(start))
+            config = AutoConfig.from_pretrained(start, trust_remote_code=False)
+        return AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
         raise InputError(f"start is {start}, whose config.json cannot be read ({first}); give its folder") from error

@@ -66,7 +66,7 @@ def _codec(settings: RunSettings, place: str) -> Codec:
         return codec_for("tokens", build_tokenizer())
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False, local_files_only=True)
     return codec_for("text", tokenizer, settings.text)
 
 

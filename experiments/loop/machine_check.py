@@ -1,13 +1,22 @@
 """What a run needs of the machine, checked before the work begins rather than after a warm-up."""
 
+from pathlib import Path
+
 from experiments.loop.redesign import check_askable
 from experiments.loop.settings import RunSettings
-from policy.checkpoints import check_device
+from policy.checkpoints import check_device, check_shape
+from policy.codecs import build_tokenizer
+from policy.model_folders import check_folder
+from policy.model_places import model_place
 from policy.training import check_host
 
 
 def check_machine(settings: RunSettings) -> None:
-    """Raises InputError where a device, a package or the key of a server is missing."""
+    """Raises InputError where a device, a package, the key of a server or memory is missing, or a start is no model."""
     check_device(settings.device)
     check_host(settings.grpo.host)
     check_askable(settings)
+    if not settings.start:
+        check_shape(settings.model, build_tokenizer())
+    elif (folder := Path(model_place(settings.start))).is_dir():
+        check_folder(folder)

@@ -15,7 +15,8 @@ T = TypeVar("T", bound=msgspec.Struct)
 class Journal(Generic[T]):
     """The lines of `path`, each of type `kind`. Opening it removes a line that a kill left unfinished.
 
-    Iteration raises InputError at any other line that is not a `kind`.
+    Raises InputError where the file is no such journal, and leaves it as it is. Iteration raises InputError at any
+    other line that is not a `kind`.
     """
 
     def __init__(self, path: Path, kind: type[T]) -> None:
@@ -24,7 +25,22 @@ class Journal(Generic[T]):
         self._file = open(path, "a+b")  # noqa: SIM115
         self._file.seek(0)
         text = self._file.read()
-        self._file.truncate(text.rfind(b"\n") + 1)
+        whole = text.rfind(b"\n") + 1
+        if not self._is_ours(text[:whole], text[whole:]):
+            self._file.close()
+            raise InputError(f"{path}: is no journal of {kind.__name__} lines; choose another place for it")
+        self._file.truncate(whole)
+
+    def _is_ours(self, lines: bytes, rest: bytes) -> bool:
+        """Whether the first line is a `kind`, or without any the rest is how one begins."""
+        if lines:
+            try:
+                msgspec.json.decode(lines[: lines.index(b"\n")], type=self._kind)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                return False
+            return True
+        begins = b'{"%s":' % self._kind.__struct_encode_fields__[0].encode()
+        return rest[: len(begins)] == begins[: len(rest)]
 
     def __enter__(self) -> "Journal[T]":
         return self

@@ -31,7 +31,7 @@ class PlanIndex:
         """Adds a plan. Raises ValueError where its board has one already."""
         with self._errors():
             try:
-                self._file.execute("INSERT INTO plans VALUES (?, ?)", (row.id, msgspec.json.encode(row.plan)))
+                self._file.execute("INSERT INTO plans VALUES (?, ?)", (_key(row.id), msgspec.json.encode(row.plan)))
             except sqlite3.IntegrityError as error:
                 raise ValueError(
                     f"id is {row.id!r:.60}, which has a plan in an earlier line; remove one of them"
@@ -44,10 +44,11 @@ class PlanIndex:
 
     def find(self, names: pa.StringArray) -> pa.ListArray:
         """The plan for each board of `names`, null where there is none."""
-        wanted = msgspec.json.encode(names.to_pylist()).decode()
+        keys = [name and _key(name) for name in names.to_pylist()]
+        wanted = msgspec.json.encode(keys).decode()
         with self._errors(), self._lock:
             found = dict(self._file.execute(FIND, (wanted,)).fetchall())
-        plans = [found.get(name) for name in names.to_pylist()]
+        plans = [found.get(key) for key in keys]
         return pa.array([plan and msgspec.json.decode(plan) for plan in plans], pa.list_(pa.string()))
 
     @contextmanager
@@ -56,3 +57,8 @@ class PlanIndex:
             yield
         except sqlite3.Error as error:
             raise OSError(errno.EIO, str(error), str(self._path)) from error
+
+
+def _key(name: str) -> str:
+    """The id without NUL, at which SQLite's texts end; different ids have different keys."""
+    return name.replace("\\", "\\\\").replace("\0", "\\0")

@@ -29,6 +29,7 @@ from experiments.study.final_test import final_boards, take_final_test
 from experiments.study.random_configs import Configs, random_configs
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+LONGEST_NAME = 100  # letters of an arm, which names files together with its seed
 # What comparable runs share.
 SHARED = ("model", "teams", "warmup", "warmup_env", "lessons", "validation", "horizon", "budget")
 
@@ -60,6 +61,9 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("name arms or configs, one of the two")
         if strange := [name for name in self.arms if not NAME.fullmatch(name)]:
             raise ValueError(f"arms: {strange[0]!r:.60} is no name of a folder; use letters, digits, - and _")
+        if long := [name for name in self.arms if len(name) > LONGEST_NAME]:
+            raise ValueError(f"arms: {long[0]!r:.60} has {len(long[0])} letters; choose at most {LONGEST_NAME}")
+        _check_once(self.seeds)
         if strange := [name for pair in self.family for name in pair if name not in self.arms]:
             raise ValueError(f"family names {strange[0]!r:.60}, which is no arm; choose from {', '.join(self.arms)}")
         if self.baseline and self.baseline not in self.arms:
@@ -180,9 +184,19 @@ def _own_specs() -> Traversable:
 
 def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec, where: str) -> Iterator[Planned]:
     seeds = convert(arm.get("seeds", spec.seeds), tuple[Natural, ...], where, "seeds")
+    try:
+        _check_once(seeds)
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from error
     changes = {key: value for key, value in arm.items() if key != "seeds"}
     for seed in seeds:
         yield Planned(name, seed, convert(merged(base, changes) | {"seed": seed}, RunSettings, where))
+
+
+def _check_once(seeds: Sequence[int]) -> None:
+    """Raises ValueError where a seed comes twice: both runs would have one folder."""
+    if twice := [seed for place, seed in enumerate(seeds) if seed in seeds[:place]]:
+        raise ValueError(f"seeds has {twice[0]} twice; name it once")
 
 
 def _beginning_with(firsts: Sequence[EnvConfig], planned: Planned, path: Path) -> Planned:

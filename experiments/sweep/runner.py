@@ -20,6 +20,7 @@ from experiments.sweep.shards import Record, check_cell, make_shard
 from experiments.sweep.spec import Shard, SweepCell, SweepSpec
 
 WHOLE = (0, 1)
+DIGITS = 9  # of the numbers of a share
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +69,7 @@ def _work(folder: Path, columns: tuple[str, ...], item: SweepCell | Shard) -> Re
 def share_of(text: str) -> tuple[int, int]:
     """The share `i/n` of a command line. Raises InputError on any other text."""
     place, slash, count = text.partition("/")
-    if not (slash and place.isdecimal() and count.isdecimal() and int(place) < int(count)):
+    numbers = all(part.isdecimal() and len(part) <= DIGITS for part in (place, count))
+    if not (slash and numbers and int(place) < int(count)):
         raise InputError(f"--shard is {text!r:.60}; write i/n with 0 <= i < n, such as 0/100")
     return int(place), int(count)

@@ -15,6 +15,7 @@ from core_jax.statistics import COLUMNS
 from core_jax.support import Count, Natural, Share, read_config
 
 MOST_BOARDS = 1 << 32  # of a cell: indices are 32 bits
+MOST_SHARDS = 1 << 20  # each is a file, and all are listed
 ShardSize = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]  # a shard lies in memory
 Sizes = Annotated[tuple[Annotated[int, msgspec.Meta(ge=MIN_SIZE, le=MAX_SIZE)], ...], msgspec.Meta(min_length=1)]
 Agents = Annotated[tuple[Annotated[int, msgspec.Meta(ge=1, le=MAX_AGENTS)], ...], msgspec.Meta(min_length=1)]
@@ -98,8 +99,13 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{name} and agents must be of the same numbers; {min(differing)} is in one only")
         if unknown := [name for name in self.columns if name not in COLUMNS]:
             raise ValueError(f"columns: {unknown[0]!r:.60} is no statistic; choose from {', '.join(COLUMNS)}")
-        for cell in self.cells():
+        cells = self.cells()
+        for cell in cells:
             _check(cell)
+        if (shards := sum(-(-cell.boards // cell.shard) for cell in cells)) > MOST_SHARDS:
+            raise ValueError(
+                f"shard: the boards make {shards} shards; choose larger ones, {MOST_SHARDS} at most in all"
+            )
 
     def cells(self) -> list[SweepCell]:
         """All cells, those with the slowest boards first, so that none of them is left for the end."""

@@ -55,6 +55,8 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
+        if any(letter.isspace() or not letter.isprintable() for letter in self.url):
+            raise ValueError(f"url is {self.url!r:.60}, which holds a space; write it as http://host:port/v1")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url is {self.url!r:.60}; write it as http://host:port/v1")
         if parts.username or parts.password or parts.query:

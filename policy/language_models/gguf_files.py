@@ -83,8 +83,9 @@ def _check_architecture(file: Path) -> None:
 def _convert(file: Path, folder: Path) -> None:
     given: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(str(file.parent), **given)
-        model = AutoModelForCausalLM.from_pretrained(str(file.parent), dtype=torch.float32, **given)
+        tokenizer = AutoTokenizer.from_pretrained(str(file.parent), trust_remote_code=False, **given)
+        given["dtype"] = torch.float32
+        model = AutoModelForCausalLM.from_pretrained(str(file.parent), trust_remote_code=False, **given)
     except (OSError, ValueError, KeyError, IndexError, RuntimeError, TypeError, AttributeError) as error:
         first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(

@@ -4,6 +4,8 @@ from typing import Any
 
 from transformers import AutoConfig, PretrainedConfig
 
+from policy.model_settings import BOARD_NETWORK
+
 
 class BoardConfig(PretrainedConfig):
     """Widths and depths of a `BoardNetwork`.
@@ -14,7 +16,7 @@ class BoardConfig(PretrainedConfig):
     the last one never brings all agents back to where they were together, as long as it has another move.
     """
 
-    model_type = "lakewright_board"
+    model_type = BOARD_NETWORK
 
     def __init__(
         self,

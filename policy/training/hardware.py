@@ -102,7 +102,8 @@ def whole_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrain
         trainer.save_model(str(scratch))
         if not trainer.accelerator.is_main_process:
             return cast(PreTrainedModel, trainer.model)
-        return AutoModelForCausalLM.from_pretrained(scratch, use_safetensors=True, local_files_only=True)
+        given = {"use_safetensors": True, "local_files_only": True}
+        return AutoModelForCausalLM.from_pretrained(scratch, trust_remote_code=False, **given)
     model = trainer.accelerator.unwrap_model(trainer.model)
     return model.merge_and_unload() if settings.lora else model
 

@@ -15,6 +15,7 @@ from experiments.interop.mapf_formats import lacam, movingai, pogema
 from policy.codecs import PublishedRow, encode_prompt, row_of
 
 LARGEST = 64 << 20  # bytes of one text file: a map of 8000 x 8000
+LONGEST_NAME = 255  # bytes, of a file
 Report = Callable[[int], object]
 
 
@@ -99,8 +100,14 @@ def _text(path: Path) -> str:
 
 
 def _beside(path: Path, name: str) -> Path:
-    """The file of that name beside `path`, whatever folder the file names: other people's folders are not ours."""
-    return path.with_name(name.replace("\\", "/").rpartition("/")[2] or "map")
+    """The file of that name beside `path`, whatever folder the file names: other people's folders are not ours.
+
+    Raises InputError where no file can have that name.
+    """
+    last = name.replace("\\", "/").rpartition("/")[2]
+    if last in ("", ".", "..") or "\0" in last or len(last.encode(errors="replace")) > LONGEST_NAME:
+        raise InputError(f"{path}: its map is {name!r:.60}, which is no name of a file; name the map beside it")
+    return path.with_name(last)
 
 
 def _each(path: Path, ending: str) -> list[Path]:
@@ -130,11 +137,10 @@ def _read_lacam(path: Path) -> Iterator[Row]:
 
 def _read_pogema(path: Path) -> Iterator[Row]:
     try:
-        maps = yaml.safe_load(_text(path))
-    except yaml.YAMLError as error:
-        raise InputError(
-            f"{path}: not YAML ({str(error).splitlines()[0]}); give `name: |-` and a map string"
-        ) from error
+        maps = yaml.load(_text(path), yaml.BaseLoader)  # texts, whatever they look like: no dates, no numbers
+    except (yaml.YAMLError, RecursionError) as error:
+        said = str(error).splitlines()[0]
+        raise InputError(f"{path}: not YAML ({said:.100}); give `name: |-` and a map string") from error
     if not isinstance(maps, dict) or not all(isinstance(text, str) for text in maps.values()):
         raise InputError(f"{path}: no map strings by name; give `name: |-` and the lines of a map")
     for name, text in maps.items():
@@ -180,10 +186,21 @@ def _write_files(
         raise InputError(f"{out} is there already; name a folder that is not")
     with replacing_folder(out) as folder:
         for row in rows:
-            name = quote(row.id, safe=" ")
+            name = _file_name(row, ending)
             (folder / f"{name}.map").write_text(movingai.map_text(row))
             (folder / f"{name}{ending}").write_text(text(row, f"{name}.map"))
             on_progress(1)
+
+
+def _file_name(row: Row, ending: str) -> str:
+    """A board's id as the name of its files. Raises InputError where it can be none."""
+    name = quote(row.id, safe=" ")
+    if not name.strip() or len(name) + len(ending) > LONGEST_NAME:
+        raise InputError(
+            f"the id {row.id!r:.60} has {len(name)} bytes as the name of a file; give ids of 1 to "
+            f"{LONGEST_NAME - len(ending)}"
+        )
+    return name
 
 
 def _write_pogema(rows: Sequence[Row], out: Path, on_progress: Report) -> None:

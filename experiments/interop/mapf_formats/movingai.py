@@ -12,6 +12,7 @@ from core_jax.rows import Row
 from experiments.interop.mapf_formats.cells import Cell, check_agents
 
 FREE, BLOCKED = ".G", "@OT"  # of the published letters; swamp and water are neither for a team on ice
+DIGITS = 6  # of a number: no map is larger
 COLUMNS = ("bucket", "map", "width", "height", "start x", "start y", "goal x", "goal y", "length")
 
 
@@ -41,9 +42,7 @@ def read_map(text: str, place: str) -> list[str]:
     for number, line in enumerate(lines[:head], 1):
         name, _, value = line.partition(" ")
         if name in ("height", "width"):
-            if not value.strip().isdecimal():
-                raise InputError(f"{place}:{number}: {name} is {value.strip()!r:.40}; give a whole number")
-            sides[name] = int(value)
+            sides[name] = _number(value, f"{place}:{number}: {name}")
     rows = [(number, line) for number, line in enumerate(lines[head + 1 :], head + 2) if line]
     height, width = sides.get("height", len(rows)), sides.get("width", len(rows[0][1]) if rows else 0)
     if height != width:
@@ -96,11 +95,16 @@ def _entry(line: str, place: str) -> tuple[str, tuple[int, int], Cell, Cell]:
         raise InputError(f"{place}: {len(parts)} columns between tabs; give {len(COLUMNS)}: {', '.join(COLUMNS)}")
     numbers = []
     for name, part in zip(COLUMNS[2:8], parts[2:8], strict=True):
-        if not part.strip().isdecimal():
-            raise InputError(f"{place}: {name} is {part!r:.40}; give a whole number from 0")
-        numbers.append(int(part))
+        numbers.append(_number(part, f"{place}: {name}"))
     width, height, start_x, start_y, goal_x, goal_y = numbers
     return parts[1], (width, height), (start_y, start_x), (goal_y, goal_x)
+
+
+def _number(text: str, place: str) -> int:
+    digits = text.strip()
+    if not (digits.isdecimal() and len(digits) <= DIGITS):
+        raise InputError(f"{place} is {digits!r:.40}; give a whole number of at most {DIGITS} digits")
+    return int(digits)
 
 
 def _shortest(row: Row, start: Cell, goal: Cell) -> int:

@@ -7,7 +7,7 @@ import msgspec
 
 from core_jax.config import MAX_TOKEN_SIZE, EnvConfig, holds, with_teams
 from core_jax.errors import InputError
-from core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert, one_of
+from core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert, one_of, toml_table
 from engineer.difficulty import DifficultySettings, Objective
 from engineer.evidence import EvidenceSettings
 from engineer.guard import GuardSettings
@@ -20,9 +20,11 @@ from experiments.loop.settings.launch import LaunchSettings
 from experiments.loop.settings.preset_files import preset_table
 from policy.codecs import CodecName, TextSettings
 from policy.inference import EndpointSettings
-from policy.model_places import PRETRAINED
+from policy.model_folders import is_board_network
 from policy.model_settings import ModelName, ModelSettings, shape_of
 from policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
+
+DEEPEST = 8  # dots in the name of a setting
 
 
 class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,9 +52,9 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Most tokens of its JSON answer."""
     temperature: Weight = 0.7
     """Temperature of the answer."""
-    proposals: Count = 1
+    proposals: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     """How many changes any teacher is to propose, to be tried side by side."""
-    group: Annotated[int, msgspec.Meta(ge=2)] = 8
+    group: Annotated[int, msgspec.Meta(ge=2, le=256)] = 8
     """How many answers `self_trained` samples."""
     reward: ProposalReward = ProposalReward()
     """What the answers of `self_trained` earn."""
@@ -147,7 +149,12 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def asks_checkpoint(self) -> bool:
         """Whether the teacher is a checkpoint of this run, the current one or that of the warm-up."""
-        return self.teacher_options.get("match", self.teacher) in ("self", "self_trained", "base")
+        return self._asked in ("self", "self_trained", "base")
+
+    @property
+    def _asked(self) -> str:
+        """The teacher that proposes: the one that `matched_random` matches, where it is the teacher."""
+        return self.teacher_options.get("match", self.teacher)
 
     def __post_init__(self) -> None:
         check_teacher(self.teacher, self.teacher_options)
@@ -168,7 +175,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"warmup.steps is {self.warmup.steps}, but the warm-up trains all weights in one process; give "
                 "warmup.steps=0, or neither launch nor grpo.host.lora"
             )
-        if self.codec == "text" and self.teacher == "self_trained":
+        if self.codec == "text" and self._asked == "self_trained":
             raise ValueError("teacher self_trained answers in tokens, but codec is text; choose self, or codec=tokens")
         if self.exclude and not (self.grpo.fresh and (self.warmup.fresh or not self.warmup.steps)):
             raise ValueError(
@@ -176,7 +183,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "warmup.fresh and grpo.fresh"
             )
         if self.asks_checkpoint and self._begins_with_board_network():
-            named = f"start {PRETRAINED}" if self.start else "model.architecture board"
+            named = f"start {self.start:.60}" if self.start else "model.architecture board"
             raise ValueError(
                 f"teacher is {self.teacher}, but {named} has no answers except plans; choose a teacher that asks no "
                 "checkpoint, such as difficulty"
@@ -193,7 +200,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _begins_with_board_network(self) -> bool:
         """Whether this is known before the model is read."""
-        return self.start == PRETRAINED if self.start else shape_of(self.model).architecture == "board"
+        return is_board_network(self.start) if self.start else shape_of(self.model).architecture == "board"
 
     def _check_teams(self) -> None:
         listed = ", ".join(map(str, self.teams))
@@ -251,22 +258,27 @@ def _tables(one: Any, other: Any) -> bool:
 
 
 def _override(raw: dict[str, Any], override: str) -> None:
+    where = f"override {override!r:.60}"
     name, given, value = override.partition("=")
     if not given or not name:
-        raise InputError(f"override {override!r}: write it as setting=value, such as grpo.steps=10")
+        raise InputError(f"{where}: write it as setting=value, such as grpo.steps=10")
+    if len(override.splitlines()) > 1:
+        raise InputError(f"{where}: has several lines; give each setting as an argument of its own")
     *path, last = name.split(".")
+    if len(path) > DEEPEST:
+        raise InputError(f"{where}: has {len(path) + 1} parts; name a setting such as grpo.steps")
     for part in path:
         raw = raw.setdefault(part, {})
         if not isinstance(raw, dict):
-            raise InputError(f"override {override!r}: {part} has no parts; name a setting such as grpo.steps")
-    raw[last] = _value(value)
+            raise InputError(f"{where}: {part} has no parts; name a setting such as grpo.steps")
+    raw[last] = _value(value, where)
 
 
-def _value(text: str) -> Any:
+def _value(text: str, where: str) -> Any:
     """A TOML value, `null`, which TOML lacks and optional settings may have, or the text itself."""
     if text == "null":
         return None
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return toml_table(f"value = {text}", where)["value"]
     except tomllib.TOMLDecodeError:
         return text

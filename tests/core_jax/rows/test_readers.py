@@ -180,3 +180,25 @@ def test_a_check_of_columns_leaves_rows_out_and_they_are_reported_in_the_order_o
 )
 def test_a_line_of_more_or_less_than_one_object_is_left_to_careful_reading(line):
     assert of_lines(line.splitlines(keepends=True), SCHEMA) is None
+
+
+def test_a_parquet_file_with_two_columns_of_one_name_is_refused(tmp_path):
+    path = tmp_path / "rows.parquet"
+    write_rows(path, numbered(3))
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("id", table["id"]), path)
+    with pytest.raises(InputError, match=r"rows.parquet: has two columns 'id'; keep one of them"):
+        read_all(path)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_a_hole_ratio_that_is_no_number_leaves_out_its_row_alone(tmp_path, number):
+    path = tmp_path / "rows.parquet"
+    write_rows(path, numbered(3))
+    table = pq.read_table(path)
+    place = table.schema.get_field_index("hole_ratio")
+    pq.write_table(table.set_column(place, "hole_ratio", pa.array([0.5, number, None], pa.float64())), path)
+    problems: list[InputError] = []
+    found = [rows for chunk in read_chunks(path) for rows in records_of(read_columns(chunk, problems.append))]
+    assert [row["id"] for row in found] == ["0", "2"]
+    assert str(problems[0]).endswith(f"row 2: hole_ratio: {number} is not a finite number; give one")

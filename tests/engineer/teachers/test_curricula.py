@@ -160,6 +160,12 @@ def test_learning_progress_is_the_change_from_the_nearest_earlier_task():
     assert teacher.points == [[0.0, 0.6, 0.0, pytest.approx(0.3)], [1.0, 0.4, 0.0, pytest.approx(0.1)]]
 
 
+def test_alp_gmm_refuses_a_window_that_never_holds_enough_to_fit():
+    with pytest.raises(InputError, match=r"teacher_options: window is 7, less than first 8, .*; choose at least 8"):
+        make_teacher("alp_gmm", options={"window": 7})
+    assert make_teacher("alp_gmm", options={"window": 8})
+
+
 def test_alp_gmm_goes_where_the_progress_was():
     rng = np.random.default_rng(0)
     teacher = AlpGmmTeacher(random=0.0)

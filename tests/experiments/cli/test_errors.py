@@ -65,6 +65,7 @@ WRONG_OPTIONS = {
     "no size": ({"size": None}, ["--size is missing", "give it, or a --config"]),
     "no count": ({"count": None}, ["--count", "--help"]),
     "a count of nothing": ({"count": "0"}, ["count is 0", "at least one"]),
+    "a count beyond all": ({"count": str(10**30)}, ["count is 1e+30", "at most 4294967296"]),
     "a seed below zero": ({"seed": "-1"}, ["seed", "-1"]),
     "a seed beyond all": ({"seed": str(2**70)}, ["seed", str(2**70)]),
     "a config besides": ({"config": "env.json"}, ["--config and --size exclude each other", "remove one"]),
@@ -84,6 +85,8 @@ def test_a_wrong_option_is_reported(tmp_path, capsys, name):
         ("out", ["ending (none) is no known format", "use .jsonl or .parquet"]),
         ("file/out.jsonl", ["file"]),
         ("folder.jsonl", ["folder.jsonl"]),
+        ("x" * 300 + ".jsonl", ["File name too long", "choose a shorter name"]),
+        (b"caf\xe9.jsonl".decode(errors="surrogateescape"), ["is no UTF-8; rename the file"]),
     ],
 )
 def test_a_place_where_nothing_can_be_written_is_reported(tmp_path, capsys, out, parts):
@@ -139,17 +142,64 @@ WRONG_RUNS = {
     "no held-out hole ratio": (["validation.hole_ratios=[]"], ["hole_ratios"]),
     "a held-out set of nothing": (["validation.boards=0"], ["boards", "0"]),
     "a reward that is no number": (["reward.valid=nan"], ["reward", "nan"]),
+    "a model of absurd depth": (["model.layers=100000000"], ["model: {'layers': 100000000}", "<= 256"]),
+    "a model beyond all memory": (
+        ["model.layers=256", "model.hidden=16384", "model.mlp=65536"],
+        ["model: 1,099,525,898,240 weights take", "this machine has", "choose a smaller model"],
+    ),
+    "a number of many digits": (
+        [f"seed={'9' * 5000}"],
+        ["override 'seed=999", "thousands of digits; choose one within"],
+    ),
+    "a long number in hexadecimal": ([f"seed=0x{'f' * 5000}"], ["override 'seed=0xf", "20000 bits; choose one within"]),
+    "an option of many bits": (["--seed", f"0x{'f' * 5000}"], ["seed is a whole number of 20000 bits", "64 bits"]),
+    "many brackets": ([f"grpo.steps={'[' * 3000}"], ["override 'grpo.steps=[[", "nested too deeply; nest at most"]),
+    "two settings in one": (
+        ["grpo.steps=1\nseed=2"],
+        ["grpo.steps=1\\nseed=2", "has several lines; give each setting"],
+    ),
+    "a name of many parts": ([f"{'a.' * 5000}a=1"], ["override 'a.a.", "has 5001 parts; name a setting"]),
+    "too many proposals": (["engineer.proposals=1000000"], ["engineer.proposals: 1000000", "<= 64"]),
+    "too large a group": (["engineer.group=100000000"], ["engineer.group: 100000000", "<= 256"]),
+    "a mixture that is never fitted": (
+        ["teacher=alp_gmm", "teacher_options.window=4"],
+        ["teacher_options: window is 4, less than first 8", "choose at least 8"],
+    ),
+    "a server at no address": (
+        ["teacher=endpoint", "engineer.endpoint.url=http://a b", "engineer.endpoint.model=m"],
+        ["url is 'http://a b', which holds a space", "write it as http://host:port/v1"],
+    ),
 }
 
 
 @pytest.mark.parametrize("name", WRONG_RUNS)
 def test_a_wrong_setting_of_a_run_is_reported_before_anything_is_made(tmp_path, capsys, monkeypatch, name):
     given, parts = WRONG_RUNS[name]
-    monkeypatch.setattr(
-        "experiments.loop.closed_loop.run", lambda *_: pytest.fail("the run began with a setting it cannot use")
-    )
+    monkeypatch.setattr("experiments.loop.run", lambda *_: pytest.fail("the run began with a setting it cannot use"))
     assert_refused(capsys, ("run", "--out", tmp_path / "run", *given), *parts)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (("bench", "--campaign", "4", "--seed", "-1"), ["--seed is -1", "give 0 or more"]),
+        (("sweep", "SPEC", "--shard", "0/" + "9" * 5000), ["--shard is '0/999", "write i/n"]),
+    ],
+)
+def test_numbers_of_other_commands_are_checked_before_any_work(tmp_path, capsys, options, parts):
+    spec = tmp_path / "spec.toml"
+    spec.write_text("sizes = [3]\nagents = [2]\nhole_ratios = [0.0]\nboards = 10\n")
+    words = [str(spec) if word == "SPEC" else word for word in options]
+    out = ["--out", str(tmp_path / "out")] if "sweep" in options else []
+    assert_refused(capsys, (*words, *out), *parts)
+
+
+def test_a_sweep_of_more_shards_than_can_be_listed_is_refused(tmp_path, capsys):
+    spec = tmp_path / "spec.toml"
+    spec.write_text("sizes = [3]\nagents = [2]\nhole_ratios = [0.0]\nboards = 4294967296\nshard = 1\n")
+    parts = ["the boards make 4294967296 shards", "choose larger ones, 1048576 at most in all"]
+    assert_refused(capsys, ("sweep", spec, "--out", tmp_path / "out"), *parts)
 
 
 def test_settings_are_only_of_runs(tmp_path, capsys):

@@ -35,14 +35,16 @@ def test_a_benchmark_is_never_scored_on_the_boards_of_another(two_sets, tmp_path
     )
 
 
-def test_labels_from_before_they_were_claimed_are_read_for_their_own_boards_only(two_sets, tmp_path):
-    one, other = two_sets
+@pytest.mark.parametrize("place", [0, 1])
+def test_boards_that_nothing_claims_are_not_taken_for_labels(two_sets, tmp_path, place):
+    """They may be anybody's, the benchmark itself among them."""
     with pytest.raises(InputError, match="cannot be reached"):
-        run_evaluation(one, tmp_path / "out", Unreachable())
+        run_evaluation(two_sets[0], tmp_path / "out", Unreachable())
     (tmp_path / "out" / "labels.json").unlink()
-    with pytest.raises(InputError, match=rf"boards.*jsonl: '{ROWS[0].id}' is another board than in .*b.jsonl; choose"):
-        run_evaluation(other, tmp_path / "out", CertifiedAnswers())
-    assert run_evaluation(one, tmp_path / "out", CertifiedAnswers()).pooled.outcomes.boards == len(ROWS)
+    kept = (tmp_path / "out" / "boards.jsonl").read_bytes()
+    with pytest.raises(InputError, match=r"boards.*jsonl: was not made by `lakewright benchmark eval`; choose another"):
+        run_evaluation(two_sets[place], tmp_path / "out", CertifiedAnswers())
+    assert (tmp_path / "out" / "boards.jsonl").read_bytes() == kept
 
 
 def test_labels_of_the_same_boards_belong_to_one_benchmark_still(two_sets, tmp_path):

@@ -2,10 +2,12 @@
 
 import re
 
+import msgspec
 import pytest
 
-from core_jax.rows import read_all
+from core_jax.rows import read_all, write_rows
 from experiments.cli import main
+from tests.support.boards.generated_rows import small_rows
 
 MAP = "type octile\nheight 3\nwidth 3\nmap\n..@\n...\n...\n"
 ENTRY = "0\ta.map\t3\t3\t{}\t{}\t{}\t{}\t1.0\n"
@@ -63,6 +65,26 @@ REFUSED = {
         r"'one':1: 3 cells in one of 2 lines; boards of the lake are square: pad",
     ),
     "another letter for walls": ({"a.yaml": "one: |-\n  a@\n  .A\n"}, r"'one':1: the letter '@'; use \. # a-z"),
+    "a map of no name": (
+        {"a.map": MAP, "a.scen": scenario((0, 0, 1, 0)).replace("a.map", ".")},
+        r"a\.scen: its map is '\.', which is no name of a file; name the map beside it",
+    ),
+    "a map whose name holds NUL": (
+        {"a.map": MAP, "a.txt": RESULT.replace("a.map", "a\0.map") + "0:(0,0),(0,1),\n"},
+        r"a\.txt: its map is 'a\\x00\.map', which is no name of a file",
+    ),
+    "a number of thousands of digits": (
+        {"a.map": MAP, "a.scen": scenario((0, 0, 1, 0)).replace("3\t3", "9" * 5000 + "\t3")},
+        r"a\.scen:2: width is '9{38,40}.*; give a whole number of at most 6 digits",
+    ),
+    "a map of a height of thousands of digits": (
+        {"a.map": MAP.replace("height 3", "height " + "9" * 5000), "a.scen": scenario((0, 0, 1, 0))},
+        r"a\.map:2: height is '9{38,40}.*; give a whole number of at most 6 digits",
+    ),
+    "a date for a map string": ({"a.yaml": "a: 2001-99-99\n"}, r"'a':1: the letter '2'|'a':1: 10 cells in one of 1"),
+    "a number for a map string": ({"a.yaml": f"a: {'9' * 5000}\n"}, r"'a':1: 5000 cells in one of 1 lines"),
+    "a tag for a map string": ({"a.yaml": 'a: !!int "x"\n'}, r"'a':1: no agent|'a':1: the letter|'a': no agent"),
+    "YAML of ten thousand levels": ({"a.yaml": "[" * 10_000}, r"a\.yaml: not YAML \(.*\); give `name: \|-`"),
     "no YAML": ({"a.yaml": "one: [\n"}, r"a\.yaml: not YAML \(.*\); give `name: \|-` and a map string"),
     "no text": ({"a.yaml": b"\xff\xfe"}, r"a\.yaml: byte 0 is no UTF-8; this is no text file"),
 }
@@ -78,6 +100,17 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_line_and_nothing_is_writte
     assert line.count("\n") == 1, line
     assert re.search(message, line), line
     assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", ["", "x" * 252, " "])
+def test_a_board_whose_id_is_no_name_of_a_file_is_refused(tmp_path, capsys, name):
+    row = msgspec.structs.replace(small_rows()[0], id=name)
+    write_rows(tmp_path / "rows.jsonl", [row])
+    assert main(["convert", str(tmp_path / "rows.jsonl"), "--out", str(tmp_path / "maps")]) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1, line
+    assert re.search(r"the id '.* has \d+ bytes as the name of a file; give ids of 1 to 250", line), line
+    assert not (tmp_path / "maps").exists()
 
 
 def test_a_plan_that_stops_early_is_read_and_judged_with_agent_and_step(tmp_path):

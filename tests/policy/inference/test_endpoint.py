@@ -194,6 +194,8 @@ def test_an_answer_without_text_is_empty_and_broken_letters_become_marks():
 
 WRONG = {
     "no address": ({"url": "localhost:8000"}, "write it as http://host:port/v1"),
+    "a space": ({"url": "http://a b"}, "holds a space; write it as http://host:port/v1"),
+    "a line break": ({"url": "http://host\n/v1"}, "holds a space; write it as http://host:port/v1"),
     "a password": ({"url": "http://me:secret@host/v1"}, "url of host holds more than a place"),
     "a key in the address": ({"url": "http://host/v1?key=secret"}, "give a key in LAKEWRIGHT_API_KEY instead"),
     "a cap without a price": ({"max_cost": 1.0}, "give price_in and price_out"),
