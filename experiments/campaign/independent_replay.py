@@ -26,7 +26,7 @@ def replayed(holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, moves: np
     """holes bool [B, n, n]; starts, goals int [B, K, 2]; moves int [B, K, T], 0 to 4, and -1 after the last one."""
     boards, agents, steps = moves.shape
     size = holes.shape[-1]
-    valid = (moves < len(STEPS) - 1).all(axis=(1, 2))
+    valid: np.ndarray = np.all(moves < len(STEPS) - 1, axis=(1, 2))
     arrival = np.where((starts != goals).any(axis=-1), 1, 0)  # at the earliest; then whenever it was elsewhere last
     waited = np.zeros((boards, agents, steps), bool)
     here = np.asarray(starts)
@@ -41,7 +41,7 @@ def replayed(holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, moves: np
         here = there
     valid &= (here == goals).all(axis=(1, 2))
     before = np.arange(steps) < arrival[..., None]
-    return Replay(valid, arrival.max(axis=1), arrival.sum(axis=1), (waited & before).any(axis=(1, 2)))
+    return Replay(valid, arrival.max(axis=1), arrival.sum(axis=1), np.any(waited & before, axis=(1, 2)))
 
 
 def _apart(here: np.ndarray, there: np.ndarray) -> np.ndarray:

@@ -222,13 +222,14 @@ def _replays(boards: Board, labels) -> np.ndarray:
     The simulator must think so, and a replay that shares no code with it.
     """
     plans = [np.asarray(moves) for moves in (labels.moves, labels.makespan_moves)]
-    parts = [np.asarray(part) for part in (boards.holes, boards.starts, boards.goals)]
+    holes, starts, goals = (np.asarray(part) for part in (boards.holes, boards.starts, boards.goals))
+    replay = partial(replayed, holes, starts, goals)
     good = np.ones(len(plans[0]), bool)
-    for judge in (partial(verify, boards), partial(replayed, *parts)):
+    for judge in (partial(verify, boards), replay):
         cheap, fast = (judge(moves) for moves in plans)
         good &= _valid(cheap) & _valid(fast)
         good &= (cheap.sum_of_costs == labels.sum_of_costs) & (fast.makespan == labels.makespan)
-    return good & (replayed(*parts, plans[0]).waits == labels.wait_required)
+    return good & (replay(plans[0]).waits == labels.wait_required)
 
 
 def _valid(found: Verdict | Replay) -> np.ndarray:
