@@ -37,7 +37,8 @@ FORECASTS = ["arena", "arena-evidence", "frontier-forecast", "frontier-taught"] 
 GAPS = {  # map sizes on which forced waits are missing; their share of the data is the table NAME-data
     "frontier-taught": (4, 6),
     "frontier-head-start": (4, 6),
-}  # map sizes on which forced waits are missing; their share of the data is NAME-data
+    "frontier-mended": (4, 6),
+}
 MADE = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 
 
