@@ -26,7 +26,9 @@ def replayed(holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, moves: np
     """holes bool [B, n, n]; starts, goals int [B, K, 2]; moves int [B, K, T], 0 to 4, and -1 after the last one."""
     boards, agents, steps = moves.shape
     size = holes.shape[-1]
-    valid: np.ndarray = np.all(moves < len(STEPS) - 1, axis=(1, 2))
+    known = (moves >= -1) & (moves < len(STEPS) - 1)
+    moves = np.where(known, moves, -1)  # the others are illegal, and no index of STEPS
+    valid: np.ndarray = np.all(known, axis=(1, 2))
     arrival = np.where((starts != goals).any(axis=-1), 1, 0)  # at the earliest; then whenever it was elsewhere last
     waited = np.zeros((boards, agents, steps), bool)
     here = np.asarray(starts)

@@ -4,9 +4,11 @@ A new group of commands is one more file here with an `app`, and its name in GRO
 """
 
 import errno
+import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from cyclopts import App, CycloptsError
@@ -22,7 +24,8 @@ LONGEST_NUMBER = 1024  # bits: of shorter ones the commands say themselves what 
 INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 WRONG_PLACE = (errno.EROFS, errno.ENAMETOOLONG)
-LONGEST_PATH = 200  # letters of it that are shown
+LONGEST_PATH, LONGEST_NAME = 4095, 255  # bytes, of a whole path and of one file or folder in it
+SHOWN = 60  # letters of a name that is too long
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -38,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except OSError as error:
-        print_error(f"{error.filename!s:.{LONGEST_PATH}}: {error.strerror}; {_remedy(error)}")
+        place = f"{error.filename!s:.{SHOWN if error.errno == errno.ENAMETOOLONG else LONGEST_PATH}}"
+        print_error(f"{place}: {error.strerror}; {_remedy(error)}")
         return 2 if isinstance(error, WRONG_PATH) or error.errno in (*NO_ROOM, *WRONG_PLACE) else 1
     except KeyboardInterrupt:
         print_error("interrupted; finished work is kept, and the same command resumes")
@@ -53,7 +57,7 @@ def _run(arguments: Sequence[str]) -> int:
     except CycloptsError as error:
         print(usage_error(error), file=sys.stderr)
         return 2
-    _check_numbers(bound.arguments)
+    _check_values(bound.arguments)
     if "overrides" in unparsed:
         bound.arguments["overrides"] = overrides
     elif overrides:
@@ -70,12 +74,19 @@ def _check_text(arguments: Sequence[str]) -> None:
             raise InputError(f"{argument!r:.60}: is no UTF-8; rename the file") from error
 
 
-def _check_numbers(given: Mapping[str, Any]) -> None:
-    """Raises InputError on a whole number so long that Python refuses to print it."""
+def _check_values(given: Mapping[str, Any]) -> None:
+    """Raises InputError on what is too long: a whole number that Python refuses to print, or the path of a file."""
     for name, value in given.items():
         for one in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(one, Path) and _is_too_long(one):
+                raise InputError(f"{one!s:.{SHOWN}}: File name too long; choose a shorter name")
             if isinstance(one, int) and one.bit_length() > LONGEST_NUMBER:
                 raise InputError(f"{name} is a whole number of {one.bit_length()} bits; choose one within 64 bits")
+
+
+def _is_too_long(path: Path) -> bool:
+    longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
+    return longest > LONGEST_NAME or len(os.fsencode(path)) > LONGEST_PATH
 
 
 def _remedy(error: OSError) -> str:

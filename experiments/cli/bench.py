@@ -85,7 +85,7 @@ def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, 
     if seed < 0:
         raise InputError(f"--seed is {seed}; give 0 or more")
     if importlib.util.find_spec("w9_pathfinding") is None:
-        raise InputError("--campaign asks w9-pathfinding, which is not installed; install the extra bench")
+        raise InputError("--campaign asks w9-pathfinding, which is not installed; pip install 'lakewright[bench]'")
     with progress("boards", boards, "boards") as bar:
         found = measure(boards, seed, journal, bar.update, agents)
     print_found(found, json, table)

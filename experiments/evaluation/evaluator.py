@@ -58,6 +58,7 @@ class EvaluationJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt: str
 
 
+VERDICTS = "verdicts.jsonl"
 CLAIM = Claim("evaluation", "job.json", EvaluationJob, 1, "lakewright benchmark eval", exclusive=False)
 
 
@@ -74,6 +75,8 @@ def evaluate(
     the total. Raises InputError on bad input, on an `out` of another
     evaluation, and where an endpoint fails; the answers so far are kept.
     """
+    if benchmark.resolve() == (out / VERDICTS).resolve():
+        raise InputError(f"{benchmark}: would be overwritten by the verdicts; choose another --out")
     found = read_set(benchmark)
     with locked(out), Journal(out / "answers.jsonl", AnswerRow) as journal:
         kept = list(journal)
@@ -135,7 +138,7 @@ def _summarise(
     wanted = range(settings.first, settings.samples + 1)
     answers = [answer for answer in answers if answer.id in by_id and answer.sample in wanted]
     judged = judged_rows([by_id[answer.id] for answer in answers], answers)
-    write_atomically(out / "verdicts.jsonl", msgspec.json.Encoder().encode_lines(judged))
+    write_atomically(out / VERDICTS, msgspec.json.Encoder().encode_lines(judged))
     verdicts = {(found.verdict.id, found.sample): found.verdict for found in judged}
     cells, teams, pooled = scores(rows, verdicts, settings.first, settings.samples)
     summary = Summary(

@@ -36,8 +36,9 @@ def labelled(found: EvaluationSet, folder: Path, on_progress: Callable[[int], No
         return found
     bare, solved = folder / "boards.without_labels.jsonl", folder / "boards.jsonl"
     there = [path for path in (bare, solved) if path.exists()]
-    if there and not CLAIM.is_in(folder):
-        raise InputError(f"{there[0]}: was not made by `lakewright benchmark eval`; choose another --out")
+    # Earlier versions claimed whatever lay there, without the boards that they would have solved.
+    if there and not (CLAIM.is_in(folder) and bare.exists()):
+        raise InputError(f"{there[-1]}: was not made by `lakewright benchmark eval`; choose another --out")
     for path in there:
         _check_same_boards(found, path)
     CLAIM.take(folder, LabelledSet(found.sha256), replace=not there)

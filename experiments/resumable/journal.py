@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -28,17 +28,13 @@ class Journal(Generic[T]):
         whole = text.rfind(b"\n") + 1
         if not self._is_ours(text[:whole], text[whole:]):
             self._file.close()
-            raise InputError(f"{path}: is no journal of {kind.__name__} lines; choose another place for it")
+            raise InputError(f"{path}:1: is no line of a {kind.__name__} journal; remove it, or choose another place")
         self._file.truncate(whole)
 
     def _is_ours(self, lines: bytes, rest: bytes) -> bool:
         """Whether the first line is a `kind`, or without any the rest is how one begins."""
-        if lines:
-            try:
-                msgspec.json.decode(lines[: lines.index(b"\n")], type=self._kind)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                return False
-            return True
+        if lines or _is_json(rest):  # whole JSON is nothing that a kill left unfinished
+            return _is_json((lines or rest).partition(b"\n")[0], self._kind)
         begins = b'{"%s":' % self._kind.__struct_encode_fields__[0].encode()
         return rest[: len(begins)] == begins[: len(rest)]
 
@@ -62,3 +58,11 @@ class Journal(Generic[T]):
         self._file.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
         self._file.flush()
         os.fsync(self._file.fileno())
+
+
+def _is_json(text: bytes, kind: Any = Any) -> bool:
+    try:
+        msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True

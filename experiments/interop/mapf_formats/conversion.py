@@ -111,7 +111,14 @@ def _beside(path: Path, name: str) -> Path:
 
 
 def _each(path: Path, ending: str) -> list[Path]:
-    return sorted(path.glob(f"*{ending}")) if path.is_dir() else [path.with_suffix(ending)]
+    """The files of that ending in a folder, or the one of a file. Raises InputError where a name is no text."""
+    files = sorted(path.glob(f"*{ending}")) if path.is_dir() else [path.with_suffix(ending)]
+    for file in files:
+        try:
+            file.name.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{path}: {file.name!r:.60} is no UTF-8; rename the file") from error
+    return files
 
 
 def _read_movingai(path: Path) -> Iterator[Row]:
@@ -195,10 +202,10 @@ def _write_files(
 def _file_name(row: Row, ending: str) -> str:
     """A board's id as the name of its files. Raises InputError where it can be none."""
     name = quote(row.id, safe=" ")
-    if not name.strip() or len(name) + len(ending) > LONGEST_NAME:
+    most = LONGEST_NAME - len(ending)
+    if not name.strip() or len(name) > most:
         raise InputError(
-            f"the id {row.id!r:.60} has {len(name)} bytes as the name of a file; give ids of 1 to "
-            f"{LONGEST_NAME - len(ending)}"
+            f"the id {row.id!r:.60} is no name of a file; give ids of at most {most} bytes that are not blank"
         )
     return name
 

@@ -1,5 +1,7 @@
 """Bad input on the command line: exit code 2, and one line that names the place, the value and the remedy."""
 
+import sys
+
 import msgspec
 import pytest
 
@@ -93,6 +95,20 @@ def test_a_place_where_nothing_can_be_written_is_reported(tmp_path, capsys, out,
     (tmp_path / "file").write_text("in the way")
     (tmp_path / "folder.jsonl").mkdir()
     assert_refused(capsys, ("generate", *ONE, "--out", tmp_path / out), *parts)
+
+
+@pytest.mark.parametrize("name", ["x" * 300 + ".jsonl", "x" * 5000, "x/" * 3000 + "x.jsonl"])
+def test_a_name_too_long_for_a_file_is_refused_in_a_short_line(tmp_path, capsys, name):
+    (tmp_path / "rows.jsonl").write_bytes(msgspec.json.encode(small_rows()[0]) + b"\n")
+    for given in (
+        ("solve", name, "--out", tmp_path / "out.jsonl"),
+        ("solve", tmp_path / "rows.jsonl", "--out", name),
+        ("convert", tmp_path / "rows.jsonl", "--out", name),
+        ("benchmark", "eval", name, "--solver", "greedy", "--out", tmp_path / "out"),
+        ("generate", "--config", name, "--count", 3, "--out", tmp_path / "out.jsonl"),
+    ):
+        assert_refused(capsys, given, name[:50], "File name too long; choose a shorter name")
+        assert len(lakewright(capsys, *given)[2][0]) < 200
 
 
 @pytest.mark.parametrize("name", ["none.jsonl", "none.parquet", "rows.csv", "folder.jsonl", "half.parquet"])
@@ -193,6 +209,12 @@ def test_numbers_of_other_commands_are_checked_before_any_work(tmp_path, capsys,
     words = [str(spec) if word == "SPEC" else word for word in options]
     out = ["--out", str(tmp_path / "out")] if "sweep" in options else []
     assert_refused(capsys, (*words, *out), *parts)
+
+
+def test_a_campaign_without_its_peer_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "w9_pathfinding", None)
+    parts = ["w9-pathfinding, which is not installed", "pip install 'lakewright[bench]'"]
+    assert_refused(capsys, ("bench", "--campaign", "4"), *parts)
 
 
 def test_a_sweep_of_more_shards_than_can_be_listed_is_refused(tmp_path, capsys):

@@ -47,6 +47,25 @@ def test_boards_that_nothing_claims_are_not_taken_for_labels(two_sets, tmp_path,
     assert (tmp_path / "out" / "boards.jsonl").read_bytes() == kept
 
 
+def test_boards_are_not_taken_for_labels_where_an_earlier_version_claimed_them(two_sets, tmp_path):
+    """It claimed whatever lay there, without the boards that it would have solved."""
+    with pytest.raises(InputError, match="cannot be reached"):
+        run_evaluation(two_sets[0], tmp_path / "out", Unreachable())
+    (tmp_path / "out" / "boards.without_labels.jsonl").unlink()
+    with pytest.raises(InputError, match=r"boards.jsonl: was not made by `lakewright benchmark eval`; choose another"):
+        run_evaluation(two_sets[0], tmp_path / "out", CertifiedAnswers())
+
+
+def test_the_set_itself_is_never_overwritten(tmp_path):
+    path = tmp_path / "verdicts.jsonl"
+    write_rows(path, ROWS)
+    kept = path.read_bytes()
+    with pytest.raises(InputError, match=r"verdicts.jsonl: would be overwritten by the verdicts; choose another --out"):
+        run_evaluation(path, tmp_path / "elsewhere" / "..", CertifiedAnswers())
+    assert path.read_bytes() == kept
+    assert [file.name for file in tmp_path.iterdir()] == ["verdicts.jsonl"]
+
+
 def test_labels_of_the_same_boards_belong_to_one_benchmark_still(two_sets, tmp_path):
     one, _ = two_sets
     with pytest.raises(InputError, match="cannot be reached"):

@@ -1,5 +1,6 @@
 """Files that are none of a format are refused in one line, which names the place, the value and the remedy."""
 
+import os
 import re
 
 import msgspec
@@ -109,8 +110,19 @@ def test_a_board_whose_id_is_no_name_of_a_file_is_refused(tmp_path, capsys, name
     assert main(["convert", str(tmp_path / "rows.jsonl"), "--out", str(tmp_path / "maps")]) == 2
     line = capsys.readouterr().err
     assert line.count("\n") == 1, line
-    assert re.search(r"the id '.* has \d+ bytes as the name of a file; give ids of 1 to 250", line), line
+    assert re.search(r"the id '.* is no name of a file; give ids of at most \d+ bytes that are not blank", line), line
+    assert len(line) < 200
     assert not (tmp_path / "maps").exists()
+
+
+def test_a_file_in_a_folder_whose_name_is_no_text_is_refused(tmp_path, capsys):
+    (tmp_path / "a.map").write_text(MAP)
+    (tmp_path / os.fsdecode(b"caf\xe9.scen")).write_text(scenario((0, 0, 1, 0)))
+    assert main(["convert", str(tmp_path), "--out", str(tmp_path / "out.jsonl")]) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1, line
+    assert r"'caf\udce9.scen' is no UTF-8; rename the file" in line
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_a_plan_that_stops_early_is_read_and_judged_with_agent_and_step(tmp_path):

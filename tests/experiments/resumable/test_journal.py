@@ -26,10 +26,13 @@ def test_a_line_that_a_kill_left_unfinished_is_removed_and_the_others_stay(tmp_p
     assert path.read_bytes() == whole + b'{"name":"d","count":4}\n'
 
 
-@pytest.mark.parametrize("text", [b'{"precious":1}', b'{"precious":1}\n', b"notes", b"notes\n{", b"\xff", b"\n"])
+FOREIGN = [b'{"precious":1}', b'{"precious":1}\n', b'{"name":"c","colour":1}', b"notes", b"notes\n{", b"\xff", b"\n"]
+
+
+@pytest.mark.parametrize("text", FOREIGN)
 def test_a_file_that_is_no_journal_is_refused_and_stays_as_it_is(tmp_path, text):
     path = tmp_path / "notes.txt"
     path.write_bytes(text)
-    with pytest.raises(InputError, match=r"notes.txt: is no journal of Line lines; choose another place for it"):
+    with pytest.raises(InputError, match=r"notes.txt:1: is no line of a Line journal; remove it, or choose"):
         Journal(path, Line)
     assert path.read_bytes() == text
