@@ -9,7 +9,7 @@ import msgspec
 
 from core_jax.config import EnvConfig, SizeConfig
 from core_jax.errors import InputError
-from core_jax.support import convert
+from core_jax.support import convert, first_repeated
 
 FIELDS = ("data_ratio", "hole_ratio", "wait_ratio")
 MAX_ANSWER_BYTES = 32_768
@@ -125,9 +125,7 @@ def _text(answer: str | bytes) -> str:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
-    if len(fields) < len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+    if (twice := first_repeated(name for name, _ in pairs)) is not None:
         raise InputError(f"answer: field {twice!r:.60} is given twice; give it once")
     return fields
 

@@ -1,3 +1,4 @@
+from .generator import MOST_BOARDS as MOST_BOARDS
 from .generator import Acceptance as Acceptance
 from .generator import Batch as Batch
 from .generator import Stratum as Stratum

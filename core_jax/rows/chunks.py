@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core_jax.errors import InputError
+from core_jax.support import first_repeated
 
 CHUNK_BYTES, CHUNK_ROWS = 1 << 20, 4096  # read at once, and never less than one row
 
@@ -65,9 +66,8 @@ def _jsonl_chunks(path: Path, skip: int) -> Iterator[Chunk]:
 
 def _parquet_chunks(path: Path, skip: int) -> Iterator[Chunk]:
     with parquet_errors(path), pq.ParquetFile(path) as parquet:
-        names = parquet.schema_arrow.names
-        if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-            raise InputError(f"{path}: has two columns {twice[0]!r:.60}; keep one of them")
+        if (twice := first_repeated(parquet.schema_arrow.names)) is not None:
+            raise InputError(f"{path}: has two columns {twice!r:.60}; keep one of them")
         begin = 0  # of a row group
         for group in range(parquet.num_row_groups):
             first, rows = begin, parquet.metadata.row_group(group).num_rows

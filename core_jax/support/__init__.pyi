@@ -10,6 +10,7 @@ from .compiled_code import compile_all as compile_all
 from .compiled_code import compiled as compiled
 from .compiled_code import compiled_within as compiled_within
 from .decoding import convert as convert
+from .decoding import first_repeated as first_repeated
 from .decoding import read_config as read_config
 from .decoding import read_raw as read_raw
 from .field_types import Count as Count

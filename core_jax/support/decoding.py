@@ -3,6 +3,7 @@
 import functools
 import math
 import tomllib
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -12,6 +13,7 @@ from core_jax.errors import InputError
 from core_jax.support.toml_text import toml_table
 
 T = TypeVar("T")
+H = TypeVar("H", bound=Hashable)
 
 
 def read_config(path: str | Path, kind: type[T]) -> T:
@@ -82,3 +84,13 @@ def _convert_leaf(raw: Any, kind: Any, at: str) -> Any:
     except msgspec.ValidationError as error:
         problem = str(error).split(" - at ")[0]
         raise InputError(f"{at}{raw!r:.60} does not fit: {problem[0].lower()}{problem[1:]}") from error
+
+
+def first_repeated(items: Iterable[H]) -> H | None:
+    """The first that stands there a second time; None where all are different."""
+    seen: set[H] = set()
+    for item in items:
+        if item in seen:
+            return item
+        seen.add(item)
+    return None

@@ -42,7 +42,7 @@ def calibration_of(model: DifficultyModel, constant: float, drawn: Sequence[Obse
     predicted = model.predict([seen.cell for seen in drawn], [seen.agents for seen in drawn]).mean
     groups = np.array([seen.groups for seen in drawn])
     observed = np.array([seen.success for seen in drawn]) / groups
-    places = np.minimum((predicted * BINS).astype(int), BINS - 1)
+    places = _tenth(predicted)
     bins = []
     for place in np.unique(places):
         mine = places == place
@@ -62,7 +62,7 @@ def pooled_calibration(found: Sequence[Calibration]) -> Calibration | None:
     brier, baseline = (sum(getattr(one, name) * one.groups for one in found) / groups for name in ("brier", "baseline"))
     tenths: dict[int, list[Bin]] = {}
     for part in (part for one in found for part in one.reliability):
-        tenths.setdefault(_tenth(part.predicted), []).append(part)
+        tenths.setdefault(int(_tenth(part.predicted)), []).append(part)
     return Calibration(brier, baseline, groups, [_pooled_bin(tenths[place]) for place in sorted(tenths)])
 
 
@@ -74,5 +74,5 @@ def _pooled_bin(parts: Sequence[Bin]) -> Bin:
     return Bin(predicted, observed, groups)
 
 
-def _tenth(predicted: float) -> int:
-    return min(int(predicted * BINS), BINS - 1)
+def _tenth(predicted: np.ndarray | float) -> np.ndarray:
+    return np.minimum(np.floor(np.multiply(predicted, BINS)), BINS - 1)

@@ -8,6 +8,7 @@ import msgspec
 
 from core_jax.errors import InputError
 from core_jax.rows import Chunk, Row, decode, read_chunks
+from core_jax.support import first_repeated
 from policy.codecs import PublishedRow, check_text, row_of
 
 NAMES = ("benchmark.jsonl", "benchmark.parquet")
@@ -54,10 +55,9 @@ def read_set(place: Path) -> EvaluationSet:
             texts[row.id] = text
     if not rows:
         raise InputError(f"{path}: holds no row; give a benchmark")
-    if len(ids := {row.id for row in rows}) < len(rows):
-        seen: set[str] = set()
-        twice = next(row.id for row in rows if row.id in seen or seen.add(row.id))  # type: ignore[func-returns-value]
-        raise InputError(f"{path}: {len(rows)} rows have {len(ids)} ids: {twice!r:.60} comes twice; rename one")
+    if (twice := first_repeated(row.id for row in rows)) is not None:
+        ids = len({row.id for row in rows})
+        raise InputError(f"{path}: {len(rows)} rows have {ids} ids: {twice!r:.60} comes twice; rename one")
     with open(path, "rb") as file:
         return EvaluationSet(rows, texts, path, hashlib.file_digest(file, "sha256").hexdigest())
 

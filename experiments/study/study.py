@@ -19,7 +19,7 @@ import msgspec
 
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
-from core_jax.support import Count, Natural, convert, read_config, replacing, replacing_folder
+from core_jax.support import Count, Natural, convert, first_repeated, read_config, replacing, replacing_folder
 from experiments.loop import prepare
 from experiments.loop.records import RunFolder, Trial, read, write
 from experiments.loop.redesign import try_configs
@@ -195,8 +195,8 @@ def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec,
 
 def _check_once(seeds: Sequence[int]) -> None:
     """Raises ValueError where a seed comes twice: both runs would have one folder."""
-    if twice := [seed for place, seed in enumerate(seeds) if seed in seeds[:place]]:
-        raise ValueError(f"seeds has {twice[0]} twice; name it once")
+    if (twice := first_repeated(seeds)) is not None:
+        raise ValueError(f"seeds has {twice} twice; name it once")
 
 
 def _beginning_with(firsts: Sequence[EnvConfig], planned: Planned, path: Path) -> Planned:

@@ -10,11 +10,11 @@ import psutil
 
 from core_jax.config import MAX_AGENTS, MAX_HOLE_RATIO, MAX_SIZE, MIN_SIZE, EnvConfig, holes_of
 from core_jax.errors import InputError
+from core_jax.generator import MOST_BOARDS
 from core_jax.solver import memory_needed
 from core_jax.statistics import COLUMNS
-from core_jax.support import Count, Natural, Share, read_config
+from core_jax.support import Count, Natural, Share, first_repeated, read_config
 
-MOST_BOARDS = 1 << 32  # of a cell: indices are 32 bits
 MOST_SHARDS = 1 << 20  # each is a file, and all are listed
 ShardSize = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]  # a shard lies in memory
 Sizes = Annotated[tuple[Annotated[int, msgspec.Meta(ge=MIN_SIZE, le=MAX_SIZE)], ...], msgspec.Meta(min_length=1)]
@@ -91,8 +91,8 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for axis in ("sizes", "agents", "hole_ratios", "wait_ratios", "columns"):
             values = getattr(self, axis) or ()
-            if twice := [value for place, value in enumerate(values) if value in values[:place]]:
-                raise ValueError(f"{axis} has {twice[0]!r} twice; name it once")
+            if (twice := first_repeated(values)) is not None:
+                raise ValueError(f"{axis} has {twice!r} twice; name it once")
         for name in ("boards", "shard"):
             given = getattr(self, name)
             if isinstance(given, dict) and (differing := set(given) ^ set(self.agents)):

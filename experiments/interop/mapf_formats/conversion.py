@@ -10,7 +10,7 @@ import yaml
 
 from core_jax.errors import InputError
 from core_jax.rows import Row, board_of, decode, read_all, read_chunks, write_rows
-from core_jax.support import replacing_folder, write_atomically
+from core_jax.support import first_repeated, replacing_folder, write_atomically
 from experiments.interop.mapf_formats import lacam, movingai, pogema
 from policy.codecs import PublishedRow, encode_prompt, row_of
 
@@ -46,7 +46,7 @@ def convert(
     rows = list(reader.read(source))
     if not rows:
         raise InputError(f"{source}: no board in it; name a file or folder that has some")
-    if twice := _first_twice([row.id for row in rows]):
+    if (twice := first_repeated(row.id for row in rows)) is not None:
         raise InputError(f"{source}: the id {twice!r:.60} comes twice; a file is named by it, so make them distinct")
     writer.write(rows, out, on_progress)
     return len(rows)
@@ -78,11 +78,6 @@ def _by_ending(ending: str, path: Path, option: str) -> str:
         if ending in form.endings:
             return name
     raise InputError(f"{path}: no format ends with {ending!r:.20}; name it by {option}: {', '.join(FORMATS)}")
-
-
-def _first_twice(names: Sequence[str]) -> str | None:
-    seen: set[str] = set()
-    return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
 
 
 def _text(path: Path) -> str:
@@ -203,10 +198,8 @@ def _file_name(row: Row, ending: str) -> str:
     """A board's id as the name of its files. Raises InputError where it can be none."""
     name = quote(row.id, safe=" ")
     most = LONGEST_NAME - len(ending)
-    if not name.strip() or len(name) > most:
-        raise InputError(
-            f"the id {row.id!r:.60} is no name of a file; give ids of at most {most} bytes that are not blank"
-        )
+    if not name or len(name) > most:
+        raise InputError(f"the id {row.id!r:.60} is no name of a file; give ids of 1 to {most} bytes")
     return name
 
 

@@ -4,9 +4,12 @@ import msgspec
 import pytest
 
 from core_jax.config import EnvConfig, SizeConfig
+from core_jax.errors import InputError
 from core_jax.generator import generate
 from core_jax.rows import board_of, read_all, rows_of, symmetric_fingerprint, write_rows
 from experiments.loop.records import RunFolder, excluded_met
+from experiments.loop.redesign.teacher_models import tools_of
+from experiments.loop.settings import run_settings
 from experiments.view.run_table import as_json, as_table
 from policy.checkpoints import load_checkpoint, only_plans
 from policy.model_settings import BoardNetworkSettings, ModelSettings
@@ -53,6 +56,11 @@ def test_it_is_never_trained_on_an_excluded_board_nor_on_a_symmetric_one_and_say
     assert f"drawn in training, and replaced: {excluded_met(run)}" in as_table(run)
 
 
-def test_it_is_refused_as_an_engineer(run):
+def test_it_is_refused_as_an_engineer(run, monkeypatch):
+    """Before the run begins, where the model's folder is there; else, as of a hub, when the teacher is made."""
     with pytest.raises(ValueError, match=r"self, but start .* has no answers except plans; choose a teacher"):
         msgspec.structs.replace(run.settings(), teacher="self", start=str(run.warmup.checkpoint))
+    monkeypatch.setattr(run_settings, "is_board_network", lambda start: False)
+    settings = msgspec.structs.replace(run.settings(), teacher="self", start=str(run.warmup.checkpoint))
+    with pytest.raises(InputError, match="a board network, which has no answers except plans; choose a teacher"):
+        tools_of(settings, run, run.stage(0), recorded=False)
