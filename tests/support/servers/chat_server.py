@@ -23,7 +23,8 @@ class Server:
         self.usual, self.plan = usual, plan
         self.seen: list[dict[str, Any]] = []
         self.keys: set[str | None] = set()
-        self.running = self.most = 0
+        self.most = 0  # requests that waited for their answers at once
+        self._waiting: set[BaseHTTPRequestHandler] = set()
         self.url = ""
         self._lock = threading.Lock()
 
@@ -31,16 +32,20 @@ class Server:
         """Does with a request what is its turn."""
         body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
         with self._lock:
-            self.running += 1
-            self.most = max(self.most, self.running)
+            self._waiting.add(request)
+            self.most = max(self.most, len(self._waiting))
             self.seen.append(body)
             self.keys.add(request.headers.get("Authorization"))
             reply = self.plan.pop(0) if self.plan else self.usual
         try:
             reply(request, body)
         finally:
-            with self._lock:
-                self.running -= 1
+            self.answered(request)
+
+    def answered(self, request: BaseHTTPRequestHandler) -> None:
+        """Counts a request no longer: before its answer leaves, as the client may ask again at once."""
+        with self._lock:
+            self._waiting.discard(request)
 
 
 @contextlib.contextmanager
@@ -54,6 +59,10 @@ def serving(usual: Reply, plan: list[Reply] | None = None) -> Iterator[Server]:
         def do_POST(self) -> None:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 server.handle(self)
+
+        def end_headers(self) -> None:
+            server.answered(self)
+            super().end_headers()
 
         def log_message(self, *_: object) -> None:
             pass
