@@ -1,6 +1,7 @@
 """What is fuzzed: for each kind of file a function that reads bytes as the program does, and inputs to begin with."""
 
 import io
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,6 +98,7 @@ def checkpoints() -> Fuzzed:
     kinds = {"qwen3": MODEL, "board": ModelSettings(architecture="board", board=small)}
     whole = {}
     for kind, settings in kinds.items():
+        shutil.rmtree(kind, ignore_errors=True)  # of an earlier hunt, whose corpus is gone on with
         save_checkpoint(Path(kind).absolute(), build_model(settings, tokenizer(), 0, "cpu"), tokenizer())
         whole |= {(kind, name): (Path(kind) / name).read_bytes() for name in PARTS}
     names = list(whole)
