@@ -11,12 +11,20 @@ from engineer.evidence import Evidence
 from engineer.random_generators import Key
 
 
+class Spoken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A prompt and the answers to it as the tokens of a language model, as text does not tell how it was cut."""
+
+    prompt: list[str]
+    answers: list[list[str]]
+
+
 class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a teacher was asked and answered, word for word; `delta` is None, with an `error`, if it cannot be used.
 
     candidates: further deltas that a trial may prefer to `delta`, best first. summary: the teacher's own, of
     this round, shown to it in the next where the evidence says so. cut: what of the evidence did not fit its budget of
-    tokens. tokens: how many were generated for the answer. dollars: what a server took for it.
+    tokens. tokens: how many were generated for the answer. dollars: what a server took for it. spoken: what was asked
+    and answered, where a language model is trained on it.
     """
 
     prompt: str
@@ -28,6 +36,7 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cut: tuple[str, ...] = ()
     tokens: int = 0
     dollars: float = 0.0
+    spoken: Spoken | None = None
 
 
 class Teacher(Protocol):

@@ -4,6 +4,7 @@ from .llm import Asked as Asked
 from .llm import Message as Message
 from .llm import Reply as Reply
 from .llm import UnansweredError as UnansweredError
+from .llm import answer_schema as answer_schema
 from .llm import asked_of as asked_of
 from .llm import parse_answer as parse_answer
 from .proportional import ProportionalTeacher as ProportionalTeacher
@@ -15,5 +16,8 @@ from .registry import make_teacher as make_teacher
 from .rules import RulesTeacher as RulesTeacher
 from .self import Allowed as Allowed
 from .self import Decode as Decode
+from .self_trained import Said as Said
 from .self_trained import Sample as Sample
+from .self_trained import SampleJson as SampleJson
+from .self_trained import deltas_in_json as deltas_in_json
 from .self_trained import deltas_of as deltas_of

@@ -87,14 +87,14 @@ class LlmTeacher(Stateless):
         """
         for_view, for_seeds = split(key)
         messages, schema, cut = asked_of(evidence, config, self.settings, for_view, self.inline)
-        prompt = "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)
         replies: list[Reply] = []
         for seed in numpy_rng(for_seeds).integers(np.iinfo(np.int32).max, size=self.proposals).tolist():
             try:
                 replies.append(self._asked(messages, schema, seed))
             except UnansweredError as error:
                 self._unanswered = str(error)
-        return msgspec.structs.replace(_proposal(replies, self._unanswered), prompt=prompt, cut=cut)
+        proposal = proposal_of(replies, self._unanswered)
+        return msgspec.structs.replace(proposal, prompt=prompt_text(messages), cut=cut)
 
     def _asked(self, messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
         if self._unanswered:
@@ -138,8 +138,16 @@ def parse_answer(text: str) -> Answer:
     return parse_delta(last[3:-3].removeprefix("json") if fenced else last, Answer)
 
 
-def _proposal(replies: list[Reply], unanswered: str) -> Proposal:
-    """The first usable answer as the delta, the other usable ones as candidates."""
+def prompt_text(messages: Sequence[Message]) -> str:
+    """Messages as a text to be read."""
+    return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)
+
+
+def proposal_of(replies: Sequence[Reply], unanswered: str = "") -> Proposal:
+    """The first usable answer as the delta, the other usable ones as candidates; the prompt is the caller's.
+
+    unanswered: why there are no replies.
+    """
     texts = [_writable(reply.text[:MOST]) for reply in replies]
     answers, errors = [], []
     for text in (reply.text for reply in replies):

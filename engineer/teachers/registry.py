@@ -26,7 +26,7 @@ from engineer.teachers.rules import RulesTeacher
 from engineer.teachers.saboteur import SaboteurTeacher
 from engineer.teachers.sec import SecTeacher
 from engineer.teachers.self import Decode, SelfTeacher
-from engineer.teachers.self_trained import Sample, SelfTrainedTeacher
+from engineer.teachers.self_trained import Sample, SampleJson, SelfTrainedLlmTeacher, SelfTrainedTeacher
 from engineer.teachers.sfl import SflTeacher
 from engineer.teachers.static import StaticTeacher
 from engineer.teachers.thompson import ThompsonTeacher
@@ -36,13 +36,14 @@ from engineer.teachers.thompson import ThompsonTeacher
 class Tools:
     """What teachers may need of the run: its evidence settings, and the way in which their model is asked.
 
-    That is `decode` for a model that speaks tokens, `sample` for one that is trained on its answers too, `ask` for one
-    that speaks language. proposals, inline: as in `LlmTeacher`.
+    That is `decode` for a model that speaks tokens, `ask` for one that speaks language; `sample` and `sample_json` for
+    those that are trained on their answers too. proposals, inline: as in `LlmTeacher`.
     """
 
     evidence: EvidenceSettings = dataclasses.field(default_factory=EvidenceSettings)
     decode: Decode | None = None
     sample: Sample | None = None
+    sample_json: SampleJson | None = None
     ask: Ask | None = None
     proposals: int = 1
     inline: bool = False
@@ -59,6 +60,8 @@ def _model(tools: Tools) -> Teacher:
 def _self_trained(tools: Tools) -> Teacher:
     if tools.sample:
         return SelfTrainedTeacher(tools.sample, tools.evidence)
+    if tools.sample_json:
+        return SelfTrainedLlmTeacher(tools.sample_json, tools.evidence)
     raise InputError("teacher: there is no model to sample from; give a sample function")
 
 

@@ -1,17 +1,33 @@
 """The policy itself as the teacher, trained on what its proposals are worth: a group of answers instead of one."""
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from core_jax.config import EnvConfig
 from core_jax.errors import InputError
 from engineer.delta import ConfigDelta
 from engineer.evidence import DeltaGrammar, Evidence, EvidenceSettings, evidence_tokens, fitted, shown, tokens_delta
-from engineer.proposal import Proposal, Stateless
+from engineer.proposal import Proposal, Spoken, Stateless
 from engineer.random_generators import Key, numpy_rng, split
+from engineer.teachers.llm import Message, Reply, asked_of, parse_answer, prompt_text, proposal_of
 from engineer.teachers.self import Allowed
 
 Sample = Callable[[list[str], Allowed, int], list[list[str]]]
 """Samples a group of answers: prompt tokens, the function prefix -> allowed next tokens, and a seed."""
+
+
+class Said(NamedTuple):
+    """A group of answers of a language model: as its tokens, with those of the prompt, and as texts."""
+
+    spoken: Spoken
+    texts: list[str]
+
+
+SampleJson = Callable[[list[Message], dict[str, Any], int], Said]
+"""Samples a group of answers in JSON: messages, the schema of an answer, and a seed."""
+A = TypeVar("A")
 
 
 class SelfTrainedTeacher(Stateless):
@@ -48,12 +64,38 @@ class SelfTrainedTeacher(Stateless):
         )
 
 
+class SelfTrainedLlmTeacher(Stateless):
+    """As `SelfTrainedTeacher`, for a language model: it answers in JSON at once, without a thought before it."""
+
+    def __init__(self, sample: SampleJson, settings: EvidenceSettings) -> None:
+        self.sample = sample
+        self.settings = settings
+
+    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
+        """The checkpoint's deltas; with an error where no answer makes one."""
+        showing, asking = split(key)
+        messages, schema, cut = asked_of(evidence, config, self.settings, showing)
+        spoken, texts = self.sample(messages, schema, int(numpy_rng(asking).integers(2**31)))
+        replies = [Reply(text, len(answer)) for text, answer in zip(texts, spoken.answers, strict=True)]
+        proposal = proposal_of(replies)
+        return msgspec.structs.replace(proposal, prompt=prompt_text(messages), cut=cut, spoken=spoken)
+
+
 def deltas_of(answers: Sequence[Sequence[str]]) -> list[ConfigDelta | InputError]:
-    """What each answer means, or why it means nothing."""
+    """What each answer in tokens means, or why it means nothing."""
+    return _read(tokens_delta, answers)
+
+
+def deltas_in_json(texts: Sequence[str]) -> list[ConfigDelta | InputError]:
+    """What each answer in JSON means, or why it means nothing."""
+    return _read(lambda text: ConfigDelta(parse_answer(text).edits), texts)
+
+
+def _read(reader: Callable[[A], ConfigDelta], answers: Sequence[A]) -> list[ConfigDelta | InputError]:
     found: list[ConfigDelta | InputError] = []
     for answer in answers:
         try:
-            found.append(tokens_delta(answer))
+            found.append(reader(answer))
         except InputError as error:
             found.append(error)
     return found

@@ -36,7 +36,8 @@ def build_tokenizer(extra: tuple[str, ...] = ()) -> PreTrainedTokenizerFast:
 
 def token_ids(tokenizer: PreTrainedTokenizerFast, tokens: Sequence[str]) -> list[int]:
     """The ids of tokens of the vocabulary."""
-    return [tokenizer.vocab[token] for token in tokens]
+    ids = tokenizer.vocab  # made anew each time
+    return [ids[token] for token in tokens]
 
 
 def cell_ids(cells: np.ndarray) -> np.ndarray:

@@ -10,11 +10,16 @@ from .endpoint import EndpointError as EndpointError
 from .endpoint import dollars as dollars
 from .grammar import answer_under_grammar as answer_under_grammar
 from .grammar_sampling import Allowed as Allowed
+from .grammar_sampling import Grammar as Grammar
+from .grammar_sampling import grammar_of as grammar_of
 from .grammar_sampling import log_probs_under_grammar as log_probs_under_grammar
 from .grammar_sampling import sample_under_grammar as sample_under_grammar
 from .json_schema import SchemaSettings as SchemaSettings
 from .json_schema import answer_in_json as answer_in_json
+from .json_schema import json_prompt as json_prompt
 from .json_schema import sample_in_json as sample_in_json
+from .json_schema import sample_json_ids as sample_json_ids
+from .json_schema import schema_grammar as schema_grammar
 from .prompt_caches import cache_rows as cache_rows
 from .prompt_caches import common_prefix as common_prefix
 from .sampling import Samples as Samples

@@ -1,13 +1,27 @@
 """Answers under a grammar: several sampled at once, and how likely a model makes given ones."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from policy.codecs import token_ids
+from policy.precision import computing
 
 Allowed = Callable[[Sequence[str]], tuple[str, ...]]
+Grammar = Callable[[Sequence[int]], Iterable[Sequence[int] | np.ndarray]]
+"""For each token id of an answer the ids that might have stood there."""
+
+
+def grammar_of(tokenizer: PreTrainedTokenizerFast, allowed: Allowed) -> Grammar:
+    """The grammar of answers whose words are tokens."""
+
+    def open_to(answer: Sequence[int]) -> Iterable[Sequence[int]]:
+        words = tokenizer.convert_ids_to_tokens(list(answer))
+        return (token_ids(tokenizer, allowed(words[:place])) for place in range(len(words)))
+
+    return open_to
 
 
 @torch.inference_mode()
@@ -45,23 +59,22 @@ def sample_under_grammar(
 
 
 def log_probs_under_grammar(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
-    prompt: Sequence[str],
-    answers: Sequence[Sequence[str]],
-    allowed: Allowed,
+    model: PreTrainedModel, prompt: Sequence[int], answers: Sequence[Sequence[int]], grammar: Grammar
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probabilities [G, T] of the tokens of answers, each among those allowed there; and where there are tokens."""
-    longest = max(map(len, answers))
-    head, pad = token_ids(tokenizer, prompt), tokenizer.pad_token_id
-    ids = torch.tensor([head + token_ids(tokenizer, answer) + [pad] * (longest - len(answer)) for answer in answers])
-    logits = model(input_ids=ids.to(model.device)).logits[:, len(head) - 1 : -1].float()
+    """Log-probabilities [G, T] of the tokens of answers, each among those allowed there; and where there are tokens.
+
+    prompt, answers: token ids.
+    """
+    longest, none = max(map(len, answers)), 0  # an id that stands for no token
+    ids = torch.tensor([[*prompt, *answer, *[none] * (longest - len(answer))] for answer in answers])
+    with computing(model):
+        logits = model(input_ids=ids.to(model.device), logits_to_keep=longest + 1).logits[:, :-1].float()
     open_to = torch.zeros(logits.shape, dtype=torch.bool)
     for row, answer in enumerate(answers):
-        for place in range(longest):
-            choices = allowed(answer[:place]) if place < len(answer) else ()
-            open_to[row, place, token_ids(tokenizer, choices) if choices else [pad]] = True
+        for place, choices in enumerate(grammar(answer)):
+            open_to[row, place, choices] = True
+        open_to[row, len(answer) :, none] = True
     masked = logits.masked_fill(~open_to.to(logits.device), -torch.inf).log_softmax(-1)
-    taken = masked.gather(-1, ids[:, len(head) :, None].to(logits.device)).squeeze(-1)
+    taken = masked.gather(-1, ids[:, len(prompt) :, None].to(logits.device)).squeeze(-1)
     lengths = torch.tensor([len(answer) for answer in answers], device=logits.device)
     return taken, torch.arange(longest, device=logits.device) < lengths[:, None]

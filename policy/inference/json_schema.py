@@ -1,7 +1,7 @@
 """JSON answers under a schema from a model in this process: free reasoning first, then only legal tokens."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -16,7 +16,8 @@ from transformers import (
 )
 
 from core_jax.errors import InputError
-from policy.inference.sampling import sample
+from policy.inference.grammar_sampling import Grammar
+from policy.inference.sampling import end_tokens, sample
 from policy.precision import computing
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
@@ -52,7 +53,7 @@ def answer_in_json(
         thought = _generate(model, tokenizer, prompt, cache, settings.reasoning, settings.temperature)
         _forget(cache, len(prompt) - 1)  # the thought, but not the prompt
         reasoning = _text(tokenizer, thought).split(THOUGHT)[0]
-        bridge = (THOUGHT if "<think>" in tokenizer.decode([*prompt, *thought]) else "") + ANSWER
+        bridge = _bridge(tokenizer, [*prompt, *thought])
         begun = [*prompt, *_ids(tokenizer, reasoning + bridge)]
         mask = SchemaMask(tokenizer, schema, len(begun))
         answer = _generate(model, tokenizer, begun, cache, settings.answer, settings.temperature, mask)
@@ -73,48 +74,108 @@ def sample_in_json(
 
     Raises InputError as `answer_in_json`.
     """
+    prompt = json_prompt(tokenizer, messages) if schema else _prompt_ids(tokenizer, messages)
+    return [_text(tokenizer, ids) for ids in sample_json_ids(model, tokenizer, prompt, schema, settings, copies, seed)]
+
+
+def json_prompt(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:
+    """The ids of a question after which JSON follows at once, without a thought."""
     prompt = _prompt_ids(tokenizer, messages)
-    begun = [*prompt, *_ids(tokenizer, ANSWER)] if schema else prompt
+    return [*prompt, *_ids(tokenizer, _bridge(tokenizer, prompt))]
+
+
+def sample_json_ids(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    prompt: list[int],
+    schema: dict[str, Any] | None,
+    settings: SchemaSettings,
+    copies: int,
+    seed: int,
+) -> list[list[int]]:
+    """As `sample_in_json`, in token ids without an end token: the answers to a prompt of `json_prompt`."""
     mask = SchemaMask(tokenizer, schema, 0, copies) if schema else None
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         how: dict[str, Any] = {"max_new_tokens": settings.answer, "temperature": settings.temperature}
-        found = sample(model, tokenizer, [begun], copies=copies, batch=copies, scored=False, mask=mask, **how)
-    return [_text(tokenizer, answer) for answer in found.answers]
+        found = sample(model, tokenizer, [prompt], copies=copies, batch=copies, scored=False, mask=mask, **how)
+    ends = end_tokens(model, tokenizer)
+    return [answer[:-1] if answer[-1:] and answer[-1] in ends else answer for answer in found.answers]
+
+
+def schema_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> Grammar:
+    """The grammar of JSON of a schema. Raises InputError as `answer_in_json`."""
+    words, grammar = _words_and_grammar(tokenizer, schema)
+
+    def open_to(answer: Sequence[int]) -> Iterator[np.ndarray]:
+        matcher = _Matcher(words, grammar)
+        for token in answer:
+            yield np.flatnonzero(matcher.allowed())
+            matcher.take(token)
+
+    return open_to
 
 
 class SchemaMask(LogitsProcessor):
     """Masks the scores of tokens that cannot continue JSON of a schema, after `prompt` tokens that all rows share."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any], prompt: int, rows: int = 1) -> None:
-        try:
-            from llguidance import LLMatcher
-            from llguidance.hf import from_tokenizer
-        except ImportError as error:
-            raise InputError("llguidance is missing; install lakewright[structured]") from error
-        grammar = LLMatcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_flexible": False})
-        words = from_tokenizer(tokenizer)
-        self._matchers = [LLMatcher(words, grammar) for _ in range(rows)]
+        words, grammar = _words_and_grammar(tokenizer, schema)
+        self._matchers = [_Matcher(words, grammar) for _ in range(rows)]
         self._seen = prompt
-        self._check()
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """The scores [B, V] after the tokens [B, T]: minus infinity where a token may not follow."""
         for matcher, row in zip(self._matchers, input_ids[:, self._seen :].tolist(), strict=True):
-            for token in row if not matcher.is_stopped() else ():
-                matcher.consume_token(token)
+            for token in row:
+                matcher.take(token)
         self._seen = input_ids.shape[1]
         allowed = np.zeros(scores.shape, bool)
         for row, matcher in enumerate(self._matchers):
-            bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), np.uint8), bitorder="little")
+            bits = matcher.allowed()
             allowed[row, : len(bits)] = bits[: scores.shape[1]]
-        self._check()
         return scores.masked_fill(~torch.from_numpy(allowed).to(scores.device), -torch.inf)
 
+
+class _Matcher:
+    """How far JSON of a schema has come. Raises InputError where llguidance does not know the schema."""
+
+    def __init__(self, words: Any, grammar: str) -> None:
+        from llguidance import LLMatcher
+
+        self._matcher = LLMatcher(words, grammar)
+        self._check()
+
+    def take(self, token: int) -> None:
+        """The next token; what follows the end is ignored."""
+        if not self._matcher.is_stopped():
+            self._matcher.consume_token(token)
+
+    def allowed(self) -> np.ndarray:
+        """Whether each token may follow: bool [V], V a multiple of 32 that is at least the vocabulary."""
+        bits = np.unpackbits(np.frombuffer(self._matcher.compute_bitmask(), np.uint8), bitorder="little")
+        self._check()
+        return bits.astype(bool)
+
     def _check(self) -> None:
-        for matcher in self._matchers:
-            if matcher.is_error():
-                raise InputError(f"schema: {matcher.get_error().splitlines()[0]:.200}; simplify it")
+        if self._matcher.is_error():
+            raise InputError(f"schema: {self._matcher.get_error().splitlines()[0]:.200}; simplify it")
+
+
+def _words_and_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> tuple[Any, str]:
+    """A vocabulary and a grammar as llguidance reads them. Raises InputError where it is missing."""
+    try:
+        from llguidance import LLMatcher
+        from llguidance.hf import from_tokenizer
+    except ImportError as error:
+        raise InputError("llguidance is missing; install lakewright[structured]") from error
+    grammar = LLMatcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_flexible": False})
+    return from_tokenizer(tokenizer), grammar
+
+
+def _bridge(tokenizer: PreTrainedTokenizerFast, before: list[int]) -> str:
+    """What stands between a thought, or none, and JSON."""
+    return (THOUGHT if "<think>" in tokenizer.decode(before) else "") + ANSWER
 
 
 def _forget(cache: DynamicCache, after: int) -> None:

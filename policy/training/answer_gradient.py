@@ -1,87 +1,99 @@
 """Policy gradient on answers under a grammar: GRPO's loss on the tokens of the answers alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedModel
 
-from policy.inference import Allowed, log_probs_under_grammar
+from policy.inference import Grammar, log_probs_under_grammar
 from policy.training.settings import AnswerTraining
+
+MOST_SCORES = 1 << 24  # of answers whose gradient is computed together; of a language model one answer or two
 
 
 class AnswerGroup(msgspec.Struct, frozen=True):
-    """Answers to one prompt, with the advantage of each."""
+    """Answers to one prompt, in token ids, with the advantage of each."""
 
-    prompt: Sequence[str]
-    answers: Sequence[Sequence[str]]
+    prompt: Sequence[int]
+    answers: Sequence[Sequence[int]]
     advantages: Sequence[float]
+
+    @property
+    def tokens(self) -> int:
+        """Of all its answers."""
+        return sum(map(len, self.answers))
+
+    def parts(self, words: int) -> list["AnswerGroup"]:
+        """The group in parts whose scores over a vocabulary of `words` fit into memory."""
+        rows = max(1, MOST_SCORES // (max(map(len, self.answers)) * words))
+        places = range(0, len(self.answers), rows)
+        cut = [(self.answers[at : at + rows], self.advantages[at : at + rows]) for at in places]
+        return [AnswerGroup(self.prompt, answers, advantages) for answers, advantages in cut]
 
 
 def train_on_answers(
     model: PreTrainedModel,
     reference: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
     groups: Sequence[AnswerGroup],
-    allowed: Allowed,
+    grammar: Grammar,
     settings: AnswerTraining,
 ) -> dict[str, float]:
     """Trains `model` in place; the loss of the first step, and the divergence from the reference after the last.
 
     With r the ratio of a token's probability to that before the training, A the advantage of its answer and d the
-    log-ratio of the reference to the model, the loss is the mean over tokens of
+    log-ratio of the reference to the model, the loss of a group is the mean over its tokens of
 
         -min(r A, clip(r, 1 - epsilon, 1 + epsilon) A) + kl (exp(d) - d - 1).
     """
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate, weight_decay=0.0)
     model.eval()  # no dropout: the ratios of the first step are 1
+    shares = [1 / group.tokens / len(groups) for group in groups]  # of a token in the mean over groups
+    words = model.config.vocab_size
+    parts = [(part, share) for group, share in zip(groups, shares, strict=True) for part in group.parts(words)]
     with torch.no_grad():
-        before = [_log_probs(model, tokenizer, group, allowed)[0] for group in groups]
-        anchors = [_log_probs(reference, tokenizer, group, allowed)[0].to(model.device) for group in groups]
+        before = [_log_probs(model, part, grammar)[0] for part, _ in parts]
+        anchors = [_log_probs(reference, part, grammar)[0].to(model.device) for part, _ in parts]
+
+    def terms() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        for (part, share), old, anchor in zip(parts, before, anchors, strict=True):
+            loss, divergence = _terms(model, part, grammar, old, anchor, settings)
+            yield loss * share, divergence * share
+
     losses = []
     for _ in range(settings.updates):
-        parts = [
-            _loss(model, tokenizer, group, allowed, old, anchor, settings)[0]
-            for group, old, anchor in zip(groups, before, anchors, strict=True)
-        ]
-        loss = torch.stack(parts).mean()
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        losses.append(0.0)
+        for loss, _ in terms():
+            loss.backward()
+            losses[-1] += float(loss.detach())
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        losses.append(float(loss.detach()))
     with torch.no_grad():
-        ends = [
-            _loss(model, tokenizer, group, allowed, old, anchor, settings)[1]
-            for group, old, anchor in zip(groups, before, anchors, strict=True)
-        ]
-    return {"loss": losses[0], "kl": float(torch.stack(ends).mean())}
+        divergence = sum(float(divergence) for _, divergence in terms())
+    return {"loss": losses[0], "kl": divergence}
 
 
-def _loss(
+def _terms(
     model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
     group: AnswerGroup,
-    allowed: Allowed,
+    grammar: Grammar,
     old: torch.Tensor,
     anchor: torch.Tensor,
     settings: AnswerTraining,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The loss of a group, and its divergence from the reference."""
-    now, there = _log_probs(model, tokenizer, group, allowed)
+    """Sums over the tokens of a group: of the loss, and of the divergence from the reference."""
+    now, there = _log_probs(model, group, grammar)
     advantages = torch.tensor(list(group.advantages), device=now.device)[:, None]
     ratio = (now - old).exp()
     clipped = ratio.clamp(1 - settings.epsilon, 1 + settings.epsilon)
     gain = torch.minimum(ratio * advantages, clipped * advantages)
     away = anchor - now
     divergence = away.exp() - away - 1
-    tokens = there.sum()
-    return ((settings.kl * divergence - gain) * there).sum() / tokens, (divergence * there).sum() / tokens
+    return ((settings.kl * divergence - gain) * there).sum(), (divergence * there).sum()
 
 
-def _log_probs(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, group: AnswerGroup, allowed: Allowed
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _log_probs(model: PreTrainedModel, group: AnswerGroup, grammar: Grammar) -> tuple[torch.Tensor, torch.Tensor]:
     """As of `log_probs_under_grammar`, 0 where there is no token."""
-    taken, there = log_probs_under_grammar(model, tokenizer, group.prompt, group.answers, allowed)
+    taken, there = log_probs_under_grammar(model, group.prompt, group.answers, grammar)
     return taken.masked_fill(~there, 0.0), there

@@ -82,6 +82,20 @@ def adapter(settings: HostSettings) -> Any:
     return LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
+def with_adapter(model: PreTrainedModel, settings: HostSettings) -> PreTrainedModel:
+    """The model with its adapter, which alone is trained, or as it is where none is wanted."""
+    if not settings.lora:
+        return model
+    from peft import get_peft_model
+
+    return cast(PreTrainedModel, get_peft_model(model, adapter(settings)))
+
+
+def without_adapter(model: Any, settings: HostSettings) -> PreTrainedModel:
+    """A model of `with_adapter` with its adapter merged into the weights."""
+    return model.merge_and_unload() if settings.lora else model
+
+
 def is_split(trainer: Any) -> bool:
     """Whether optimizers see pieces of the weights: FSDP, or any ZeRO."""
     return bool(trainer.is_fsdp_enabled or trainer.accelerator.state.deepspeed_plugin is not None)
@@ -104,8 +118,7 @@ def whole_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrain
             return cast(PreTrainedModel, trainer.model)
         given = {"use_safetensors": True, "local_files_only": True}
         return AutoModelForCausalLM.from_pretrained(scratch, trust_remote_code=False, **given)
-    model = trainer.accelerator.unwrap_model(trainer.model)
-    return model.merge_and_unload() if settings.lora else model
+    return without_adapter(trainer.accelerator.unwrap_model(trainer.model), settings)
 
 
 def sampled_by_vllm(trainer: Any, prompts: list[list[int]], copies: int) -> Samples:

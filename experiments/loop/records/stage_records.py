@@ -6,14 +6,17 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from core_jax.config import EnvConfig
+from core_jax.errors import InputError
 from core_jax.results import Outcomes
 from core_jax.rows import Row
 from core_jax.support import read_config, write_json
+from engineer.delta import ConfigDelta
 from engineer.evidence import SizeStatistics
 from engineer.guard import GuardVerdict
 from engineer.negotiation import Attempt
 from engineer.proposal import Proposal
 from engineer.rollback import Comparison
+from engineer.teachers import deltas_in_json, deltas_of
 from engineer.trial import Earned, Lead, StratumTrial, Tried
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -131,12 +134,19 @@ class EngineerGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A group of answers of the checkpoint as engineer, what each earned, and the figures of the training on them.
 
     figures: means over the group of `reward`, `score` and `siblings`; the shares `refused`, `projected` and `distinct`;
-    and `loss` and `kl` of the training, where there was one and the answers did not all earn the same.
+    and `loss` and `kl` of the training, where there was one and the answers did not all earn the same. said: the
+    answers as text, where they are those of a language model.
     """
 
     answers: list[list[str]]
     earned: list[Earned]
     figures: dict[str, float]
+    said: list[str] = []
+
+    @property
+    def deltas(self) -> list[ConfigDelta | InputError]:
+        """What each answer means, or why it means nothing."""
+        return deltas_in_json(self.said) if self.said else deltas_of(self.answers)
 
 
 class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -149,9 +159,10 @@ class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     groups: list[EngineerGroup]
 
     @property
-    def proposed(self) -> list[list[str]]:
-        """The answers that are tried: those of the engineer before the training, and after it."""
-        return [*self.groups[0].answers, *self.groups[-1].answers]
+    def proposed(self) -> list[tuple[list[str], ConfigDelta | InputError]]:
+        """The answers that are tried, and what they mean: those of the engineer before the training, and after it."""
+        tried = (self.groups[0], self.groups[-1])
+        return [answer for group in tried for answer in zip(group.answers, group.deltas, strict=True)]
 
     @property
     def tokens(self) -> int:

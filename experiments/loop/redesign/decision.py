@@ -13,7 +13,7 @@ from engineer.evidence import Evidence
 from engineer.guard import judge
 from engineer.negotiation import negotiate
 from engineer.proposal import Teacher
-from engineer.teachers import deltas_of, make_teacher
+from engineer.teachers import make_teacher
 from engineer.trial import shortlisted
 from experiments.loop.records import (
     Decision,
@@ -66,7 +66,7 @@ def what_follows(settings: RunSettings, folder: RunFolder, number: int) -> Next:
 def _asked_again(settings: RunSettings, stage: Stage) -> Next:
     """The first answer of the engineer after its training that can be used; without one, what it answered before."""
     current, guard, reachable = stage.config(), trust_region(settings, stage), can_draw_for(settings.teams)
-    answers = deltas_of(read(stage.engineer, EngineerTraining).groups[-1].answers)
+    answers = read(stage.engineer, EngineerTraining).groups[-1].deltas
     verdicts = (judge(current, delta, guard, reachable) for delta in answers if isinstance(delta, ConfigDelta))
     if verdict := next((verdict for verdict in verdicts if verdict.status != "refused"), None):
         reasons = [f"asked again after its training: {verdict.summary()}"]
@@ -122,9 +122,8 @@ def _candidates(stage: Stage, decision: Decision) -> list[ConfigDelta]:
     """What else is tried with the proposal: its own candidates, and what the trained engineer proposes now."""
     if not stage.engineer.exists():
         return list(decision.proposal.candidates)
-    return [
-        delta for delta in deltas_of(read(stage.engineer, EngineerTraining).proposed) if isinstance(delta, ConfigDelta)
-    ]
+    proposed = read(stage.engineer, EngineerTraining).proposed
+    return [delta for _, delta in proposed if isinstance(delta, ConfigDelta)]
 
 
 def _shortlist(

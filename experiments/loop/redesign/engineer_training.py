@@ -1,15 +1,15 @@
 """The training of the engineer `self_trained`: the checkpoint's own proposals, rewarded by what they are worth."""
 
+import msgspec
 import torch
+from transformers import PreTrainedTokenizerFast
 
 from core_jax.errors import InputError
 from core_jax.generator import can_draw_for
 from core_jax.results import pool
 from engineer.delta import ConfigDelta
 from engineer.difficulty import diminishing_worth_of, worth_of
-from engineer.evidence import DeltaGrammar
 from engineer.guard import GuardVerdict, judge
-from engineer.teachers import deltas_of
 from engineer.trial import Earned, Score, earned_by
 from experiments.loop.records import (
     Decision,
@@ -22,13 +22,15 @@ from experiments.loop.records import (
     write,
 )
 from experiments.loop.redesign.difficulty import read_forecast, trust_region
-from experiments.loop.redesign.teacher_models import sample_group
+from experiments.loop.redesign.engineer_speech import speech_of
 from experiments.loop.settings import RunSettings, seed_for
 from experiments.loop.training import load_policy
+from experiments.runtime import progress
 from policy.checkpoints import save_checkpoint
-from policy.training import AnswerGroup, train_on_answers
+from policy.training import AnswerGroup, train_on_answers, with_adapter, without_adapter
 
 TRAINED = "self_trained"
+Measured = tuple[list[str], list[list[str]], list[float]]  # prompt, answers and their advantages
 
 
 def train_engineer(settings: RunSettings, folder: RunFolder, number: int) -> None:
@@ -39,34 +41,47 @@ def train_engineer(settings: RunSettings, folder: RunFolder, number: int) -> Non
     reference.
     """
     stage = folder.stage(number)
-    proposal = read(stage.proposal, Decision).proposal
-    prompt, answers = proposal.prompt.split(), [line.split() for line in proposal.answer.split("\n")]
-    model, tokenizer = load_policy(settings, stage.checkpoint)
+    policy, tokenizer = load_policy(settings, stage.checkpoint)
+    model = with_adapter(policy, settings.grpo.host)
     reference, _ = load_policy(settings, folder.warmup.checkpoint)
-    allowed = DeltaGrammar(stage.config().sizes).allowed
+    speech = speech_of(settings, tokenizer, stage.config())
+    spoken = speech.spoken(read(stage.proposal, Decision).proposal)
+    prompt, answers = spoken.prompt, spoken.answers
     measured = _measured(settings, folder, number)
     torch.manual_seed(seed_for(settings.seed, f"stage {number} engineer training"))
     groups: list[EngineerGroup] = []
-    for turn in range(settings.engineer.training.rounds):
-        group = _judged(settings, folder, number, answers)
-        parts = [AnswerGroup(prompt, answers, [part.advantage for part in group.earned]), *measured]
-        if useful := [part for part in parts if any(part.advantages)]:
-            figures = train_on_answers(model, reference, tokenizer, useful, allowed, settings.engineer.training)
-            group.figures.update(figures)
-        groups.append(group)
-        seed = seed_for(settings.seed, f"stage {number} engineer round {turn + 1}")
-        answers = sample_group(settings, (model, tokenizer), prompt, allowed, seed)
-    groups.append(_judged(settings, folder, number, answers))
+    with progress("engineer", settings.engineer.training.rounds, "rounds") as bar:
+        for turn in range(settings.engineer.training.rounds):
+            group = _judged(settings, folder, number, answers, speech.texts(answers))
+            advantages = [part.advantage for part in group.earned]
+            parts = [_in_ids(tokenizer, *part) for part in [(prompt, answers, advantages), *measured]]
+            if useful := [part for part in parts if any(part.advantages)]:
+                figures = train_on_answers(model, reference, useful, speech.grammar, settings.engineer.training)
+                group.figures.update(figures)
+            groups.append(group)
+            answers = speech.sample(model, prompt, seed_for(settings.seed, f"stage {number} engineer round {turn + 1}"))
+            bar.update()
+            bar.set_postfix(reward=f"{group.figures['reward']:.2f}")
+    groups.append(_judged(settings, folder, number, answers, speech.texts(answers)))
     write(stage.engineer, EngineerTraining(prompt, groups))
-    save_checkpoint(stage.engineer_checkpoint, model, tokenizer)
+    save_checkpoint(stage.engineer_checkpoint, without_adapter(model, settings.grpo.host), tokenizer)
 
 
-def _judged(settings: RunSettings, folder: RunFolder, number: int, answers: list[list[str]]) -> EngineerGroup:
+def _in_ids(
+    tokenizer: PreTrainedTokenizerFast, prompt: list[str], answers: list[list[str]], advantages: list[float]
+) -> AnswerGroup:
+    ids = tokenizer.convert_tokens_to_ids
+    return AnswerGroup(ids(prompt), [ids(answer) for answer in answers], advantages)
+
+
+def _judged(
+    settings: RunSettings, folder: RunFolder, number: int, answers: list[list[str]], said: list[str]
+) -> EngineerGroup:
     """A group of answers with what they earn."""
-    stage = folder.stage(number)
-    verdicts = [_verdict(settings, folder, number, delta) for delta in deltas_of(answers)]
+    stage, group = folder.stage(number), EngineerGroup(answers, [], {}, said)
+    verdicts = [_verdict(settings, folder, number, delta) for delta in group.deltas]
     earned = earned_by(stage.config(), verdicts, _score(settings, stage), settings.engineer.reward)
-    return EngineerGroup(answers, earned, _figures(answers, earned))
+    return msgspec.structs.replace(group, earned=earned, figures=_figures(answers, earned))
 
 
 def _score(settings: RunSettings, stage: Stage) -> Score:
@@ -99,18 +114,18 @@ def _verdict(settings: RunSettings, folder: RunFolder, number: int, delta: Confi
     return judge(stage.config(), delta, trust_region(settings, stage), can_draw_for(settings.teams))
 
 
-def _measured(settings: RunSettings, folder: RunFolder, number: int) -> list[AnswerGroup]:
+def _measured(settings: RunSettings, folder: RunFolder, number: int) -> list[Measured]:
     """The answer that this stage was trained on, with the measured gain of the stage as its advantage."""
     weight = settings.engineer.reward.gain
     if not weight or not number or not folder.stage(number - 1).engineer.exists():
         return []
     before, now = folder.stage(number - 1), folder.stage(number)
     training = read(before.engineer, EngineerTraining)
-    for answer in training.proposed:
-        verdict = _verdict(settings, folder, number - 1, deltas_of([answer])[0])
+    for answer, delta in training.proposed:
+        verdict = _verdict(settings, folder, number - 1, delta)
         if verdict.status != "refused" and verdict.config == now.config() != before.config():
             advantage = weight * 10 * (_valid(folder, number) - _valid(folder, number - 1))
-            return [AnswerGroup(training.prompt, [answer], [advantage])]
+            return [(training.prompt, [answer], [advantage])]
     return []
 
 

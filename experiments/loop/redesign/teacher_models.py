@@ -3,14 +3,17 @@
 import functools
 import importlib.util
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from core_jax.errors import InputError
-from engineer.evidence import DELTA, token_estimate
-from engineer.teachers import MODELS, Allowed, Ask, Message, Reply, Tools, UnansweredError
+from engineer.evidence import token_estimate
+from engineer.proposal import Spoken
+from engineer.teachers import MODELS, Allowed, Ask, Message, Reply, Said, Tools, UnansweredError
 from experiments.loop.records import RunFolder, Stage
+from experiments.loop.redesign.engineer_speech import JsonSpeech, TokenSpeech, speaks_tokens
 from experiments.loop.settings import RunSettings
 from experiments.loop.training import load_engineer
 from experiments.resumable import Spending
@@ -25,7 +28,7 @@ from policy.inference import (
     answer_in_json,
     answer_under_grammar,
     dollars,
-    sample_under_grammar,
+    json_prompt,
 )
 
 Policy = tuple[PreTrainedModel, PreTrainedTokenizerFast]
@@ -50,7 +53,7 @@ def tools_of(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: b
 def check_askable(settings: RunSettings) -> None:
     """Raises InputError where the teacher cannot be asked: a server needs a key, a checkpoint in words a mask."""
     teachers = (settings.teacher, settings.teacher_options.get("match"))
-    if settings.codec == "text" and set(teachers) & {"self", "base"} and not importlib.util.find_spec("llguidance"):
+    if settings.codec == "text" and settings.asks_checkpoint and not importlib.util.find_spec("llguidance"):
         raise InputError(
             f"teacher {settings.teacher} answers in JSON under a mask, which needs llguidance; "
             "pip install 'lakewright[structured]'"
@@ -70,10 +73,13 @@ def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
             f"teacher {settings.teacher} asks {policy.checkpoint}, a board network, which has no answers except plans; "
             "choose a teacher that asks no checkpoint"
         )
-    if DELTA in tokenizer.get_vocab():
-        if settings.teacher_options.get("match", settings.teacher) == "self_trained":
-            return Tools(settings.evidence, sample=functools.partial(_sampled, settings, load))
+    trained = settings.teacher_options.get("match", settings.teacher) == "self_trained"
+    if speaks_tokens(tokenizer):
+        if trained:
+            return Tools(settings.evidence, sample=functools.partial(_sample, settings, load))
         return Tools(settings.evidence, decode=lambda prompt, allowed: answer_under_grammar(*load(), prompt, allowed))
+    if trained:
+        return Tools(settings.evidence, sample_json=functools.partial(_sample_json, settings, load))
     chosen = settings.engineer
     how = SchemaSettings(chosen.reasoning, chosen.answer, chosen.temperature)
 
@@ -83,17 +89,21 @@ def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     return Tools(settings.evidence, ask=ask, proposals=chosen.proposals)
 
 
-def sample_group(
-    settings: RunSettings, policy: Policy, prompt: Sequence[str], allowed: Allowed, seed: int
-) -> list[list[str]]:
-    """A group of answers at temperature 1, that of the training on them: at another they are not the model's own."""
-    return sample_under_grammar(*policy, prompt, allowed, copies=settings.engineer.group, temperature=1.0, seed=seed)
-
-
-def _sampled(
+def _sample(
     settings: RunSettings, load: Callable[[], Policy], prompt: list[str], allowed: Allowed, seed: int
 ) -> list[list[str]]:
-    return sample_group(settings, load(), prompt, allowed, seed)
+    model, tokenizer = load()
+    return TokenSpeech(settings, tokenizer, allowed).sample(model, prompt, seed)
+
+
+def _sample_json(
+    settings: RunSettings, load: Callable[[], Policy], messages: list[Message], schema: dict[str, Any], seed: int
+) -> Said:
+    model, tokenizer = load()
+    speech = JsonSpeech(settings, tokenizer, schema)
+    prompt = tokenizer.convert_ids_to_tokens(json_prompt(tokenizer, messages))
+    answers = speech.sample(model, prompt, seed)
+    return Said(Spoken(prompt, answers), speech.texts(answers))
 
 
 def _endpoint(settings: RunSettings, spending: Spending, recorded: bool) -> Ask:

@@ -175,8 +175,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"warmup.steps is {self.warmup.steps}, but the warm-up trains all weights in one process; give "
                 "warmup.steps=0, or neither launch nor grpo.host.lora"
             )
-        if self.codec == "text" and self._asked == "self_trained":
-            raise ValueError("teacher self_trained answers in tokens, but codec is text; choose self, or codec=tokens")
         if self.exclude and not (self.grpo.fresh and (self.warmup.fresh or not self.warmup.steps)):
             raise ValueError(
                 f"exclude is {self.exclude}, but only boards that are drawn while training are held against it; set "

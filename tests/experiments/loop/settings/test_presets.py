@@ -63,13 +63,6 @@ def test_a_board_network_in_a_folder_cannot_be_the_engineer(tmp_path, teacher):
     assert load_settings("cpu", [f"start={tmp_path}", "teacher=difficulty"])
 
 
-def test_a_teacher_that_answers_in_tokens_is_not_matched_in_words():
-    words = ["codec=text", "start=some/model", "warmup.steps=0", "teacher=matched_random"]
-    with pytest.raises(InputError, match="teacher self_trained answers in tokens, but codec is text"):
-        load_settings("cpu", [*words, "teacher_options.match=self_trained"])
-    assert load_settings("cpu", [*words, "teacher_options.match=self"])
-
-
 def test_boards_are_worth_their_regret_where_groups_hold_the_certified_plan():
     assert load_settings("cpu", []).objective == "regret"
     assert load_settings("cpu", ["grpo.guided=false"]).objective == "learnability"

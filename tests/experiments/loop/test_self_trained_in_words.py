@@ -1,0 +1,130 @@
+"""The engineer that is trained on its own proposals, where it is a language model."""
+
+import functools
+import shutil
+
+import msgspec
+from safetensors.torch import load_file
+
+from engineer.delta import ConfigDelta
+from engineer.teachers.llm import parse_answer
+from experiments.loop.records import EngineerTraining, RunFolder, read, spent_on
+from experiments.loop.redesign import decide, train_engineer, what_follows
+from experiments.loop.redesign.decision import _candidates
+from experiments.loop.settings import RunSettings
+from experiments.loop.settings.run_settings import EngineerSettings
+from policy.checkpoints import load_model
+from policy.codecs import TextSettings
+from policy.training import AnswerTraining, GrpoSettings, HostSettings, LoraSettings, WarmupSettings
+from tests.support.boards.generated_rows import SMALL
+from tests.support.models.byte_language_model import text_checkpoint
+from tests.support.models.tiny_policy import tiny_run
+from tests.support.processes.commands import elsewhere
+from tests.support.samples.tiny_runs import decision, run_loop, state
+
+ENGINEER = EngineerSettings(answer=900, group=3, training=AnswerTraining(rate=1e-2, rounds=2))
+
+
+def in_words(host: HostSettings | None = None, **changes) -> RunSettings:
+    """The settings of a run whose policy speaks bytes."""
+    words = {"codec": "text", "text": TextSettings(max_tokens=8), "start": str(text_checkpoint())}
+    grpo = GrpoSettings(steps=1, prompts=2, group=2, host=host or HostSettings())
+    steps = {"warmup": WarmupSettings(steps=0), "grpo": grpo}
+    return tiny_run(SMALL, **words, **steps, **{"teacher": "self_trained", "engineer": ENGINEER, "seed": 1, **changes})
+
+
+@functools.cache
+def finished() -> RunFolder:
+    """Such a run, finished, to be looked at and copied."""
+    run = RunFolder(elsewhere() / "runs" / "self_trained in words")
+    run_loop(in_words(), run)
+    return run
+
+
+def test_a_group_of_answers_in_json_is_rewarded_and_trained_on():
+    run = finished()
+    stage, asked = run.stage(0), decision(run, 0).proposal
+    training = read(stage.engineer, EngineerTraining)
+    assert [len(group.answers) for group in training.groups] == [3, 3, 3], "two rounds, and what they led to"
+    assert (training.prompt, training.groups[0].answers) == (asked.spoken.prompt, asked.spoken.answers)
+    assert "\n\n".join(training.groups[0].said) == asked.answer
+    for group in training.groups:
+        assert [set(parse_answer(text).edits) for text in group.said] == [set(SMALL.sizes)] * 3, group.said
+        assert [delta.edits for delta in group.deltas] == [parse_answer(text).edits for text in group.said]
+    assert any("loss" in group.figures for group in training.groups[:-1]), "no group was trained on"
+    answers = [answer for group in training.groups for answer in group.answers]
+    assert spent_on(stage).engineer == sum(map(len, answers)) > 900
+
+
+def test_the_tokens_of_an_answer_are_those_that_were_sampled():
+    training = read(finished().stage(0).engineer, EngineerTraining)
+    _, tokenizer = load_model(finished().stage(0).checkpoint)
+    for group in training.groups:
+        for tokens, text in zip(group.answers, group.said, strict=True):
+            assert tokenizer.convert_tokens_to_string(tokens) == text
+
+
+def test_answers_before_and_after_the_training_are_tried():
+    stage = finished().stage(0)
+    groups = read(stage.engineer, EngineerTraining).groups
+    expected = [delta for group in (groups[0], groups[-1]) for delta in group.deltas]
+    assert _candidates(stage, decision(finished(), 0)) == expected
+    assert all(isinstance(delta, ConfigDelta) for delta in expected)
+
+
+def test_the_next_stage_continues_from_the_trained_weights():
+    stage = finished().stage(0)
+    assert stage.onward == stage.engineer_checkpoint
+    before, after = (load_file(folder / "model.safetensors") for folder in (stage.checkpoint, stage.onward))
+    assert any(not before[name].equal(after[name]) for name in before)
+    assert finished().stage(1).done.exists()
+
+
+def test_a_training_in_words_that_was_cut_off_ends_the_same(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished().folder, run.folder)
+    stage = run.stage(0)
+    before, record = state(stage.engineer_checkpoint), stage.engineer.read_bytes()
+    shutil.rmtree(stage.engineer_checkpoint)
+    train_engineer(in_words(), run, 0)
+    after = state(stage.engineer_checkpoint)
+    assert {name: data for name, (data, _) in after.items()} == {name: data for name, (data, _) in before.items()}
+    assert stage.engineer.read_bytes() == record
+
+
+def test_with_an_adapter_the_engineer_is_trained_in_it_and_it_is_merged(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished().folder, run.folder)
+    stage = run.stage(0)
+    shutil.rmtree(stage.engineer_checkpoint)
+    stage.engineer.unlink()
+    train_engineer(in_words(HostSettings(lora=LoraSettings(rank=2, alpha=4))), run, 0)
+    before, after = (load_file(folder / "model.safetensors") for folder in (stage.checkpoint, stage.onward))
+    assert before.keys() == after.keys(), "the adapter is merged"
+    moved = {name for name in before if not before[name].equal(after[name])}
+    assert moved
+    assert not any("embed" in name or "norm" in name for name in moved), "only linear layers have adapters"
+
+
+def test_without_a_trial_the_next_stage_may_be_drawn_from_what_it_answers_after_its_training(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished().folder, run.folder)
+    stage, settings = run.stage(0), in_words(engineer=msgspec.structs.replace(ENGINEER, asked_again=True))
+    stage.trial.unlink(missing_ok=True)
+    assert what_follows(settings, run, 0).reasons[0].startswith("asked again after its training: ")
+
+
+def test_an_answer_that_is_cut_off_is_refused_and_earns_the_least(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    run_loop(in_words(engineer=msgspec.structs.replace(ENGINEER, answer=5)), run)
+    asked, training = decision(run, 0).proposal, read(run.stage(0).engineer, EngineerTraining)
+    assert asked.delta is None
+    assert asked.error.startswith("answer")
+    assert [part.reward for part in training.groups[0].earned] == [-1.0] * 3
+    assert run.stage(1).done.exists(), "the run goes on with the boards that it had"
+
+
+def test_changes_of_the_same_size_match_those_of_an_engineer_in_words():
+    settings = in_words(teacher="matched_random", teacher_options={"match": "self_trained"})
+    found = decide(settings, finished(), 0)
+    assert found.proposal.delta.edits.keys() == SMALL.sizes.keys()
