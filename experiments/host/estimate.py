@@ -22,10 +22,11 @@ from experiments.host.memory_arithmetic import (
 from experiments.host.model_shape import ModelShape, Widths, adapter_weights, model_shape
 from experiments.host.sequence_lengths import Lengths, longest_sequences
 from experiments.loop.settings import RunSettings
-from policy.training import SHARED_SCORES
+from policy.training import SHARED_SCORES, answers_at_once
 
 GB = 10**9
 PROMPT_ROWS = 64  # answers that the trainer reads together where they share prompts
+SCORES = 4  # copies of the scores of an engineer's answers, and their gradients
 TOKENS_BATCH = 512  # answers in tokens that are decoded together
 
 
@@ -81,6 +82,7 @@ def estimate_of(settings: RunSettings, accelerator: int = 80 * GB) -> Estimate:
         _sampling(settings, trained, lengths, accelerator),
         _update(settings, trained, lengths),
         _validation(settings, trained, lengths),
+        *_engineer(settings, trained, lengths),
     ]
     checkpoint = shape.parameters * trained.number
     return Estimate(
@@ -208,6 +210,26 @@ def _validation(settings: RunSettings, trained: Trained, lengths: Lengths) -> Ph
     boards *= len(settings.validation.hole_ratios) * len(settings.validation.wait_ratios)
     items = {"weights": trained.shape.parameters * trained.number, "rounded weights": rounded_weights(trained)}
     return Phase("validation", items | _decoding(settings, trained, lengths, boards, 1))
+
+
+def _engineer(settings: RunSettings, trained: Trained, lengths: Lengths) -> list[Phase]:
+    """The training of `self_trained`, in one process."""
+    shape, engineer = trained.shape, settings.engineer
+    if settings.teacher != "self_trained" or not shape.widths:
+        return []
+    answer = engineer.answer if settings.codec == "text" else lengths.example
+    rows = min(engineer.group, answers_at_once(answer, shape.widths.words))
+    scored = rows * answer
+    tokens = scored + rows * settings.evidence.budget if settings.codec == "text" else scored
+    alone = msgspec.structs.replace(trained, optimizer="adamw", sharing=Sharing("none", 1), checkpointing=False)
+    items = {
+        "weights": weights(alone),
+        "optimizer": optimizer_state(alone),
+        "reference": shape.parameters * alone.number,
+        "rounded weights": rounded_weights(alone),
+        "gradients": gradients(alone),
+    }
+    return [Phase("engineer", items | _step(alone, tokens, whole_logits(shape, scored, SCORES, FULL)))]
 
 
 def _decoding(settings: RunSettings, trained: Trained, lengths: Lengths, prompts: int, copies: int) -> dict[str, int]:

@@ -21,5 +21,6 @@ from .settings import HostSettings as HostSettings
 from .settings import LoraSettings as LoraSettings
 from .settings import RewardSettings as RewardSettings
 from .settings import WarmupSettings as WarmupSettings
+from .settings import answers_at_once as answers_at_once
 from .warmup import plan_loss as plan_loss
 from .warmup import warm_up as warm_up

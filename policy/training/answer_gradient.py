@@ -7,9 +7,7 @@ import torch
 from transformers import PreTrainedModel
 
 from policy.inference import Grammar, log_probs_under_grammar
-from policy.training.settings import AnswerTraining
-
-MOST_SCORES = 1 << 24  # of answers whose gradient is computed together; of a language model one answer or two
+from policy.training.settings import AnswerTraining, answers_at_once
 
 
 class AnswerGroup(msgspec.Struct, frozen=True):
@@ -26,7 +24,7 @@ class AnswerGroup(msgspec.Struct, frozen=True):
 
     def parts(self, words: int) -> list["AnswerGroup"]:
         """The group in parts whose scores over a vocabulary of `words` fit into memory."""
-        rows = max(1, MOST_SCORES // (max(map(len, self.answers)) * words))
+        rows = answers_at_once(max(map(len, self.answers)), words)
         places = range(0, len(self.answers), rows)
         cut = [(self.answers[at : at + rows], self.advantages[at : at + rows]) for at in places]
         return [AnswerGroup(self.prompt, answers, advantages) for answers, advantages in cut]

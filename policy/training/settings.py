@@ -6,6 +6,7 @@ import msgspec
 
 from core_jax.support import Count, HoleRatio, Natural, Positive, Share, Weight
 
+ANSWER_SCORES = 1 << 24  # tokens times words of the answers of an engineer whose gradient is computed together
 SHARED_SCORES = 1 << 22  # tokens of an answer times words: the most at which the prompts of a group are read once
 
 
@@ -166,3 +167,8 @@ class AnswerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Weight of the divergence from the reference."""
     epsilon: Positive = 0.2
     """Clipping range of PPO."""
+
+
+def answers_at_once(tokens: int, words: int) -> int:
+    """How many answers of so many tokens an engineer is trained on together; of a language model one or two."""
+    return max(1, ANSWER_SCORES // (tokens * words))

@@ -11,11 +11,13 @@ from torch.optim.swa_utils import AveragedModel
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from core_jax.errors import InputError
+from engineer.evidence import EvidenceSettings
 from experiments.cli import main
 from experiments.host import Estimate, estimate_of, estimate_table
 from experiments.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
 from experiments.host.model_shape import adapter_weights, model_shape, shape_of_model
 from experiments.loop.settings import RunSettings, load_settings
+from experiments.loop.settings.run_settings import EngineerSettings
 from experiments.loop.training import load_policy
 from policy.checkpoints import build_model, load_model, save_checkpoint
 from policy.codecs import TextCodec, TextSettings
@@ -23,13 +25,16 @@ from policy.evaluation import evaluate
 from policy.language_models import gguf_files
 from policy.model_settings import ModelSettings
 from policy.training import (
+    AnswerGroup,
     GrpoSettings,
     HostSettings,
     LoraSettings,
     RewardSettings,
     WarmupSettings,
     train_grpo,
+    train_on_answers,
     warm_up,
+    with_adapter,
 )
 from policy.training.optimizers import muon_and_adamw
 from tests.support.models.gguf_model import write_gguf
@@ -191,6 +196,23 @@ def test_the_peak_of_a_warm_up_in_words_is_as_estimated(changes):
         model, _ = load_policy(settings, deep_checkpoint())
         warm_up(model, language(), long_tasks(8), [], warmup, 0, codec=TextCodec(language(), WORDS))
     assert_near(phases_of(settings)["warm-up"], peak.bytes, str(changes))
+
+
+@pytest.mark.parametrize("host", each_host)
+def test_the_peak_of_the_training_of_an_engineer_in_words_is_as_estimated(host):
+    prompt, answer = 400, 120
+    run = {"codec": "text", "text": WORDS, "start": str(deep_checkpoint()), "warmup": WarmupSettings(steps=0)}
+    engineer, evidence = EngineerSettings(answer=answer, group=3), EvidenceSettings(budget=prompt)
+    grpo = GrpoSettings(host=host)
+    settings = tiny_run(**run, teacher="self_trained", engineer=engineer, evidence=evidence, grpo=grpo)
+    group = AnswerGroup([1] * prompt, [[2] * answer] * 3, [1.0, -1.0, 0.0])
+    words = range(len(language()))
+    with peak_of_tensors() as peak:
+        policy, _ = load_policy(settings, deep_checkpoint())
+        reference, _ = load_policy(settings, deep_checkpoint())
+        model = with_adapter(policy, host)
+        train_on_answers(model, reference, [group], lambda ids: [words for _ in ids], engineer.training)
+    assert_near(phases_of(settings)["engineer"], peak.bytes, str(host))
 
 
 def test_processes_divide_what_their_config_divides():

@@ -89,7 +89,7 @@ def test_a_group_that_is_trained_on_in_parts_teaches_the_same(monkeypatch):
 
     whole, at_once = trained()
     longest, words = max(map(len, answers)), tiny_model().config.vocab_size
-    monkeypatch.setattr("policy.training.answer_gradient.MOST_SCORES", 2 * longest * words)
+    monkeypatch.setattr("policy.training.settings.ANSWER_SCORES", 2 * longest * words)
     assert [len(part.answers) for part in groups[0].parts(words)] == [2, 2, 2]
     parted, in_parts = trained()
     assert parted == pytest.approx(whole, abs=1e-5)
