@@ -103,6 +103,8 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     steps: Count = 32
     """Updates in a stage."""
+    first_steps: Count | None = None
+    """Updates in the first stage, where it is to be shorter; each later one has twice as many, up to `steps`."""
     prompts: Count = 32
     """Boards in each update."""
     group: Annotated[int, msgspec.Meta(ge=2)] = 8
@@ -143,10 +145,19 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the machine is used."""
 
     def __post_init__(self) -> None:
+        if (self.first_steps or 0) > self.steps:
+            raise ValueError(f"first_steps is {self.first_steps}, more than steps {self.steps}; choose at most as many")
         if self.guided and self.host.vllm != "off":
             raise ValueError(
                 f"guided is true, but host.vllm {self.host.vllm} weighs answers by its own chances; drop one"
             )
+
+    def of_stage(self, number: int) -> "GrpoSettings":
+        """The settings of stage `number`, from 0, with its own number of updates."""
+        if not self.first_steps:
+            return self
+        doubled = self.first_steps << min(number, self.steps.bit_length())  # no longer than need be
+        return msgspec.structs.replace(self, steps=min(self.steps, doubled), first_steps=None)
 
     @property
     def boards(self) -> int:

@@ -28,7 +28,7 @@ def make_boards(
     They depend on config and seed alone, unless the sampler uses rollouts of `policy`, which is to be trained, or of
     the stage `before`. Scoring ends once half of the remaining `tokens` are spent, as the rest is for training.
     """
-    count, sampler = settings.grpo.boards, _sampler(settings, before, number)
+    count, sampler = settings.grpo.of_stage(number).boards, _sampler(settings, before, number)
     source = _Source(settings, stage.config(), policy, number, tokens / 2)
     drawn = sampler.draw(count, source, source.score, key_for(settings.seed, f"stage {number} sampler"))
     sizes = statistics_of_boards(drawn.rows, source.acceptance)

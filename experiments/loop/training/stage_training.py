@@ -45,7 +45,7 @@ def _launch(settings: RunSettings, stage: Stage, previous: Path, number: int, to
     """Trains in processes that are launched for it, which call `train_here`."""
     _free_accelerator()
     log = stage.scratch / "launch.log"
-    with progress("GRPO", settings.grpo.steps, "steps") as bar:
+    with progress("GRPO", settings.grpo.of_stage(number).steps, "steps") as bar:
         launch_stage(
             settings.launch,
             stage.folder.parent,
@@ -111,9 +111,10 @@ def _trained(
     codec = codec_for(settings.codec, tokenizer, settings.text)
     kept = stage.scratch / "training.safetensors" if processes == 1 else None
     before = _Lines.of(kept_place(kept).notes)
+    grpo = settings.grpo.of_stage(number)
     cores, spent = FreeCores(), sum(round(figures["sampled/tokens"]) for figures in before.steps)
     with (
-        _bar(settings, rank) as bar,
+        _bar(grpo.steps, rank) as bar,
         _log(stage.train_log, rank, before.steps) as log,
         _log(stage.groups, rank, before.groups) as log_group,
         _log(stage.rollouts, rank, before.rollouts) as log_rollouts,
@@ -138,7 +139,7 @@ def _trained(
             model,
             tokenizer,
             tasks,
-            settings.grpo,
+            grpo,
             settings.reward,
             horizon=settings.horizon,
             seed=seed_for(settings.seed, f"stage {number} GRPO"),
@@ -187,9 +188,9 @@ def _first_of_each_step(
     return keep
 
 
-def _bar(settings: RunSettings, rank: int) -> AbstractContextManager[tqdm]:
+def _bar(steps: int, rank: int) -> AbstractContextManager[tqdm]:
     """The progress bar of the first process."""
-    return nullcontext(tqdm(disable=True)) if rank else progress("GRPO", settings.grpo.steps, "steps")
+    return nullcontext(tqdm(disable=True)) if rank else progress("GRPO", steps, "steps")
 
 
 @contextmanager

@@ -85,7 +85,8 @@ def _minutes(run: RunSettings) -> float | None:
 
 def _same_minutes(settings: StudySettings) -> Any:
     run = settings.run
-    return msgspec.structs.replace(run.grpo, steps=run.stages * run.grpo.steps, minutes=_minutes(run))
+    steps = sum(run.grpo.of_stage(number).steps for number in range(run.stages))
+    return msgspec.structs.replace(run.grpo, steps=steps, first_steps=None, minutes=_minutes(run))
 
 
 def _continued(settings: StudySettings) -> Any:

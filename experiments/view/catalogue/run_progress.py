@@ -80,7 +80,7 @@ def _current(folder: RunFolder, settings: RunSettings, name: str, number: int, s
 
 def _limits(folder: RunFolder, settings: RunSettings, number: int) -> Limits:
     """What ends the training of a stage, or of the warm-up."""
-    training = settings.grpo if number >= 0 else settings.warmup
+    training = settings.grpo.of_stage(number) if number >= 0 else settings.warmup
     tokens = left(settings.budget, spent(folder, number)) if number >= 0 else math.inf
     seconds = 60 * training.minutes if training.minutes else None
     return Limits(training.steps, seconds, tokens if math.isfinite(tokens) else None)

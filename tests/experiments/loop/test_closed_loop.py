@@ -13,6 +13,7 @@ from experiments.loop.records import Done, RunFolder, Validation, read
 from experiments.loop.records.run_folder import FORMAT, RunConfig
 from experiments.loop.redesign import forecast_after, read_forecast
 from policy.checkpoints import load_checkpoint
+from policy.training import GrpoSettings
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import FILES, TRIED, decision, files, finished, run_loop, state, watch_loading
 
@@ -94,6 +95,21 @@ def test_training_is_logged_step_by_step():
         lines = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
         assert len(lines) == count
         assert all(set(line) >= figures for line in lines)
+
+
+def test_stages_may_begin_short_and_double(tmp_path):
+    grpo = GrpoSettings(steps=3, first_steps=1, prompts=2, group=2)
+    assert [grpo.of_stage(number).steps for number in (0, 1, 2, 3, 10**9)] == [1, 2, 3, 3, 3]
+    assert grpo.of_stage(1).boards == 4
+    run = RunFolder(tmp_path / "run")
+    run_loop(tiny_run(teacher="rules", grpo=grpo), run)
+    assert [len(run.stage(number).steps()) for number in (0, 1)] == [1, 2]
+    assert [len(read_all(run.stage(number).boards)) for number in (0, 1)] == [2, 4]
+
+
+def test_a_first_stage_that_is_longer_than_the_others_is_refused():
+    with pytest.raises(ValueError, match="first_steps is 4, more than steps 3; choose at most as many"):
+        GrpoSettings(steps=3, first_steps=4)
 
 
 def test_the_checkpoint_itself_answers_the_evidence_in_words_of_the_delta():
