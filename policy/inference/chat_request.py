@@ -20,6 +20,8 @@ LONGEST_WISH = 60.0  # seconds that a server may ask to be left alone
 PASSING = (408, 409, 429)  # errors that another try may mend, besides those from 500 on
 UNBILLED = (501, 503)  # of those from 500 on: the server did no work; it did none below 500 either
 
+TEMPLATE = 64  # tokens around a message, at most
+
 Message = Mapping[str, str]  # role and content
 SchemaForm = Literal["json_schema", "json_object"]
 """How a server is given a schema: as by OpenAI, or within the request for JSON, as by llama-cpp-python."""
@@ -88,9 +90,14 @@ class Question:
         return given
 
     def most_tokens(self, settings: EndpointSettings) -> tuple[int, int]:
-        """The most tokens in and out: a token has at least a byte, and a chat template a few dozen a message."""
-        prompt = sum(len(message["content"].encode("utf-8", "replace")) + 64 for message in self.messages)
-        return prompt, settings.max_tokens
+        """The most tokens in and out: a token has at least a byte, and a chat template a few dozen a message.
+
+        A server may put the schema into the prompt, and bill it.
+        """
+        texts = [message["content"] for message in self.messages]
+        if self.schema is not None:
+            texts.append(json.dumps(_response_format(self.schema, self.form)))
+        return sum(len(text.encode("utf-8", "replace")) + TEMPLATE for text in texts), settings.max_tokens
 
 
 class FailedTryError(Exception):

@@ -139,7 +139,7 @@ def _read_lacam(path: Path) -> Iterator[Row]:
 
 def _read_pogema(path: Path) -> Iterator[Row]:
     try:
-        maps = yaml.load(_text(path), yaml.BaseLoader)  # texts, whatever they look like: no dates, no numbers
+        maps = yaml.load(_text(path), _TextLoader)
     except (yaml.YAMLError, RecursionError) as error:
         said = str(error).splitlines()[0]
         raise InputError(f"{path}: not YAML ({said:.100}); give `name: |-` and a map string") from error
@@ -223,6 +223,16 @@ def _write_published(rows: Sequence[Row], out: Path, on_progress: Report) -> Non
 
 class _Block(str):
     """A text that YAML writes as a block of lines."""
+
+
+class _TextLoader(yaml.BaseLoader):
+    """Reads texts, whatever they look like: no dates, no numbers; and no name twice, of which YAML keeps the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        """As its base."""
+        if (twice := first_repeated(str(key.value) for key, _ in node.value)) is not None:
+            raise yaml.YAMLError(f"{twice!r:.60} is there twice")
+        return super().construct_mapping(node, deep)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -103,7 +103,8 @@ def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, t
     assert main(["study", "gpu", "--out", str(tmp_path / "out")]) == 2
     arenas = "arena, arena-endpoint, arena-evidence, arena-search"
     frontiers = "frontier, frontier-early, frontier-forecast, frontier-gaps, frontier-gaps-search, frontier-guided"
-    later = "frontier-head-start, frontier-mended, frontier-mended-head-start, frontier-search, frontier-taught, frontier-thrifty"
-    ours = f"{arenas}, blind-spot, cpu, {frontiers}, {later}, one-size, random-start"
+    later = "frontier-head-start, frontier-mended, frontier-mended-head-start, frontier-search"
+    last = "frontier-taught, frontier-thrifty"
+    ours = f"{arenas}, blind-spot, cpu, {frontiers}, {later}, {last}, one-size, random-start"
     said = capsys.readouterr().err
     assert f"study 'gpu' is unknown; give a file, or choose from {ours}, short-stages, trial, unseen-waits" in said

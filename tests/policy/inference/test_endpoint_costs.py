@@ -1,5 +1,7 @@
 """What asking a server costs: the cap is never exceeded, and every try that may be billed counts."""
 
+import json
+
 import pytest
 
 from policy.inference import (
@@ -103,6 +105,18 @@ def test_a_try_is_charged_before_it_is_sent_so_that_a_kill_forgets_none():
         capped(server, 1.0, charges).ask(HELLO)
     assert [charged(before) for before in sent] == [MOST]
     assert charged(charges) == (100, 50)
+
+
+@pytest.mark.parametrize("form", ["json_schema", "json_object"])
+def test_a_schema_may_be_billed_as_a_part_of_the_prompt(form):
+    charges, schema = [], {"type": "object", "description": "é" * 500}
+    with serving(FAULTS["an internal error"]) as server:
+        asked = capped(server, 1.0, charges, retries=0)
+        with pytest.raises(EndpointError):
+            asked.ask([{"role": "user", "content": "hello"}], schema=schema, form=form)
+    tokens_in, tokens_out = charged(charges)
+    assert tokens_in >= MOST[0] + len(json.dumps(schema).encode())
+    assert tokens_out == MOST[1]
 
 
 def test_what_was_spent_before_counts_for_the_cap_and_unknown_tokens_cost_the_most():
