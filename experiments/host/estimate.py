@@ -221,7 +221,7 @@ def _engineer(settings: RunSettings, trained: Trained, lengths: Lengths) -> list
     rows = min(engineer.group, answers_at_once(answer, shape.widths.words))
     scored = rows * answer
     tokens = scored + rows * settings.evidence.budget if settings.codec == "text" else scored
-    alone = msgspec.structs.replace(trained, optimizer="adamw", sharing=Sharing("none", 1), checkpointing=False)
+    alone = msgspec.structs.replace(trained, optimizer="adamw", sharing=Sharing("none", 1))
     items = {
         "weights": weights(alone),
         "optimizer": optimizer_state(alone),

@@ -68,7 +68,9 @@ def log_probs_under_grammar(
     longest, none = max(map(len, answers)), 0  # an id that stands for no token
     ids = torch.tensor([[*prompt, *answer, *[none] * (longest - len(answer))] for answer in answers])
     with computing(model):
-        logits = model(input_ids=ids.to(model.device), logits_to_keep=longest + 1).logits[:, :-1].float()
+        logits = (
+            model(input_ids=ids.to(model.device), logits_to_keep=longest + 1, use_cache=False).logits[:, :-1].float()
+        )
     open_to = torch.zeros(logits.shape, dtype=torch.bool)
     for row, answer in enumerate(answers):
         for place, choices in enumerate(grammar(answer)):

@@ -6,7 +6,7 @@ from .board_stream import with_hole_ratios as with_hole_ratios
 from .grpo import train_grpo as train_grpo
 from .hardware import check_host as check_host
 from .hardware import rank_and_processes as rank_and_processes
-from .hardware import with_adapter as with_adapter
+from .hardware import trainable as trainable
 from .hardware import without_adapter as without_adapter
 from .optimizers import is_matrix as is_matrix
 from .optimizers import kept_place as kept_place

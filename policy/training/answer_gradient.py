@@ -45,7 +45,8 @@ def train_on_answers(
         -min(r A, clip(r, 1 - epsilon, 1 + epsilon) A) + kl (exp(d) - d - 1).
     """
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate, weight_decay=0.0)
-    model.eval()  # no dropout: the ratios of the first step are 1
+    # No dropout, so that the ratios of the first step are 1; but activations are only computed again in training.
+    model.train(model.is_activation_checkpointing)
     shares = [1 / group.tokens / len(groups) for group in groups]  # of a token in the mean over groups
     words = model.config.vocab_size
     parts = [(part, share) for group, share in zip(groups, shares, strict=True) for part in group.parts(words)]

@@ -82,8 +82,10 @@ def adapter(settings: HostSettings) -> Any:
     return LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
-def with_adapter(model: PreTrainedModel, settings: HostSettings) -> PreTrainedModel:
-    """The model with its adapter, which alone is trained, or as it is where none is wanted."""
+def trainable(model: PreTrainedModel, settings: HostSettings) -> PreTrainedModel:
+    """The model as a host trains it in one process: with an adapter, with activations that are computed again."""
+    if settings.checkpointing:
+        model.activation_checkpointing_enable({"use_reentrant": False})
     if not settings.lora:
         return model
     from peft import get_peft_model
@@ -92,7 +94,7 @@ def with_adapter(model: PreTrainedModel, settings: HostSettings) -> PreTrainedMo
 
 
 def without_adapter(model: Any, settings: HostSettings) -> PreTrainedModel:
-    """A model of `with_adapter` with its adapter merged into the weights."""
+    """The model with its adapter, if it has one, merged into the weights."""
     return model.merge_and_unload() if settings.lora else model
 
 

@@ -27,7 +27,7 @@ from experiments.loop.settings import RunSettings, seed_for
 from experiments.loop.training import load_policy
 from experiments.runtime import progress
 from policy.checkpoints import save_checkpoint
-from policy.training import AnswerGroup, train_on_answers, with_adapter, without_adapter
+from policy.training import AnswerGroup, train_on_answers, trainable, without_adapter
 
 TRAINED = "self_trained"
 Measured = tuple[list[str], list[list[str]], list[float]]  # prompt, answers and their advantages
@@ -42,7 +42,7 @@ def train_engineer(settings: RunSettings, folder: RunFolder, number: int) -> Non
     """
     stage = folder.stage(number)
     policy, tokenizer = load_policy(settings, stage.checkpoint)
-    model = with_adapter(policy, settings.grpo.host)
+    model = trainable(policy, settings.grpo.host)
     reference, _ = load_policy(settings, folder.warmup.checkpoint)
     speech = speech_of(settings, tokenizer, stage.config())
     spoken = speech.spoken(read(stage.proposal, Decision).proposal)

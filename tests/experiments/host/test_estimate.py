@@ -33,8 +33,8 @@ from policy.training import (
     WarmupSettings,
     train_grpo,
     train_on_answers,
+    trainable,
     warm_up,
-    with_adapter,
 )
 from policy.training.optimizers import muon_and_adamw
 from tests.support.models.gguf_model import write_gguf
@@ -210,7 +210,7 @@ def test_the_peak_of_the_training_of_an_engineer_in_words_is_as_estimated(host):
     with peak_of_tensors() as peak:
         policy, _ = load_policy(settings, deep_checkpoint())
         reference, _ = load_policy(settings, deep_checkpoint())
-        model = with_adapter(policy, host)
+        model = trainable(policy, host)
         train_on_answers(model, reference, [group], lambda ids: [words for _ in ids], engineer.training)
     assert_near(phases_of(settings)["engineer"], peak.bytes, str(host))
 

@@ -4,6 +4,7 @@ import functools
 import shutil
 
 import msgspec
+import torch
 from safetensors.torch import load_file
 
 from engineer.delta import ConfigDelta
@@ -90,6 +91,17 @@ def test_a_training_in_words_that_was_cut_off_ends_the_same(tmp_path):
     after = state(stage.engineer_checkpoint)
     assert {name: data for name, (data, _) in after.items()} == {name: data for name, (data, _) in before.items()}
     assert stage.engineer.read_bytes() == record
+
+
+def test_activations_that_are_computed_again_change_nothing(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished().folder, run.folder)
+    stage = run.stage(0)
+    before = load_file(stage.engineer_checkpoint / "model.safetensors")
+    shutil.rmtree(stage.engineer_checkpoint)
+    train_engineer(in_words(HostSettings(checkpointing=True)), run, 0)
+    after = load_file(stage.engineer_checkpoint / "model.safetensors")
+    assert all(torch.allclose(before[name], after[name], atol=1e-5) for name in before)
 
 
 def test_with_an_adapter_the_engineer_is_trained_in_it_and_it_is_merged(tmp_path):
