@@ -4,10 +4,13 @@ import contextlib
 import multiprocessing
 import queue
 import signal
+import threading
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
+
+from tqdm import tqdm
 
 from core_jax.support import end_with_starter
 
@@ -103,6 +106,7 @@ def _serve(pipe: Connection, begin: Callable[[], object]) -> None:
     """Calls the functions that come through the pipe, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal signals all processes; the first one ends the others
     end_with_starter()
+    tqdm.set_lock(threading.RLock())  # its own is a semaphore of the system, left behind where a process is killed
     begin()
     with contextlib.suppress(EOFError, ConnectionError):
         while True:

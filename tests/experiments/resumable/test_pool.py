@@ -24,7 +24,8 @@ def test_workers_end_with_the_process_that_began_them_however_it_ends(tmp_path):
 
 def test_all_pieces_come_home_from_two_processes(tmp_path):
     (tmp_path / "hurry").touch()
-    assert subprocess.run([*PROGRAM, str(tmp_path)], timeout=PATIENCE).returncode == 0
+    ended = subprocess.run([*PROGRAM, str(tmp_path)], timeout=PATIENCE, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, ""), "no lock of a worker is left behind"
     assert (tmp_path / "found").read_text() == "[(1, 1), (2, 4), (3, 9)]"
     workers = {(tmp_path / f"{piece}.pid").read_text() for piece in (1, 2, 3)}
     assert 1 <= len(workers) <= 2

@@ -10,6 +10,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+from tqdm import tqdm
+
 from core_jax.support import write_atomically
 from experiments.resumable import work_on
 
@@ -37,7 +39,7 @@ def slow_square(piece: int, folder: Path) -> int:
     write_atomically(folder / f"{piece}.pid", str(os.getpid()).encode())
     if not (folder / "hurry").exists():
         time.sleep(600)
-    return piece * piece
+    return tqdm(total=piece).n + piece * piece  # a bar has a lock
 
 
 if __name__ == "__main__":
