@@ -170,6 +170,9 @@ def _precision(settings: RunSettings) -> Iterator[Finding]:
     if host.bf16 and not kept and not host.lora and settings.grpo.learning_rate < LOST:
         found = f"all weights are kept in bf16 only, where updates of {settings.grpo.learning_rate:g} are lost"
         yield Finding("precision", found, "set launch.config=zero2, or grpo.host.lora.rank=32, or grpo.host.bf16=false")
+    if host.bf16 and not host.lora and settings.teacher == "self_trained":
+        found = f"the engineer is trained in one process in bf16 only, where updates below {LOST:g} are lost"
+        yield Finding("engineer in bf16", found, "set grpo.host.lora.rank=32, or grpo.host.bf16=false")
 
 
 def _hosts(settings: RunSettings) -> int:

@@ -79,6 +79,9 @@ LACKS = {
     "no model": Lack({"model": ""}, "model", "the hub cannot be reached", "hf download Qwen/Qwen3-4B"),
     "a read-only cache": Lack({"cache_writable": False}, "compiled programs", "cannot be written", "JAX_COMPILATION"),
     "no key": Lack({"askable": "teacher endpoint: no key; set KEY"}, "engineer", "no key", "set KEY"),
+    "an engineer in bf16": Lack(
+        {}, "engineer in bf16", "updates below 0.0001 are lost", "lora.rank=32", ("teacher=self_trained",)
+    ),
     "bf16 alone": Lack({}, "precision", "updates of 1e-06 are lost", "zero2", ("launch.config=multi_gpu",)),
 }
 
@@ -99,6 +102,7 @@ def test_hosts_share_the_processes_and_their_server_must_answer():
 
 def test_an_adapter_fits_on_one_gpu_of_80_gb():
     assert changes(qwen(*ADAPTER), accelerators=(H100,)) == {}
+    assert changes(qwen(*ADAPTER, "teacher=self_trained"), accelerators=(H100,)) == {}
 
 
 def test_packages_that_are_missing_or_of_another_version_are_named():
