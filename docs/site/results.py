@@ -39,6 +39,7 @@ GAPS = {  # map sizes on which forced waits are missing; their share of the data
     "frontier-head-start": (4, 6),
     "frontier-mended": (4, 6),
     "frontier-mended-head-start": (4, 6),
+    "frontier-thrifty": (4, 6),
 }
 MADE = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 
