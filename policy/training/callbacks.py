@@ -19,7 +19,11 @@ class Report(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         """A hook of transformers' Trainer."""
-        if logs and "reward" in logs and self._on_step({"step": state.global_step, **logs}):
+        if not logs or "reward" not in logs:
+            return
+        # TRL's epochs are passes over place holders, counted anew where a training goes on.
+        figures = {name: value for name, value in logs.items() if name != "epoch"}
+        if self._on_step({"step": state.global_step, **figures}):
             control.should_training_stop = True
 
 

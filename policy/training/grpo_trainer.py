@@ -69,9 +69,10 @@ class PlanTrainer(GRPOTrainer):
         self.lr_scheduler = LambdaLR(stepping, scale)
         return self.lr_scheduler
 
-    def continue_at(self, step: int) -> None:
-        """Goes on after so many steps; call it when the training begins."""
+    def continue_at(self, step: int, tokens: int) -> None:
+        """Goes on after so many steps and tokens, of prompts too; call it when the training begins."""
         self.state.global_step = self._globalstep_last_logged = step
+        self.state.num_input_tokens_seen = tokens
         assert self.lr_scheduler is not None
         scheduler = getattr(self.lr_scheduler, "scheduler", self.lr_scheduler)  # accelerate wraps it
         scheduler.last_epoch = step
@@ -79,6 +80,7 @@ class PlanTrainer(GRPOTrainer):
             scheduler.optimizer.param_groups, scheduler.lr_lambdas, scheduler.base_lrs, strict=True
         ):
             group["lr"] = rate * scale(step)
+        scheduler._last_lr = [group["lr"] for group in scheduler.optimizer.param_groups]  # what the log shows
 
     def _get_per_token_logps_and_entropies(
         self,

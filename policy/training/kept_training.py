@@ -33,7 +33,7 @@ class Keep(TrainerCallback):
         if self._path.exists():
             place = self._state().load(self._path)
             self._boards = place.boards
-            self._trainer.continue_at(place.step)
+            self._trainer.continue_at(place.step, place.tokens)
             torch.set_rng_state(torch.frombuffer(bytearray.fromhex(place.random), dtype=torch.uint8))
         self._next = self._clock.seconds() + SECONDS
 
@@ -46,7 +46,14 @@ class Keep(TrainerCallback):
             return
         begun = time.monotonic()
         random = torch.get_rng_state().numpy().tobytes().hex()
-        place = Place(state.global_step, self._boards, self._clock.seconds(), random, notes=self._notes())
+        place = Place(
+            step=state.global_step,
+            boards=self._boards,
+            seconds=self._clock.seconds(),
+            random=random,
+            tokens=round(state.num_input_tokens_seen),
+            notes=self._notes(),
+        )
         self._state().save(self._path, place)
         self._next = self._clock.seconds() + max(SECONDS, (time.monotonic() - begun) / SHARE)
 

@@ -11,6 +11,7 @@ from importlib import resources
 
 import pytest
 import torch
+from torch.optim.lr_scheduler import LRScheduler
 from transformers import DynamicCache, Trainer
 from trl import GRPOConfig, GRPOTrainer
 from trl.generation.vllm_generation import VLLMGeneration
@@ -58,6 +59,16 @@ RELIED_ON = {
     "losses are reported per step since the last report": (
         Trainer._maybe_log_save_evaluate,
         "self._globalstep_last_logged = self.state.global_step",
+        f"PlanTrainer.continue_at in {TRAINER} sets it where a stage goes on",
+    ),
+    "the tokens of the log are those of the state": (
+        GRPOTrainer._generate,
+        "self.state.num_input_tokens_seen += ",
+        f"PlanTrainer.continue_at in {TRAINER} sets it where a stage goes on",
+    ),
+    "the rate of the log is the last one of the scheduler": (
+        LRScheduler.get_last_lr,
+        "self._last_lr",
         f"PlanTrainer.continue_at in {TRAINER} sets it where a stage goes on",
     ),
     "rollout_func gets slots and the trainer": (

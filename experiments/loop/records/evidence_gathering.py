@@ -19,6 +19,7 @@ from experiments.loop.settings import RunSettings
 
 PREFERRED = "another proposal of yours, which the trial preferred"
 LAST_STEPS = 8  # steps of the log whose means are the figures of a training
+NO_EVIDENCE = ("step", "step_time")  # the place in the log, and the clock: the machine's matter, another at every run
 
 
 def gather(settings: RunSettings, stages: Sequence[Stage], forecast: Forecast | None = None) -> Evidence:
@@ -110,7 +111,8 @@ def _hyperparameters(settings: RunSettings) -> dict[str, float | str]:
 def _figures(stage: Stage) -> dict[str, float | str]:
     """The means of the last steps' figures."""
     log = stage.steps()[-LAST_STEPS:]
-    names = [name for name in log[-1] if isinstance(log[-1][name], int | float) and name != "step"] if log else []
+    last = log[-1] if log else {}
+    names = [name for name, value in last.items() if isinstance(value, int | float) and name not in NO_EVIDENCE]
     return {name: float(np.mean([line[name] for line in log if line.get(name) is not None])) for name in names}
 
 

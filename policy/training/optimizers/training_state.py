@@ -25,7 +25,7 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a training is.
 
     boards: taken so far; replaced: how many of them, because they are excluded; seconds: of training; random: the state
-    of its generator; notes: what else the caller keeps.
+    of its generator; tokens: read and generated so far; notes: what else the caller keeps.
     """
 
     step: int = 0
@@ -33,6 +33,7 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seconds: float = 0.0
     random: str = ""
     replaced: int = 0
+    tokens: int = 0
     notes: str = ""
 
 

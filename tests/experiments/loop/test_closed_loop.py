@@ -68,6 +68,7 @@ def test_every_record_can_be_read_and_names_its_stage():
         assert evidence.forced.keys() <= evidence.outcomes.keys()
         assert evidence.training["grpo.group"] == 2
         assert "reward" in evidence.training
+        assert "step_time" not in evidence.training, "evidence, and so the engineer's prompt, is free of the clock"
         assert {size: found.boards for size, found in outcomes.items()} == {3: 4, 5: 4}
         assert set(read(stage.done, Done).versions) >= {"lakewright", "jax", "torch", "trl"}
         load_checkpoint(stage.checkpoint)

@@ -36,4 +36,4 @@ def kill(folder: Path, case: Case, instants: int) -> Kills:
 def test_a_command_that_is_killed_at_many_instants_ends_the_same(inputs, name):
     kills = kill(inputs, CASES[name], INSTANTS)
     assert kills.instants >= INSTANTS
-    assert all(end == kills.undisturbed for end in kills.ends), kills
+    assert all(end == kills.undisturbed for end in kills.ends), str(kills)

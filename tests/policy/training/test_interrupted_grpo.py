@@ -32,7 +32,7 @@ def learn(scratch, way, kept=None, until=STEPS + 1, model=None):
     def on_step(figures: dict) -> None:
         if figures["step"] == until:
             raise InterruptedStageError
-        steps.append({name: figures[name] for name in ("step", "loss", "reward", "valid", "sampled/tokens")})
+        steps.append({name: value for name, value in figures.items() if name != "step_time"})
 
     settings = GrpoSettings(steps=STEPS, prompts=4, group=3, **way)
     trained = train_grpo(

@@ -1,10 +1,12 @@
 """What the children of a server do, which a test may kill: `python -m tests.support.processes.killable_work KIND`.
 
-A line is a command line as JSON, or the folder of a run or benchmark. What a kind imports is imported once, here.
+A line is a command line as JSON, or the folder of a run or benchmark. What a kind imports is imported once, here. The
+workers that a command begins import this file too, as `__mp_main__`.
 """
 
 import importlib
 import json
+import math
 import sys
 import threading
 from pathlib import Path
@@ -33,6 +35,14 @@ def few_rows_a_part(patch: pytest.MonkeyPatch, rows: int = 8) -> None:
         patch.setattr(parts, name, rows)
     patch.setattr(chunks, "CHUNK_ROWS", rows)
     patch.setattr(chunks, "CHUNK_BYTES", 1)  # a line at a time
+
+
+def keep_training_at_every_step() -> None:
+    """Trainings learn few made-up examples, and can be cut off between any two steps that they may be kept at."""
+    importlib.import_module("experiments.loop.training.warmup").SYNTHETIC = FEW_MADE_UP
+    stage, warmup = (importlib.import_module(f"policy.training.{name}") for name in ("kept_training", "warmup"))
+    stage.SECONDS = warmup.SECONDS = -1.0
+    stage.SHARE, warmup.LONGEST = math.inf, 0.0
 
 
 def command(line: str) -> int:
@@ -76,11 +86,12 @@ KINDS = {
 }
 
 
+if __name__ in ("__main__", "__mp_main__"):
+    work, modules = KINDS[sys.argv[1]]
+    if modules[-1] == LEARNED[-1]:
+        keep_training_at_every_step()
 if __name__ == "__main__":
     TIERS["small"] = SMALL_TIER  # before the command line reads their names
-    work, modules = KINDS[sys.argv[1]]
     for module in modules:
         importlib.import_module(module)
-    if modules[-1] == LEARNED[-1]:
-        importlib.import_module("experiments.loop.training.warmup").SYNTHETIC = FEW_MADE_UP
     serve(work)

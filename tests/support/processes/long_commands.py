@@ -1,10 +1,11 @@
 """Every long command on a small input: its words, what it writes, and what of that is the same at every end."""
 
+import hashlib
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
-
-import pyarrow.parquet as pq
 
 from core_jax.rows import write_rows
 from tests.support.boards.generated_rows import small_rows, unsolved
@@ -12,9 +13,12 @@ from tests.support.processes.watching import LONGEST_GOODBYE
 from tests.support.samples.tiny_sweep import TOML, data_of
 
 STUDY = Path(__file__).parents[2] / "experiments" / "study" / "study.toml"
+CLOCK = ("seconds", "step_time")  # figures of how long this very attempt took
+MINUTES = re.compile("(?<=minutes</th></tr></thead>).*?(?=</table>)", re.DOTALL)  # rows of a table that ends with them
+LAST_CELL = re.compile(r"<td>[\d.]+</td>(?=</tr>)")
 TINY = (
     *("horizon=8", "stages=2", "model.hidden=32", "model.layers=1", "model.heads=2", "model.mlp=32"),
-    *("warmup.steps=2", "warmup.boards=24", "warmup.batch=8", "grpo.steps=1", "grpo.prompts=4", "grpo.group=2"),
+    *("warmup.steps=24", "warmup.boards=24", "warmup.batch=8", "grpo.steps=3", "grpo.prompts=4", "grpo.group=2"),
     *("trial.boards=8", "trial.samples=2", "validation.boards=4"),
 )
 
@@ -22,6 +26,7 @@ TINY = (
 class Case(NamedTuple):
     """A command, what it writes, what of that must be the same at every end, and how it is run.
 
+    shares: processes that share the work. runs: pieces of work that may fail apart, each with a line of its own.
     workers: how the titles of its workers begin, where it begins other processes too. goodbye: the seconds within which
     all of its processes end.
     """
@@ -31,6 +36,7 @@ class Case(NamedTuple):
     state: Callable[[Path], object]
     kind: str = "commands"
     shares: int = 1
+    runs: int = 1
     workers: str = ""
     goodbye: float = LONGEST_GOODBYE
 
@@ -51,6 +57,7 @@ def write_inputs(folder: Path) -> None:
     write_rows(folder / "solved.jsonl", rows)
     write_rows(folder / "bare.jsonl", [unsolved(row) for row in rows])
     (folder / "sweep.toml").write_text(TOML)
+    (folder / "study.toml").write_text(_with_more_steps(STUDY.read_text()))
 
 
 def _contents(*names: str) -> Callable[[Path], dict[str, bytes]]:
@@ -63,14 +70,33 @@ def _lines_of(*names: str) -> Callable[[Path], dict[str, list[str]]]:
     return lambda out: {name: sorted((out / name).read_text().splitlines()) for name in names}
 
 
-def _boards_of_runs(out: Path) -> dict[str, object]:
-    """The names of all files below a folder, and the boards and configs of all stages; weights and times may differ."""
+def _with_more_steps(spec: str) -> str:
+    """The study of the tests with trainings of several steps, between which they can be cut off."""
+    return spec.replace("steps = 2,", "steps = 24,").replace("steps = 1,", "steps = 3,")
+
+
+def _all_but_the_clock(out: Path) -> dict[str, str]:
+    """The digest of every file below a folder, weights included; figures of the clock alone may differ."""
     files = sorted(path for path in out.rglob("*") if path.is_file() and path.name != ".lock")
-    found: dict[str, object] = {str(path.relative_to(out)): None for path in files}
-    for path in files:
-        if path.name in ("boards.parquet", "validation.parquet"):
-            found[str(path.relative_to(out))] = pq.read_table(path).to_pylist()
-    return found
+    return {str(path.relative_to(out)): hashlib.sha256(_without_clock(path)).hexdigest() for path in files}
+
+
+def _without_clock(path: Path) -> bytes:
+    """The content of a file of a run or study without the seconds that it names."""
+    if path.name in ("done.json", "results.json", "train.jsonl"):
+        lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+        return "\n".join(json.dumps(json.loads(line, object_hook=_timeless)) for line in lines).encode()
+    if path.name == "report.html":
+        return MINUTES.sub(lambda rows: LAST_CELL.sub("", rows[0]), path.read_text()).encode()
+    if path.name == "table.txt":
+        lines = path.read_text().splitlines()
+        return "\n".join(line[: lines[0].index("minutes")] for line in lines).encode()
+    return path.read_bytes()
+
+
+def _timeless(record: dict[str, object]) -> dict[str, object]:
+    """A record without seconds of work: of a stage, a run or an arm (`seconds`), or of a step (`step_time`)."""
+    return {name: value for name, value in record.items() if name not in CLOCK}
 
 
 DRAWN = ("--size", "3", "--agents", "2", "--hole-ratio", "0.2", "--wait-ratio", "0.5", "--count", "100")
@@ -92,6 +118,8 @@ CASES = {
         workers="ray::_call",
         goodbye=300.0,  # Ray's agents try for a minute to report that their raylet is dead (publish_error_to_driver)
     ),
-    "run": Case(["run", "--preset", "cpu", "--teacher", "rules", *TINY], "out", _boards_of_runs, "training commands"),
-    "study": Case(["study", str(STUDY), "--workers", "2"], "out", _boards_of_runs, "training commands"),
+    "run": Case(
+        ["run", "--preset", "cpu", "--teacher", "rules", *TINY], "out", _all_but_the_clock, "training commands"
+    ),
+    "study": Case(["study", "study.toml", "--workers", "2"], "out", _all_but_the_clock, "training commands", runs=3),
 }

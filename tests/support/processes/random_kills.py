@@ -32,7 +32,15 @@ class Kills:
 
     def __str__(self) -> str:
         same = sum(end == self.undisturbed for end in self.ends)
-        return f"{self.commands} commands and {self.workers} workers killed; {same} of {len(self.ends)} ends the same"
+        differ = "".join(f"; {name} differs" for name in sorted(self._differing()))
+        ends = f"{same} of {len(self.ends)} ends the same{differ}"
+        return f"{self.commands} commands and {self.workers} workers killed; {ends}"
+
+    def _differing(self) -> set[str]:
+        """The parts of a state that were not the same at some end, where it has names for them."""
+        states = [state for state in (self.undisturbed, *self.ends) if isinstance(state, dict)]
+        names = {name for state in states for name in state}
+        return {name for name in names if any(state.get(name) != states[0].get(name) for state in states)}
 
 
 class Command:
