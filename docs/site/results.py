@@ -1,4 +1,4 @@
-"""The tables and pictures of docs/results.md, made from the raw results in docs/data/studies.
+"""The tables and pictures of docs/results.md, made from the raw results in docs/data.
 
     python docs/site/results.py                           # makes all of them anew
     python docs/site/results.py studies/frontier          # after taking in the results of a study, by its folder's name
@@ -6,19 +6,41 @@
 docs/data/studies/NAME.json is results.json of a study; docs/data/demo/seedN.json is what `lakewright report --json`
 says of a run of the demo, and docs/data/smollm2/seedN.json of one of the preset smollm2, where engineers.json is what
 `lakewright engineer sample --json` says; docs/data/trial_checks/NAME.json is a list of the files that
-`lakewright study check-trials` writes. In docs/results.md the lines between `<!-- made: NAME -->` and `<!-- end -->`
-are the table of NAME, and docs/images/NAME.svg and NAME-curves.svg are the pictures of a study. The table `forecasts`
-and docs/images/forecasts.svg say how well the difficulty model foresaw what was drawn next, over all studies.
+`lakewright study check-trials` writes. docs/data/benchmark and docs/data/trainee hold what `lakewright benchmark eval`
+and `lakewright study trainee` write, docs/data/searches a search that was stopped, docs/data/fault the runs that were
+run again, as they were before, and docs/data/printed tables of figures of which no more is left.
+
+In docs/results.md the lines between `<!-- made: NAME -->` and `<!-- end -->` are the table of NAME, and
+docs/images/NAME.svg and NAME-curves.svg are the pictures of a study. The table `forecasts` and
+docs/images/forecasts.svg say how well the difficulty model foresaw what was drawn next, over all studies. One table is
+not made: some answers of the small language model with what they mean, which are examples and no results of a run.
 """
 
 import json
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
+from result_tables import (
+    before_and_since,
+    best_config,
+    by_name,
+    markdown,
+    printed,
+    printed_table,
+    readings,
+    rewards_and_gates,
+    search_table,
+    teams_table,
+    trainee_means,
+    valid_by_size,
+    valid_of_arms,
+)
 
 from core_jax.support import read_config, write_atomically
 from engineer.difficulty import Calibration, pooled_calibration
@@ -41,7 +63,34 @@ GAPS = {  # map sizes on which forced waits are missing; their share of the data
     "frontier-mended-head-start": (4, 6),
     "frontier-thrifty": (4, 6),
 }
-MADE = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
+SIZES = {  # arms and map sizes of the table NAME-sizes
+    "arena": (["fixed", "self", "self-shuffled", "self-trained", "difficulty", "best-static", "uniform"], (3, 4, 5, 6)),
+    "arena-evidence": (["self", "self-shuffled"], (3, 4, 5, 6)),
+    "one-size": (["only3", "only4", "only5", "only6"], (3, 4, 5, 6)),
+    "blind-spot": (["fixed", "self", "proportional", "self-shuffled"], (3, 4, 5, 6)),
+    "frontier-forecast": (["fixed", "self-trained", "difficulty-rollouts", "difficulty", "best-static"], (4, 6, 8)),
+}
+READERS = {  # arms of the arena that differ in what the engineer reads, or in who it is
+    "`self-none`": "self-none",
+    "V1": "self-v1",
+    "V2": "self-v2",
+    "V3": "self-v3",
+    "V4": "self-v4",
+    "V5": "self-v5",
+    "V6 (`self`)": "self",
+    "RL details": "self-rl-details",
+    "difficulty model": "self-difficulty",
+    "shuffled V6": "self-shuffled",
+    "`base` with V6": "base",
+}
+WITH_OTHERS = ("frontier-forecast",)  # whose other sizes stand there as one
+GATES = {"arena": (0, 1, 2), "arena-second": (0, 1)}  # seeds of the table NAME-gates
+PRINTED = ("unseen-waits-forced", "zero-shot", "learning-curve", "half-hour", "half-hour-seeds")
+TEAMS = {  # docs/data/benchmark by row
+    "after the warm-up": "board-network-62-minutes",
+    "after GRPO: [`pretrained`](training.md#the-policy-called-pretrained)": "pretrained",
+}
+MADE = re.compile(r"^( *)(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S | re.M)
 
 
 def main(studies: Sequence[str]) -> None:
@@ -73,8 +122,42 @@ def made() -> dict[Path, str]:
     for path in (DOCS / "data" / "trial_checks").glob("*.json"):
         checks = msgspec.json.decode(path.read_bytes(), type=list[TrialCheck])
         tables[f"{path.stem}-trials"] = f"```\n{reliability_table(reliability_of(checks))}\n```"
-    page = MADE.sub(lambda place: f"{place[1]}\n{tables[place[2]]}\n\n{place[3]}", PAGE.read_text())
-    return {PAGE: page} | pictures | curves
+    tables |= _further_tables(found)
+    return {PAGE: MADE.sub(lambda place: _filled(place, tables), PAGE.read_text())} | pictures | curves
+
+
+def _filled(place: re.Match[str], tables: Mapping[str, str]) -> str:
+    """A place of the page with its table, as far in as its first line."""
+    return textwrap.indent(f"{place[2]}\n{tables[place[3]]}\n\n{place[4]}", place[1])
+
+
+def _further_tables(found: Mapping[str, Results]) -> dict[str, str]:
+    """The tables that are not of one study or preset as a whole."""
+    tables = {name: printed_table(name) for name in PRINTED}
+    for name, (arms, sizes) in SIZES.items():
+        kept = printed(f"{name}-sizes")
+        tables[f"{name}-sizes"] = valid_by_size(found[name], kept, arms, sizes, others=name in WITH_OTHERS)
+    tables |= {f"{name}-gates": rewards_and_gates(found[name], seeds) for name, seeds in GATES.items()}
+    tables["arena-readers"] = valid_of_arms(found["arena"], READERS, (0, 1, 2))
+    tables["fault"] = before_and_since(found)
+    tables["frontier-guided"] = search_table("frontier-guided")
+    tables["best-config"] = best_config("trial", found["trial"])
+    tables["demo-reading"] = readings(printed("demo-reading"), _valid_after_warmup("demo"))
+    tables["teams"] = teams_table(TEAMS, printed("prioritized"))
+    tables["trainee"] = trainee_means("board-network")
+    return tables
+
+
+def _reports(preset: str) -> dict[str, dict[str, Any]]:
+    """By seed what the report of a run says."""
+    files = sorted((DOCS / "data" / preset).glob("seed*.json"))
+    return {path.stem.removeprefix("seed"): json.loads(path.read_text()) for path in files}
+
+
+def _valid_after_warmup(preset: str) -> dict[str, float]:
+    """By seed the valid % on the held-out set."""
+    first = {seed: run["stages"][0]["pooled"] for seed, run in _reports(preset).items()}
+    return {seed: 100 * pooled["valid"] / pooled["boards"] for seed, pooled in first.items()}
 
 
 def _calibrations(results: Results) -> list[Calibration]:
@@ -84,13 +167,13 @@ def _calibrations(results: Results) -> list[Calibration]:
 def _forecast_table(studies: Mapping[str, Sequence[Calibration]]) -> str:
     """How well the difficulty model foresaw the groups that were drawn next, a line for each study."""
     names = ("study", "forecasts", "groups", "Brier score", "of one prediction for all", "forecasts worse than that")
-    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    rows = []
     for name, calibrations in studies.items():
         if pooled := pooled_calibration(calibrations):
             worse = sum(one.brier > one.baseline for one in calibrations)
-            scores = f"{pooled.brier:.4f} | {pooled.baseline:.4f}"
-            lines.append(f"| `{name}` | {len(calibrations)} | {pooled.groups:,} | {scores} | {worse} |")
-    return "\n".join(lines)
+            scores = (f"{pooled.brier:.4f}", f"{pooled.baseline:.4f}")
+            rows.append((f"`{name}`", str(len(calibrations)), f"{pooled.groups:,}", *scores, str(worse)))
+    return markdown(names, rows)
 
 
 def _forced_data(results: Results, sizes: Sequence[int]) -> str:
@@ -99,13 +182,11 @@ def _forced_data(results: Results, sizes: Sequence[int]) -> str:
     rows = {
         arm.arm: _forced_shares(results, arm.arm, sizes) for arm in sorted(results.arms, key=lambda arm: -arm.valid)
     }
-    stages = range(max(map(len, rows.values())))
-    lines = [f"| % of data on forced waits on {named} | {' | '.join(f'stage {stage}' for stage in stages)} |"]
-    lines.append("|---" * (len(stages) + 1) + "|")
-    for arm, shares in rows.items():
-        cells = [f"{100 * share:.0f}" for share in shares] + [""] * (len(stages) - len(shares))
-        lines.append(f"| `{arm}` | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    cells = {
+        f"`{arm}`": {f"stage {stage}": f"{100 * share:.0f}" for stage, share in enumerate(shares)}
+        for arm, shares in rows.items()
+    }
+    return by_name(f"% of data on forced waits on {named}", cells)
 
 
 def _forced_shares(results: Results, arm: str, sizes: Sequence[int]) -> list[float]:
@@ -119,11 +200,11 @@ def _forced_shares(results: Results, arm: str, sizes: Sequence[int]) -> list[flo
 
 def _stages(preset: str) -> str:
     """The runs of a preset, one line for each seed and stage."""
-    runs = {path.stem: json.loads(path.read_text()) for path in sorted((DOCS / "data" / preset).glob("seed*.json"))}
+    runs = _reports(preset)
     first = next(iter(runs.values()))["stages"][0]
     sizes = " / ".join(f"{size}x{size}" for size in first["sizes"])
     names = ("seed", "after", "valid %", "valid, wait forced %", "optimal sum of costs %", f"{sizes} valid %")
-    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    rows = []
     for seed, run in runs.items():
         for stage in run["stages"]:
             pooled = stage["pooled"]
@@ -133,14 +214,8 @@ def _stages(preset: str) -> str:
                 pooled["optimal_sum_of_costs"] / pooled["boards"],
             ]
             by_size = " / ".join(f"{100 * part['valid'] / part['boards']:.0f}" for part in stage["sizes"].values())
-            cells = [
-                seed.removeprefix("seed"),
-                stage["name"],
-                *(f"{100 * share:.1f}" for share in shares),
-                by_size,
-            ]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+            rows.append((seed, stage["name"], *(f"{100 * share:.1f}" for share in shares), by_size))
+    return markdown(names, rows)
 
 
 if __name__ == "__main__":

@@ -6,4 +6,5 @@ from .evaluation_set import read_set as read_set
 from .evaluator import EvaluationSettings as EvaluationSettings
 from .evaluator import evaluate as evaluate
 from .plot import write_plots as write_plots
+from .published_scores import PUBLISHED as PUBLISHED
 from .table import as_table as as_table

@@ -1,0 +1,216 @@
+"""The kinds of Markdown tables of docs/results.md; docs/site/results.py says which tables there are.
+
+A table by name has rows of columns of cells. docs/data/printed/NAME.json is such a table with a note: figures as they
+were printed, of runs whose results were not kept, or did not say so much at that time.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from core_jax.config import EnvConfig, SizeConfig
+from core_jax.support import read_config
+from experiments.evaluation import PUBLISHED
+from experiments.study import Results, RunResult, plan_of
+from experiments.study.trainee import ARMS
+
+DATA = Path(__file__).parents[1] / "data"
+OTHERS = "other sizes"
+REWARDS = {"none": "none", "learnability": "learnability", "measured gain besides": "gain"}  # by name of a row
+GATES = {"no gate": "none", "guard": "guard", "guard and trial": "guard-trial"}  # by name of a column
+OUTCOMES = ("valid", "optimal_makespan", "optimal_sum_of_costs")
+
+Cell = float | int | str
+Cells = dict[str, Cell]
+
+
+class Printed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of docs/data/printed. note: where its figures come from. corner: the name of its first column."""
+
+    note: str
+    corner: str
+    rows: dict[str, Cells]
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """A config of a search: what its trial said of its boards, and the points gained by training on them."""
+
+    config: EnvConfig
+    valid_of_trial: float
+    learnability: float
+    informative: float
+    gain: float
+
+
+class Search(msgspec.Struct, frozen=True):
+    """docs/data/searches/NAME.json."""
+
+    configs: list[Tried]
+
+
+class Team(msgspec.Struct, frozen=True):
+    """The boards of one number of agents. means: over sizes, of shares of all boards."""
+
+    agents: int
+    means: dict[str, float]
+
+
+class Answers(msgspec.Struct, frozen=True):
+    """docs/data/benchmark/NAME.json. judged: where the simulator judged several answers, the best ones."""
+
+    teams: list[Team]
+    judged: "Answers | None" = None
+
+
+class Trainee(msgspec.Struct, frozen=True):
+    """docs/data/trainee/NAME.json: by arm and figure the mean over the seeds and the standard deviation."""
+
+    summary: dict[str, dict[str, tuple[float, float]]]
+
+
+def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of rows."""
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def by_name(corner: str, rows: Mapping[str, Mapping[str, Cell]]) -> str:
+    """A table of named rows and columns; a cell is empty where a row lacks the column."""
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    lines = [[name, *(_text(row.get(column, "")) for column in columns)] for name, row in rows.items()]
+    return markdown([corner, *columns], lines)
+
+
+def printed(name: str) -> Printed:
+    """Figures of which no more is left."""
+    return read_config(DATA / "printed" / f"{name}.json", Printed)
+
+
+def printed_table(name: str) -> str:
+    """A table of such figures alone."""
+    found = printed(name)
+    return by_name(found.corner, found.rows)
+
+
+def valid_by_size(results: Results, kept: Printed, arms: Sequence[str], sizes: Sequence[int], *, others: bool) -> str:
+    """Valid % by size, of the warm-up as printed and of arms as means over their seeds; on forced waits as printed.
+
+    others: the sizes that are not named too, as one, as all have as many boards in the test.
+    """
+    rows = {"warm-up": kept.rows["warm-up"]}
+    for arm in arms:
+        runs = [run.sizes for run in results.runs if run.arm == arm]
+        means = {size: _mean([run[size] for run in runs]) for size in runs[0]}
+        cells: Cells = {f"{size}x{size}": means[size] for size in sizes}
+        if others:
+            cells[OTHERS] = _mean([mean for size, mean in means.items() if size not in sizes])
+        rows[f"`{arm}`"] = cells | kept.rows.get(f"`{arm}`", {})
+    return by_name(kept.corner, rows)
+
+
+def valid_of_arms(results: Results, arms: Mapping[str, str], seeds: Sequence[int]) -> str:
+    """The mean valid % over these seeds of arms, each under the name of its column."""
+    return by_name("", {"valid %": {column: _valid(results, arm, seeds) for column, arm in arms.items()}})
+
+
+def rewards_and_gates(results: Results, seeds: Sequence[int]) -> str:
+    """The mean valid % over these seeds of the arms gate-GATE-REWARD."""
+    rows = {
+        row: {column: _valid(results, f"gate-{gate}-{reward}", seeds) for column, gate in GATES.items()}
+        for row, reward in REWARDS.items()
+    }
+    return by_name("reward of the engineer", rows)
+
+
+def before_and_since(found: Mapping[str, Results]) -> str:
+    """The valid % of the runs of docs/data/fault, and of the same runs as they are in the results of their studies."""
+    rows: dict[str, Cells] = {}
+    for path in sorted((DATA / "fault").glob("*.json"), key=lambda path: path.stem):
+        since = {(run.arm, run.seed): run.valid for run in found[path.stem].runs}
+        for run in msgspec.json.decode(path.read_bytes(), type=list[RunResult]):
+            pair = f"{run.valid:.1f}, {since[run.arm, run.seed]:.1f}"
+            rows.setdefault(f"`{run.arm}`", {})[f"`{path.stem}`, seed {run.seed}"] = pair
+    return by_name("valid %, before and since", rows)
+
+
+def search_table(name: str) -> str:
+    """The configs of a search, that of the largest gain first."""
+    configs = read_config(DATA / "searches" / f"{name}.json", Search).configs
+    names = ("gain, points", "mean regret 1 - p", "mean p (1 - p)", "groups with some valid, some not", "mean size")
+    rows = (
+        (
+            f"{tried.gain:+.1f}",
+            f"{1 - tried.valid_of_trial:.2f}",
+            f"{tried.learnability:.3f}",
+            f"{100 * tried.informative:.0f} %",
+            f"{sum(cell.data_ratio * size for size, cell in tried.config.sizes.items()):.1f}",
+            f"{sum(cell.data_ratio * cell.wait_ratio for cell in tried.config.sizes.values()):.2f}",
+        )
+        for tried in sorted(configs, key=lambda tried: -tried.gain)
+    )
+    return markdown([*names, "share of forced waits"], rows)
+
+
+def best_config(name: str, results: Results) -> str:
+    """The random config of a study's spec that gained most."""
+    best = max(results.runs, key=lambda run: run.gain).arm
+    sizes = next(run.settings.env.sizes for run in plan_of(Path(name)).runs if run.arm == best)
+    ratios = SizeConfig.__struct_fields__
+    rows = ([f"{size}x{size}", *(f"{getattr(cell, ratio)}" for ratio in ratios)] for size, cell in sizes.items())
+    return markdown(["size", *(ratio.replace("_", " ") for ratio in ratios)], rows)
+
+
+def readings(kept: Printed, valid: Mapping[str, float]) -> str:
+    """What the examinations of some seeds said, and the valid % of the policies after the warm-up."""
+    return by_name(kept.corner, kept.rows | {"valid plans, %": valid})
+
+
+def teams_table(answers: Mapping[str, str], kept: Printed) -> str:
+    """Rows of docs/data/benchmark, then those as printed, then the published row with most valid plans.
+
+    answers: the files by the names of their rows; after a file whose answers were judged stands the row of that.
+    """
+    rows: dict[str, Cells] = {}
+    for row, name in answers.items():
+        found = read_config(DATA / "benchmark" / f"{name}.json", Answers)
+        rows[row] = _of_teams(found)
+        if found.judged:
+            rows["the same, the simulator as judge of 9 answers"] = _of_teams(found.judged)
+    best = max(PUBLISHED, key=lambda score: sum(score.valid.values()))
+    published: Cells = {
+        f"{agents} agents": f"{best.valid[agents]:.2f} / {best.optimal[agents]:.2f}" for agents in best.valid
+    }
+    named = f"the paper's best row, valid and optimal % (which optimum is not known): {best.who}"
+    return by_name(kept.corner, rows | kept.rows | {named: published})
+
+
+def trainee_means(name: str) -> str:
+    """Means over the seeds of a study of the trainee, with standard deviations."""
+    summary = read_config(DATA / "trainee" / f"{name}.json", Trainee).summary
+    rows = {
+        f"{figure} %": {arm: "{:.1f} ± {:.1f}".format(*summary[key][figure]) for key, arm in ARMS.items()}
+        for figure in summary["warmup"]
+    }
+    return by_name("", rows)
+
+
+def _of_teams(answers: Answers) -> Cells:
+    return {
+        f"{team.agents} agents": " / ".join(f"{100 * team.means[outcome]:.1f}" for outcome in OUTCOMES)
+        for team in answers.teams
+    }
+
+
+def _valid(results: Results, arm: str, seeds: Sequence[int]) -> float:
+    return _mean([run.valid for run in results.runs if run.arm == arm and run.seed in seeds])
+
+
+def _mean(figures: Sequence[float]) -> float:
+    return sum(figures) / len(figures)
+
+
+def _text(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return cell
+    return f"{cell:.1f}" if isinstance(cell, float) else f"{cell:,}"
