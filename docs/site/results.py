@@ -62,6 +62,7 @@ GAPS = {  # map sizes on which forced waits are missing; their share of the data
     "frontier-mended": (4, 6),
     "frontier-mended-head-start": (4, 6),
     "frontier-thrifty": (4, 6),
+    "frontier-early": (4, 6),
 }
 SIZES = {  # arms and map sizes of the table NAME-sizes
     "arena": (["fixed", "self", "self-shuffled", "self-trained", "difficulty", "best-static", "uniform"], (3, 4, 5, 6)),
