@@ -5,29 +5,31 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import msgspec
-import psutil
 import torch
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     Qwen3Config,
 )
 from transformers import Qwen3ForCausalLM as Qwen3
+from transformers.utils import find_adapter_config_file
 
 from core_jax.errors import InputError
 from core_jax.support import replacing_folder
 from policy.codecs import VOCABULARY
 from policy.language_models import checkpoint_for
-from policy.model_folders import ADAPTER, check_folder
+from policy.model_folders import ADAPTER, check_config, check_folder
+from policy.model_memory import FLOAT_BYTES, check_memory
 from policy.model_places import is_on_hub, model_place
 from policy.model_settings import BoardNetworkSettings, ModelName, ModelSettings, shape_of
 from policy.networks import BoardConfig, BoardNetwork  # registers it for AutoModelForCausalLM
 
 TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
-FLOAT_BYTES, LEAST_BYTES = 4, 0.5  # of a weight: in float32, and quantised as much as is common
+LEAST_BYTES = 0.5  # of a weight that is quantised as much as is common
 LONGEST_PROBLEM = 300  # letters of what another library says
 
 
@@ -124,13 +126,13 @@ def load_model(
     """
     check_device(device)
     place = local_place(place)
-    folder = Path(place)
-    if is_on_hub(place):
-        source, local = str(place), os.environ.get("HF_HUB_OFFLINE") == "1"
-    else:
+    folder, source, on_hub = Path(place), str(Path(place)), is_on_hub(place)
+    local = not on_hub or os.environ.get("HF_HUB_OFFLINE") == "1"
+    if not on_hub:
         check_folder(folder)
-        source, local = str(folder), True
     try:
+        if on_hub:
+            _check_on_hub(source, local)
         if (folder / ADAPTER).is_file():
             model = _merged(folder, dtype)
         else:
@@ -156,7 +158,14 @@ def check_shape(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokeni
     """Raises InputError where the memory of this machine does not hold a model of that shape."""
     with torch.device("meta"):
         model = build_model(settings, tokenizer, 0, "cpu")
-    _check_memory("model", model, FLOAT_BYTES)
+    check_memory("model", model.num_parameters())
+
+
+def _check_on_hub(name: str, local: bool) -> None:
+    """As `check_folder`, for a model of that name on the hub; the weights are asked for as safetensors anyway."""
+    if find_adapter_config_file(name, local_files_only=local):  # whose base model would be read unchecked
+        raise InputError(f"{name}: is an adapter; run hf download {name} --local-dir FOLDER, and give the folder")
+    check_config(name, PreTrainedConfig.get_config_dict(name, local_files_only=local)[0])
 
 
 def _check_fits(source: str, local: bool, dtype: torch.dtype | Literal["auto"]) -> None:
@@ -165,17 +174,7 @@ def _check_fits(source: str, local: bool, dtype: torch.dtype | Literal["auto"]) 
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     least = LEAST_BYTES if getattr(config, "quantization_config", None) else FLOAT_BYTES / 2
-    _check_memory(source, model, FLOAT_BYTES if dtype == torch.float32 else least)
-
-
-def _check_memory(place: str, model: PreTrainedModel, each: float) -> None:
-    """each: the bytes of a weight."""
-    weights, there = sum(weight.numel() for weight in model.parameters()), psutil.virtual_memory().total
-    if weights * each > there:
-        raise InputError(
-            f"{place}: {weights:,} weights take {weights * each / 2**30:.1f} GiB, and this machine has "
-            f"{there / 2**30:.1f} GiB; choose a smaller model"
-        )
+    check_memory(source, model.num_parameters(), FLOAT_BYTES if dtype == torch.float32 else least)
 
 
 def check_device(device: str) -> None:

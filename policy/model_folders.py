@@ -49,7 +49,7 @@ def check_configs(folder: Path) -> None:
     for file in sorted(folder.glob("*config*.json")):  # config.json may name another, such as config.4.0.0.json
         raw = _json(file)
         if isinstance(raw, dict):
-            _check_config(file, raw)
+            check_config(file, raw)
 
 
 def _check_there(folder: Path, name: str) -> None:
@@ -74,12 +74,13 @@ def _check_weights(folder: Path, name: str) -> None:
         _check_there(folder, name)
 
 
-def _check_safe(file: Path, weights: Any) -> None:
+def _check_safe(file: str | Path, weights: Any) -> None:
     if not str(weights).endswith((".safetensors", INDEX)) or "/" in str(weights):
         raise InputError(f"{file}: {weights!r:.60} is no safetensors file beside it; save the weights as such")
 
 
-def _check_config(file: Path, raw: dict[str, Any]) -> None:
+def check_config(file: str | Path, raw: dict[str, Any]) -> None:
+    """Raises InputError where the config that a file holds asks for code or for absurd sizes."""
     if raw.get("auto_map"):
         raise InputError(
             f"{file}: auto_map asks for code of the folder, and none is run; choose a model that transformers knows"

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from core_jax.errors import InputError
 from core_jax.support import replacing_folder
+from policy.model_folders import check_config
+from policy.model_memory import check_memory
 
 ENDING = ".gguf"
 KEPT = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "models"
@@ -26,15 +28,16 @@ def checkpoint_for(place: str | Path) -> str:
     """The checkpoint folder of a GGUF file or of a package with one; other places are returned as they are.
 
     The folder is named by the hash of the file, so that each file is converted once, in float32. Raises InputError
-    where the file cannot be converted.
+    where the file cannot be converted, or this machine's memory does not hold what would come of it.
     """
     file = _gguf_file(place)
     if file is None:
         return str(place)
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    with file.open("rb") as opened:  # in pieces, as it may be larger than the memory
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()[:16]
     folder = KEPT / f"{file.stem}-{digest}"
     if not folder.exists():
-        _check_architecture(file)
+        _check_header(file)
         _convert(file, folder)
     return str(folder)
 
@@ -61,16 +64,18 @@ def _gguf_file(place: str | Path) -> Path | None:
     return found[0]
 
 
-def _check_architecture(file: Path) -> None:
+def _check_header(file: Path) -> None:
+    """That the file is whole, of an architecture that is known, and fits into the memory as numbers of float32."""
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
     try:
-        from gguf import GGUFReader
+        from policy.language_models.gguf_headers import Header
     except ImportError as error:
         raise InputError(f"{file}: reading GGUF needs a package; pip install 'lakewright[gguf]'") from error
     try:
-        name = GGUFReader(file).fields[ARCHITECTURE].contents()
-    except (ValueError, KeyError, IndexError, OSError) as error:
+        header = Header(file)
+        name, weights = header.fields[ARCHITECTURE].contents(), header.weights
+    except Exception as error:  # the library trusts what it reads, and raises whatever that leads it to
         raise InputError(f"{file}: not a whole GGUF file; fetch it again") from error
     if name not in GGUF_SUPPORTED_ARCHITECTURES:
         known = ", ".join(sorted(GGUF_SUPPORTED_ARCHITECTURES))
@@ -78,15 +83,30 @@ def _check_architecture(file: Path) -> None:
             f"{file}: its architecture {name!r:.40} cannot be converted, only {known}; "
             "give a checkpoint folder of safetensors instead"
         )
+    check_memory(str(file), weights)
+
+
+def _check_config(file: Path) -> None:
+    """That this machine holds the model that the header describes, which may have more weights than the file."""
+    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+    raw = load_gguf_checkpoint(str(file))["config"]
+    check_config(file, raw)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**raw), trust_remote_code=False)
+    check_memory(str(file), model.num_parameters())
 
 
 def _convert(file: Path, folder: Path) -> None:
     given: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
     try:
+        _check_config(file)
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), trust_remote_code=False, **given)
         given["dtype"] = torch.float32
         model = AutoModelForCausalLM.from_pretrained(str(file.parent), trust_remote_code=False, **given)
-    except (OSError, ValueError, KeyError, IndexError, RuntimeError, TypeError, AttributeError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # transformers trusts a header, and raises whatever that leads it to
         first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(
             f"{file}: cannot be converted ({first_line:.200}); give a checkpoint folder of safetensors instead"

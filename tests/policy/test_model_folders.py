@@ -17,6 +17,7 @@ from policy.model_places import PRETRAINED
 from policy.model_settings import ModelSettings
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 
+ON_HUB = "some/model"
 CODE = 'from pathlib import Path\nPath(__file__).with_name("ran").touch()\n'
 OWN = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model", "AutoTokenizer": "own.Words"}
 
@@ -43,8 +44,8 @@ def altered(folder: Path, to: Path, name: str = "config.json", **changes: object
     return to
 
 
-def refusal(folder: Path) -> str:
-    """The one line with which a folder is refused."""
+def refusal(folder: Path | str) -> str:
+    """The one line with which a model is refused."""
     with pytest.raises(InputError) as refused:
         load_model(folder, device="cpu")
     assert "\n" not in str(refused.value)
@@ -162,7 +163,7 @@ def test_another_config_that_config_json_names_is_bounded_too(words, tmp_path):
 
 
 def small_machine(monkeypatch: pytest.MonkeyPatch, total: int) -> None:
-    monkeypatch.setattr("policy.checkpoints.psutil.virtual_memory", lambda: SimpleNamespace(total=total))
+    monkeypatch.setattr("policy.model_memory.psutil.virtual_memory", lambda: SimpleNamespace(total=total))
 
 
 def test_a_model_beyond_the_memory_is_refused_before_it_is_there(words, monkeypatch):
@@ -174,6 +175,41 @@ def test_a_model_beyond_the_memory_is_refused_before_it_is_there(words, monkeypa
         check_shape("0.6M", tokenizer())
     monkeypatch.undo()
     assert check_shape("0.6M", tokenizer()) is None
+
+
+@pytest.fixture
+def fetched(words, tmp_path, monkeypatch):
+    """A folder that stands for the model `some/model` of the hub, as fetched before."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    model = tmp_path / "hub" / "models--some--model"
+    (model / "refs").mkdir(parents=True)
+    (model / "refs" / "main").write_text("0" * 40)
+    return Path(shutil.copytree(words, model / "snapshots" / ("0" * 40)))
+
+
+def test_a_model_of_the_hub_is_read(fetched):
+    model, _ = load_model(ON_HUB, device="cpu")
+    assert model.num_parameters() == tiny_model().num_parameters()
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("config.json", {"num_hidden_layers": 3_000_000}, "num_hidden_layers is 3000000; choose a model with at most"),
+        ("config.json", {"model_type": "own", "auto_map": OWN}, "auto_map asks for code of the folder, and none is"),
+        ("config.json", {"transformers_weights": "model.bin"}, "'model.bin' is no safetensors file beside it; save"),
+        ("adapter_config.json", {"base_model_name_or_path": "any/model"}, "is an adapter; run hf download some/model"),
+    ],
+)
+def test_a_model_of_the_hub_is_refused_as_a_folder_is(fetched, tmp_path, monkeypatch, name, changes, said):
+    shutil.copy(altered(fetched, tmp_path / "altered", name, **changes) / name, fetched / name)
+    monkeypatch.setattr("policy.checkpoints.AutoModelForCausalLM", None)
+    assert refusal(ON_HUB).startswith(f"{ON_HUB}: {said}")
+
+
+def test_a_model_of_the_hub_beyond_the_memory_is_refused_before_it_is_there(fetched, monkeypatch):
+    small_machine(monkeypatch, 4096)
+    assert refusal(ON_HUB).endswith("this machine has 0.0 GiB; choose a smaller model")
 
 
 def test_checking_the_size_draws_no_random_numbers(words):

@@ -16,13 +16,13 @@ SHAPES |= {"ffn_gate": (MLP, HIDDEN), "ffn_up": (MLP, HIDDEN), "ffn_down": (HIDD
 SHAPES |= {"attn_norm": (HIDDEN,), "ffn_norm": (HIDDEN,)}
 
 
-def write_gguf(path: Path, architecture: str = "llama", template: str | None = TEMPLATE) -> Path:
-    """Random weights, the same each time."""
+def write_gguf(path: Path, architecture: str = "llama", template: str | None = TEMPLATE, **claimed: int) -> Path:
+    """Random weights, the same each time. claimed: sizes in the header that are not those of the weights."""
     writer = gguf.GGUFWriter(path, architecture)
-    writer.add_block_count(LAYERS)
+    sizes = {"block_count": LAYERS, "embedding_length": HIDDEN, "feed_forward_length": MLP, **claimed}
+    for name, size in sizes.items():
+        writer.add_uint32(f"{architecture}.{name}", size)
     writer.add_context_length(512)
-    writer.add_embedding_length(HIDDEN)
-    writer.add_feed_forward_length(MLP)
     writer.add_head_count(HEADS)
     writer.add_head_count_kv(HEADS)
     writer.add_rope_dimension_count(HIDDEN // HEADS)
