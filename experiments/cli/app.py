@@ -3,7 +3,6 @@
 A new group of commands is one more file here with an `app`, and its name in GROUPS or FLAT below.
 """
 
-import errno
 import os
 import signal
 import sys
@@ -16,17 +15,15 @@ from cyclopts import App, CycloptsError
 from core_jax.errors import InputError
 from experiments.cli import bench, benchmark, boards, engineer, host, run, settings, study, sweep, view
 from experiments.cli.conventions import PLAIN, help_style, print_error, take_overrides, usage_error
-from experiments.runtime import keep_compiled_programs
+from experiments.runtime import is_of_the_disk, keep_compiled_programs, system_error
 
 FLAT = (boards.app, run.app, settings.app, host.app, bench.app)  # commands of the program itself
 GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app)  # commands that have commands
 LONGEST_NUMBER = 1024  # bits: of shorter ones the commands say themselves what they may be
 INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
-WRONG_PLACE = (errno.EROFS, errno.ENAMETOOLONG)
 LONGEST_PATH, LONGEST_NAME = 4095, 255  # bytes, of a whole path and of one file or folder in it
 SHOWN = 60  # letters of a name that is too long
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,9 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except OSError as error:
-        place = f"{error.filename!s:.{SHOWN if error.errno == errno.ENAMETOOLONG else LONGEST_PATH}}"
-        print_error(f"{place}: {error.strerror}; {_remedy(error)}")
-        return 2 if isinstance(error, WRONG_PATH) or error.errno in (*NO_ROOM, *WRONG_PLACE) else 1
+        print_error(system_error(error))
+        return 2 if isinstance(error, WRONG_PATH) or is_of_the_disk(error) else 1
     except KeyboardInterrupt:
         print_error("interrupted; finished work is kept, and the same command resumes")
         return INTERRUPTED
@@ -87,14 +83,6 @@ def _check_values(given: Mapping[str, Any]) -> None:
 def _is_too_long(path: Path) -> bool:
     longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
     return longest > LONGEST_NAME or len(os.fsencode(path)) > LONGEST_PATH
-
-
-def _remedy(error: OSError) -> str:
-    if error.errno in NO_ROOM:
-        return "make room there, and run the same command again: what is finished is kept"
-    if error.errno == errno.ENAMETOOLONG:
-        return "choose a shorter name"
-    return "choose a folder that can be written" if error.errno == errno.EROFS else "check the path and the disk"
 
 
 def build_app() -> App:

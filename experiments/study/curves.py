@@ -31,7 +31,7 @@ def curves_svg(results: Results, arms: list[str] | None = None) -> str:
 
 def _to_draw(results: Results) -> list[str]:
     """All arms, or where they would hide each other, those of most seeds."""
-    most = max(arm.seeds for arm in results.arms)
+    most = max((arm.seeds for arm in results.arms), default=0)
     few = len(results.arms) <= MOST_CURVES
     return [arm.arm for arm in results.arms if few or arm.seeds == most]
 

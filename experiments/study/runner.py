@@ -13,7 +13,7 @@ from experiments.loop import check_machine
 from experiments.loop import run as run_loop
 from experiments.loop.records import RunFolder, write
 from experiments.resumable import work_on
-from experiments.runtime import keep_compiled_programs, prepare_training, progress
+from experiments.runtime import is_of_the_disk, keep_compiled_programs, prepare_training, progress, system_error
 from experiments.study.curves import curves_svg
 from experiments.study.final_test import take_final_test
 from experiments.study.plot import study_svg
@@ -117,7 +117,10 @@ def _run_one(planned: Planned, out: Path) -> str:
 
 
 def _described(error: Exception, run: RunFolder) -> str:
-    """An error in one line; its traceback goes to the run's folder, if the run has begun."""
+    """An error in one line; unless the disk is at fault, its traceback goes to the run's folder, if it has begun."""
+    if isinstance(error, OSError) and is_of_the_disk(error):
+        error.filename = error.filename or str(run.folder)
+        return system_error(error)
     line = " ".join(f"{type(error).__name__}: {error}".split())[:MOST_SHOWN]
     if not run.config.exists():  # other files would keep it from beginning
         return line

@@ -289,19 +289,21 @@ def test_a_run_that_raises_anything_is_named_with_its_traceback_and_stops_no_oth
     assert not trace.exists(), "a run that has recovered has no failure"
 
 
-def test_a_run_that_fails_before_it_has_a_folder_can_begin_the_next_time(tmp_path, study, monkeypatch):
+def test_runs_that_all_fail_before_they_have_a_folder_can_begin_the_next_time(tmp_path, study, monkeypatch):
     def fails(planned, folder):
         raise OSError(28, "No space left on device")
 
     made_already(study[0], out := tmp_path / "study")
-    shutil.rmtree(out / "runs" / "random-s0")
+    shutil.rmtree(out / "runs")
     with monkeypatch.context() as patch:
         patch.setattr(studying, "begin_run", fails)
-        _, failures = run_study(SPEC, out, workers=1)
-    assert failures["random-s0"] == "OSError: [Errno 28] No space left on device"
+        results, failures = run_study(SPEC, out, workers=1)
+    assert (results.missing, results.arms) == (sorted(failures), [])
+    remedy = "No space left on device; make room there, and run the same command again: what is finished is kept"
+    assert failures["random-s0"] == f"{out / 'runs' / 'random-s0'}: {remedy}"
     monkeypatch.setattr(studying, "run_loop", lambda settings, run: None)
     results, failures = run_study(SPEC, out, workers=1)
-    assert (results.missing, failures) == (["random-s0"], {})
+    assert (results.missing, failures) == (["fixed-s0", "fixed-s1", "random-s0"], {})
 
 
 def test_another_spec_on_the_same_folder_is_refused(tmp_path, study):

@@ -8,17 +8,17 @@ import contextlib
 import os
 import resource
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 PLENTY = 1 << 30  # bytes
 
 
 class SmallDisk:
-    """The disk at a path. server: the process whose children work on it."""
+    """The disk at a path. servers: the processes whose children work on it."""
 
-    def __init__(self, path: Path, server: subprocess.Popen) -> None:
-        self.path, self._server = path, server
+    def __init__(self, path: Path, servers: Sequence[subprocess.Popen]) -> None:
+        self.path, self._servers = path, servers
         path.mkdir()
         self._mounted = _mount("--types=tmpfs", f"--options=size={PLENTY}", "lakewright-tests", str(path))
 
@@ -29,8 +29,9 @@ class SmallDisk:
             size = (used.f_blocks - used.f_bfree) * used.f_frsize + room
             assert self._remount(f"size={max(size, used.f_frsize)}"), "the disk keeps its size"
         else:
-            _, most = resource.prlimit(self._server.pid, resource.RLIMIT_FSIZE)
-            resource.prlimit(self._server.pid, resource.RLIMIT_FSIZE, (room, most))
+            for server in self._servers:
+                _, most = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+                resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (room, most))
 
     @contextlib.contextmanager
     def read_only(self) -> Iterator[None]:

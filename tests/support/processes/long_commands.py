@@ -27,6 +27,7 @@ class Case(NamedTuple):
     """A command, what it writes, what of that must be the same at every end, and how it is run.
 
     shares: processes that share the work. runs: pieces of work that may fail apart, each with a line of its own.
+    fillings: how often a disk is full before twice as much room is left on it; fewer where each attempt takes long.
     workers: how the titles of its workers begin, where it begins other processes too. goodbye: the seconds within which
     all of its processes end.
     """
@@ -37,6 +38,7 @@ class Case(NamedTuple):
     kind: str = "commands"
     shares: int = 1
     runs: int = 1
+    fillings: int = 4
     workers: str = ""
     goodbye: float = LONGEST_GOODBYE
 
@@ -115,11 +117,14 @@ CASES = {
         ["sweep", "sweep.toml", "--backend", "ray", "--workers", "2"],
         "out",
         data_of,
+        fillings=1,
         workers="ray::_call",
         goodbye=300.0,  # Ray's agents try for a minute to report that their raylet is dead (publish_error_to_driver)
     ),
     "run": Case(
         ["run", "--preset", "cpu", "--teacher", "rules", *TINY], "out", _all_but_the_clock, "training commands"
     ),
-    "study": Case(["study", "study.toml", "--workers", "2"], "out", _all_but_the_clock, "training commands", runs=3),
+    "study": Case(
+        ["study", "study.toml", "--workers", "2"], "out", _all_but_the_clock, "training commands", runs=3, fillings=1
+    ),
 }
