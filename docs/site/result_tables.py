@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.config import EnvConfig, SizeConfig
+from core_jax.config import EnvConfig
 from core_jax.support import read_config
 from experiments.evaluation import PUBLISHED
-from experiments.study import Results, RunResult, plan_of
+from experiments.study import Results, RunResult
 from experiments.study.trainee import ARMS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -150,15 +150,6 @@ def search_table(name: str) -> str:
         for tried in sorted(configs, key=lambda tried: -tried.gain)
     )
     return markdown([*names, "share of forced waits"], rows)
-
-
-def best_config(name: str, results: Results) -> str:
-    """The random config of a study's spec that gained most."""
-    best = max(results.runs, key=lambda run: run.gain).arm
-    sizes = next(run.settings.env.sizes for run in plan_of(Path(name)).runs if run.arm == best)
-    ratios = SizeConfig.__struct_fields__
-    rows = ([f"{size}x{size}", *(f"{getattr(cell, ratio)}" for ratio in ratios)] for size, cell in sizes.items())
-    return markdown(["size", *(ratio.replace("_", " ") for ratio in ratios)], rows)
 
 
 def readings(kept: Printed, valid: Mapping[str, float]) -> str:

@@ -28,7 +28,6 @@ from typing import Any
 import msgspec
 from result_tables import (
     before_and_since,
-    best_config,
     by_name,
     markdown,
     printed,
@@ -142,7 +141,7 @@ def _further_tables(found: Mapping[str, Results]) -> dict[str, str]:
     tables["arena-readers"] = valid_of_arms(found["arena"], READERS, (0, 1, 2))
     tables["fault"] = before_and_since(found)
     tables["frontier-guided"] = search_table("frontier-guided")
-    tables["best-config"] = best_config("trial", found["trial"])
+    tables["best-config"] = printed_table("best-config")
     tables["demo-reading"] = readings(printed("demo-reading"), _valid_after_warmup("demo"))
     tables["teams"] = teams_table(TEAMS, printed("prioritized"))
     tables["trainee"] = trainee_means("board-network")

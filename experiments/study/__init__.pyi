@@ -5,7 +5,6 @@ from .results_table import as_table as as_table
 from .run_results import RunResult as RunResult
 from .runner import run_study as run_study
 from .runner import sum_up as sum_up
-from .study import plan_of as plan_of
 from .trial_checks import TrialCheck as TrialCheck
 from .trial_checks import check_trials as check_trials
 from .trial_checks import reliability_of as reliability_of
