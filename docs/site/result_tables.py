@@ -69,6 +69,13 @@ class Trainee(msgspec.Struct, frozen=True):
     summary: dict[str, dict[str, tuple[float, float]]]
 
 
+class Rewarded(msgspec.Struct, frozen=True):
+    """A group of answers of an engineer that is trained on them: means over it, and what was said."""
+
+    figures: dict[str, float]
+    said: list[str]
+
+
 def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of rows."""
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
@@ -184,6 +191,14 @@ def trainee_means(name: str) -> str:
         for figure in summary["warmup"]
     }
     return by_name("", rows)
+
+
+def rounds_of_training(path: Path) -> str:
+    """What the answers of an engineer in words earned, round by round; the last are those after its training."""
+    groups = msgspec.json.decode(path.read_bytes(), type=list[Rewarded])
+    columns = {"reward": "reward", "held back": "projected", "refused": "refused", "different": "distinct"}
+    shown = ([f"{group.figures[name]:.2f}" for name in columns.values()] for group in groups)
+    return markdown(["round", *columns], ([str(turn), *figures] for turn, figures in enumerate(shown)))
 
 
 def _of_teams(answers: Answers) -> Cells:

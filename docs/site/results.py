@@ -5,10 +5,11 @@
 
 docs/data/studies/NAME.json is results.json of a study; docs/data/demo/seedN.json is what `lakewright report --json`
 says of a run of the demo, and docs/data/smollm2/seedN.json of one of the preset smollm2, where engineers.json is what
-`lakewright engineer sample --json` says; docs/data/trial_checks/NAME.json is a list of the files that
-`lakewright study check-trials` writes. docs/data/benchmark and docs/data/trainee hold what `lakewright benchmark eval`
-and `lakewright study trainee` write, docs/data/searches a search that was stopped, docs/data/fault the runs that were
-run again, as they were before, and docs/data/printed tables of figures of which no more is left.
+`lakewright engineer sample --json` says, and rounds.json has figures and answers of each round of a run's
+engineer.json; docs/data/trial_checks/NAME.json is a list of the files that `lakewright study check-trials` writes.
+docs/data/benchmark and docs/data/trainee hold what `lakewright benchmark eval` and `lakewright study trainee` write,
+docs/data/searches a search that was stopped, docs/data/fault the runs that were run again, as they were before, and
+docs/data/printed tables of figures of which no more is left.
 
 In docs/results.md the lines between `<!-- made: NAME -->` and `<!-- end -->` are the table of NAME, and
 docs/images/NAME.svg and NAME-curves.svg are the pictures of a study. The table `forecasts` and
@@ -34,6 +35,7 @@ from result_tables import (
     printed_table,
     readings,
     rewards_and_gates,
+    rounds_of_training,
     search_table,
     teams_table,
     trainee_means,
@@ -141,6 +143,7 @@ def _further_tables(found: Mapping[str, Results]) -> dict[str, str]:
     tables["arena-readers"] = valid_of_arms(found["arena"], READERS, (0, 1, 2))
     tables["fault"] = before_and_since(found)
     tables["frontier-guided"] = search_table("frontier-guided")
+    tables["words"] = rounds_of_training(DOCS / "data" / "smollm2" / "rounds.json")
     tables["best-config"] = printed_table("best-config")
     tables["demo-reading"] = readings(printed("demo-reading"), _valid_after_warmup("demo"))
     tables["teams"] = teams_table(TEAMS, printed("prioritized"))
