@@ -87,7 +87,7 @@ READERS = {  # arms of the arena that differ in what the engineer reads, or in w
 }
 WITH_OTHERS = ("frontier-forecast",)  # whose other sizes stand there as one
 GATES = {"arena": (0, 1, 2), "arena-second": (0, 1)}  # seeds of the table NAME-gates
-PRINTED = ("unseen-waits-forced", "zero-shot", "learning-curve", "half-hour", "half-hour-seeds")
+PRINTED = ("unseen-waits-forced", "best-config", "zero-shot", "learning-curve", "half-hour", "half-hour-seeds")
 TEAMS = {  # docs/data/benchmark by row
     "after the warm-up": "board-network-62-minutes",
     "after GRPO: [`pretrained`](training.md#the-policy-called-pretrained)": "pretrained",
@@ -144,7 +144,6 @@ def _further_tables(found: Mapping[str, Results]) -> dict[str, str]:
     tables["fault"] = before_and_since(found)
     tables["frontier-guided"] = search_table("frontier-guided")
     tables["words"] = rounds_of_training(DOCS / "data" / "smollm2" / "rounds.json")
-    tables["best-config"] = printed_table("best-config")
     tables["demo-reading"] = readings(printed("demo-reading"), _valid_after_warmup("demo"))
     tables["teams"] = teams_table(TEAMS, printed("prioritized"))
     tables["trainee"] = trainee_means("board-network")

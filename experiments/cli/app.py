@@ -3,6 +3,7 @@
 A new group of commands is one more file here with an `app`, and its name in GROUPS or FLAT below.
 """
 
+import errno
 import os
 import signal
 import sys
@@ -23,7 +24,6 @@ LONGEST_NUMBER = 1024  # bits: of shorter ones the commands say themselves what 
 INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 LONGEST_PATH, LONGEST_NAME = 4095, 255  # bytes, of a whole path and of one file or folder in it
-SHOWN = 60  # letters of a name that is too long
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,7 +75,7 @@ def _check_values(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         for one in value if isinstance(value, list | tuple) else (value,):
             if isinstance(one, Path) and _is_too_long(one):
-                raise InputError(f"{one!s:.{SHOWN}}: File name too long; choose a shorter name")
+                raise InputError(system_error(OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), one)))
             if isinstance(one, int) and one.bit_length() > LONGEST_NUMBER:
                 raise InputError(f"{name} is a whole number of {one.bit_length()} bits; choose one within 64 bits")
 

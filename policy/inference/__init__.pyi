@@ -8,12 +8,12 @@ from .cost_cap import charged as charged
 from .endpoint import Endpoint as Endpoint
 from .endpoint import EndpointError as EndpointError
 from .endpoint import dollars as dollars
+from .grammar import Allowed as Allowed
+from .grammar import Grammar as Grammar
 from .grammar import answer_under_grammar as answer_under_grammar
-from .grammar_sampling import Allowed as Allowed
-from .grammar_sampling import Grammar as Grammar
-from .grammar_sampling import grammar_of as grammar_of
-from .grammar_sampling import log_probs_under_grammar as log_probs_under_grammar
-from .grammar_sampling import sample_under_grammar as sample_under_grammar
+from .grammar import grammar_of as grammar_of
+from .grammar import log_probs_under_grammar as log_probs_under_grammar
+from .grammar import sample_under_grammar as sample_under_grammar
 from .json_schema import SchemaSettings as SchemaSettings
 from .json_schema import answer_in_json as answer_in_json
 from .json_schema import json_prompt as json_prompt

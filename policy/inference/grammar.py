@@ -1,11 +1,28 @@
-"""Answers under a grammar of tokens, as those of an engineer that answers in tokens."""
+"""Answers under a grammar, as those of an engineer: greedy, sampled, and how likely a model makes given ones."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from policy.codecs import token_ids
+from policy.model_modes import in_mode
+from policy.precision import computing
+
+Allowed = Callable[[Sequence[str]], tuple[str, ...]]
+Grammar = Callable[[Sequence[int]], Iterable[Sequence[int] | np.ndarray]]
+"""For each token id of an answer the ids that might have stood there."""
+
+
+def grammar_of(tokenizer: PreTrainedTokenizerFast, allowed: Allowed) -> Grammar:
+    """The grammar of answers whose words are tokens."""
+
+    def open_to(answer: Sequence[int]) -> Iterable[Sequence[int]]:
+        words = tokenizer.convert_ids_to_tokens(list(answer))
+        return (token_ids(tokenizer, allowed(words[:place])) for place in range(len(words)))
+
+    return open_to
 
 
 @torch.inference_mode()
@@ -13,19 +30,76 @@ def answer_under_grammar(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     prompt: Sequence[str],
-    allowed: Callable[[Sequence[str]], tuple[str, ...]],
+    allowed: Allowed,
     *,
     max_new_tokens: int = 256,
 ) -> list[str]:
     """Decodes greedily, each token among `allowed(answer so far)`, until nothing is allowed."""
-    model.eval()
     ids = torch.tensor([token_ids(tokenizer, prompt)], device=model.device)
     answer: list[str] = []
     cache = None
-    while len(answer) < max_new_tokens and (choices := allowed(answer)):
-        output = model(input_ids=ids, past_key_values=cache, use_cache=True)
-        cache = output.past_key_values
-        scores = output.logits[0, -1, token_ids(tokenizer, choices)]
-        answer.append(choices[int(scores.argmax())])
-        ids = torch.tensor([token_ids(tokenizer, answer[-1:])], device=model.device)
+    with in_mode(model), computing(model):
+        while len(answer) < max_new_tokens and (choices := allowed(answer)):
+            output = model(input_ids=ids, past_key_values=cache, use_cache=True)
+            cache = output.past_key_values
+            scores = output.logits[0, -1, token_ids(tokenizer, choices)]
+            answer.append(choices[int(scores.argmax())])
+            ids = torch.tensor([token_ids(tokenizer, answer[-1:])], device=model.device)
     return answer
+
+
+@torch.inference_mode()
+def sample_under_grammar(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    prompt: Sequence[str],
+    allowed: Allowed,
+    *,
+    copies: int,
+    temperature: float,
+    seed: int,
+    max_new_tokens: int = 256,
+) -> list[list[str]]:
+    """`copies` answers, each token drawn among `allowed(answer so far)`, until that is empty."""
+    chance = torch.Generator().manual_seed(seed)
+    answers: list[list[str]] = [[] for _ in range(copies)]
+    ids = torch.tensor([token_ids(tokenizer, prompt)] * copies, device=model.device)
+    cache = None
+    with in_mode(model), computing(model):
+        for _ in range(max_new_tokens):
+            choices = [allowed(answer) for answer in answers]
+            if not any(choices):
+                break
+            output = model(input_ids=ids, past_key_values=cache, use_cache=True)
+            cache = output.past_key_values
+            logits = output.logits[:, -1].float().cpu() / temperature
+            for answer, scores, open_to in zip(answers, logits, choices, strict=True):
+                if open_to:
+                    chances = scores[token_ids(tokenizer, open_to)].softmax(0)
+                    answer.append(open_to[int(torch.multinomial(chances, 1, generator=chance))])
+            last = [token_ids(tokenizer, answer[-1:]) for answer in answers]
+            ids = torch.tensor(last, device=model.device)
+    return answers
+
+
+def log_probs_under_grammar(
+    model: PreTrainedModel, prompt: Sequence[int], answers: Sequence[Sequence[int]], grammar: Grammar
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probabilities [G, T] of the tokens of answers, each among those allowed there; and where there are tokens.
+
+    prompt, answers: token ids.
+    """
+    longest, none = max(map(len, answers)), 0  # an id that stands for no token
+    ids = torch.tensor([[*prompt, *answer, *[none] * (longest - len(answer))] for answer in answers])
+    with computing(model):
+        output = model(input_ids=ids.to(model.device), logits_to_keep=longest + 1, use_cache=False)
+    logits = output.logits[:, :-1].float()
+    open_to = torch.zeros(logits.shape, dtype=torch.bool)
+    for row, answer in enumerate(answers):
+        for place, choices in enumerate(grammar(answer)):
+            open_to[row, place, choices] = True
+        open_to[row, len(answer) :, none] = True
+    masked = logits.masked_fill(~open_to.to(logits.device), -torch.inf).log_softmax(-1)
+    taken = masked.gather(-1, ids[:, len(prompt) :, None].to(logits.device)).squeeze(-1)
+    lengths = torch.tensor([len(answer) for answer in answers], device=logits.device)
+    return taken, torch.arange(longest, device=logits.device) < lengths[:, None]

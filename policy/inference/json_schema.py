@@ -16,8 +16,9 @@ from transformers import (
 )
 
 from core_jax.errors import InputError
-from policy.inference.grammar_sampling import Grammar
+from policy.inference.grammar import Grammar
 from policy.inference.sampling import end_tokens, sample
+from policy.model_modes import in_mode
 from policy.precision import computing
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
@@ -222,14 +223,14 @@ def _generate(
         how["logits_processor"] = LogitsProcessorList([mask])
     else:
         how |= {"stop_strings": [THOUGHT], "tokenizer": tokenizer}
-    model.eval()
     ids = torch.tensor([prompt], device=model.device)
-    output: torch.Tensor = model.generate(
-        input_ids=ids,
-        attention_mask=torch.ones_like(ids),
-        max_new_tokens=max_new_tokens,
-        past_key_values=cache,
-        **how,
-    )
+    with in_mode(model):
+        output: torch.Tensor = model.generate(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=max_new_tokens,
+            past_key_values=cache,
+            **how,
+        )
     answer = output[0, len(prompt) :].tolist()
     return answer[:-1] if answer[-1:] == [tokenizer.eos_token_id] else answer

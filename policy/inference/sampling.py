@@ -11,6 +11,7 @@ from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel, Pre
 from policy.codecs import Codec, TokensCodec
 from policy.inference.decoders import decoder_of, ends_answers_singly
 from policy.inference.prompt_caches import cache_rows
+from policy.model_modes import in_mode
 from policy.precision import computing
 from policy.tasks import Task
 
@@ -86,19 +87,16 @@ def sample(
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     answers: list[list[int]] = [[] for _ in range(len(prompts) * copies)]
     log_probs: list[list[float]] = [[] for _ in answers]
-    was_training = model.training
-    model.eval()
     at_once = max(1, batch // copies)
     for begin in range(0, len(order), at_once):
         chosen = order[begin : begin + at_once]
-        with computing(model):
+        with in_mode(model), computing(model):
             tokens, scores = decode(model, tokenizer, [prompts[i] for i in chosen], copies, max_new_tokens, temperature)
         lengths = _lengths(tokens, ends)
         rows = [i * copies + copy for i in chosen for copy in range(copies)]
         for row, answer, score, length in zip(rows, tokens.tolist(), scores.tolist(), lengths.tolist(), strict=True):
             answers[row], log_probs[row] = answer[:length], score[:length]
         on_progress(len(chosen))
-    model.train(was_training)
     return Samples(answers, log_probs)
 
 

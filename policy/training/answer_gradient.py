@@ -7,6 +7,7 @@ import torch
 from transformers import PreTrainedModel
 
 from policy.inference import Grammar, log_probs_under_grammar
+from policy.model_modes import in_mode
 from policy.training.settings import AnswerTraining, answers_at_once
 
 
@@ -44,12 +45,22 @@ def train_on_answers(
 
         -min(r A, clip(r, 1 - epsilon, 1 + epsilon) A) + kl (exp(d) - d - 1).
     """
-    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate, weight_decay=0.0)
-    # No dropout, so that the ratios of the first step are 1; but activations are only computed again in training.
-    model.train(model.is_activation_checkpointing)
-    shares = [1 / group.tokens / len(groups) for group in groups]  # of a token in the mean over groups
     words = model.config.vocab_size
-    parts = [(part, share) for group, share in zip(groups, shares, strict=True) for part in group.parts(words)]
+    parts = [(part, 1 / group.tokens / len(groups)) for group in groups for part in group.parts(words)]
+    # No dropout, so that the ratios of the first step are 1; but activations are only computed again in training.
+    with in_mode(model, training=model.is_activation_checkpointing):
+        return _updated(model, reference, parts, grammar, settings)
+
+
+def _updated(
+    model: PreTrainedModel,
+    reference: PreTrainedModel,
+    parts: Sequence[tuple[AnswerGroup, float]],
+    grammar: Grammar,
+    settings: AnswerTraining,
+) -> dict[str, float]:
+    """As `train_on_answers`. parts: of groups, each with the share of one of its tokens in the mean over groups."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate, weight_decay=0.0)
     with torch.no_grad():
         before = [_log_probs(model, part, grammar)[0] for part, _ in parts]
         anchors = [_log_probs(reference, part, grammar)[0].to(model.device) for part, _ in parts]

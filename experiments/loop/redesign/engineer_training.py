@@ -22,7 +22,7 @@ from experiments.loop.records import (
     write,
 )
 from experiments.loop.redesign.difficulty import read_forecast, trust_region
-from experiments.loop.redesign.engineer_speech import speech_of
+from experiments.loop.redesign.engineer_speech import EngineerSpeech, speech_of
 from experiments.loop.settings import RunSettings, seed_for
 from experiments.loop.training import load_policy
 from experiments.runtime import progress
@@ -30,7 +30,6 @@ from policy.checkpoints import save_checkpoint
 from policy.training import AnswerGroup, train_on_answers, trainable, without_adapter
 
 TRAINED = "self_trained"
-Measured = tuple[list[str], list[list[str]], list[float]]  # prompt, answers and their advantages
 
 
 def train_engineer(settings: RunSettings, folder: RunFolder, number: int) -> None:
@@ -47,14 +46,14 @@ def train_engineer(settings: RunSettings, folder: RunFolder, number: int) -> Non
     speech = speech_of(settings, tokenizer, stage.config())
     spoken = speech.spoken(read(stage.proposal, Decision).proposal)
     prompt, answers = spoken.prompt, spoken.answers
-    measured = _measured(settings, folder, number)
+    measured = _measured(settings, folder, number, tokenizer)
     torch.manual_seed(seed_for(settings.seed, f"stage {number} engineer training"))
     groups: list[EngineerGroup] = []
     with progress("engineer", settings.engineer.training.rounds, "rounds") as bar:
         for turn in range(settings.engineer.training.rounds):
-            group = _judged(settings, folder, number, answers, speech.texts(answers))
-            advantages = [part.advantage for part in group.earned]
-            parts = [_in_ids(tokenizer, *part) for part in [(prompt, answers, advantages), *measured]]
+            group = _judged(settings, folder, number, speech, answers)
+            sampled = _in_ids(tokenizer, prompt, answers, [part.advantage for part in group.earned])
+            parts = [sampled, *measured]
             if useful := [part for part in parts if any(part.advantages)]:
                 figures = train_on_answers(model, reference, useful, speech.grammar, settings.engineer.training)
                 group.figures.update(figures)
@@ -62,7 +61,7 @@ def train_engineer(settings: RunSettings, folder: RunFolder, number: int) -> Non
             answers = speech.sample(model, prompt, seed_for(settings.seed, f"stage {number} engineer round {turn + 1}"))
             bar.update()
             bar.set_postfix(reward=f"{group.figures['reward']:.2f}")
-    groups.append(_judged(settings, folder, number, answers, speech.texts(answers)))
+    groups.append(_judged(settings, folder, number, speech, answers))
     write(stage.engineer, EngineerTraining(prompt, groups))
     save_checkpoint(stage.engineer_checkpoint, without_adapter(model, settings.grpo.host), tokenizer)
 
@@ -75,10 +74,10 @@ def _in_ids(
 
 
 def _judged(
-    settings: RunSettings, folder: RunFolder, number: int, answers: list[list[str]], said: list[str]
+    settings: RunSettings, folder: RunFolder, number: int, speech: EngineerSpeech, answers: list[list[str]]
 ) -> EngineerGroup:
     """A group of answers with what they earn."""
-    stage, group = folder.stage(number), EngineerGroup(answers, [], {}, said)
+    stage, group = folder.stage(number), EngineerGroup(answers, [], {}, speech.texts(answers))
     verdicts = [_verdict(settings, folder, number, delta) for delta in group.deltas]
     earned = earned_by(stage.config(), verdicts, _score(settings, stage), settings.engineer.reward)
     return msgspec.structs.replace(group, earned=earned, figures=_figures(answers, earned))
@@ -114,7 +113,9 @@ def _verdict(settings: RunSettings, folder: RunFolder, number: int, delta: Confi
     return judge(stage.config(), delta, trust_region(settings, stage), can_draw_for(settings.teams))
 
 
-def _measured(settings: RunSettings, folder: RunFolder, number: int) -> list[Measured]:
+def _measured(
+    settings: RunSettings, folder: RunFolder, number: int, tokenizer: PreTrainedTokenizerFast
+) -> list[AnswerGroup]:
     """The answer that this stage was trained on, with the measured gain of the stage as its advantage."""
     weight = settings.engineer.reward.gain
     if not weight or not number or not folder.stage(number - 1).engineer.exists():
@@ -125,7 +126,7 @@ def _measured(settings: RunSettings, folder: RunFolder, number: int) -> list[Mea
         verdict = _verdict(settings, folder, number - 1, delta)
         if verdict.status != "refused" and verdict.config == now.config() != before.config():
             advantage = weight * 10 * (_valid(folder, number) - _valid(folder, number - 1))
-            return [(training.prompt, [answer], [advantage])]
+            return [_in_ids(tokenizer, training.prompt, [answer], [advantage])]
     return []
 
 

@@ -41,7 +41,7 @@ def tools_of(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: b
 
     recorded: whether the run pays for what is asked of a server.
     """
-    name = settings.teacher_options.get("match", settings.teacher)
+    name = settings.asked
     if name not in MODELS:
         return Tools(settings.evidence)
     if name == "endpoint":
@@ -73,7 +73,7 @@ def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
             f"teacher {settings.teacher} asks {policy.checkpoint}, a board network, which has no answers except plans; "
             "choose a teacher that asks no checkpoint"
         )
-    trained = settings.teacher_options.get("match", settings.teacher) == "self_trained"
+    trained = settings.asked == "self_trained"
     if speaks_tokens(tokenizer):
         if trained:
             return Tools(settings.evidence, sample=functools.partial(_sample, settings, load))

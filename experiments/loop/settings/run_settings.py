@@ -149,10 +149,10 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def asks_checkpoint(self) -> bool:
         """Whether the teacher is a checkpoint of this run, the current one or that of the warm-up."""
-        return self._asked in ("self", "self_trained", "base")
+        return self.asked in ("self", "self_trained", "base")
 
     @property
-    def _asked(self) -> str:
+    def asked(self) -> str:
         """The teacher that proposes: the one that `matched_random` matches, where it is the teacher."""
         return self.teacher_options.get("match", self.teacher)
 
