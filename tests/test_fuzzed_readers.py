@@ -8,7 +8,7 @@ import pytest
 from tests.support.tools.own_environments import own_environment, run_there
 
 SECONDS = os.environ.get("LAKEWRIGHT_FUZZ", "60")  # of processor time for each reader
-READERS = ("rows", "configs", "specs", "evidence", "checkpoints")
+READERS = ("rows", "configs", "specs", "evidence", "checkpoints", "ggufs")
 
 
 @pytest.mark.deep

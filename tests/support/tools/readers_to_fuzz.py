@@ -84,15 +84,12 @@ def checkpoints() -> Fuzzed:
     """The JSON files of checkpoints: a digit says which one, the others are whole."""
     import warnings
 
-    from transformers.utils import logging
-
     from experiments.runtime import prepare_training
     from policy.checkpoints import build_model, load_checkpoint, save_checkpoint
     from policy.model_settings import BoardNetworkSettings, ModelSettings
     from tests.support.models.tiny_policy import MODEL, tokenizer
 
     prepare_training()
-    logging.set_verbosity_error()
     warnings.simplefilter("ignore")
     small = BoardNetworkSettings(channels=4, iterations=1, hidden=8, layers=1)
     kinds = {"qwen3": MODEL, "board": ModelSettings(architecture="board", board=small)}
@@ -117,6 +114,31 @@ def checkpoints() -> Fuzzed:
     return read, [b"%d" % number + whole[name] for number, name in enumerate(names) if len(whole[name]) < 1 << 14]
 
 
+def ggufs() -> Fuzzed:
+    """Headers of GGUF files, before tensors that are whole, as models are loaded from them."""
+    import warnings
+
+    from gguf import GGUFReader
+
+    from experiments.runtime import prepare_training
+    from policy.checkpoints import load_model
+    from policy.language_models import gguf_files
+    from tests.support.models.gguf_model import write_gguf
+
+    prepare_training()
+    warnings.simplefilter("ignore")
+    gguf_files.KEPT = Path("kept").absolute()
+    path = write_gguf(Path("model.gguf").absolute())
+    whole, tensors = path.read_bytes(), int(GGUFReader(path).data_offset)
+
+    def read(data: bytes) -> None:
+        path.write_bytes(data + whole[tensors:])
+        shutil.rmtree(gguf_files.KEPT, ignore_errors=True)
+        load_model(path, device="cpu")
+
+    return read, [whole[:tensors]]
+
+
 def _written(data: bytes) -> Path:
     """A file of these bytes, JSON where they begin as JSON."""
     path = Path("input.json" if data[:1] in (b"{", b"[") else "input.toml")
@@ -125,5 +147,5 @@ def _written(data: bytes) -> Path:
 
 
 READERS: dict[str, Callable[[], Fuzzed]] = {
-    function.__name__: function for function in (rows, configs, specs, evidence, checkpoints)
+    function.__name__: function for function in (rows, configs, specs, evidence, checkpoints, ggufs)
 }
