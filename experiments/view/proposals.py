@@ -8,7 +8,7 @@ import msgspec
 from tabulate import tabulate
 
 from core_jax.config import EnvConfig
-from core_jax.errors import InputError
+from core_jax.errors import InputError, one_line
 from core_jax.generator import can_draw_for
 from engineer.delta import summary
 from engineer.evidence import Evidence, evidence_text
@@ -144,7 +144,7 @@ def _outcome(replay: Replayed, config: EnvConfig) -> tuple[str, str]:
 
 def printable(text: str) -> str:
     """Text of a model for a terminal: control characters, except new lines, are spelled out."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+    return "\n".join(map(one_line, text.split("\n")))
 
 
 def _next(following: Next) -> tuple[EnvConfig, Source, list[str]]:

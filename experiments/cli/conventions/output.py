@@ -4,6 +4,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from core_jax.errors import one_line
+
 T = TypeVar("T")
 
 
@@ -29,4 +31,4 @@ def print_summary(summary: dict[str, Any], json: bool) -> None:
 
 def print_error(error: str) -> None:
     """Prints the line of an error."""
-    print(f"lakewright: {error}", file=sys.stderr)
+    print(f"lakewright: {one_line(error)}", file=sys.stderr)

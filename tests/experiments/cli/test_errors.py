@@ -52,6 +52,13 @@ def test_a_config_that_is_not_json_is_reported(tmp_path, capsys, text):
     assert_refused(capsys, ("generate", *given), f"{tmp_path}/env.json")
 
 
+def test_a_line_break_in_a_name_is_spelled_out(tmp_path, capsys):
+    settings = {"model": {"hidde\n": 32}}
+    (tmp_path / "spec.json").write_bytes(msgspec.json.encode({"arms": {"a": {}}, "budget": 1, "settings": settings}))
+    given = ("study", tmp_path / "spec.json", "--out", tmp_path / "out")
+    assert_refused(capsys, given, "settings: model: ", r"unknown field `hidde\n`")
+
+
 def changed(**options: str | None) -> tuple[str, ...]:
     """The options ONE with some changed, or taken away by None."""
     given = dict(zip(ONE[::2], ONE[1::2], strict=True))
