@@ -1,12 +1,9 @@
 """An error of bad input is one line that a terminal may show, whatever names and values it quotes."""
 
-import pickle
-
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core_jax.errors import InputError, TooRareError
+from core_jax.errors import InputError
 
 
 @given(st.text())
@@ -16,10 +13,3 @@ def test_it_is_one_line_without_commands_to_a_terminal(text):
     said = str(InputError(text))
     assert said.isprintable()
     assert said == text or not text.isprintable(), "what can be shown stays as it is"
-
-
-@pytest.mark.parametrize("kind", [InputError, TooRareError])
-def test_it_comes_from_another_process_as_it_was(kind):
-    error = kind("name 'a\n\\n'")
-    again = pickle.loads(pickle.dumps(error))
-    assert (type(again), str(again)) == (kind, str(error))

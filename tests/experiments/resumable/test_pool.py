@@ -3,9 +3,12 @@
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from core_jax.errors import InputError
+from core_jax.support import read_raw
 from experiments.resumable import ATTEMPTS, WorkerDiedError, work_on
 from tests.support.processes.pool_work import noted, notes
 from tests.support.processes.watching import PATIENCE, assert_ends, wait_for
@@ -50,3 +53,10 @@ def test_one_worker_works_here_piece_by_piece_and_its_errors_come_out():
     assert list(work_on([1, 2], str, workers=1)) == [(1, "1"), (2, "2")]
     with pytest.raises(ValueError, match="invalid literal"):
         list(work_on(["x"], int, workers=1))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_bad_input_is_refused_in_the_same_line_wherever_it_is_found(workers):
+    line = r"^no\\nsuch\.json: cannot be read \(No such file or directory\); check the path$"
+    with pytest.raises(InputError, match=line):
+        list(work_on([Path("no\nsuch.json")], read_raw, workers=workers))

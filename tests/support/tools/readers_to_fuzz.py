@@ -2,6 +2,7 @@
 
 import io
 import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,15 +83,11 @@ PARTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "generation_c
 
 def checkpoints() -> Fuzzed:
     """The JSON files of checkpoints: a digit says which one, the others are whole."""
-    import warnings
-
-    from experiments.runtime import prepare_training
     from policy.checkpoints import build_model, load_checkpoint, save_checkpoint
     from policy.model_settings import BoardNetworkSettings, ModelSettings
     from tests.support.models.tiny_policy import MODEL, tokenizer
 
-    prepare_training()
-    warnings.simplefilter("ignore")
+    _be_quiet()
     small = BoardNetworkSettings(channels=4, iterations=1, hidden=8, layers=1)
     kinds = {"qwen3": MODEL, "board": ModelSettings(architecture="board", board=small)}
     whole = {}
@@ -116,17 +113,13 @@ def checkpoints() -> Fuzzed:
 
 def ggufs() -> Fuzzed:
     """Headers of GGUF files, before tensors that are whole, as models are loaded from them."""
-    import warnings
-
     from gguf import GGUFReader
 
-    from experiments.runtime import prepare_training
     from policy.checkpoints import load_model
     from policy.language_models import gguf_files
     from tests.support.models.gguf_model import write_gguf
 
-    prepare_training()
-    warnings.simplefilter("ignore")
+    _be_quiet()
     gguf_files.KEPT = Path("kept").absolute()
     path = write_gguf(Path("model.gguf").absolute())
     whole, tensors = path.read_bytes(), int(GGUFReader(path).data_offset)
@@ -137,6 +130,14 @@ def ggufs() -> Fuzzed:
         load_model(path, device="cpu")
 
     return read, [whole[:tensors]]
+
+
+def _be_quiet() -> None:
+    """Lets the training libraries print nothing about what they read."""
+    from experiments.runtime import prepare_training
+
+    prepare_training()
+    warnings.simplefilter("ignore")
 
 
 def _written(data: bytes) -> Path:
