@@ -8,7 +8,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --durations=10
 # Modules are kept as byte code, in spite of what the environment says: a command that must compile them starts seconds
 # later. What takes longest is compiled when installed: the largest packages, and the solver's search.
 export PYTHONDONTWRITEBYTECODE =
-COMPILED := import jax, flax, pandas, pyarrow.parquet, torch, transformers, trl, experiments.cli, core_jax.solver as s; s.prepare(3, 3)
+COMPILED := import jax, flax, pandas, pyarrow.parquet, torch, transformers, trl, lakewright.experiments.cli, lakewright.core_jax.solver as s; s.prepare(3, 3)
 
 # What is installed: `make lock` pins it, `make install` installs that and nothing newer.
 TORCH := torch==2.13.0
@@ -24,7 +24,7 @@ install: .venv/installed
 
 # torch comes first, by pip and by its exact version, which is the build without CUDA packages where pip is set up for it;
 # the lock leaves torch out, so that any build of it may be there. uv installs the rest.
-.venv/installed: pyproject.toml .ci/requirements.lock
+.venv/installed: pyproject.toml setup.py .ci/requirements.lock
 	@$(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer with venv is needed: apt-get install python3-venv"; exit 2; }
 	$(PYTHON) -m venv .venv
@@ -67,13 +67,18 @@ audit: install
 demo: install
 	$(BIN)/lakewright run --preset cpu --out $(RUN)
 
-lint: install
+lint: install build/namespace
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	MYPYPATH=build/namespace $(BIN)/mypy
+
+# The folders under the names that they are installed by, for tools that look for files.
+build/namespace:
+	mkdir -p $@/lakewright
+	for wing in core_jax policy engineer experiments; do ln -sfn ../../../$$wing $@/lakewright/$$wing; done
 
 # The site, in build/docs.
-docs: install
+docs: install build/namespace
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
 
 test: lint docs

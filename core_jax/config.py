@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError
 
 MIN_SIZE, MAX_SIZE = 3, 16
 MAX_AGENTS = 8

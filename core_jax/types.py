@@ -1,4 +1,4 @@
-"""The arrays of the lake, and with them its terms (`core_jax.terms`).
+"""The arrays of the lake, and with them its terms (`lakewright.core_jax.terms`).
 
 Shape letters, used in every docstring: B boards, K agents, n the side of a board, T steps of a plan, N = n (n + 1)
 padded cells of a bitboard, W words of 32 boards.
@@ -7,23 +7,23 @@ padded cells of a bitboard, W words of 32 boards.
 import flax.struct
 import jax
 
-from core_jax.terms import CERTIFICATE_NAMES as CERTIFICATE_NAMES
-from core_jax.terms import DELTAS as DELTAS
-from core_jax.terms import DOWN as DOWN
-from core_jax.terms import FAILURE_NAMES as FAILURE_NAMES
-from core_jax.terms import JUMP as JUMP
-from core_jax.terms import LEFT as LEFT
-from core_jax.terms import LETTERS as LETTERS
-from core_jax.terms import MOVES as MOVES
-from core_jax.terms import OPPOSITE as OPPOSITE
-from core_jax.terms import PAD as PAD
-from core_jax.terms import RIGHT as RIGHT
-from core_jax.terms import STATUS_NAMES as STATUS_NAMES
-from core_jax.terms import UP as UP
-from core_jax.terms import WAIT as WAIT
-from core_jax.terms import Certificate as Certificate
-from core_jax.terms import Failure as Failure
-from core_jax.terms import Status as Status
+from lakewright.core_jax.terms import CERTIFICATE_NAMES as CERTIFICATE_NAMES
+from lakewright.core_jax.terms import DELTAS as DELTAS
+from lakewright.core_jax.terms import DOWN as DOWN
+from lakewright.core_jax.terms import FAILURE_NAMES as FAILURE_NAMES
+from lakewright.core_jax.terms import JUMP as JUMP
+from lakewright.core_jax.terms import LEFT as LEFT
+from lakewright.core_jax.terms import LETTERS as LETTERS
+from lakewright.core_jax.terms import MOVES as MOVES
+from lakewright.core_jax.terms import OPPOSITE as OPPOSITE
+from lakewright.core_jax.terms import PAD as PAD
+from lakewright.core_jax.terms import RIGHT as RIGHT
+from lakewright.core_jax.terms import STATUS_NAMES as STATUS_NAMES
+from lakewright.core_jax.terms import UP as UP
+from lakewright.core_jax.terms import WAIT as WAIT
+from lakewright.core_jax.terms import Certificate as Certificate
+from lakewright.core_jax.terms import Failure as Failure
+from lakewright.core_jax.terms import Status as Status
 
 
 @flax.struct.dataclass

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
-from engineer.delta import normalised
+from lakewright.core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
+from lakewright.engineer.delta import normalised
 
 HOLE_BINS = 5  # of equal width, from 0 to MAX_HOLE_RATIO
 _WIDTH = MAX_HOLE_RATIO / HOLE_BINS

@@ -7,9 +7,9 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from core_jax.support import convert, first_repeated
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert, first_repeated
 
 FIELDS = ("data_ratio", "hole_ratio", "wait_ratio")
 MAX_ANSWER_BYTES = 32_768

@@ -3,12 +3,12 @@
 import jax
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.generator import can_draw
-from engineer.evidence import Evidence
-from engineer.guard import GuardSettings, GuardVerdict, Reachable, judge
-from engineer.proposal import Proposal, Teacher
-from engineer.trial import with_rivals
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.generator import can_draw
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.guard import GuardSettings, GuardVerdict, Reachable, judge
+from lakewright.engineer.proposal import Proposal, Teacher
+from lakewright.engineer.trial import with_rivals
 
 TOLD = 300  # characters of a refusal that the teacher is shown: what it wrote itself may be in there
 

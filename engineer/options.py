@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from core_jax.errors import InputError
-from core_jax.support import convert
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert
 
 Power = Annotated[float, msgspec.Meta(ge=0, le=10)]  # to which weights are raised
 Draws = Annotated[int, msgspec.Meta(ge=1, le=100_000)]  # random draws for one proposal

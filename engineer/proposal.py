@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from core_jax.config import EnvConfig, SizeConfig
-from engineer.delta import ConfigDelta, difference
-from engineer.evidence import Evidence
-from engineer.random_generators import Key
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.engineer.delta import ConfigDelta, difference
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.random_generators import Key
 
 
 class Spoken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from core_jax.support import Share
+from lakewright.core_jax.support import Share
 
 
 class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,15 +18,15 @@ from transformers import (
 from transformers import Qwen3ForCausalLM as Qwen3
 from transformers.utils import find_adapter_config_file
 
-from core_jax.errors import InputError
-from core_jax.support import replacing_folder
-from policy.codecs import VOCABULARY
-from policy.language_models import checkpoint_for
-from policy.model_folders import ADAPTER, check_config, check_folder
-from policy.model_memory import FLOAT_BYTES, check_memory
-from policy.model_places import is_on_hub, model_place
-from policy.model_settings import BoardNetworkSettings, ModelName, ModelSettings, shape_of
-from policy.networks import BoardConfig, BoardNetwork  # registers it for AutoModelForCausalLM
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import replacing_folder
+from lakewright.policy.codecs import VOCABULARY
+from lakewright.policy.language_models import checkpoint_for
+from lakewright.policy.model_folders import ADAPTER, check_config, check_folder
+from lakewright.policy.model_memory import FLOAT_BYTES, check_memory
+from lakewright.policy.model_places import is_on_hub, model_place
+from lakewright.policy.model_settings import BoardNetworkSettings, ModelName, ModelSettings, shape_of
+from lakewright.policy.networks import BoardConfig, BoardNetwork  # registers it for AutoModelForCausalLM
 
 TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
 LEAST_BYTES = 0.5  # of a weight that is quantised as much as is common

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.results import Outcomes
-from core_jax.types import Verdict
-from policy.codecs import Codec, TokensCodec
-from policy.inference import answer_tasks
-from policy.tasks import Task
-from policy.training import judge_answers
+from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.types import Verdict
+from lakewright.policy.codecs import Codec, TokensCodec
+from lakewright.policy.inference import answer_tasks
+from lakewright.policy.tasks import Task
+from lakewright.policy.training import judge_answers
 
 
 def evaluate(

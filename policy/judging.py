@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from core_jax.rows import Row, VerdictRow, plan_of, verify_rows
-from core_jax.terms import FAILURE_NAMES, Failure
-from policy.codecs import Refused, parse_answer
+from lakewright.core_jax.rows import Row, VerdictRow, plan_of, verify_rows
+from lakewright.core_jax.terms import FAILURE_NAMES, Failure
+from lakewright.policy.codecs import Refused, parse_answer
 
 
 def read_plan(text: str, agents: int) -> list[str] | Refused:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from core_jax.errors import InputError
-from core_jax.support import convert
-from policy.model_places import model_place
-from policy.model_settings import BOARD_NETWORK, BoardNetworkSettings
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert
+from lakewright.policy.model_places import model_place
+from lakewright.policy.model_settings import BOARD_NETWORK, BoardNetworkSettings
 
 ADAPTER = "adapter_config.json"
 MODEL, ADAPTER_MODEL, INDEX = "model.safetensors", "adapter_model.safetensors", ".safetensors.index.json"

@@ -2,7 +2,7 @@
 
 import psutil
 
-from core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError
 
 FLOAT_BYTES = 4  # of a weight in float32
 

@@ -14,12 +14,12 @@ from itertools import islice, product
 import torch
 from transformers import PreTrainedModel
 
-from core_jax.rows import Row, VerdictRow, board_of, plan_of
-from core_jax.types import DELTAS
-from policy.checkpoints import codec_of, load_model
-from policy.codecs import Codec, codec_for
-from policy.inference import sample
-from policy.judging import best_valid, judge_plans
+from lakewright.core_jax.rows import Row, VerdictRow, board_of, plan_of
+from lakewright.core_jax.types import DELTAS
+from lakewright.policy.checkpoints import codec_of, load_model
+from lakewright.policy.codecs import Codec, codec_for
+from lakewright.policy.inference import sample
+from lakewright.policy.judging import best_valid, judge_plans
 
 HORIZON = 64  # steps of the longest plan
 Plan = list[str]  # the moves of each agent

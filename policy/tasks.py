@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from core_jax.config import hole_ratio_of
-from core_jax.rows import Row, board_key, board_of, moves_of, plan_of
-from core_jax.types import STATUS_NAMES, Board, Status
+from lakewright.core_jax.config import hole_ratio_of
+from lakewright.core_jax.rows import Row, board_key, board_of, moves_of, plan_of
+from lakewright.core_jax.types import STATUS_NAMES, Board, Status
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Task:
 
     @property
     def key(self) -> str:
-        """What files call the board: `core_jax.rows.board_key`."""
+        """What files call the board: `lakewright.core_jax.rows.board_key`."""
         return board_key(row_of(self, ""))
 
 

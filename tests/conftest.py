@@ -38,7 +38,7 @@ hypothesis.settings.load_profile("lakewright")
 @pytest.fixture
 def quick_endpoint(monkeypatch):
     """Clients of chat servers use no key of this machine, and pause briefly."""
-    from policy.inference import endpoint
+    from lakewright.policy.inference import endpoint
 
     for name in endpoint.KEYS:
         monkeypatch.delenv(name, raising=False)
@@ -47,7 +47,7 @@ def quick_endpoint(monkeypatch):
 
 def pytest_configure(config):
     for package in ("core_jax", "policy", "engineer", "experiments"):
-        config.addinivalue_line("filterwarnings", f"error:::{package}")
+        config.addinivalue_line("filterwarnings", f"error:::lakewright.{package}")
     config.addinivalue_line("markers", "browser: a journey through the viewer in a real Chromium")
 
 

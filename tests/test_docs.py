@@ -16,19 +16,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from engineer.samplers import SAMPLERS
-from engineer.teachers import TEACHERS
-from experiments.cli import main
-from experiments.loop.settings import RunSettings
+from lakewright.engineer.samplers import SAMPLERS
+from lakewright.engineer.teachers import TEACHERS
+from lakewright.experiments.cli import main
+from lakewright.experiments.loop.settings import RunSettings
 
 HOUSE = Path(__file__).parents[1]
 PAGES = [HOUSE / "README.md", *sorted((HOUSE / "docs").glob("*.md"))]
 WINGS = ("core_jax", "policy", "engineer", "experiments")
 FILE = re.compile(r"(?<![\w/.<>~-])((?:[\w-]+/)+[\w-]+\.(?:pyi?|toml|md|svg|png|yml))\b")
 MADE_BY_COMMANDS = ("runs", "studies", "sweeps", "benchmark")  # folders of examples
-NAME = re.compile(rf"(?<![\w/.-])((?:{'|'.join(WINGS)})(?:\.(?!(?:md|json)\b)\w+)+)")
+NAME = re.compile(rf"(?<![\w/.-])((?:lakewright\.)?(?:{'|'.join(WINGS)})(?:\.(?!(?:md|json)\b)\w+)+)")
 SETTING = re.compile(r"(?<![\w/.-])(?:--)?([a-z_]\w*(?:\.\w+)*)=")
-MODULE = re.compile(r"(?<!\w)-m ((?:core_jax|policy|engineer|experiments)[\w.]+)")
+MODULE = re.compile(r"(?<!\w)-m (lakewright\.[\w.]+)")
 GROUPS = ("benchmark", "engineer", "sweep")  # commands with commands of their own
 WRITTEN_TABLES = {  # of docs/results.md, by first line, with the reason
     "| prompt | answer | |": "answers of the small language model with what they mean: examples, no results",
@@ -95,6 +95,9 @@ def alternatives(hint: Any) -> list[Any]:
 
 def resolves(name: str) -> bool:
     """Whether a dotted name is a module of the house, or something that one defines or offers."""
+    if not name.startswith("lakewright."):
+        return False
+    name = name.removeprefix("lakewright.")
     place = HOUSE.joinpath(*name.split("."))
     if place.is_dir() or place.with_suffix(".py").exists():
         return True
@@ -168,7 +171,7 @@ def test_the_walk_of_a_config_follows_the_steps_of_a_stage():
     loop = ast.parse((HOUSE / "experiments" / "loop" / "closed_loop.py").read_text())
     functions = {node.name: node for node in loop.body if isinstance(node, ast.FunctionDef)}
     walk = (HOUSE / "docs" / "architecture.md").read_text().split("## A config")[1].split("\n## ")[0]
-    steps = re.findall(r"`experiments\.loop\.(?:training|redesign)\.(\w+)`", walk)
+    steps = re.findall(r"`lakewright\.experiments\.loop\.(?:training|redesign)\.(\w+)`", walk)
     assert len(steps) == 9
     assert [name for name in calls_of(functions, "_run_stage") if name in steps] == steps
 
@@ -177,7 +180,7 @@ def test_the_walk_of_a_config_follows_the_steps_of_a_stage():
 def test_every_import_in_an_example_is_offered(page):
     for block in re.findall(r"^```python\n(.*?)^```", text_of(page), re.M | re.S):
         for node in ast.walk(ast.parse(block)):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in WINGS:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("lakewright.", *WINGS)):
                 for alias in node.names:
                     name = f"{node.module}.{alias.name}"
                     assert resolves(name), f"{page.name} imports {name}, which does not exist"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.cli import build_app
-from experiments.cli.conventions import take_overrides
-from experiments.host import GB, estimate_of
-from experiments.loop.settings import load_settings
+from lakewright.experiments.cli import build_app
+from lakewright.experiments.cli.conventions import take_overrides
+from lakewright.experiments.host import GB, estimate_of
+from lakewright.experiments.loop.settings import load_settings
 
 HOUSE = Path(__file__).parents[1]
 SCRIPT = HOUSE / "docs" / "hosts" / "qwen3-4b.slurm"

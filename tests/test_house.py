@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HOUSE = Path(__file__).parents[1]
+NAME = "lakewright."  # what the wings are imported by, see setup.py
 MAY_KNOW = {
     "core_jax": {"core_jax"},
     "policy": {"policy", "core_jax"},
@@ -24,7 +25,7 @@ FILES = sorted({file for wing in MAY_KNOW for file in (HOUSE / wing).rglob("*.py
 ROOMS = sorted(file.parent for file in FILES if file.name == "__init__.py" and file.parent.parent != HOUSE)
 TESTS = sorted((HOUSE / "tests").rglob("test_*.py"))
 DOORS = {".".join(room.relative_to(HOUSE).parts) for room in ROOMS}
-MANY = {"engineer.teachers", "engineer.samplers"}  # rooms with a file for each way
+MANY = {"lakewright.engineer.teachers", "lakewright.engineer.samplers"}  # rooms with a file for each way
 MOST_FILES = 12  # of any other room
 LONGEST_FUNCTION = 60  # lines
 MEDIAN_LINES, LONGEST_FILE, LONGEST_TESTS = 150, 300, 350  # of files
@@ -78,7 +79,12 @@ def imports(file: Path) -> list[tuple[int, str]]:
 
 
 def module_of(file: Path) -> str:
-    return ".".join(file.relative_to(HOUSE).with_suffix("").parts).removesuffix(".__init__")
+    return NAME + ".".join(file.relative_to(HOUSE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def wing_of(module: str) -> str:
+    """The wing that a module of ours is in; of any other, its first name."""
+    return module.removeprefix(NAME).split(".")[0]
 
 
 MODULES = {module_of(file) for file in FILES if file.name != "__init__.py"}
@@ -95,8 +101,8 @@ def entered(file: Path) -> list[tuple[int, str]]:
     found = []
     for node in parsed(file).imports:
         if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names if alias.name.split(".")[0] in MAY_KNOW]
-        elif (node.module or "").split(".")[0] in MAY_KNOW:
+            found += [(node.lineno, alias.name) for alias in node.names if wing_of(alias.name) in MAY_KNOW]
+        elif wing_of(node.module or "") in MAY_KNOW:
             files = [name for alias in node.names if (name := f"{node.module}.{alias.name}") in MODULES]
             found += [(node.lineno, name) for name in files or [node.module or ""]]
     return found
@@ -112,7 +118,8 @@ def test_imports_point_one_way():
     for file in ALL_FILES:
         wing = file.relative_to(HOUSE).parts[0]
         for line, name in imports(file):
-            known = name.split(".")[0]
+            known = wing_of(name)
+            assert known not in MAY_KNOW or name.startswith(NAME), f"{file}:{line}: {name} is lakewright.{name}"
             assert known not in set(MAY_KNOW) - MAY_KNOW[wing], f"{file}:{line}: {wing} must not import {name}"
             assert known != "tests", f"{file}:{line}: no room knows the tests"
 
@@ -146,7 +153,7 @@ def test_no_room_leads_back_to_itself():
 
 def test_a_door_opens_to_all_that_it_offers():
     for room in ROOMS:
-        name = ".".join(room.relative_to(HOUSE).parts)
+        name = NAME + ".".join(room.relative_to(HOUSE).parts)
         door = importlib.import_module(name)
         assert door.__all__, f"{name} offers nothing"
         for offered in door.__all__:
@@ -171,7 +178,7 @@ for door in {sorted(DOORS)}:
 def test_no_room_is_crowded():
     for room in ROOMS:
         files = [file.name for file in room.glob("*.py") if file.name != "__init__.py"]
-        name = ".".join(room.relative_to(HOUSE).parts)
+        name = NAME + ".".join(room.relative_to(HOUSE).parts)
         assert len(files) <= MOST_FILES or name in MANY, f"{name} holds {len(files)} files; make a room of some"
 
 

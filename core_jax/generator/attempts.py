@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.generator.placements import below, draw_board, lots, pick, scatter
-from core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, pack, side, take_rows
-from core_jax.solver import BLOCK, concatenate, flood, prepare, read_labels, solve
-from core_jax.solver.two_agents import CostTable
-from core_jax.support import in_phase, on_all_cores, program
-from core_jax.types import Board, Labels, Status
+from lakewright.core_jax.generator.placements import below, draw_board, lots, pick, scatter
+from lakewright.core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, pack, side, take_rows
+from lakewright.core_jax.solver import BLOCK, concatenate, flood, prepare, read_labels, solve
+from lakewright.core_jax.solver.two_agents import CostTable
+from lakewright.core_jax.support import in_phase, on_all_cores, program
+from lakewright.core_jax.types import Board, Labels, Status
 
 # Compiled in three quarters of the time, and as fast: drawing is what a command compiles first.
 QUICKLY = {"xla_backend_optimization_level": "1"}

@@ -13,13 +13,13 @@ import jax
 import msgspec
 import numpy as np
 
-from core_jax.config import EnvConfig, holes_of
-from core_jax.errors import InputError, TooRareError
-from core_jax.generator.apportionment import assign
-from core_jax.generator.attempts import Attempts, Lanes, attempt, block_of, join
-from core_jax.solver import concatenate
-from core_jax.support import streams, workers
-from core_jax.types import Board, Labels, Status
+from lakewright.core_jax.config import EnvConfig, holes_of
+from lakewright.core_jax.errors import InputError, TooRareError
+from lakewright.core_jax.generator.apportionment import assign
+from lakewright.core_jax.generator.attempts import Attempts, Lanes, attempt, block_of, join
+from lakewright.core_jax.solver import concatenate
+from lakewright.core_jax.support import streams, workers
+from lakewright.core_jax.types import Board, Labels, Status
 
 # The most attempts at a board; in a stratum met by one attempt in 256, one board in 10^13 needs more.
 MAX_ATTEMPTS = 8192

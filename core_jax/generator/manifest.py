@@ -11,9 +11,9 @@ from typing import Any
 import jax
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.generator.generator import Acceptance
-from core_jax.support import IMPLEMENTATION
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.generator.generator import Acceptance
+from lakewright.core_jax.support import IMPLEMENTATION
 
 FORMAT = 1
 PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")

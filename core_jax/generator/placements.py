@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from core_jax.types import Board
+from lakewright.core_jax.types import Board
 
 
 def draw_board(size: int, agents: int, key: jax.Array, holes: jax.Array | int) -> tuple[Board, jax.Array]:

@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from core_jax.config import EnvConfig, holds
-from core_jax.generator.generator import Batch, can_draw, generate
+from lakewright.core_jax.config import EnvConfig, holds
+from lakewright.core_jax.generator.generator import Batch, can_draw, generate
 
 
 def generate_in_turn(

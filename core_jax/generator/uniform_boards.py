@@ -6,9 +6,9 @@ Seed, size, agents, holes and index determine a board, so a set can be drawn in 
 import jax
 import numpy as np
 
-from core_jax.generator.placements import lots, scatter
-from core_jax.support import in_blocks, program, streams
-from core_jax.types import Board
+from lakewright.core_jax.generator.placements import lots, scatter
+from lakewright.core_jax.support import in_blocks, program, streams
+from lakewright.core_jax.types import Board
 
 FREE = 2  # after the streams of the generator: 0 and 1, its strata
 BLOCK = 4096  # boards drawn at a time

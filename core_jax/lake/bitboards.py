@@ -14,7 +14,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from core_jax.types import DELTAS
+from lakewright.core_jax.types import DELTAS
 
 BOARDS_PER_WORD = 32
 

@@ -13,7 +13,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from core_jax.types import DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure, Verdict
+from lakewright.core_jax.types import DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure, Verdict
 
 Cell: TypeAlias = tuple[jax.Array, jax.Array]  # row and column
 IsHole: TypeAlias = Callable[[Cell], jax.Array]

@@ -15,8 +15,8 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 
-from core_jax.lake import dynamics
-from core_jax.types import Board, Failure
+from lakewright.core_jax.lake import dynamics
+from lakewright.core_jax.types import Board, Failure
 
 Info: TypeAlias = dict[str, Any]  # arrays, and the observation an episode ended with
 

@@ -7,8 +7,8 @@ from typing import TypeVar
 import jax
 import numpy as np
 
-from core_jax.lake.plans import pad_moves
-from core_jax.types import Labels
+from lakewright.core_jax.lake.plans import pad_moves
+from lakewright.core_jax.types import Labels
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from core_jax.types import PAD, WAIT
+from lakewright.core_jax.types import PAD, WAIT
 
 
 def pad_moves(moves: np.ndarray, horizon: int) -> np.ndarray:

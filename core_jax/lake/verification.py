@@ -6,9 +6,9 @@ import chex
 import jax
 import numpy as np
 
-from core_jax.lake.dynamics import verdict
-from core_jax.support import cores, on_all_cores, program
-from core_jax.types import PAD, Board, Verdict
+from lakewright.core_jax.lake.dynamics import verdict
+from lakewright.core_jax.support import cores, on_all_cores, program
+from lakewright.core_jax.types import PAD, Board, Verdict
 
 # The most plans judged at a time; fewer where they are very long.
 BLOCK_PLANS, BLOCK_STEPS = 8192, 1 << 20

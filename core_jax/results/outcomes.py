@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from core_jax.terms import FAILURE_NAMES, Failure
+from lakewright.core_jax.terms import FAILURE_NAMES, Failure
 
 
 class Outcomes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

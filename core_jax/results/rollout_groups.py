@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from core_jax.terms import FAILURE_NAMES
+from lakewright.core_jax.terms import FAILURE_NAMES
 
 EQUAL = 1e-6  # rewards of a group that differ by no more are all equal
 ADVANTAGE_EPSILON = 1e-4  # TRL's, in the advantage (reward - mean) / (std + epsilon)

@@ -6,11 +6,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core_jax.config import hole_ratio_of
-from core_jax.rows.columns import columns_of, letters, list_array, numbers, strings_array, to_arrow, to_python
-from core_jax.rows.columns import lengths as lengths_of
-from core_jax.rows.row import SCHEMA, Row
-from core_jax.types import CERTIFICATE_NAMES, LETTERS, MOVES, PAD, STATUS_NAMES, WAIT, Board, Labels, Status
+from lakewright.core_jax.config import hole_ratio_of
+from lakewright.core_jax.rows.columns import (
+    columns_of,
+    letters,
+    list_array,
+    numbers,
+    strings_array,
+    to_arrow,
+    to_python,
+)
+from lakewright.core_jax.rows.columns import lengths as lengths_of
+from lakewright.core_jax.rows.row import SCHEMA, Row
+from lakewright.core_jax.types import CERTIFICATE_NAMES, LETTERS, MOVES, PAD, STATUS_NAMES, WAIT, Board, Labels, Status
 
 BOARD_SCHEMA = pa.schema([SCHEMA.field(name) for name in ("size", "agents", "grid", "starts", "goals")])
 PLAN = pa.list_(pa.string())

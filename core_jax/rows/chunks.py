@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core_jax.errors import InputError
-from core_jax.support import first_repeated
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import first_repeated
 
 CHUNK_BYTES, CHUNK_ROWS = 1 << 20, 4096  # read at once, and never less than one row
 

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core_jax.rows.columns import at, lengths, letters, numbers
-from core_jax.rows.row import CERTIFICATES
-from core_jax.types import MOVES, STATUS_NAMES
+from lakewright.core_jax.rows.columns import at, lengths, letters, numbers
+from lakewright.core_jax.rows.row import CERTIFICATES
+from lakewright.core_jax.types import MOVES, STATUS_NAMES
 
 REQUIRED = ("id", "size", "agents", "grid", "starts", "goals")
 GRID = np.isin(np.arange(256), [ord("."), ord("H")])

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 import numpy as np
 
-from core_jax.rows.row import Row
+from lakewright.core_jax.rows.row import Row
 
 if TYPE_CHECKING:  # settings are checked without JAX, and samplers know fingerprints
-    from core_jax.types import Board
+    from lakewright.core_jax.types import Board
 
 Fingerprint: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from core_jax.rows.columns import lengths, letters, list_array
+from lakewright.core_jax.rows.columns import lengths, letters, list_array
 
 ESCAPED = np.isin(np.arange(256), [*range(32), *b'"\\\x7f'])  # bytes that are not written as they are in a string
 

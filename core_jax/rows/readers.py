@@ -9,13 +9,13 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from core_jax.errors import InputError
-from core_jax.rows.chunks import Chunk, parquet_errors, read_chunks
-from core_jax.rows.column_checks import good_rows
-from core_jax.rows.columns import columns_of, records_of
-from core_jax.rows.json_lines import of_lines
-from core_jax.rows.row import BENCHMARK_COLUMNS, BENCHMARK_FIELDS, SCHEMA, Row
-from core_jax.support import convert
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows.chunks import Chunk, parquet_errors, read_chunks
+from lakewright.core_jax.rows.column_checks import good_rows
+from lakewright.core_jax.rows.columns import columns_of, records_of
+from lakewright.core_jax.rows.json_lines import of_lines
+from lakewright.core_jax.rows.row import BENCHMARK_COLUMNS, BENCHMARK_FIELDS, SCHEMA, Row
+from lakewright.core_jax.support import convert
 
 FEW = 32  # rows among which the bad ones are looked for one by one
 R = TypeVar("R", bound=msgspec.Struct)

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 import pyarrow as pa
 
-from core_jax.terms import CERTIFICATE_NAMES, MOVES, STATUS_NAMES
+from lakewright.core_jax.terms import CERTIFICATE_NAMES, MOVES, STATUS_NAMES
 
 CERTIFICATES = CERTIFICATE_NAMES[1:]  # of a row without one, null says so
 # What a row of the benchmark has beyond a row: ignored wherever rows are read.

@@ -6,14 +6,14 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.generator import Batch
-from core_jax.rows.arrays import board_columns, boards_in, hole_ratios, kinds_of, label_columns
-from core_jax.rows.columns import at, by_kind, columns_of, places_by_kind, records_of
-from core_jax.rows.row import SCHEMA, Row
-from core_jax.solver import check_memory, solve
-from core_jax.types import Labels
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import Batch
+from lakewright.core_jax.rows.arrays import board_columns, boards_in, hole_ratios, kinds_of, label_columns
+from lakewright.core_jax.rows.columns import at, by_kind, columns_of, places_by_kind, records_of
+from lakewright.core_jax.rows.row import SCHEMA, Row
+from lakewright.core_jax.solver import check_memory, solve
+from lakewright.core_jax.types import Labels
 
 
 def rows_of(batches: dict[int, Batch], config: EnvConfig) -> list[Row]:

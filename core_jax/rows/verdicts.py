@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core_jax.lake import horizon_of, verify
-from core_jax.rows.arrays import PLAN, boards_in, kinds_of, moves_in, plan_lengths
-from core_jax.rows.columns import at, by_kind, columns_of, places_by_kind, records_of, to_arrow
-from core_jax.rows.row import SCHEMA, Row
-from core_jax.types import FAILURE_NAMES, Board, Failure, Verdict
+from lakewright.core_jax.lake import horizon_of, verify
+from lakewright.core_jax.rows.arrays import PLAN, boards_in, kinds_of, moves_in, plan_lengths
+from lakewright.core_jax.rows.columns import at, by_kind, columns_of, places_by_kind, records_of, to_arrow
+from lakewright.core_jax.rows.row import SCHEMA, Row
+from lakewright.core_jax.types import FAILURE_NAMES, Board, Failure, Verdict
 
 
 class VerdictRow(msgspec.Struct, frozen=True):

@@ -9,11 +9,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core_jax.rows.chunks import ending
-from core_jax.rows.columns import columns_of
-from core_jax.rows.json_lines import to_lines
-from core_jax.rows.row import SCHEMA, Row
-from core_jax.support import in_threads, replacing
+from lakewright.core_jax.rows.chunks import ending
+from lakewright.core_jax.rows.columns import columns_of
+from lakewright.core_jax.rows.json_lines import to_lines
+from lakewright.core_jax.rows.row import SCHEMA, Row
+from lakewright.core_jax.support import in_threads, replacing
 
 ROW_GROUP = 1 << 14  # rows of a row group of Parquet, except the last
 AT_ONCE = 1 << 12  # rows turned into lines by one core

@@ -12,12 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.lake import BOARDS_PER_WORD, by_word, cell_index, concatenate, pack_cells, take_rows, with_rows
-from core_jax.solver import teams  # loaded where there are more than two agents: numba takes its time to import
-from core_jax.solver.memory import check_memory
-from core_jax.solver.shortest_paths import NO_PATH, Certified, certify, distances
-from core_jax.solver.teams import BUDGET, Solved, Stage
-from core_jax.solver.two_agents import (
+from lakewright.core_jax.lake import BOARDS_PER_WORD, by_word, cell_index, concatenate, pack_cells, take_rows, with_rows
+from lakewright.core_jax.solver import (
+    teams,  # loaded where there are more than two agents: numba takes its time to import
+)
+from lakewright.core_jax.solver.memory import check_memory
+from lakewright.core_jax.solver.shortest_paths import NO_PATH, Certified, certify, distances
+from lakewright.core_jax.solver.teams import BUDGET, Solved, Stage
+from lakewright.core_jax.solver.two_agents import (
     CostTable,
     cost_floods,
     each_board,
@@ -27,8 +29,8 @@ from core_jax.solver.two_agents import (
     shortest_plans,
     state_number,
 )
-from core_jax.support import in_blocks, in_phase, program
-from core_jax.types import Board, Certificate, Labels, Status
+from lakewright.core_jax.support import in_blocks, in_phase, program
+from lakewright.core_jax.types import Board, Certificate, Labels, Status
 
 BLOCK = 512  # boards flooded at once, 16 words
 CERTIFY_BLOCK = 512

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 
-from core_jax.lake import by_word, cell_count, cell_index, one_hots, pack_cells, take_rows
-from core_jax.statistics.map_features import components, terrain
-from core_jax.statistics.path_features import conflicts_on_shortest_paths
-from core_jax.support import in_blocks
-from core_jax.types import CERTIFICATE_NAMES, PAD, STATUS_NAMES, WAIT, Board, Labels
+from lakewright.core_jax.lake import by_word, cell_count, cell_index, one_hots, pack_cells, take_rows
+from lakewright.core_jax.statistics.map_features import components, terrain
+from lakewright.core_jax.statistics.path_features import conflicts_on_shortest_paths
+from lakewright.core_jax.support import in_blocks
+from lakewright.core_jax.types import CERTIFICATE_NAMES, PAD, STATUS_NAMES, WAIT, Board, Labels
 
 BLOCK = 1024  # boards measured at a time
 NONE = -1  # for a number that a board does not have

@@ -6,8 +6,8 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from core_jax.lake import at_least, cell_count, count_sets, offsets, shift
-from core_jax.types import DOWN, LEFT, RIGHT, UP
+from lakewright.core_jax.lake import at_least, cell_count, count_sets, offsets, shift
+from lakewright.core_jax.types import DOWN, LEFT, RIGHT, UP
 
 CLOCKWISE = ((UP, RIGHT), (RIGHT, DOWN), (DOWN, LEFT), (LEFT, UP))  # with a diagonal neighbour between each two
 

@@ -10,10 +10,10 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 
-from core_jax.lake import any_cell, at_least, by_board, count_sets, offsets, read_spaced, shift, spaced
-from core_jax.solver.teams import pairs_of
-from core_jax.solver.two_agents import single_floods
-from core_jax.types import OPPOSITE
+from lakewright.core_jax.lake import any_cell, at_least, by_board, count_sets, offsets, read_spaced, shift, spaced
+from lakewright.core_jax.solver.teams import pairs_of
+from lakewright.core_jax.solver.two_agents import single_floods
+from lakewright.core_jax.types import OPPOSITE
 
 
 @flax.struct.dataclass

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError
 
 LOCKS = Path("/proc/locks")  # what Linux lists
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from core_jax.errors import InputError
-from core_jax.support.toml_text import toml_table
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support.toml_text import toml_table
 
 T = TypeVar("T")
 H = TypeVar("H", bound=Hashable)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from core_jax.config import MAX_AGENTS, MAX_HOLE_RATIO
+from lakewright.core_jax.config import MAX_AGENTS, MAX_HOLE_RATIO
 
 Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from core_jax.support.atomic_files import write_atomically
+from lakewright.core_jax.support.atomic_files import write_atomically
 
 
 def write_json(path: str | Path, value: Any, writer: str = "") -> None:

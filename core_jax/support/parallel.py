@@ -10,8 +10,8 @@ from typing import TypeVar
 import jax
 import numpy as np
 
-from core_jax.support.profiling import REST, WAITING, in_phase
-from core_jax.support.threads import cores
+from lakewright.core_jax.support.profiling import REST, WAITING, in_phase
+from lakewright.core_jax.support.threads import cores
 
 A = TypeVar("A")
 R = TypeVar("R")

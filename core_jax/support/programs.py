@@ -20,7 +20,7 @@ import jaxlib
 import msgspec
 from jax import export
 
-from core_jax.support.atomic_files import write_atomically
+from lakewright.core_jax.support.atomic_files import write_atomically
 
 SOURCE = Path(__file__).parents[1]
 SETTINGS = ("jax_enable_x64", "jax_threefry_partitionable", "jax_numpy_dtype_promotion", "jax_debug_key_reuse")

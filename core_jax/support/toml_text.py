@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-from core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError
 
 MOST_LETTERS = 1 << 20
 MOST_PARTS = 64  # of a key: tomllib's work grows with their square

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 import pyarrow.dataset as ds
 
-from experiments.runtime import keep_compiled_programs
-from experiments.sweep import Serial, SweepFolder, SweepSpec, read_spec, sweep
+from lakewright.experiments.runtime import keep_compiled_programs
+from lakewright.experiments.sweep import Serial, SweepFolder, SweepSpec, read_spec, sweep
 
 PLAN = Path(__file__).parents[2] / "experiments" / "presets" / "sweeps" / "billion.toml"
 MACHINES = 100

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from safetensors import safe_open
 
-from core_jax.rows import read_all
-from core_jax.types import Failure
-from experiments.runtime import prepare_training
-from policy.checkpoints import load_checkpoint
-from policy.evaluation import evaluate
-from policy.tasks import Task, task_of
-from policy.training import kept_place
+from lakewright.core_jax.rows import read_all
+from lakewright.core_jax.types import Failure
+from lakewright.experiments.runtime import prepare_training
+from lakewright.policy.checkpoints import load_checkpoint
+from lakewright.policy.evaluation import evaluate
+from lakewright.policy.tasks import Task, task_of
+from lakewright.policy.training import kept_place
 
 HORIZON = 64  # steps of the longest plan, as in `benchmark eval`
 AVERAGED = "averaged."  # the weights that count

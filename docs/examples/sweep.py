@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.sweep import Local, SweepSpec, sweep
+from lakewright.experiments.sweep import Local, SweepSpec, sweep
 
 SPEC = SweepSpec(sizes=(4, 6), agents=(2,), hole_ratios=(0.0, 0.2, 0.4, 0.6), boards=8192, shard=4096)
 

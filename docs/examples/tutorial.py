@@ -25,11 +25,11 @@ def settings():
 
 @app.cell
 def draw(mo):
-    from core_jax.config import EnvConfig
-    from core_jax.generator import generate
-    from core_jax.rows import rows_of
-    from experiments.loop.records import Example
-    from experiments.view.pictures import strip_svg
+    from lakewright.core_jax.config import EnvConfig
+    from lakewright.core_jax.generator import generate
+    from lakewright.core_jax.rows import rows_of
+    from lakewright.experiments.loop.records import Example
+    from lakewright.experiments.view.pictures import strip_svg
 
     def film(row):
         return mo.Html(strip_svg(Example(row, row.plan, "none", -1, -1)))
@@ -43,7 +43,7 @@ def draw(mo):
 
 @app.cell
 def solve(film, mo):
-    from core_jax.rows import Row, solve_rows
+    from lakewright.core_jax.rows import Row, solve_rows
 
     drawn_by_hand = Row("by hand", 4, 2, ["....", ".HH.", ".HH.", "...."], [(0, 0), (3, 3)], [(3, 3), (0, 0)])
     (solved,) = solve_rows([drawn_by_hand])
@@ -57,9 +57,9 @@ def play(boards, mo, waiting):
     import gymnasium
     import numpy as np
 
-    from core_jax.terms import MOVES
+    from lakewright.core_jax.terms import MOVES
 
-    lake = "experiments.interop.environments:lakewright/Lake-v0"  # from the room that registers it
+    lake = "lakewright.experiments.interop.environments:lakewright/Lake-v0"  # from the room that registers it
     env = gymnasium.make(lake, size=5, agents=2, boards=len(boards), render_mode="ansi")
     env.reset(options={"board": boards.index(waiting)})
     begun = env.render()
@@ -76,10 +76,10 @@ def play(boards, mo, waiting):
 
 @app.cell
 def train(folder, minutes, mo):
-    from experiments.loop import run
-    from experiments.loop.records import RunFolder
-    from experiments.loop.settings import load_settings
-    from experiments.runtime import prepare_training
+    from lakewright.experiments.loop import run
+    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.settings import load_settings
+    from lakewright.experiments.runtime import prepare_training
 
     third = minutes / 3
     short = [f"warmup.minutes={third}", "stages=2", f"grpo.minutes={third}", "grpo.steps=100", "trial.enabled=false"]
@@ -93,8 +93,8 @@ def train(folder, minutes, mo):
 
 @app.cell
 def redesign(finished, mo):
-    from experiments.loop.redesign import story_of
-    from experiments.view import as_table
+    from lakewright.experiments.loop.redesign import story_of
+    from lakewright.experiments.view import as_table
 
     story = "\n".join(story_of(finished, 0))
     mo.md(f"# The redesign\nAfter the first stage:\n```\n{story}\n```\nThe run:\n```\n{as_table(finished)}\n```")

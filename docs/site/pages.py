@@ -11,15 +11,15 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
 WINGS = ("core_jax", "policy", "engineer", "experiments")
-ROOM = """# {room}
+ROOM = """# lakewright.{room}
 
-::: {room}
+::: lakewright.{room}
     options:
       members: {offered}
 """
-WING = """# {wing}
+WING = """# lakewright.{wing}
 
-::: {wing}
+::: lakewright.{wing}
     options:
       members: false
 {modules}
@@ -77,4 +77,4 @@ def _of_room(room: str) -> str:
 def _of_wing(wing: str) -> str:
     """The files at the top of a wing, which belong to no room."""
     files = sorted(file.stem for file in (ROOT / wing).glob("*.py") if file.stem != "__init__")
-    return WING.format(wing=wing, modules="".join(MODULE.format(module=f"{wing}.{file}") for file in files))
+    return WING.format(wing=wing, modules="".join(MODULE.format(module=f"lakewright.{wing}.{file}") for file in files))

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.support import read_config
-from experiments.evaluation import PUBLISHED
-from experiments.study import Results, RunResult
-from experiments.study.trainee import ARMS
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.support import read_config
+from lakewright.experiments.evaluation import PUBLISHED
+from lakewright.experiments.study import Results, RunResult
+from lakewright.experiments.study.trainee import ARMS
 
 DATA = Path(__file__).parents[1] / "data"
 OTHERS = "other sizes"

@@ -43,11 +43,19 @@ from result_tables import (
     valid_of_arms,
 )
 
-from core_jax.support import read_config, write_atomically
-from engineer.difficulty import Calibration, pooled_calibration
-from experiments.charts import reliability_chart
-from experiments.loop.redesign import EngineerAnswers, counts_table
-from experiments.study import Results, TrialCheck, as_table, curves_svg, reliability_of, reliability_table, study_svg
+from lakewright.core_jax.support import read_config, write_atomically
+from lakewright.engineer.difficulty import Calibration, pooled_calibration
+from lakewright.experiments.charts import reliability_chart
+from lakewright.experiments.loop.redesign import EngineerAnswers, counts_table
+from lakewright.experiments.study import (
+    Results,
+    TrialCheck,
+    as_table,
+    curves_svg,
+    reliability_of,
+    reliability_table,
+    study_svg,
+)
 
 DOCS = Path(__file__).parents[1]
 PAGE = DOCS / "results.md"

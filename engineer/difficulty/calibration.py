@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from engineer.difficulty.item_response import DifficultyModel
-from engineer.difficulty.observations import Observation
+from lakewright.engineer.difficulty.item_response import DifficultyModel
+from lakewright.engineer.difficulty.observations import Observation
 
 BINS = 10
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core_jax.config import MAX_HOLE_RATIO, MAX_SIZE, MIN_SIZE
-from engineer.curriculum_cells import Cell
+from lakewright.core_jax.config import MAX_HOLE_RATIO, MAX_SIZE, MIN_SIZE
+from lakewright.engineer.curriculum_cells import Cell
 
 MIDDLE, HALF = 6.5, 3.5  # sizes 3 to 10 become -1 to 1
 WIDE = 3.0  # how many times wider the prior of the main effects is than that of interactions

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engineer.difficulty.cell_features import features
-from engineer.difficulty.item_response import DifficultyModel
-from engineer.difficulty.observations import Observation
-from engineer.difficulty.settings import DifficultySettings, Objective
+from lakewright.engineer.difficulty.cell_features import features
+from lakewright.engineer.difficulty.item_response import DifficultyModel
+from lakewright.engineer.difficulty.observations import Observation
+from lakewright.engineer.difficulty.settings import DifficultySettings, Objective
 
 
 def fit(observations: Sequence[Observation], settings: DifficultySettings) -> DifficultyModel:

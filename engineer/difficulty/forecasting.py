@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from core_jax.config import EnvConfig
-from engineer.curriculum_cells import Cell
-from engineer.difficulty.calibration import Calibration, calibration_of
-from engineer.difficulty.fitting import DifficultySettings, fit
-from engineer.difficulty.item_response import DifficultyModel
-from engineer.difficulty.observations import Observation
+from lakewright.core_jax.config import EnvConfig
+from lakewright.engineer.curriculum_cells import Cell
+from lakewright.engineer.difficulty.calibration import Calibration, calibration_of
+from lakewright.engineer.difficulty.fitting import DifficultySettings, fit
+from lakewright.engineer.difficulty.item_response import DifficultyModel
+from lakewright.engineer.difficulty.observations import Observation
 
 HOLES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)  # hole ratios of the grid
 UNIFORM = 12**-0.5  # the standard deviation of a p of which nothing is known

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from engineer.curriculum_cells import Cell
-from engineer.difficulty.cell_features import features
-from engineer.difficulty.settings import Objective
+from lakewright.engineer.curriculum_cells import Cell
+from lakewright.engineer.difficulty.cell_features import features
+from lakewright.engineer.difficulty.settings import Objective
 
 PROBIT = np.pi / 8  # MacKay 1992: the mean of a logistic function of a Gaussian
 

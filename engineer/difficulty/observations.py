@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from core_jax.results import Group
-from core_jax.rows import Row
-from engineer.curriculum_cells import Cell
+from lakewright.core_jax.results import Group
+from lakewright.core_jax.rows import Row
+from lakewright.engineer.curriculum_cells import Cell
 
 
 class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

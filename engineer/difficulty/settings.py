@@ -5,8 +5,8 @@ from typing import Literal, TypeVar
 import msgspec
 import numpy as np
 
-from core_jax.support import Share
-from engineer.options import Power
+from lakewright.core_jax.support import Share
+from lakewright.engineer.options import Power
 
 Objective = Literal["learnability", "regret"]
 """What a board is worth: learnability, p (1 - p), or regret, 1 - p, by which the certified plan beats the policy."""

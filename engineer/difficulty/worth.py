@@ -5,10 +5,10 @@ from collections import defaultdict
 import msgspec
 import numpy as np
 
-from core_jax.config import EnvConfig, with_teams
-from engineer.curriculum_cells import Cell, weights_of
-from engineer.difficulty.forecasting import Forecast
-from engineer.difficulty.item_response import DifficultyModel
+from lakewright.core_jax.config import EnvConfig, with_teams
+from lakewright.engineer.curriculum_cells import Cell, weights_of
+from lakewright.engineer.difficulty.forecasting import Forecast
+from lakewright.engineer.difficulty.item_response import DifficultyModel
 
 SAMPLES = 512
 SEED = 0

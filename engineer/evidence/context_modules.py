@@ -4,8 +4,8 @@ from typing import Annotated
 
 import msgspec
 
-from core_jax.errors import InputError
-from core_jax.support import Count, one_of
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import Count, one_of
 
 
 class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,14 +5,14 @@ from typing import Any
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.results import GroupStatistics, Outcomes
-from core_jax.support import convert
-from engineer.delta import ConfigDelta
-from engineer.difficulty import Forecast
-from engineer.evidence.context_modules import Modules
-from engineer.random_generators import Key, numpy_rng
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import GroupStatistics, Outcomes
+from lakewright.core_jax.support import convert
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.difficulty import Forecast
+from lakewright.engineer.evidence.context_modules import Modules
+from lakewright.engineer.random_generators import Key, numpy_rng
 
 VERSION = 2
 GUIDELINE = (

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from core_jax.errors import InputError
-from engineer.evidence.vocabulary import END, REASONS, SIZES, STEPS, STRIDES, edit_token, size_token
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.evidence.vocabulary import END, REASONS, SIZES, STEPS, STRIDES, edit_token, size_token
 
 
 class DeltaGrammar:

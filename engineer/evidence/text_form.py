@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from core_jax.config import EnvConfig, holds
-from core_jax.results import Outcomes, without
-from core_jax.terms import FAILURE_NAMES
-from engineer.delta import summary
-from engineer.difficulty import Forecast
-from engineer.evidence.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
+from lakewright.core_jax.config import EnvConfig, holds
+from lakewright.core_jax.results import Outcomes, without
+from lakewright.core_jax.terms import FAILURE_NAMES
+from lakewright.engineer.delta import summary
+from lakewright.engineer.difficulty import Forecast
+from lakewright.engineer.evidence.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
 
 CHARACTERS_PER_TOKEN = 3  # fewer than English needs, as tables of numbers need more tokens; see `token_estimate`
 _SPOKEN = {"illegal_move": "off board", "goal_not_reached": "not home"}

@@ -3,16 +3,16 @@
 import math
 from collections.abc import Sequence
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.results import Outcomes
-from core_jax.terms import FAILURE_NAMES
-from engineer.curriculum_cells import Cell
-from engineer.delta import ConfigDelta, SizeEdit
-from engineer.difficulty import Forecast
-from engineer.evidence.evidence import CellGroups, Evidence, SizeStatistics
-from engineer.evidence.grammar import DeltaGrammar
-from engineer.evidence.vocabulary import (
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.terms import FAILURE_NAMES
+from lakewright.engineer.curriculum_cells import Cell
+from lakewright.engineer.delta import ConfigDelta, SizeEdit
+from lakewright.engineer.difficulty import Forecast
+from lakewright.engineer.evidence.evidence import CellGroups, Evidence, SizeStatistics
+from lakewright.engineer.evidence.grammar import DeltaGrammar
+from lakewright.engineer.evidence.vocabulary import (
     CASE,
     DELTA,
     EDITS,

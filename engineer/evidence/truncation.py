@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from core_jax.errors import InputError
-from engineer.evidence.evidence import Evidence
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.evidence.evidence import Evidence
 
 _EMPTY: tuple[tuple[str, dict[str, object]], ...] = (
     ("cases", {"cases": []}),

@@ -2,8 +2,8 @@
 
 import math
 
-from core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
-from core_jax.terms import FAILURE_NAMES
+from lakewright.core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
+from lakewright.core_jax.terms import FAILURE_NAMES
 
 SIZES = tuple(range(MIN_SIZE, MAX_TOKEN_SIZE + 1))
 TOP_BUCKET = 10

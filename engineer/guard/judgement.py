@@ -6,12 +6,12 @@ from typing import Literal
 
 import msgspec
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from core_jax.generator import can_draw
-from engineer.delta import FIELDS, ConfigDelta, edited, normalised
-from engineer.guard.projection import projected
-from engineer.guard.settings import GuardSettings
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import can_draw
+from lakewright.engineer.delta import FIELDS, ConfigDelta, edited, normalised
+from lakewright.engineer.guard.projection import projected
+from lakewright.engineer.guard.settings import GuardSettings
 
 Reachable = Callable[[int, int, float, bool], bool]
 """Whether boards of (size, agents, hole ratio, forced wait) can be drawn; `core_jax.generator.can_draw` by default."""

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from core_jax.config import SizeConfig
-from engineer.delta import FIELDS
-from engineer.guard.settings import GuardSettings
+from lakewright.core_jax.config import SizeConfig
+from lakewright.engineer.delta import FIELDS
+from lakewright.engineer.guard.settings import GuardSettings
 
 
 def projected(

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from core_jax.config import MAX_HOLE_RATIO
-from core_jax.errors import InputError
+from lakewright.core_jax.config import MAX_HOLE_RATIO
+from lakewright.core_jax.errors import InputError
 
 
 class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

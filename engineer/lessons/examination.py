@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.support import Share
-from engineer.delta import FIELDS, ConfigDelta
-from engineer.evidence import STEPS, DeltaGrammar, tokens_delta
-from engineer.teachers import Decode
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.support import Share
+from lakewright.engineer.delta import FIELDS, ConfigDelta
+from lakewright.engineer.evidence import STEPS, DeltaGrammar, tokens_delta
+from lakewright.engineer.teachers import Decode
 
 
 class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

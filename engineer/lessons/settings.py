@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from core_jax.errors import InputError
-from core_jax.support import one_of
-from engineer.difficulty import DifficultySettings, Objective
-from engineer.evidence import PRESETS, EvidenceSettings, Modules
-from engineer.options import Power
-from engineer.teachers import ForecastTeacher, ProportionalTeacher, RulesTeacher
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import one_of
+from lakewright.engineer.difficulty import DifficultySettings, Objective
+from lakewright.engineer.evidence import PRESETS, EvidenceSettings, Modules
+from lakewright.engineer.options import Power
+from lakewright.engineer.teachers import ForecastTeacher, ProportionalTeacher, RulesTeacher
 
 Rule = RulesTeacher | ProportionalTeacher | ForecastTeacher
 

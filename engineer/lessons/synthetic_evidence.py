@@ -6,12 +6,12 @@ import jax
 import msgspec
 import numpy as np
 
-from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from core_jax.results import GroupStatistics, Outcomes
-from core_jax.terms import FAILURE_NAMES
-from engineer.difficulty import DifficultyModel, DifficultySettings, Forecast, Objective, features, grid_of
-from engineer.evidence import (
+from lakewright.core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import GroupStatistics, Outcomes
+from lakewright.core_jax.terms import FAILURE_NAMES
+from lakewright.engineer.difficulty import DifficultyModel, DifficultySettings, Forecast, Objective, features, grid_of
+from lakewright.engineer.evidence import (
     STEPS,
     Case,
     CellGroups,
@@ -22,7 +22,7 @@ from engineer.evidence import (
     evidence_tokens,
     shown,
 )
-from engineer.lessons.settings import Lessons, Rule
+from lakewright.engineer.lessons.settings import Lessons, Rule
 
 BOARDS = 50
 CASES = 3

@@ -5,10 +5,10 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.results import Group
-from core_jax.rows import Row
-from engineer.random_generators import Key
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.results import Group
+from lakewright.core_jax.rows import Row
+from lakewright.engineer.random_generators import Key
 
 Rollout: TypeAlias = tuple[Row, Group]
 """A board and a group of answers to it."""

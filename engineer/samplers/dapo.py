@@ -1,10 +1,10 @@
 """DAPO's filter, dynamic sampling: Yu et al. 2025, arXiv 2503.14476, equation 11."""
 
-from core_jax.rows import Row
-from core_jax.support import Count
-from engineer.random_generators import Key
-from engineer.samplers.base import Drawn, Fresh, Score
-from engineer.samplers.fresh import MemorylessSampler
+from lakewright.core_jax.rows import Row
+from lakewright.core_jax.support import Count
+from lakewright.engineer.random_generators import Key
+from lakewright.engineer.samplers.base import Drawn, Fresh, Score
+from lakewright.engineer.samplers.fresh import MemorylessSampler
 
 
 class DapoSampler(MemorylessSampler):

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from core_jax import generator
-from core_jax.config import MAX_HOLE_RATIO, EnvConfig
-from core_jax.rows import Row
-from core_jax.support import Count
-from engineer.random_generators import Key, numpy_rng
-from engineer.samplers.base import Drawn, Fresh, Score
-from engineer.samplers.fresh import MemorylessSampler
+from lakewright.core_jax import generator
+from lakewright.core_jax.config import MAX_HOLE_RATIO, EnvConfig
+from lakewright.core_jax.rows import Row
+from lakewright.core_jax.support import Count
+from lakewright.engineer.random_generators import Key, numpy_rng
+from lakewright.engineer.samplers.base import Drawn, Fresh, Score
+from lakewright.engineer.samplers.fresh import MemorylessSampler
 
 
 class DomainRandomisationSampler(MemorylessSampler):

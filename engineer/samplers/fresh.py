@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from engineer.proposal import Stateless
-from engineer.random_generators import Key
-from engineer.samplers.base import Drawn, Fresh, Rollout, Score
+from lakewright.engineer.proposal import Stateless
+from lakewright.engineer.random_generators import Key
+from lakewright.engineer.samplers.base import Drawn, Fresh, Rollout, Score
 
 
 class MemorylessSampler(Stateless):

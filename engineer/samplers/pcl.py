@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from core_jax.rows import Row
-from core_jax.support import Count, Positive, Share
-from engineer.random_generators import Key, numpy_rng
-from engineer.samplers.base import Drawn, Fresh, Rollout, Score
+from lakewright.core_jax.rows import Row
+from lakewright.core_jax.support import Count, Positive, Share
+from lakewright.engineer.random_generators import Key, numpy_rng
+from lakewright.engineer.samplers.base import Drawn, Fresh, Rollout, Score
 
 Pool = Annotated[float, msgspec.Meta(ge=1, le=100)]
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from core_jax.rows import Row, fingerprint
-from core_jax.support import Count, Share, convert
-from engineer.random_generators import Key, numpy_rng
-from engineer.samplers.base import Drawn, Fresh, Rollout, Score
+from lakewright.core_jax.rows import Row, fingerprint
+from lakewright.core_jax.support import Count, Share, convert
+from lakewright.engineer.random_generators import Key, numpy_rng
+from lakewright.engineer.samplers.base import Drawn, Fresh, Rollout, Score
 
 Beta = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and all ranks beyond the first have no chance
 

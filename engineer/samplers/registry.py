@@ -5,17 +5,17 @@ from typing import Annotated, Any
 
 import msgspec
 
-from core_jax.errors import InputError
-from core_jax.support import Count, one_of
-from engineer.options import checked_options
-from engineer.samplers.base import Sampler
-from engineer.samplers.dapo import DapoSampler
-from engineer.samplers.domain_randomisation import DomainRandomisationSampler
-from engineer.samplers.fresh import FreshSampler
-from engineer.samplers.pcl import PclSampler
-from engineer.samplers.plr import PlrSampler
-from engineer.samplers.sfl import SflSampler
-from engineer.samplers.vcrl import VcrlSampler
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import Count, one_of
+from lakewright.engineer.options import checked_options
+from lakewright.engineer.samplers.base import Sampler
+from lakewright.engineer.samplers.dapo import DapoSampler
+from lakewright.engineer.samplers.domain_randomisation import DomainRandomisationSampler
+from lakewright.engineer.samplers.fresh import FreshSampler
+from lakewright.engineer.samplers.pcl import PclSampler
+from lakewright.engineer.samplers.plr import PlrSampler
+from lakewright.engineer.samplers.sfl import SflSampler
+from lakewright.engineer.samplers.vcrl import VcrlSampler
 
 SAMPLERS: dict[str, Callable[..., Sampler]] = {
     "fresh": FreshSampler,

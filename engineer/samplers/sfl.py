@@ -4,11 +4,11 @@ from typing import Annotated
 
 import msgspec
 
-from core_jax.errors import InputError
-from core_jax.support import Share
-from engineer.random_generators import Key, numpy_rng
-from engineer.samplers.base import Drawn, Fresh, Score
-from engineer.samplers.fresh import MemorylessSampler
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import Share
+from lakewright.engineer.random_generators import Key, numpy_rng
+from lakewright.engineer.samplers.base import Drawn, Fresh, Score
+from lakewright.engineer.samplers.fresh import MemorylessSampler
 
 Pool = Annotated[float, msgspec.Meta(gt=0, le=100)]
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from core_jax.results import Group
-from core_jax.rows import Row, fingerprint
-from core_jax.support import Count, Share, convert
-from engineer.random_generators import Key, numpy_rng
-from engineer.samplers.base import Drawn, Fresh, Rollout, Score
+from lakewright.core_jax.results import Group
+from lakewright.core_jax.rows import Row, fingerprint
+from lakewright.core_jax.support import Count, Share, convert
+from lakewright.engineer.random_generators import Key, numpy_rng
+from lakewright.engineer.samplers.base import Drawn, Fresh, Rollout, Score
 
 
 class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,13 +3,13 @@
 import math
 from typing import Any
 
-from core_jax.config import EnvConfig
-from core_jax.support import Count, Share, Weight
-from engineer.curriculum_cells import config_of, difficulty, grid, weights_of
-from engineer.delta import ConfigDelta
-from engineer.evidence import Evidence
-from engineer.proposal import Proposal, decided, moved_to
-from engineer.random_generators import Key
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.support import Count, Share, Weight
+from lakewright.engineer.curriculum_cells import config_of, difficulty, grid, weights_of
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.proposal import Proposal, decided, moved_to
+from lakewright.engineer.random_generators import Key
 
 REASON = "the cells nearest to the target difficulty"
 

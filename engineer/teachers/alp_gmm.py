@@ -6,14 +6,14 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from core_jax.support import Count, Share
-from engineer.delta import ConfigDelta, normalised
-from engineer.evidence import CellGroups, Evidence
-from engineer.options import Draws
-from engineer.proposal import Proposal, decided, moved_to
-from engineer.random_generators import Key, numpy_rng
+from lakewright.core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import Count, Share
+from lakewright.engineer.delta import ConfigDelta, normalised
+from lakewright.engineer.evidence import CellGroups, Evidence
+from lakewright.engineer.options import Draws
+from lakewright.engineer.proposal import Proposal, decided, moved_to
+from lakewright.engineer.random_generators import Key, numpy_rng
 
 REASON = "where the success rate changed most"
 SIZE, HOLE, WAIT, ALP = range(4)

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from core_jax.config import EnvConfig
-from core_jax.support import Natural, Share
-from engineer.curriculum_cells import Cell, config_of
-from engineer.delta import ConfigDelta
-from engineer.difficulty import Forecast, HeldOutCell, value_of
-from engineer.evidence import Evidence
-from engineer.options import Power
-from engineer.proposal import Proposal, Stateless, decided, moved_to
-from engineer.random_generators import Key, numpy_rng
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.support import Natural, Share
+from lakewright.engineer.curriculum_cells import Cell, config_of
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.difficulty import Forecast, HeldOutCell, value_of
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.options import Power
+from lakewright.engineer.proposal import Proposal, Stateless, decided, moved_to
+from lakewright.engineer.random_generators import Key, numpy_rng
 
 REASON = "the cells of the largest expected learnability, weighed by the held-out boards"
 

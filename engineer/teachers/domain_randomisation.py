@@ -1,10 +1,10 @@
 """Domain randomisation: the config is drawn again for every stage."""
 
-from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
-from engineer.delta import normalised
-from engineer.evidence import Evidence
-from engineer.proposal import Proposal, Stateless, moved_to
-from engineer.random_generators import Key, numpy_rng
+from lakewright.core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
+from lakewright.engineer.delta import normalised
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.proposal import Proposal, Stateless, moved_to
+from lakewright.engineer.random_generators import Key, numpy_rng
 
 REASON = "drawn uniformly from the box"
 

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.support import Count
-from engineer.curriculum_cells import Cell, binned, config_of, grid
-from engineer.delta import ConfigDelta
-from engineer.evidence import Evidence
-from engineer.proposal import Proposal, decided, moved_to
-from engineer.random_generators import Key
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.support import Count
+from lakewright.engineer.curriculum_cells import Cell, binned, config_of, grid
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.proposal import Proposal, decided, moved_to
+from lakewright.engineer.random_generators import Key
 
 REASON = "the cells of the largest upper confidence bound of the advantage"
 Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(UCB / tau) is no number
@@ -24,7 +24,7 @@ class DumpTeacher:
 
     L_c the mean absolute GRPO advantage of the cell's last `window` groups, n_c the groups of the cell so far and n
     those of all cells; L_c = 0 for a cell that was never drawn. p becomes a config by
-    `engineer.curriculum_cells.config_of`.
+    `lakewright.engineer.curriculum_cells.config_of`.
     """
 
     def __init__(self, tau: Temperature = 0.1, window: Count = 300) -> None:

@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.support import Weight
-from engineer.delta import normalised
-from engineer.evidence import Evidence
-from engineer.proposal import Proposal, Stateless, moved_to
-from engineer.random_generators import Key
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.support import Weight
+from lakewright.engineer.delta import normalised
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.proposal import Proposal, Stateless, moved_to
+from lakewright.engineer.random_generators import Key
 
 REASON = "the schedule from small to large boards"
 Sigma = Annotated[float, msgspec.Meta(ge=0.05)]  # less, and all bells may be 0

@@ -1,10 +1,10 @@
 """The baseline that never changes the config."""
 
-from core_jax.config import EnvConfig
-from engineer.delta import ConfigDelta
-from engineer.evidence import Evidence
-from engineer.proposal import Proposal, Stateless, decided
-from engineer.random_generators import Key
+from lakewright.core_jax.config import EnvConfig
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.proposal import Proposal, Stateless, decided
+from lakewright.engineer.random_generators import Key
 
 
 class FixedTeacher(Stateless):

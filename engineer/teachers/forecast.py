@@ -1,14 +1,14 @@
 """The rule that follows the forecast in steps: what a model of tokens can be taught to do with it."""
 
-from core_jax.config import EnvConfig, SizeConfig
-from engineer.curriculum_cells import Cell, config_of
-from engineer.delta import ConfigDelta
-from engineer.difficulty import Forecast, value_of
-from engineer.evidence import FORECAST_HOLES, FRONTIER, REASONS, TOO_EASY, TOO_HARD, Evidence
-from engineer.options import Power
-from engineer.proposal import Proposal, Stateless, decided
-from engineer.random_generators import Key
-from engineer.teachers.step_edits import step_edit, stride_toward
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.engineer.curriculum_cells import Cell, config_of
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.difficulty import Forecast, value_of
+from lakewright.engineer.evidence import FORECAST_HOLES, FRONTIER, REASONS, TOO_EASY, TOO_HARD, Evidence
+from lakewright.engineer.options import Power
+from lakewright.engineer.proposal import Proposal, Stateless, decided
+from lakewright.engineer.random_generators import Key
+from lakewright.engineer.teachers.step_edits import step_edit, stride_toward
 
 
 class ForecastTeacher(Stateless):

@@ -6,12 +6,21 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from engineer.delta import FIELDS, ConfigDelta, parse_delta
-from engineer.evidence import STEPS, STRIDES, Evidence, EvidenceSettings, evidence_text, fitted, shown, token_estimate
-from engineer.proposal import Proposal, Stateless
-from engineer.random_generators import Key, numpy_rng, split
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.delta import FIELDS, ConfigDelta, parse_delta
+from lakewright.engineer.evidence import (
+    STEPS,
+    STRIDES,
+    Evidence,
+    EvidenceSettings,
+    evidence_text,
+    fitted,
+    shown,
+    token_estimate,
+)
+from lakewright.engineer.proposal import Proposal, Stateless
+from lakewright.engineer.random_generators import Key, numpy_rng, split
 
 Message = dict[str, str]  # role and content
 THOUGHT, ANSWER = "</think>", "ANSWER:"  # what comes between reasoning and JSON

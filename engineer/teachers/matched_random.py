@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from core_jax.config import EnvConfig, SizeConfig
-from engineer.delta import FIELDS, ConfigDelta, SizeEdit
-from engineer.evidence import Evidence
-from engineer.proposal import Proposal, Teacher, decided
-from engineer.random_generators import Key, numpy_rng, split
-from engineer.teachers.step_edits import TOPS
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.engineer.delta import FIELDS, ConfigDelta, SizeEdit
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.proposal import Proposal, Teacher, decided
+from lakewright.engineer.random_generators import Key, numpy_rng, split
+from lakewright.engineer.teachers.step_edits import TOPS
 
 REASON = "a random edit of the same size as another teacher's"
 

@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.results import Outcomes
-from engineer.delta import ConfigDelta
-from engineer.difficulty import Objective, value_of
-from engineer.evidence import REASONS, Evidence
-from engineer.options import Power
-from engineer.proposal import Proposal, Stateless, decided
-from engineer.random_generators import Key
-from engineer.teachers.rules import RulesTeacher, outcomes_of
-from engineer.teachers.step_edits import step_edit, stride_toward
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.results import Outcomes
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.difficulty import Objective, value_of
+from lakewright.engineer.evidence import REASONS, Evidence
+from lakewright.engineer.options import Power
+from lakewright.engineer.proposal import Proposal, Stateless, decided
+from lakewright.engineer.random_generators import Key
+from lakewright.engineer.teachers.rules import RulesTeacher, outcomes_of
+from lakewright.engineer.teachers.step_edits import step_edit, stride_toward
 
 Kind = TypeVar("Kind", bool, int)
 

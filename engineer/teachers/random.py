@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from core_jax.config import EnvConfig, SizeConfig
-from engineer.delta import ConfigDelta, SizeEdit
-from engineer.evidence import STEPS, STRIDES, Evidence
-from engineer.proposal import Proposal, Stateless, decided
-from engineer.random_generators import Key, numpy_rng
-from engineer.teachers.step_edits import fits
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.engineer.delta import ConfigDelta, SizeEdit
+from lakewright.engineer.evidence import STEPS, STRIDES, Evidence
+from lakewright.engineer.proposal import Proposal, Stateless, decided
+from lakewright.engineer.random_generators import Key, numpy_rng
+from lakewright.engineer.teachers.step_edits import fits
 
 REASON = "drawn at random"
 

@@ -5,31 +5,31 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from core_jax.errors import InputError
-from engineer.evidence import EvidenceSettings
-from engineer.options import checked_options
-from engineer.proposal import Teacher
-from engineer.teachers.adarft import AdaRFTTeacher
-from engineer.teachers.alp_gmm import AlpGmmTeacher
-from engineer.teachers.difficulty import DifficultyTeacher
-from engineer.teachers.domain_randomisation import DomainRandomisationTeacher
-from engineer.teachers.dump import DumpTeacher
-from engineer.teachers.e2h import EasyToHardTeacher
-from engineer.teachers.fixed import FixedTeacher
-from engineer.teachers.forecast import ForecastTeacher
-from engineer.teachers.llm import Ask, LlmTeacher
-from engineer.teachers.matched_random import MatchedRandomTeacher
-from engineer.teachers.proportional import ProportionalTeacher
-from engineer.teachers.random import RandomTeacher
-from engineer.teachers.rlve import RlveTeacher
-from engineer.teachers.rules import RulesTeacher
-from engineer.teachers.saboteur import SaboteurTeacher
-from engineer.teachers.sec import SecTeacher
-from engineer.teachers.self import Decode, SelfTeacher
-from engineer.teachers.self_trained import Sample, SampleJson, SelfTrainedLlmTeacher, SelfTrainedTeacher
-from engineer.teachers.sfl import SflTeacher
-from engineer.teachers.static import StaticTeacher
-from engineer.teachers.thompson import ThompsonTeacher
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.evidence import EvidenceSettings
+from lakewright.engineer.options import checked_options
+from lakewright.engineer.proposal import Teacher
+from lakewright.engineer.teachers.adarft import AdaRFTTeacher
+from lakewright.engineer.teachers.alp_gmm import AlpGmmTeacher
+from lakewright.engineer.teachers.difficulty import DifficultyTeacher
+from lakewright.engineer.teachers.domain_randomisation import DomainRandomisationTeacher
+from lakewright.engineer.teachers.dump import DumpTeacher
+from lakewright.engineer.teachers.e2h import EasyToHardTeacher
+from lakewright.engineer.teachers.fixed import FixedTeacher
+from lakewright.engineer.teachers.forecast import ForecastTeacher
+from lakewright.engineer.teachers.llm import Ask, LlmTeacher
+from lakewright.engineer.teachers.matched_random import MatchedRandomTeacher
+from lakewright.engineer.teachers.proportional import ProportionalTeacher
+from lakewright.engineer.teachers.random import RandomTeacher
+from lakewright.engineer.teachers.rlve import RlveTeacher
+from lakewright.engineer.teachers.rules import RulesTeacher
+from lakewright.engineer.teachers.saboteur import SaboteurTeacher
+from lakewright.engineer.teachers.sec import SecTeacher
+from lakewright.engineer.teachers.self import Decode, SelfTeacher
+from lakewright.engineer.teachers.self_trained import Sample, SampleJson, SelfTrainedLlmTeacher, SelfTrainedTeacher
+from lakewright.engineer.teachers.sfl import SflTeacher
+from lakewright.engineer.teachers.static import StaticTeacher
+from lakewright.engineer.teachers.thompson import ThompsonTeacher
 
 
 @dataclasses.dataclass(frozen=True)

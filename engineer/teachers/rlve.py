@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.support import Share
-from engineer.curriculum_cells import Cell, config_of, difficulty, grid
-from engineer.delta import ConfigDelta
-from engineer.evidence import Evidence
-from engineer.proposal import Proposal, decided, moved_to
-from engineer.random_generators import Key
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.support import Share
+from lakewright.engineer.curriculum_cells import Cell, config_of, difficulty, grid
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.proposal import Proposal, decided, moved_to
+from lakewright.engineer.random_generators import Key
 
 REASON = "the window of levels whose hardest is not solved yet"
 Levels = Annotated[int, msgspec.Meta(ge=2, le=100)]
@@ -22,7 +22,7 @@ class RlveTeacher:
         h <- h + 1 where R_h >= threshold,    l <- max(0, h - window + 1),    h = 0 at first.
 
     The level of a cell of the grid is floor(levels x its difficulty), where that is
-    `engineer.curriculum_cells.difficulty`. A stage that drew nothing of level h leaves it as it is.
+    `lakewright.engineer.curriculum_cells.difficulty`. A stage that drew nothing of level h leaves it as it is.
     """
 
     def __init__(self, threshold: Share = 0.9, window: Levels = 4, levels: Levels = 12) -> None:

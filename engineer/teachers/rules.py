@@ -2,17 +2,17 @@
 
 from typing import Self
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.results import Outcomes
-from core_jax.support import Share
-from core_jax.terms import FAILURE_NAMES
-from engineer.delta import ConfigDelta, SizeEdit
-from engineer.difficulty import Objective
-from engineer.evidence import FRONTIER, REASONS, TOO_EASY, TOO_HARD, Evidence
-from engineer.proposal import Proposal, Stateless, decided
-from engineer.random_generators import Key
-from engineer.teachers.step_edits import step_edit
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.support import Share
+from lakewright.core_jax.terms import FAILURE_NAMES
+from lakewright.engineer.delta import ConfigDelta, SizeEdit
+from lakewright.engineer.difficulty import Objective
+from lakewright.engineer.evidence import FRONTIER, REASONS, TOO_EASY, TOO_HARD, Evidence
+from lakewright.engineer.proposal import Proposal, Stateless, decided
+from lakewright.engineer.random_generators import Key
+from lakewright.engineer.teachers.step_edits import step_edit
 
 
 class RulesTeacher(Stateless):

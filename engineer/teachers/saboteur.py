@@ -1,10 +1,10 @@
 """The saboteur, a test of the defences: it always asks for the boards from which least can be learned."""
 
-from core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
-from engineer.delta import normalised
-from engineer.evidence import Evidence
-from engineer.proposal import Proposal, Stateless, moved_to
-from engineer.random_generators import Key
+from lakewright.core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
+from lakewright.engineer.delta import normalised
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.proposal import Proposal, Stateless, moved_to
+from lakewright.engineer.random_generators import Key
 
 REASON = "the worst config"
 

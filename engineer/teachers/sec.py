@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.support import Share
-from engineer.curriculum_cells import Cell, binned, config_of, grid
-from engineer.delta import ConfigDelta
-from engineer.evidence import Evidence
-from engineer.proposal import Proposal, decided, moved_to
-from engineer.random_generators import Key
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.support import Share
+from lakewright.engineer.curriculum_cells import Cell, binned, config_of, grid
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.proposal import Proposal, decided, moved_to
+from lakewright.engineer.random_generators import Key
 
 REASON = "the cells where the advantage was largest"
 Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(Q / tau) is no number
@@ -21,7 +21,7 @@ class SecTeacher:
     """Q_c <- rate E[abs A] + (1 - rate) Q_c of each cell c that was trained on, Q = 0 at first; p_c ~ exp(Q_c / tau).
 
     E[abs A] is the mean over a cell's groups of the mean absolute GRPO advantage. p over the grid of cells becomes a
-    config by `engineer.curriculum_cells.config_of`.
+    config by `lakewright.engineer.curriculum_cells.config_of`.
     """
 
     def __init__(self, rate: Share = 0.5, tau: Temperature = 0.2) -> None:

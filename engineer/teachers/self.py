@@ -2,11 +2,19 @@
 
 from collections.abc import Callable, Sequence
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from engineer.evidence import DeltaGrammar, Evidence, EvidenceSettings, evidence_tokens, fitted, shown, tokens_delta
-from engineer.proposal import Proposal, Stateless
-from engineer.random_generators import Key
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.evidence import (
+    DeltaGrammar,
+    Evidence,
+    EvidenceSettings,
+    evidence_tokens,
+    fitted,
+    shown,
+    tokens_delta,
+)
+from lakewright.engineer.proposal import Proposal, Stateless
+from lakewright.engineer.random_generators import Key
 
 Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Decode = Callable[[list[str], Allowed], list[str]]

@@ -5,14 +5,22 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from engineer.delta import ConfigDelta
-from engineer.evidence import DeltaGrammar, Evidence, EvidenceSettings, evidence_tokens, fitted, shown, tokens_delta
-from engineer.proposal import Proposal, Spoken, Stateless
-from engineer.random_generators import Key, numpy_rng, split
-from engineer.teachers.llm import Message, Reply, asked_of, parse_answer, prompt_text, proposal_of
-from engineer.teachers.self import Allowed
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.evidence import (
+    DeltaGrammar,
+    Evidence,
+    EvidenceSettings,
+    evidence_tokens,
+    fitted,
+    shown,
+    tokens_delta,
+)
+from lakewright.engineer.proposal import Proposal, Spoken, Stateless
+from lakewright.engineer.random_generators import Key, numpy_rng, split
+from lakewright.engineer.teachers.llm import Message, Reply, asked_of, parse_answer, prompt_text, proposal_of
+from lakewright.engineer.teachers.self import Allowed
 
 Sample = Callable[[list[str], Allowed, int], list[list[str]]]
 """Samples a group of answers: prompt tokens, the function prefix -> allowed next tokens, and a seed."""

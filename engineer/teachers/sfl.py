@@ -4,13 +4,13 @@ from typing import Any
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.support import Share, convert
-from engineer.curriculum_cells import Cell, config_of, weights_of
-from engineer.delta import ConfigDelta
-from engineer.evidence import Evidence
-from engineer.proposal import Proposal, decided, moved_to
-from engineer.random_generators import Key
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.support import Share, convert
+from lakewright.engineer.curriculum_cells import Cell, config_of, weights_of
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.proposal import Proposal, decided, moved_to
+from lakewright.engineer.random_generators import Key
 
 REASON = "the cells of the largest p (1 - p)"
 

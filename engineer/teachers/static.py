@@ -5,12 +5,12 @@ from typing import Annotated
 
 import msgspec
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.support import HoleRatio, Share
-from engineer.delta import normalised
-from engineer.evidence import Evidence
-from engineer.proposal import Proposal, Stateless, moved_to
-from engineer.random_generators import Key
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.support import HoleRatio, Share
+from lakewright.engineer.delta import normalised
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.proposal import Proposal, Stateless, moved_to
+from lakewright.engineer.random_generators import Key
 
 REASON = "the static config"
 Tilt = Annotated[float, msgspec.Meta(ge=-20, le=20)]  # beyond, all data are of one size

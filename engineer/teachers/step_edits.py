@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from core_jax.config import MAX_HOLE_RATIO, SizeConfig
-from engineer.delta import SizeEdit
-from engineer.evidence import STEPS, STRIDES
+from lakewright.core_jax.config import MAX_HOLE_RATIO, SizeConfig
+from lakewright.engineer.delta import SizeEdit
+from lakewright.engineer.evidence import STEPS, STRIDES
 
 TOPS = {"data_ratio": 1.0, "hole_ratio": MAX_HOLE_RATIO, "wait_ratio": 1.0}
 

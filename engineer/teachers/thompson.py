@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from core_jax.config import EnvConfig
-from core_jax.support import Share
-from engineer.curriculum_cells import Cell, binned, config_of, grid
-from engineer.delta import ConfigDelta
-from engineer.evidence import Evidence
-from engineer.options import Draws
-from engineer.proposal import Proposal, decided, moved_to
-from engineer.random_generators import Key, numpy_rng
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.support import Share
+from lakewright.engineer.curriculum_cells import Cell, binned, config_of, grid
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.options import Draws
+from lakewright.engineer.proposal import Proposal, decided, moved_to
+from lakewright.engineer.random_generators import Key, numpy_rng
 
 REASON = "the cells whose groups are most likely informative"
 
@@ -22,7 +22,7 @@ class ThompsonTeacher:
 
     With s informative and f other groups of a cell in a stage: S <- decay S + s and F <- decay F + f. For each of
     `draws` slots theta_c ~ Beta(1 + S_c, 1 + F_c) is drawn for every cell of the grid, and the slot goes to the
-    largest; the shares of the slots become a config by `engineer.curriculum_cells.config_of`.
+    largest; the shares of the slots become a config by `lakewright.engineer.curriculum_cells.config_of`.
     """
 
     def __init__(self, decay: Share = 0.8, draws: Draws = 256) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from core_jax.config import EnvConfig
-from engineer.delta import FIELDS
-from engineer.guard import GuardVerdict
-from engineer.trial.settings import ProposalReward
+from lakewright.core_jax.config import EnvConfig
+from lakewright.engineer.delta import FIELDS
+from lakewright.engineer.guard import GuardVerdict
+from lakewright.engineer.trial.settings import ProposalReward
 
 Score = Callable[[EnvConfig], float]  # what a config is worth beyond the current one
 REFUSED = -1.0

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from engineer.delta import FIELDS, ConfigDelta, SizeEdit
-from engineer.evidence import Evidence
-from engineer.proposal import Proposal, Teacher
-from engineer.random_generators import Key, split
+from lakewright.core_jax.config import EnvConfig
+from lakewright.engineer.delta import FIELDS, ConfigDelta, SizeEdit
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.proposal import Proposal, Teacher
+from lakewright.engineer.random_generators import Key, split
 
 STRETCHES = (2.0, 0.5, 3.0, 1.5, 4.0)  # of a change, in the order in which they are proposed
 

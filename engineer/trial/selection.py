@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 from scipy.stats import norm
 
-from core_jax.config import EnvConfig
-from core_jax.generator import Stratum
-from engineer.difficulty import DifficultyModel, Worth, worth_of
-from engineer.trial.signals import strata_of
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.generator import Stratum
+from lakewright.engineer.difficulty import DifficultyModel, Worth, worth_of
+from lakewright.engineer.trial.signals import strata_of
 
 MISFIT = 0.01  # of the model beyond its own uncertainty, in units of p (1 - p)
 SHARED = 4.0  # boards of any stratum that the spread of a stratum is mixed with

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from core_jax.support import Count, Weight
-from engineer.options import Power
+from lakewright.core_jax.support import Count, Weight
+from lakewright.engineer.options import Power
 
 
 class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

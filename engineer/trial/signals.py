@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from core_jax.config import EnvConfig, holes_of, with_teams
-from core_jax.generator import Stratum
-from engineer.difficulty import Objective
-from engineer.trial.settings import TrialSettings
+from lakewright.core_jax.config import EnvConfig, holes_of, with_teams
+from lakewright.core_jax.generator import Stratum
+from lakewright.engineer.difficulty import Objective
+from lakewright.engineer.trial.settings import TrialSettings
 
 FEWEST = 2  # boards of a stratum, however small its share
 

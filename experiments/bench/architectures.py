@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from core_jax.config import with_teams
-from core_jax.generator import generate_in_turn
-from core_jax.types import Failure
-from experiments.bench.measurement import markdown
-from experiments.loop.settings import load_settings, seed_for
-from experiments.runtime import prepare_training, progress
-from policy.model_settings import BoardNetworkSettings, ModelSettings
+from lakewright.core_jax.config import with_teams
+from lakewright.core_jax.generator import generate_in_turn
+from lakewright.core_jax.types import Failure
+from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.loop.settings import load_settings, seed_for
+from lakewright.experiments.runtime import prepare_training, progress
+from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
 
 SECONDS = 42.0  # of the processor, for each
 TEAMS = (2, 3)
@@ -57,7 +57,7 @@ def measure() -> list[Learned]:
     """Trains each network, and lets it plan for the same held-out boards."""
     import torch
 
-    from policy.training import tasks_of
+    from lakewright.policy.training import tasks_of
 
     prepare_training()
     threads = torch.get_num_threads()
@@ -88,10 +88,10 @@ def _percent(share: float) -> str:
 
 
 def _learned(name: str, shape: ModelSettings, tasks: list, held_out: list, warmup: Any) -> Learned:
-    from policy.checkpoints import build_model
-    from policy.codecs import build_tokenizer
-    from policy.evaluation import evaluate
-    from policy.training import warm_up
+    from lakewright.policy.checkpoints import build_model
+    from lakewright.policy.codecs import build_tokenizer
+    from lakewright.policy.evaluation import evaluate
+    from lakewright.policy.training import warm_up
 
     tokenizer = build_tokenizer()
     model = build_model(shape, tokenizer, seed_for(0, "bench model"), "cpu")

@@ -17,12 +17,12 @@ import gymnasium
 import msgspec
 import numpy as np
 
-from core_jax.errors import InputError
-from core_jax.support import cores
-from experiments.bench.lake import HOLE_RATIO, machine
-from experiments.bench.measurement import Bench, Measurement, table
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import cores
+from lakewright.experiments.bench.lake import HOLE_RATIO, machine
+from lakewright.experiments.bench.measurement import Bench, Measurement, table
 
-LAKE = "experiments.interop.environments:lakewright/Lake-v0"  # from the room that registers it
+LAKE = "lakewright.experiments.interop.environments:lakewright/Lake-v0"  # from the room that registers it
 SIZE, AGENTS = 8, 4
 STEPS = 64  # of an episode
 AT_ONCE = (1, 64, 1024, 4096)

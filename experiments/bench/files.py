@@ -22,15 +22,15 @@ import numpy as np
 import pyarrow.json
 import pyarrow.parquet
 
-from core_jax.config import EnvConfig
-from core_jax.generator import generate
-from core_jax.lake import verify
-from core_jax.rows import Row, column_writer, drawn_columns, write_rows
-from core_jax.solver import solve
-from experiments.bench.lake import HOLE_RATIO, machine, random_boards
-from experiments.bench.measurement import markdown
-from experiments.bench.timing import wall_and_processor
-from experiments.board_files import draw_file, solve_file, verify_file
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.generator import generate
+from lakewright.core_jax.lake import verify
+from lakewright.core_jax.rows import Row, column_writer, drawn_columns, write_rows
+from lakewright.core_jax.solver import solve
+from lakewright.experiments.bench.lake import HOLE_RATIO, machine, random_boards
+from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.timing import wall_and_processor
+from lakewright.experiments.board_files import draw_file, solve_file, verify_file
 
 SIZES, ROWS, DRAWN = (5, 8, 10), 1 << 16, 1 << 13
 WAIT_RATIO = 0.5
@@ -173,7 +173,9 @@ def _runs(arguments: list[str], repeats: int = REPEATS) -> tuple[list[float], li
 
 def _once(arguments: list[str], environment: dict[str, str]) -> tuple[float, float]:
     begun = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "experiments.cli", *arguments], env=os.environ | environment)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lakewright.experiments.cli", *arguments], env=os.environ | environment
+    )
     _, status, used = os.wait4(process.pid, 0)
     if status:
         raise RuntimeError(f"lakewright {' '.join(arguments)} failed")

@@ -18,13 +18,13 @@ import jax.numpy as jnp
 import msgspec
 import numpy as np
 
-from core_jax.config import EnvConfig, holes_of
-from core_jax.generator import draw_free, generate
-from core_jax.solver import Stage, solve, solve_by_flood, solve_with_stages
-from core_jax.support import cores, seconds_by_phase
-from core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
-from experiments.bench import timing
-from experiments.bench.comparison import (
+from lakewright.core_jax.config import EnvConfig, holes_of
+from lakewright.core_jax.generator import draw_free, generate
+from lakewright.core_jax.solver import Stage, solve, solve_by_flood, solve_with_stages
+from lakewright.core_jax.support import cores, seconds_by_phase
+from lakewright.core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
+from lakewright.experiments.bench import timing
+from lakewright.experiments.bench.comparison import (
     PEERS,
     Answers,
     Crew,
@@ -36,9 +36,9 @@ from experiments.bench.comparison import (
     flood_layers,
     version,
 )
-from experiments.bench.measurement import Bench, FloodLimit, Measurement, Profile
-from experiments.bench.simulator import simulator
-from experiments.bench.timing import timed
+from lakewright.experiments.bench.measurement import Bench, FloodLimit, Measurement, Profile
+from lakewright.experiments.bench.simulator import simulator
+from lakewright.experiments.bench.timing import timed
 
 CASES = ((5, 2), (8, 2), (10, 2), (8, 3), (10, 3), (8, 4), (10, 5))  # size, agents
 HOLE_RATIO = 0.3

@@ -18,12 +18,12 @@ from typing import Any
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.generator import generate
-from experiments.bench.measurement import markdown
-from experiments.bench.timing import wall_and_processor
-from experiments.loop.settings import load_settings, seed_for
-from experiments.runtime import prepare_training
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.generator import generate
+from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.timing import wall_and_processor
+from lakewright.experiments.loop.settings import load_settings, seed_for
+from lakewright.experiments.runtime import prepare_training
 
 SIZE, AGENTS = 4, 2
 BOARDS, GROUP = 16, 8  # of a batch; answers to a board
@@ -77,9 +77,9 @@ def table(found: list[Rate]) -> str:
 def _measured(place: str, number: int) -> Rate:
     """One case, in a process of its own."""
     prepare_training(place)
-    from policy.checkpoints import load_model
-    from policy.codecs import TextCodec
-    from policy.precision import compute_in_bfloat16
+    from lakewright.policy.checkpoints import load_model
+    from lakewright.policy.codecs import TextCodec
+    from lakewright.policy.precision import compute_in_bfloat16
 
     work, how, low = CASES[number]
     model, tokenizer = load_model(place, device="cpu")
@@ -94,7 +94,7 @@ def _measured(place: str, number: int) -> Rate:
 
 
 def _learning(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
-    from policy.training import plan_loss
+    from lakewright.policy.training import plan_loss
 
     tasks, pad = _tasks(BOARDS), codec.tokenizer.pad_token_id
     examples = [(codec.encode_prompt(task.board), codec.encode_answer(task.board, task.moves)) for task in tasks]
@@ -120,7 +120,7 @@ def _plain_loss(model: Any, examples: list[tuple[list[int], list[int]]], pad: in
 
 
 def _sampling(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
-    from policy.inference import sample
+    from lakewright.policy.inference import sample
 
     prompts = [codec.encode_prompt(task.board) for task in _tasks(BOARDS)]
     asked, copies = (prompts, GROUP) if quick else ([prompt for prompt in prompts for _ in range(GROUP)], 1)
@@ -137,8 +137,8 @@ def _sampling(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
 
 
 def _asking(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
-    from policy.inference import generated, sample
-    from policy.precision import computing
+    from lakewright.policy.inference import generated, sample
+    from lakewright.policy.precision import computing
 
     words = [token for task in _tasks(BOARDS) for token in codec.encode_prompt(task.board)]
     question = (words * QUESTION)[:QUESTION]
@@ -159,7 +159,7 @@ def _asking(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
 
 
 def _updating(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
-    from policy.training import train_grpo
+    from lakewright.policy.training import train_grpo
 
     run = load_settings("smollm2", [])
     steps, prompts = 1 + REPEATS, run.grpo.prompts
@@ -185,7 +185,7 @@ def _updating(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
 
 
 def _tasks(count: int) -> list[Any]:
-    from policy.training import tasks_of
+    from lakewright.policy.training import tasks_of
 
     return tasks_of(generate(EnvConfig.single(SIZE, AGENTS, 0.25, 0.25), seed_for(0, "bench boards"), count))
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from tabulate import tabulate
 
-from core_jax.support import REST
+from lakewright.core_jax.support import REST
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):

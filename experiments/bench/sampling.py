@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.generator import generate
-from experiments.bench.lake import machine
-from experiments.bench.measurement import Bench, Measurement, table
-from experiments.bench.timing import timed
-from experiments.loop.settings import load_settings, seed_for
-from experiments.runtime import prepare_training
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.generator import generate
+from lakewright.experiments.bench.lake import machine
+from lakewright.experiments.bench.measurement import Bench, Measurement, table
+from lakewright.experiments.bench.timing import timed
+from lakewright.experiments.loop.settings import load_settings, seed_for
+from lakewright.experiments.runtime import prepare_training
 
 WARMUP_STEPS = 300
 PROMPTS = 512
@@ -46,7 +46,7 @@ def measure() -> Bench:
 
 
 def _of_tiny_model() -> list[Measurement]:
-    from policy.training import tasks_of
+    from lakewright.policy.training import tasks_of
 
     boards = EnvConfig.single(SIZE, AGENTS, hole_ratio=0.3, wait_ratio=0.5)
     tasks = tasks_of(generate(boards, seed_for(0, "bench boards"), PROMPTS))
@@ -55,10 +55,10 @@ def _of_tiny_model() -> list[Measurement]:
 
 
 def _of_pretrained() -> list[Measurement]:
-    from policy.checkpoints import load_checkpoint
-    from policy.codecs import TokensCodec
-    from policy.model_places import PRETRAINED
-    from policy.training import tasks_of
+    from lakewright.policy.checkpoints import load_checkpoint
+    from lakewright.policy.codecs import TokensCodec
+    from lakewright.policy.model_places import PRETRAINED
+    from lakewright.policy.training import tasks_of
 
     model, tokenizer = load_checkpoint(PRETRAINED)
     boards = EnvConfig.single(TEAM_SIZE, TEAM, hole_ratio=0.3, wait_ratio=0.5)
@@ -72,8 +72,8 @@ def _measured(
 ) -> Measurement:
     import torch
 
-    from policy.codecs import TokensCodec
-    from policy.inference import sample
+    from lakewright.policy.codecs import TokensCodec
+    from lakewright.policy.inference import sample
 
     prompts = [TokensCodec(tokenizer).encode_prompt(task.board) for task in tasks]
 
@@ -90,9 +90,9 @@ def _measured(
 
 def short_warmup(tasks: list) -> tuple[Any, Any]:
     """The tiny model after a few steps on plans of `tasks`, and its tokenizer."""
-    from policy.checkpoints import build_model
-    from policy.codecs import build_tokenizer
-    from policy.training import warm_up
+    from lakewright.policy.checkpoints import build_model
+    from lakewright.policy.codecs import build_tokenizer
+    from lakewright.policy.training import warm_up
 
     run, tokenizer = load_settings("cpu", []), build_tokenizer()
     model = build_model(run.model, tokenizer, seed_for(0, "bench model"))

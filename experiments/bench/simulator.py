@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.lake import EnvParams, reset, step, verify
-from core_jax.types import Board, Labels
-from experiments.bench.measurement import Measurement
-from experiments.bench.timing import timed
+from lakewright.core_jax.lake import EnvParams, reset, step, verify
+from lakewright.core_jax.types import Board, Labels
+from lakewright.experiments.bench.measurement import Measurement
+from lakewright.experiments.bench.timing import timed
 
 PLANS = 1 << 18
 ENVIRONMENTS, STEPS = 4096, 64

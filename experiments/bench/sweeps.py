@@ -16,11 +16,21 @@ import msgspec
 import numpy as np
 import psutil
 
-from core_jax.solver import solve
-from core_jax.support import cores
-from experiments.bench.measurement import markdown
-from experiments.bench.timing import wall_and_processor
-from experiments.sweep import Executor, Local, Ray, Record, SweepFolder, SweepSpec, draw_boards, make_shard, sweep
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.support import cores
+from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.timing import wall_and_processor
+from lakewright.experiments.sweep import (
+    Executor,
+    Local,
+    Ray,
+    Record,
+    SweepFolder,
+    SweepSpec,
+    draw_boards,
+    make_shard,
+    sweep,
+)
 
 HOLE_RATIO = 0.3
 CASES = ((5, 2, 1 << 14), (8, 2, 1 << 14), (10, 2, 1 << 14), (8, 3, 1 << 10))  # size, agents, boards of a shard

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from experiments.bench.measurement import Measurement
+from lakewright.experiments.bench.measurement import Measurement
 
 REPEATS = 5
 R = TypeVar("R")

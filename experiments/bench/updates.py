@@ -16,11 +16,11 @@ from typing import Any
 
 import msgspec
 
-from core_jax.generator import generate
-from experiments.bench.measurement import markdown
-from experiments.bench.sampling import short_warmup
-from experiments.loop.settings import load_settings, seed_for
-from experiments.runtime import prepare_training
+from lakewright.core_jax.generator import generate
+from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.sampling import short_warmup
+from lakewright.experiments.loop.settings import load_settings, seed_for
+from lakewright.experiments.runtime import prepare_training
 
 STEPS = 9  # the first of them is not counted
 OPTIMIZERS = ("adamw", "muon")
@@ -40,7 +40,7 @@ class Step(msgspec.Struct, frozen=True):
 
 def measure() -> list[Step]:
     """Trains for a few steps each way."""
-    from policy.training import tasks_of, train_grpo
+    from lakewright.policy.training import tasks_of, train_grpo
 
     prepare_training()
     run = load_settings("cpu", [])

@@ -16,12 +16,12 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
-from core_jax.generator import generate
-from core_jax.types import Failure
-from experiments.bench.measurement import markdown
-from experiments.bench.timing import wall_and_processor
-from experiments.loop.settings import load_settings, seed_for
-from experiments.runtime import prepare_training
+from lakewright.core_jax.generator import generate
+from lakewright.core_jax.types import Failure
+from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.timing import wall_and_processor
+from lakewright.experiments.loop.settings import load_settings, seed_for
+from lakewright.experiments.runtime import prepare_training
 
 SECONDS = 150.0  # of the processor, for each
 TRIAL_STEPS = 30  # by which it is found out how many steps that is
@@ -43,10 +43,10 @@ class Trained(msgspec.Struct, frozen=True):
 
 def measure() -> list[Trained]:
     """Trains, and lets each model plan for the same held-out boards."""
-    from policy.checkpoints import build_model
-    from policy.codecs import build_tokenizer
-    from policy.evaluation import evaluate
-    from policy.training import tasks_of, warm_up
+    from lakewright.policy.checkpoints import build_model
+    from lakewright.policy.codecs import build_tokenizer
+    from lakewright.policy.evaluation import evaluate
+    from lakewright.policy.training import tasks_of, warm_up
 
     prepare_training()
     run = load_settings("cpu", [])
@@ -83,7 +83,7 @@ def _sft(tokenizer: Any, tasks: list, batch: int, rate: float, model: Any, steps
     from transformers import PrinterCallback
     from trl import SFTConfig, SFTTrainer
 
-    from policy.codecs import TokensCodec
+    from lakewright.policy.codecs import TokensCodec
 
     codec = TokensCodec(tokenizer)
     examples = [(codec.encode_prompt(task.board), codec.encode_answer(task.board, task.moves)) for task in tasks]

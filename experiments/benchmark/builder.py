@@ -15,13 +15,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core_jax.errors import InputError
-from core_jax.generator import content_hash, prng, versions
-from core_jax.rows import Fingerprint, fingerprint, read_all_as, write_rows
-from core_jax.support import locked, read_config, write_json
-from experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, moved_from
-from experiments.benchmark.tiers import TIERS, Tier
-from experiments.resumable import Claim
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import content_hash, prng, versions
+from lakewright.core_jax.rows import Fingerprint, fingerprint, read_all_as, write_rows
+from lakewright.core_jax.support import locked, read_config, write_json
+from lakewright.experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, moved_from
+from lakewright.experiments.benchmark.tiers import TIERS, Tier
+from lakewright.experiments.resumable import Claim
 
 FORMAT = 1
 NAME = "benchmark"

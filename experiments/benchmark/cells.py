@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import msgspec
 import pyarrow as pa
 
-from core_jax.config import EnvConfig, holes_of
-from core_jax.errors import InputError, TooRareError
-from core_jax.generator import generate
-from core_jax.rows import BENCHMARK_FIELDS, SCHEMA, Fingerprint, Row, board_of, fingerprint, rows_of
-from experiments.benchmark.tiers import BenchmarkCell, Tier
-from policy.codecs import encode_prompt
+from lakewright.core_jax.config import EnvConfig, holes_of
+from lakewright.core_jax.errors import InputError, TooRareError
+from lakewright.core_jax.generator import generate
+from lakewright.core_jax.rows import BENCHMARK_FIELDS, SCHEMA, Fingerprint, Row, board_of, fingerprint, rows_of
+from lakewright.experiments.benchmark.tiers import BenchmarkCell, Tier
+from lakewright.policy.codecs import encode_prompt
 
 DRAWS = 16  # of as many boards as are wanted, before a stratum counts as having too few different ones
 

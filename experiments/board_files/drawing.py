@@ -5,12 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.generator import check_count, generate, manifest_of, manifest_path, prng
-from core_jax.rows import SCHEMA, drawn_columns
-from core_jax.support import write_json
-from experiments.board_files.watch import UNWATCHED, Watch
-from experiments.resumable import Pace, Part, job_of, parts_of
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.generator import check_count, generate, manifest_of, manifest_path, prng
+from lakewright.core_jax.rows import SCHEMA, drawn_columns
+from lakewright.core_jax.support import write_json
+from lakewright.experiments.board_files.watch import UNWATCHED, Watch
+from lakewright.experiments.resumable import Pace, Part, job_of, parts_of
 
 
 def draw_file(config: EnvConfig, seed: int, count: int, out: Path, watch: Watch = UNWATCHED) -> None:

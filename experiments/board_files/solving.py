@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core_jax.rows import SCHEMA, ending, solve_columns, unsolvable_here
-from experiments.board_files.watch import UNWATCHED, Watch
-from experiments.resumable import job_of, parts_of, work_in_parts
+from lakewright.core_jax.rows import SCHEMA, ending, solve_columns, unsolvable_here
+from lakewright.experiments.board_files.watch import UNWATCHED, Watch
+from lakewright.experiments.resumable import job_of, parts_of, work_in_parts
 
 
 def solve_file(source: Path, out: Path, makespan_plans: bool = False, watch: Watch = UNWATCHED) -> Counter[str]:

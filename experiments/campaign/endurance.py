@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 import psutil
 
-from experiments.bench import markdown
+from lakewright.experiments.bench import markdown
 
 PAUSE = 2.0  # seconds between two looks
 PATIENCE = 30  # minutes for the first stage or shard
@@ -129,7 +129,7 @@ def endurance_table(found: Sequence[Watched]) -> str:
 @contextlib.contextmanager
 def _process(words: Sequence[str]) -> Iterator[psutil.Popen]:
     """The command in a session of its own, which ends with the block."""
-    program = [sys.executable, "-m", "experiments.cli", *words]
+    program = [sys.executable, "-m", "lakewright.experiments.cli", *words]
     quiet = subprocess.DEVNULL
     with psutil.Popen(program, stdout=quiet, stderr=quiet, start_new_session=True) as process:
         try:

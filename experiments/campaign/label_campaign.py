@@ -21,16 +21,16 @@ import jax
 import msgspec
 import numpy as np
 
-from core_jax.config import holds, holes_of
-from core_jax.errors import InputError
-from core_jax.lake import verify
-from core_jax.solver import Stage, solve, solve_with_stages
-from core_jax.types import Board, Failure, Status, Verdict
-from experiments.bench import markdown
-from experiments.bench.comparison import UNSOLVABLE, PlainBoard, w9_cbs, w9_joint_astar
-from experiments.campaign.independent_replay import Replay, replayed
-from experiments.campaign.related_boards import contradicted
-from experiments.resumable import Journal
+from lakewright.core_jax.config import holds, holes_of
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.lake import verify
+from lakewright.core_jax.solver import Stage, solve, solve_with_stages
+from lakewright.core_jax.types import Board, Failure, Status, Verdict
+from lakewright.experiments.bench import markdown
+from lakewright.experiments.bench.comparison import UNSOLVABLE, PlainBoard, w9_cbs, w9_joint_astar
+from lakewright.experiments.campaign.independent_replay import Replay, replayed
+from lakewright.experiments.campaign.related_boards import contradicted
+from lakewright.experiments.resumable import Journal
 
 TEAMS, SIZES, HOLE_RATIOS = (3, 4, 5), tuple(range(3, 11)), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 EVERY = 2  # batches of which one is of a team

@@ -6,8 +6,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from core_jax.solver import solve
-from core_jax.types import Board, Labels, Status
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.types import Board, Labels, Status
 
 
 def contradicted(boards: Board, labels: Labels, random: np.random.Generator) -> np.ndarray:

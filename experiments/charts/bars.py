@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from experiments.charts.frame import HEIGHT, axes, colour, legend, picture, scales
-from experiments.charts.svg_text import escaped
+from lakewright.experiments.charts.frame import HEIGHT, axes, colour, legend, picture, scales
+from lakewright.experiments.charts.svg_text import escaped
 
 
 def stacked_bars(

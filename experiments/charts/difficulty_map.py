@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from core_jax.support import convert
-from engineer.difficulty import CellForecast, Forecast
+from lakewright.core_jax.support import convert
+from lakewright.engineer.difficulty import CellForecast, Forecast
 
 BOX, LEFT, TOP, GAP = 34, 46, 46, 30  # pixels: a cell, the margins, and between panels
 LOW, HIGH = (247, 251, 255), (8, 81, 156)  # the colours of the least and the largest value

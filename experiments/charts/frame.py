@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from experiments.charts.appearance import COLOURS
-from experiments.charts.svg_text import escaped
+from lakewright.experiments.charts.appearance import COLOURS
+from lakewright.experiments.charts.svg_text import escaped
 
 WIDTH, HEIGHT = 460, 260  # of the whole picture without its legend, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 46, 14, 44, 40  # margins around what is plotted

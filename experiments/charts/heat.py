@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from experiments.charts.frame import WIDTH, picture, text
-from experiments.charts.svg_text import escaped
+from lakewright.experiments.charts.frame import WIDTH, picture, text
+from lakewright.experiments.charts.svg_text import escaped
 
 FIELD, LINE, MARGIN, TOP = 58, 30, 64, 46
 LIGHT, DARK = (230, 242, 249), (8, 64, 106)

@@ -3,8 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from experiments.charts.frame import HEIGHT, TOP, WIDTH, Scale, axes, colour, legend, picture, scales, short, text
-from experiments.charts.svg_text import escaped
+from lakewright.experiments.charts.frame import (
+    HEIGHT,
+    TOP,
+    WIDTH,
+    Scale,
+    axes,
+    colour,
+    legend,
+    picture,
+    scales,
+    short,
+    text,
+)
+from lakewright.experiments.charts.svg_text import escaped
 
 DASHES = ("", "7 3", "7 3 2 3", "2 3", "10 3 2 3 2 3", "4 2", "1 2", "12 3")
 # About the origin, in the colour of their series.

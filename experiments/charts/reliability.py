@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from engineer.difficulty import Calibration
-from experiments.charts.lines import Point, Series, line_chart
+from lakewright.engineer.difficulty import Calibration
+from lakewright.experiments.charts.lines import Point, Series, line_chart
 
 
 def reliability_chart(found: Mapping[str, Calibration]) -> str:

@@ -1,7 +1,7 @@
-"""`python -m experiments.cli` is the command `lakewright`."""
+"""`python -m lakewright.experiments.cli` is the command `lakewright`."""
 
 import sys
 
-from experiments.cli.app import main
+from lakewright.experiments.cli.app import main
 
 sys.exit(main())

@@ -13,10 +13,10 @@ from typing import Any
 
 from cyclopts import App, CycloptsError
 
-from core_jax.errors import InputError
-from experiments.cli import bench, benchmark, boards, engineer, host, run, settings, study, sweep, view
-from experiments.cli.conventions import PLAIN, help_style, print_error, take_overrides, usage_error
-from experiments.runtime import is_of_the_disk, keep_compiled_programs, system_error
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.cli import bench, benchmark, boards, engineer, host, run, settings, study, sweep, view
+from lakewright.experiments.cli.conventions import PLAIN, help_style, print_error, take_overrides, usage_error
+from lakewright.experiments.runtime import is_of_the_disk, keep_compiled_programs, system_error
 
 FLAT = (boards.app, run.app, settings.app, host.app, bench.app)  # commands of the program itself
 GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app)  # commands that have commands

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from core_jax.errors import InputError
-from experiments.cli.conventions import Json, at_most_one, print_found
-from experiments.runtime import progress
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.cli.conventions import Json, at_most_one, print_found
+from lakewright.experiments.runtime import progress
 
 INSTEAD = Parameter(group=at_most_one(), show_default=False)
 
@@ -52,7 +52,7 @@ def bench(
         seed: The same seed gives the same boards of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
     """
-    import experiments.bench as benches
+    import lakewright.experiments.bench as benches
 
     given = {"sweeps": sweeps, "sampling": sampling, "warmups": warmups, "architectures": architectures}
     given |= {"updates": updates, "files": files}
@@ -78,7 +78,7 @@ def bench(
 
 def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, json: bool) -> int:
     """The exit code is 1 where a label is wrong."""
-    from experiments.campaign import measure, table
+    from lakewright.experiments.campaign import measure, table
 
     if boards < 1:
         raise InputError(f"--campaign is {boards}; give at least 1")
@@ -94,7 +94,7 @@ def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, 
 
 def _endurance(minutes: float, json: bool) -> int:
     """The exit code is 1 where anything grows."""
-    from experiments.campaign import endurance_table, endure
+    from lakewright.experiments.campaign import endurance_table, endure
 
     if not minutes > 0:
         raise InputError(f"--endurance is {minutes:g}; give more than 0 minutes")

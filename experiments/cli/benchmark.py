@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 import msgspec
 from cyclopts import App, Parameter
 
-from core_jax.errors import InputError
-from core_jax.support import convert
-from experiments.benchmark import TIERS
-from experiments.cli.conventions import (
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert
+from lakewright.experiments.benchmark import TIERS
+from lakewright.experiments.cli.conventions import (
     Answering,
     EndpointOptions,
     Flag,
@@ -20,7 +20,7 @@ from experiments.cli.conventions import (
     print_found,
     print_summary,
 )
-from experiments.runtime import progress
+from lakewright.experiments.runtime import progress
 
 EXAMPLE = "example: lakewright benchmark build --out benchmark --tier paper"
 
@@ -42,7 +42,7 @@ def build(
         tier: The paper's cells, or harder ones.
         seed: The same seed gives the same boards.
     """
-    from experiments.benchmark import build as build_in
+    from lakewright.experiments.benchmark import build as build_in
 
     with progress("benchmark", TIERS[tier].count, "boards") as bar:
         manifest = build_in(out, tier, seed, bar.update)
@@ -63,7 +63,7 @@ def export(
         benchmark: A folder of `benchmark build`.
         to: The folder to write, which must not exist yet.
     """
-    from experiments.interop.hugging_face import export_benchmark
+    from lakewright.experiments.interop.hugging_face import export_benchmark
 
     print_summary(msgspec.to_builtins(export_benchmark(benchmark, to)), json)
 
@@ -100,8 +100,8 @@ def evaluate(
     """
     if who.solver not in (None, "random") and samples:
         raise InputError(f"--samples is {samples}, but --solver {who.solver} never varies; remove it")
-    from experiments.evaluation import EvaluationSettings, as_table, write_plots
-    from experiments.evaluation import evaluate as evaluate_in
+    from lakewright.experiments.evaluation import EvaluationSettings, as_table, write_plots
+    from lakewright.experiments.evaluation import evaluate as evaluate_in
 
     answerer = answerer_of(who, model, endpoint, prompt)
     given = {"samples": samples, "temperature": temperature, "per_cell": per_cell, "prompt": prompt}

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from core_jax.errors import InputError
-from experiments.cli.conventions import BOARD_FORMATS, Flag, Json, at_most_one, print_error, print_summary
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.cli.conventions import BOARD_FORMATS, Flag, Json, at_most_one, print_error, print_summary
 
 if TYPE_CHECKING:
-    from core_jax.config import EnvConfig
-    from experiments.board_files import Watch
+    from lakewright.core_jax.config import EnvConfig
+    from lakewright.experiments.board_files import Watch
 
 PLANS = at_most_one()
 
@@ -50,7 +50,7 @@ def generate(
     """
     single = {"size": size, "agents": agents, "hole_ratio": hole_ratio, "wait_ratio": wait_ratio}
     env = _env_config(config, single)
-    from experiments.board_files import draw_file
+    from lakewright.experiments.board_files import draw_file
 
     begun = time.monotonic()
     with _watched("boards", count, "boards") as watch:
@@ -75,7 +75,7 @@ def solve(
         out: The file to write, .jsonl or .parquet.
         makespan_plans: Also write a plan that reaches the optimal makespan.
     """
-    from experiments.board_files import solve_file
+    from lakewright.experiments.board_files import solve_file
 
     with _watched("solve", None, "rows") as watch:
         tally = solve_file(rows, out, makespan_plans, watch)
@@ -100,7 +100,7 @@ def verify(
         plans: Rows of id and plan to judge instead of the plans in IN.
         makespan_plans: Judge makespan_plan of IN instead of plan.
     """
-    from experiments.board_files import verify_file
+    from lakewright.experiments.board_files import verify_file
 
     with _watched("verify", None, "rows") as watch:
         tally = verify_file(rows, out, plans, makespan_plans, watch)
@@ -125,8 +125,8 @@ def convert(
         source_format: The format of IN, where the ending does not say it.
         out_format: The format to write, where the ending does not say it.
     """
-    from experiments.interop import convert as convert_file
-    from experiments.runtime import progress
+    from lakewright.experiments.interop import convert as convert_file
+    from lakewright.experiments.runtime import progress
 
     begun = time.monotonic()
     with progress("convert", None, "boards") as bar:
@@ -137,8 +137,8 @@ def convert(
 @contextmanager
 def _watched(what: str, total: int | None, unit: str) -> Iterator["Watch"]:
     """Shows the progress of work on a file, on a terminal."""
-    from experiments.board_files import Watch
-    from experiments.runtime import print_on_terminal, progress
+    from lakewright.experiments.board_files import Watch
+    from lakewright.experiments.runtime import print_on_terminal, progress
 
     with progress(what, total, unit) as bar:
 
@@ -157,8 +157,8 @@ def _finish(tally: Mapping[str, int], counts: Sequence[str], out: Path, json: bo
 
 
 def _env_config(config: Path | None, single: Mapping[str, float | None]) -> "EnvConfig":
-    from core_jax.config import EnvConfig
-    from core_jax.support import read_config
+    from lakewright.core_jax.config import EnvConfig
+    from lakewright.core_jax.support import read_config
 
     given = [name for name, value in single.items() if value is not None]
     if config and given:

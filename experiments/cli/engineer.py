@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from experiments.cli.conventions import TEACHERS, Flag, Json, Overrides, print_found
-from experiments.runtime import prepare_training, progress
+from lakewright.experiments.cli.conventions import TEACHERS, Flag, Json, Overrides, print_found
+from lakewright.experiments.runtime import prepare_training, progress
 
 if TYPE_CHECKING:
-    from core_jax.config import EnvConfig
+    from lakewright.core_jax.config import EnvConfig
 
 EXAMPLE = "example: lakewright engineer show runs/demo --stage 0"
 
@@ -24,8 +24,8 @@ def show(folder: Annotated[Path, Parameter(name="DIR")], /, *, stage: int, json:
         folder: The run folder.
         stage: A finished stage, counted from 0.
     """
-    from experiments.loop.records import RunFolder
-    from experiments.view import shown_stage, stage_text
+    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.view import shown_stage, stage_text
 
     print_found(shown_stage(RunFolder(folder), stage), json, stage_text)
 
@@ -51,9 +51,9 @@ def propose(
         stage: A finished stage, counted from 0; without it the last one.
     """
     prepare_training()
-    from experiments.loop.records import RunFolder
-    from experiments.loop.settings import with_teacher
-    from experiments.view import proposal_text, proposed
+    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.settings import with_teacher
+    from lakewright.experiments.view import proposal_text, proposed
 
     run = RunFolder(folder)
     number = len(run.finished_stages()) - 1 if stage is None else stage
@@ -90,9 +90,9 @@ def sample(
     """
     places = models.split(",")
     prepare_training(next((place for place in places if place.count("/") == 1), ""))
-    from experiments.loop.records import RunFolder
-    from experiments.loop.redesign import sample_engineers, samples_table
-    from experiments.loop.settings import with_teacher
+    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.redesign import sample_engineers, samples_table
+    from lakewright.experiments.loop.settings import with_teacher
 
     run = RunFolder(folder)
     settings = with_teacher(run.settings(), run.settings().teacher, list(overrides))
@@ -121,10 +121,10 @@ def replay(
         teachers: Names, separated by commas; without it all that ask no model.
     """
     prepare_training()
-    from engineer.teachers import MODELS
-    from experiments.loop.records import RunFolder
-    from experiments.loop.settings import with_teacher
-    from experiments.view import Replayed, replayed, side_by_side
+    from lakewright.engineer.teachers import MODELS
+    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.settings import with_teacher
+    from lakewright.experiments.view import Replayed, replayed, side_by_side
 
     names = teachers.split(",") if teachers else [name for name in TEACHERS if name not in MODELS]
     found: list[Replayed] = []

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from experiments.cli.conventions import Json, Overrides, print_found
-from experiments.loop.settings import presets
-from experiments.runtime import prepare_training
+from lakewright.experiments.cli.conventions import Json, Overrides, print_found
+from lakewright.experiments.loop.settings import presets
+from lakewright.experiments.runtime import prepare_training
 
 app = App()
 
@@ -31,11 +31,11 @@ def estimate(
         preset: The settings to start from.
         accelerator: Memory of one GPU in GB, of which vLLM takes its share.
     """
-    from experiments.loop.settings import load_settings
+    from lakewright.experiments.loop.settings import load_settings
 
     settings = load_settings(preset, list(overrides))
     prepare_training(settings.start)
-    from experiments.host import GB, estimate_of, estimate_table
+    from lakewright.experiments.host import GB, estimate_of, estimate_table
 
     print_found(estimate_of(settings, round(accelerator * GB)), json, estimate_table)
 
@@ -57,11 +57,11 @@ def doctor(
         preset: The settings to start from.
         out: Where the run folder is to be.
     """
-    from experiments.loop.settings import load_settings
+    from lakewright.experiments.loop.settings import load_settings
 
     settings = load_settings(preset, list(overrides))
     prepare_training(settings.start)
-    from experiments.host import diagnose, findings_table, installed_version, look_at_machine
+    from lakewright.experiments.host import diagnose, findings_table, installed_version, look_at_machine
 
     findings = diagnose(settings, look_at_machine(settings, out), installed_version)
     print_found(findings, json, findings_table)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from experiments.cli.conventions import TEACHERS, TRACKERS, Json, Overrides, encoded, print_summary
-from experiments.loop.settings import presets
-from experiments.runtime import prepare_training
+from lakewright.experiments.cli.conventions import TEACHERS, TRACKERS, Json, Overrides, encoded, print_summary
+from lakewright.experiments.loop.settings import presets
+from lakewright.experiments.runtime import prepare_training
 
 if TYPE_CHECKING:
-    from experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.records import RunFolder
 
 app = App()
 
@@ -38,16 +38,16 @@ def run(
         seed: The seed of everything random in the run.
         track: A tracker that gets the figures of each finished stage; may be given several times.
     """
-    from experiments.loop.settings import load_settings
+    from lakewright.experiments.loop.settings import load_settings
 
     named = {"teacher": teacher, "seed": seed}
     given = [f"{name}={value}" for name, value in named.items() if value is not None]
     settings = load_settings(preset, [*given, *overrides])
     prepare_training(settings.start)
-    from experiments.interop.trackers import Publisher
-    from experiments.loop import check_machine
-    from experiments.loop import run as run_loop
-    from experiments.loop.records import RunFolder
+    from lakewright.experiments.interop.trackers import Publisher
+    from lakewright.experiments.loop import check_machine
+    from lakewright.experiments.loop import run as run_loop
+    from lakewright.experiments.loop.records import RunFolder
 
     check_machine(settings)
     folder = RunFolder(out)
@@ -71,8 +71,8 @@ def track(
         folder: The run folder.
         to: The tracker; may be given several times.
     """
-    from experiments.interop.trackers import Publisher
-    from experiments.loop.records import RunFolder
+    from lakewright.experiments.interop.trackers import Publisher
+    from lakewright.experiments.loop.records import RunFolder
 
     run_folder = RunFolder(folder)
     run_folder.settings()  # which says what is wrong where there is no run
@@ -86,13 +86,13 @@ def report(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = Fa
     Args:
         folder: The run folder.
     """
-    from experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.records import RunFolder
 
     _report(RunFolder(folder), json)
 
 
 def _report(folder: "RunFolder", json: bool) -> None:
-    from experiments.view import as_json, as_table, write_report
+    from lakewright.experiments.view import as_json, as_table, write_report
 
     write_report(folder)
     print(encoded(as_json(folder)) if json else f"report: {folder.report}\n{as_table(folder)}")

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from experiments.cli.conventions import Json, print_found
-from experiments.loop.settings import presets
+from lakewright.experiments.cli.conventions import Json, print_found
+from lakewright.experiments.loop.settings import presets
 
 app = App()
 
@@ -29,6 +29,6 @@ def settings(
         prefix: Only settings whose name starts so, such as grpo or grpo.host.
         preset: The preset whose values are the defaults.
     """
-    from experiments.loop.settings import list_settings, settings_table
+    from lakewright.experiments.loop.settings import list_settings, settings_table
 
     print_found(list_settings(preset, prefix), json, settings_table)

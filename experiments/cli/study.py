@@ -5,10 +5,10 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from core_jax.errors import InputError
-from experiments.cli.conventions import Json, Overrides, print_error, print_found
-from experiments.loop.settings import presets
-from experiments.runtime import prepare_training
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.cli.conventions import Json, Overrides, print_error, print_found
+from lakewright.experiments.loop.settings import presets
+from lakewright.experiments.runtime import prepare_training
 
 EXAMPLE = "example: lakewright study cpu --out studies/cpu --workers 2"
 
@@ -46,7 +46,7 @@ def study(
             "--results-only sums up all finished runs; leave out --arms and --seeds, which choose what to run"
         )
     prepare_training()
-    from experiments.study import as_table, run_study, sum_up
+    from lakewright.experiments.study import as_table, run_study, sum_up
 
     results, failures = (sum_up(spec, out), {}) if results_only else run_study(spec, out, workers, arms, seeds)
     print_found(results, json, as_table)
@@ -79,7 +79,7 @@ def trainee(
         sft_rate: Learning rate of continued supervised learning, as a share of the warm-up's.
     """
     prepare_training()
-    from experiments.study.trainee import study_trainee, trainee_settings, trainee_table
+    from lakewright.experiments.study.trainee import study_trainee, trainee_settings, trainee_table
 
     settings = trainee_settings(preset, list(overrides), seeds, boards, sft_rate)
     result = study_trainee(settings, out)
@@ -106,6 +106,6 @@ def check_trials(
         boards: About how many boards each config is tried on.
     """
     prepare_training()
-    from experiments.study import check_trials, reliability_table
+    from lakewright.experiments.study import check_trials, reliability_table
 
     print_found(check_trials(folder, count, boards), json, reliability_table)

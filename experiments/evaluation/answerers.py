@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from core_jax.generator import content_hash
-from core_jax.rows import Row, board_of, plan_of
-from core_jax.support import Natural
-from experiments.evaluation.planners import PLANNERS
-from experiments.resumable import Spending
-from policy.inference import Endpoint, EndpointSettings, Question, dollars
+from lakewright.core_jax.generator import content_hash
+from lakewright.core_jax.rows import Row, board_of, plan_of
+from lakewright.core_jax.support import Natural
+from lakewright.experiments.evaluation.planners import PLANNERS
+from lakewright.experiments.resumable import Spending
+from lakewright.policy.inference import Endpoint, EndpointSettings, Question, dollars
 
 if TYPE_CHECKING:
-    from policy.codecs import TextSettings
+    from lakewright.policy.codecs import TextSettings
 
 PLANS_AT_ONCE = 128  # kept together
 ANSWERS_AT_ONCE, TEXTS_AT_ONCE = 512, 16  # decoded together, in tokens of cells and in words
@@ -70,7 +70,7 @@ class Answerer(Protocol):
 
 
 class PlannerAnswerer:
-    """A planner of `experiments.evaluation.planners`, which reads no prompt."""
+    """A planner of `lakewright.experiments.evaluation.planners`, which reads no prompt."""
 
     in_words = False
     spent = 0.0
@@ -120,8 +120,8 @@ class ModelAnswerer:
     spent = 0.0
 
     def __init__(self, place: str, settings: "TextSettings", device: str, batch: int | None, seed: int) -> None:
-        from policy.checkpoints import codec_of, load_model, local_place
-        from policy.codecs import codec_for
+        from lakewright.policy.checkpoints import codec_of, load_model, local_place
+        from lakewright.policy.codecs import codec_for
 
         self._model, tokenizer = load_model(place, "auto", device)
         self._codec = codec_for(codec_of(self._model), tokenizer, settings)
@@ -141,8 +141,8 @@ class ModelAnswerer:
     def _answers(self, asked: Sequence[WantedAnswer]) -> list[AnswerRow]:
         import torch
 
-        from policy.codecs import TextCodec
-        from policy.inference import end_tokens, sample
+        from lakewright.policy.codecs import TextCodec
+        from lakewright.policy.inference import end_tokens, sample
 
         codec, tokenizer = self._codec, self._codec.tokenizer
         boards = [board_of(one.row) for one in asked]

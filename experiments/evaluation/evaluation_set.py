@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.errors import InputError
-from core_jax.rows import Chunk, Row, decode, read_chunks
-from core_jax.support import first_repeated
-from policy.codecs import PublishedRow, check_text, row_of
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Chunk, Row, decode, read_chunks
+from lakewright.core_jax.support import first_repeated
+from lakewright.policy.codecs import PublishedRow, check_text, row_of
 
 NAMES = ("benchmark.jsonl", "benchmark.parquet")
 

@@ -13,18 +13,18 @@ from typing import Any, Literal
 
 import msgspec
 
-from core_jax.errors import InputError
-from core_jax.generator import content_hash
-from core_jax.rows import Row, board_of
-from core_jax.support import Count, Natural, Weight, locked, write_atomically, write_json
-from experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
-from experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread
-from experiments.evaluation.judging import judged_rows
-from experiments.evaluation.labels import labelled
-from experiments.evaluation.scores import Summary, Tokens, hole_scores, judged_scores, scores
-from experiments.resumable import Claim, Journal
-from policy.codecs import PROMPT, encode_compact_prompt, encode_prompt
-from policy.inference import BudgetSpentError
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import content_hash
+from lakewright.core_jax.rows import Row, board_of
+from lakewright.core_jax.support import Count, Natural, Weight, locked, write_atomically, write_json
+from lakewright.experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
+from lakewright.experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread
+from lakewright.experiments.evaluation.judging import judged_rows
+from lakewright.experiments.evaluation.labels import labelled
+from lakewright.experiments.evaluation.scores import Summary, Tokens, hole_scores, judged_scores, scores
+from lakewright.experiments.resumable import Claim, Journal
+from lakewright.policy.codecs import PROMPT, encode_compact_prompt, encode_prompt
+from lakewright.policy.inference import BudgetSpentError
 
 
 class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from core_jax.rows import Row, VerdictRow
-from experiments.evaluation.answerers import AnswerRow
-from policy.codecs import Refusal, Refused
-from policy.judging import judge_plans, read_plan
+from lakewright.core_jax.rows import Row, VerdictRow
+from lakewright.experiments.evaluation.answerers import AnswerRow
+from lakewright.policy.codecs import Refusal, Refused
+from lakewright.policy.judging import judge_plans, read_plan
 
 
 class JudgedRow(msgspec.Struct, frozen=True):

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from core_jax.rows import Row
-from core_jax.types import DELTAS, MOVES, WAIT
+from lakewright.core_jax.rows import Row
+from lakewright.core_jax.types import DELTAS, MOVES, WAIT
 
 Cell = tuple[int, int]
 Planner = Callable[[Row, int], list[str]]

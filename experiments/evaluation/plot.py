@@ -6,10 +6,10 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from core_jax.support import replacing
-from experiments.charts import INK, LOOK
-from experiments.evaluation.published_scores import PUBLISHED, SIZES
-from experiments.evaluation.scores import JudgedScores, Summary, TeamScore
+from lakewright.core_jax.support import replacing
+from lakewright.experiments.charts import INK, LOOK
+from lakewright.experiments.evaluation.published_scores import PUBLISHED, SIZES
+from lakewright.experiments.evaluation.scores import JudgedScores, Summary, TeamScore
 
 FORMS = ("png", "svg")
 OURS, THEIRS = "#e8a15a", "#c9d1d9"

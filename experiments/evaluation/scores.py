@@ -6,10 +6,10 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from core_jax.results import Outcomes, pass_at_k, wilson
-from core_jax.rows import Row, VerdictRow
-from core_jax.types import FAILURE_NAMES
-from policy.judging import best_valid
+from lakewright.core_jax.results import Outcomes, pass_at_k, wilson
+from lakewright.core_jax.rows import Row, VerdictRow
+from lakewright.core_jax.types import FAILURE_NAMES
+from lakewright.policy.judging import best_valid
 
 Interval = tuple[float, float]
 CRITERIA: dict[str, Callable[[VerdictRow], bool]] = {

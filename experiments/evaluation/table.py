@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from experiments.evaluation.scores import JudgedScores, Score, Summary, TeamScore
+from lakewright.experiments.evaluation.scores import JudgedScores, Score, Summary, TeamScore
 
 HEADER = ("", "", "boards", "valid % [95 %]", "opt. makespan %", "opt. cost %", "forced wait %", "most common failures")
 ALIGNMENT = ("left", "left", *["right"] * 5, "left")

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from experiments.host.memory_arithmetic import (
+from lakewright.experiments.host.memory_arithmetic import (
     FULL,
     HALF,
     Sharing,
@@ -19,10 +19,10 @@ from experiments.host.memory_arithmetic import (
     weights,
     whole_logits,
 )
-from experiments.host.model_shape import ModelShape, Widths, adapter_weights, model_shape
-from experiments.host.sequence_lengths import Lengths, longest_sequences
-from experiments.loop.settings import RunSettings
-from policy.training import SHARED_SCORES, answers_at_once
+from lakewright.experiments.host.model_shape import ModelShape, Widths, adapter_weights, model_shape
+from lakewright.experiments.host.sequence_lengths import Lengths, longest_sequences
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.policy.training import SHARED_SCORES, answers_at_once
 
 GB = 10**9
 PROMPT_ROWS = 64  # answers that the trainer reads together where they share prompts

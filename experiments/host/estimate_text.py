@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from experiments.host.estimate import GB, Estimate
+from lakewright.experiments.host.estimate import GB, Estimate
 
 MB = 10**6
 KIND = {True: "", False: " (words and signs counted: its tokenizer is not here)"}

@@ -15,10 +15,10 @@ import msgspec
 import psutil
 import torch
 
-from core_jax.errors import InputError
-from experiments.loop.redesign import check_askable
-from experiments.loop.settings import RunSettings
-from policy.checkpoints import local_place
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.loop.redesign import check_askable
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.policy.checkpoints import local_place
 
 SHARED = Path("/dev/shm")
 PATIENCE = 3.0  # seconds to wait for a server

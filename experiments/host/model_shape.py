@@ -9,14 +9,14 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, Qwen3Config
 
-from core_jax.errors import InputError
-from engineer.evidence import ENGINEER_TOKENS
-from experiments.loop.settings import RunSettings
-from policy.checkpoints import build_model, local_place
-from policy.codecs import build_tokenizer
-from policy.model_folders import check_configs
-from policy.model_settings import shape_of
-from policy.training import is_matrix
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.evidence import ENGINEER_TOKENS
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.policy.checkpoints import build_model, local_place
+from lakewright.policy.codecs import build_tokenizer
+from lakewright.policy.model_folders import check_configs
+from lakewright.policy.model_settings import shape_of
+from lakewright.policy.training import is_matrix
 
 # Models whose config need not be fetched: hidden, mlp, layers, heads, key-value heads, and whether head and embedding
 # are one matrix. All have heads of 128 and 151 936 words (Qwen3 technical report, table 1, and their config.json).

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from packaging.requirements import Requirement
 
-from experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.settings import RunSettings
 
 PROJECT = "lakewright"
 Versions = Callable[[str], str | None]

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from core_jax.config import holds, holes_of, with_teams
-from core_jax.types import Board
-from engineer.lessons import synthetic_examples
-from experiments.loop.settings import RunSettings
-from policy.checkpoints import local_place
-from policy.codecs import Codec, build_tokenizer, codec_for, encode_prompt
-from policy.model_settings import shape_of
+from lakewright.core_jax.config import holds, holes_of, with_teams
+from lakewright.core_jax.types import Board
+from lakewright.engineer.lessons import synthetic_examples
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.policy.checkpoints import local_place
+from lakewright.policy.codecs import Codec, build_tokenizer, codec_for, encode_prompt
+from lakewright.policy.model_settings import shape_of
 
 SAMPLES = 100  # of the engineer's examples, whose length varies
 PIECE = re.compile(r"\w+|[^\w\s]|\n+")  # of text: about a token

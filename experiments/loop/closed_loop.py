@@ -9,8 +9,8 @@ import shutil
 import time
 from collections.abc import Callable
 
-from core_jax.rows import Row
-from experiments.loop.records import (
+from lakewright.core_jax.rows import Row
+from lakewright.experiments.loop.records import (
     Decision,
     Done,
     RunFolder,
@@ -22,7 +22,7 @@ from experiments.loop.records import (
     spent_on,
     write,
 )
-from experiments.loop.redesign import (
+from lakewright.experiments.loop.redesign import (
     TRAINED,
     check_askable,
     compare,
@@ -35,9 +35,9 @@ from experiments.loop.redesign import (
     try_proposals,
     what_follows,
 )
-from experiments.loop.settings import RunSettings
-from experiments.loop.training import held_out_set, make_boards, train, validate, warm_up
-from experiments.runtime import print_on_terminal
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.training import held_out_set, make_boards, train, validate, warm_up
+from lakewright.experiments.runtime import print_on_terminal
 
 RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from experiments.loop.redesign import check_askable
-from experiments.loop.settings import RunSettings
-from policy.checkpoints import check_device, check_shape
-from policy.codecs import build_tokenizer
-from policy.model_folders import check_folder
-from policy.model_places import model_place
-from policy.training import check_host
+from lakewright.experiments.loop.redesign import check_askable
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.policy.checkpoints import check_device, check_shape
+from lakewright.policy.codecs import build_tokenizer
+from lakewright.policy.model_folders import check_folder
+from lakewright.policy.model_places import model_place
+from lakewright.policy.training import check_host
 
 
 def check_machine(settings: RunSettings) -> None:

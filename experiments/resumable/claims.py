@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from core_jax.errors import InputError
-from core_jax.support import convert, locked, read_raw, write_json
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert, locked, read_raw, write_json
 
 W = TypeVar("W", bound=msgspec.Struct)
 FIRST_FORMAT = 1  # of files that were written before they had a `format`
@@ -41,7 +41,7 @@ class Claim(Generic[W]):
         """Makes `folder` that of `work`, or confirms that it is.
 
         replace: the folder may change hands, as nothing in it depends on the earlier work. writer: as for
-        `core_jax.support.replacing`. Raises InputError where the folder holds other work.
+        `lakewright.core_jax.support.replacing`. Raises InputError where the folder holds other work.
         """
         self._check_alone(folder)
         if self.is_in(folder) and not replace:

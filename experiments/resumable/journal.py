@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from core_jax.support import replacing
+from lakewright.core_jax.support import replacing
 
 
 @contextmanager

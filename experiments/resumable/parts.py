@@ -19,11 +19,11 @@ from typing import Any, TypeVar
 import msgspec
 import pyarrow as pa
 
-from core_jax.errors import InputError
-from core_jax.generator import Acceptance, pooled, versions
-from core_jax.rows import Chunk, column_writer, ending, kinds_of, places_by_kind, read_chunks, read_columns
-from core_jax.support import in_threads, locked, read_config, rename, replacing, write_atomically
-from experiments.resumable.claims import difference
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import Acceptance, pooled, versions
+from lakewright.core_jax.rows import Chunk, column_writer, ending, kinds_of, places_by_kind, read_chunks, read_columns
+from lakewright.core_jax.support import in_threads, locked, read_config, rename, replacing, write_atomically
+from lakewright.experiments.resumable.claims import difference
 
 # A part is what SECONDS of work make: a kill costs no more. It has FEWEST_ROWS at first. Where there are few kinds of
 # boards SOME_ROWS are enough; where there are many it has more, as a solver fills up its blocks, but no more than lie

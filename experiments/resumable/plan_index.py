@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from core_jax.rows import PlanRow
+from lakewright.core_jax.rows import PlanRow
 
 FIND = "SELECT plans.id, plan FROM json_each(?) JOIN plans ON plans.id = value"
 

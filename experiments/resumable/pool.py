@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from experiments.resumable.worker_processes import WorkerDiedError, side_by_side
+from lakewright.experiments.resumable.worker_processes import WorkerDiedError, side_by_side
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from experiments.resumable.journal import Journal
-from policy.inference import Charge, charged
+from lakewright.experiments.resumable.journal import Journal
+from lakewright.policy.inference import Charge, charged
 
 
 class Spending:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from core_jax.support import end_with_starter
+from lakewright.core_jax.support import end_with_starter
 
 ATTEMPTS = 3  # at an item whose workers die
 A = TypeVar("A")

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from experiments.charts import Point, Series, line_chart
-from experiments.study.results import Results
-from experiments.study.run_results import RunResult
+from lakewright.experiments.charts import Point, Series, line_chart
+from lakewright.experiments.study.results import Results
+from lakewright.experiments.study.run_results import RunResult
 
 MOST_CURVES = 8  # with all arms; of more, one cannot be told from another
 MOST_RANGES = 4

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.rows import Row
-from experiments.loop.records import Stage, write
-from experiments.loop.settings import RunSettings, ValidationSettings
-from experiments.loop.training import held_out_set, measure
+from lakewright.core_jax.rows import Row
+from lakewright.experiments.loop.records import Stage, write
+from lakewright.experiments.loop.settings import RunSettings, ValidationSettings
+from lakewright.experiments.loop.training import held_out_set, measure
 
 
 def final_boards(settings: RunSettings, chosen: ValidationSettings, path: Path) -> list[Row]:

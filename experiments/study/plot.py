@@ -5,9 +5,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.charts import COLOURS, INK, LOOK, saved
-from experiments.study.prediction import Prediction, Rank
-from experiments.study.results import Results
+from lakewright.experiments.charts import COLOURS, INK, LOOK, saved
+from lakewright.experiments.study.prediction import Prediction, Rank
+from lakewright.experiments.study.results import Results
 
 ROW = 0.3  # inches for each arm
 

@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 from scipy.stats import bootstrap, rankdata, spearmanr
 
-from experiments.loop.records import Trial
-from experiments.study.study import Plan
+from lakewright.experiments.loop.records import Trial
+from lakewright.experiments.study.study import Plan
 
 RESAMPLING_SEED = 0
 

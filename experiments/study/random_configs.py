@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from core_jax.generator import can_draw_for
-from core_jax.support import Count, HoleRatio, Natural, Share
-from engineer.guard import Reachable
-from experiments.loop.settings import RunSettings
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import can_draw_for
+from lakewright.core_jax.support import Count, HoleRatio, Natural, Share
+from lakewright.engineer.guard import Reachable
+from lakewright.experiments.loop.settings import RunSettings
 
 
 class Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

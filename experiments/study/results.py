@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from core_jax.results import pool
-from experiments.loop.records import RunFolder, Spent, Stage, Validation, read
-from experiments.study.inference import Estimate, PairedTest, interquartile_mean, paired_tests
-from experiments.study.prediction import Prediction, prediction_of
-from experiments.study.run_results import (
+from lakewright.core_jax.results import pool
+from lakewright.experiments.loop.records import RunFolder, Spent, Stage, Validation, read
+from lakewright.experiments.study.inference import Estimate, PairedTest, interquartile_mean, paired_tests
+from lakewright.experiments.study.prediction import Prediction, prediction_of
+from lakewright.experiments.study.run_results import (
     RunResult,
     along,
     finished,
@@ -19,7 +19,7 @@ from experiments.study.run_results import (
     run_result,
     valid_by_size,
 )
-from experiments.study.study import Plan, Planned, StudyFolder, StudySpec, predicted
+from lakewright.experiments.study.study import Plan, Planned, StudyFolder, StudySpec, predicted
 
 CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
-from experiments.study.inference import PairedTest
-from experiments.study.prediction import Prediction, Rank
-from experiments.study.results import ArmResult, Results
+from lakewright.experiments.study.inference import PairedTest
+from lakewright.experiments.study.prediction import Prediction, Rank
+from lakewright.experiments.study.results import ArmResult, Results
 
 HEADER = (
     *("arm", "seeds", "valid %", "s.d.", "IQM % (95 %)", "along %", "forced %", "optimal %", "losses", "k tokens"),

@@ -7,13 +7,13 @@ import jax
 import msgspec
 import numpy as np
 
-from core_jax.config import SizeConfig
-from core_jax.results import Outcomes, pool
-from engineer.difficulty import Calibration
-from engineer.evidence import shown
-from engineer.lessons import agreement
-from engineer.trial import Lead
-from experiments.loop.records import (
+from lakewright.core_jax.config import SizeConfig
+from lakewright.core_jax.results import Outcomes, pool
+from lakewright.engineer.difficulty import Calibration
+from lakewright.engineer.evidence import shown
+from lakewright.engineer.lessons import agreement
+from lakewright.engineer.trial import Lead
+from lakewright.experiments.loop.records import (
     Decision,
     Done,
     RunFolder,
@@ -26,8 +26,8 @@ from experiments.loop.records import (
     spent,
     spent_on,
 )
-from experiments.loop.settings import RunSettings
-from experiments.study.study import Planned
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.study.study import Planned
 
 
 class CurvePoint(msgspec.Struct, frozen=True):

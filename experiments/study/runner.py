@@ -6,21 +6,27 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from core_jax.errors import InputError
-from core_jax.rows import read_all
-from core_jax.support import write_atomically
-from experiments.loop import check_machine
-from experiments.loop import run as run_loop
-from experiments.loop.records import RunFolder, write
-from experiments.resumable import work_on
-from experiments.runtime import is_of_the_disk, keep_compiled_programs, prepare_training, progress, system_error
-from experiments.study.curves import curves_svg
-from experiments.study.final_test import take_final_test
-from experiments.study.plot import study_svg
-from experiments.study.results import Results, results_of
-from experiments.study.results_table import as_table
-from experiments.study.run_results import last_policy
-from experiments.study.study import CLAIM, Plan, Planned, StudyFolder, begin_run, plan_of, prepare_start
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import read_all
+from lakewright.core_jax.support import write_atomically
+from lakewright.experiments.loop import check_machine
+from lakewright.experiments.loop import run as run_loop
+from lakewright.experiments.loop.records import RunFolder, write
+from lakewright.experiments.resumable import work_on
+from lakewright.experiments.runtime import (
+    is_of_the_disk,
+    keep_compiled_programs,
+    prepare_training,
+    progress,
+    system_error,
+)
+from lakewright.experiments.study.curves import curves_svg
+from lakewright.experiments.study.final_test import take_final_test
+from lakewright.experiments.study.plot import study_svg
+from lakewright.experiments.study.results import Results, results_of
+from lakewright.experiments.study.results_table import as_table
+from lakewright.experiments.study.run_results import last_policy
+from lakewright.experiments.study.study import CLAIM, Plan, Planned, StudyFolder, begin_run, plan_of, prepare_start
 
 FAILURE = "failure.txt"  # the traceback in a run's folder
 MOST_SHOWN = 300  # characters of an error

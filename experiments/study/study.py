@@ -17,16 +17,24 @@ from typing import Any
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.support import Count, Natural, convert, first_repeated, read_config, replacing, replacing_folder
-from experiments.loop import prepare
-from experiments.loop.records import RunFolder, Trial, read, write
-from experiments.loop.redesign import try_configs
-from experiments.loop.settings import RunSettings, ValidationSettings, merged, preset_table
-from experiments.resumable import Claim
-from experiments.study.final_test import final_boards, take_final_test
-from experiments.study.random_configs import Configs, random_configs
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import (
+    Count,
+    Natural,
+    convert,
+    first_repeated,
+    read_config,
+    replacing,
+    replacing_folder,
+)
+from lakewright.experiments.loop import prepare
+from lakewright.experiments.loop.records import RunFolder, Trial, read, write
+from lakewright.experiments.loop.redesign import try_configs
+from lakewright.experiments.loop.settings import RunSettings, ValidationSettings, merged, preset_table
+from lakewright.experiments.resumable import Claim
+from lakewright.experiments.study.final_test import final_boards, take_final_test
+from lakewright.experiments.study.random_configs import Configs, random_configs
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 LONGEST_NAME = 100  # letters of an arm, which names files together with its seed

@@ -10,13 +10,13 @@ import msgspec
 import numpy as np
 from tabulate import tabulate
 
-from core_jax.errors import InputError
-from core_jax.support import locked
-from experiments.loop.records import RunFolder, Stage, Trial, read, write
-from experiments.loop.redesign import try_configs
-from experiments.runtime import progress
-from experiments.study.run_results import finished
-from experiments.study.study import CLAIM, Planned, StudyFolder
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import locked
+from lakewright.experiments.loop.records import RunFolder, Stage, Trial, read, write
+from lakewright.experiments.loop.redesign import try_configs
+from lakewright.experiments.runtime import progress
+from lakewright.experiments.study.run_results import finished
+from lakewright.experiments.study.study import CLAIM, Planned, StudyFolder
 
 BINS = 5
 HALF = 0.5

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core_jax.errors import InputError
-from core_jax.results import wilson
-from core_jax.statistics import COLUMNS
-from core_jax.support import replacing, write_json
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.shards import Record
-from experiments.sweep.spec import SweepCell
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import wilson
+from lakewright.core_jax.statistics import COLUMNS
+from lakewright.core_jax.support import replacing, write_json
+from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.sweep.shards import Record
+from lakewright.experiments.sweep.spec import SweepCell
 
 MEMORY = "1GiB"  # of DuckDB; the rest goes to the disk
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
-from experiments.charts import PERCENT, style
-from experiments.sweep.cells import CellSummary
-from experiments.sweep.panels import FEWEST, MAP, PANEL, Group, by_kind, by_size, title_of, write_numbers
+from lakewright.experiments.charts import PERCENT, style
+from lakewright.experiments.sweep.cells import CellSummary
+from lakewright.experiments.sweep.panels import FEWEST, MAP, PANEL, Group, by_kind, by_size, title_of, write_numbers
 
 DISTRIBUTIONS = 4  # hole ratios whose distributions are drawn
 FEWEST_OF_DISTRIBUTION = 100  # boards that a distribution is drawn of

@@ -13,10 +13,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from core_jax.errors import InputError
-from core_jax.support import cores
-from experiments.resumable import ATTEMPTS, WorkerDiedError, side_by_side
-from experiments.sweep.worker_process import prepare
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import cores
+from lakewright.experiments.resumable import ATTEMPTS, WorkerDiedError, side_by_side
+from lakewright.experiments.sweep.worker_process import prepare
 
 A = TypeVar("A")
 R = TypeVar("R")

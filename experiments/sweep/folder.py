@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.generator import content_hash, prng, versions
-from core_jax.support import read_config
-from experiments.resumable import Claim
-from experiments.sweep.shards import Record
-from experiments.sweep.spec import SweepCell, SweepSpec
+from lakewright.core_jax.generator import content_hash, prng, versions
+from lakewright.core_jax.support import read_config
+from lakewright.experiments.resumable import Claim
+from lakewright.experiments.sweep.shards import Record
+from lakewright.experiments.sweep.spec import SweepCell, SweepSpec
 
 FORMAT = 1
 RECENT = 600.0  # seconds over which the rate is taken

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.sweep.cells import CellSummary
+from lakewright.experiments.sweep.cells import CellSummary
 
 MAP = "cividis"  # of even steps in brightness
 PANEL = (4.3, 3.6)  # inches

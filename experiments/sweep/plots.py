@@ -14,12 +14,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
-from core_jax.support import write_atomically
-from experiments.charts import INK, LOOK, PERCENT, saved, style
-from experiments.sweep.cells import CellSummary, Rate, rate, summarize
-from experiments.sweep.distributions import optima, predictors
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.panels import FEWEST, MAP, Group, by_kind, by_size, legend_below, panels_of, write_numbers
+from lakewright.core_jax.support import write_atomically
+from lakewright.experiments.charts import INK, LOOK, PERCENT, saved, style
+from lakewright.experiments.sweep.cells import CellSummary, Rate, rate, summarize
+from lakewright.experiments.sweep.distributions import optima, predictors
+from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.sweep.panels import (
+    FEWEST,
+    MAP,
+    Group,
+    by_kind,
+    by_size,
+    legend_below,
+    panels_of,
+    write_numbers,
+)
 
 THRESHOLD = 0.407254  # holes of an endless map beyond which its free cells have no endless component (Jacobsen, 2015)
 Share: TypeAlias = Callable[[CellSummary], Rate | None]

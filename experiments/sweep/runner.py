@@ -13,11 +13,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core_jax.errors import InputError
-from experiments.sweep.executors import Executor
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.shards import Record, check_cell, make_shard
-from experiments.sweep.spec import Shard, SweepCell, SweepSpec
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.sweep.executors import Executor
+from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.sweep.shards import Record, check_cell, make_shard
+from lakewright.experiments.sweep.spec import Shard, SweepCell, SweepSpec
 
 WHOLE = (0, 1)
 DIGITS = 9  # of the numbers of a share

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core_jax.errors import InputError
-from core_jax.generator import Acceptance, check_reachable, draw_free, generate
-from core_jax.solver import solve
-from core_jax.statistics import COLUMNS, features, table
-from core_jax.support import replacing, write_atomically
-from core_jax.types import Board, Labels
-from experiments.resumable import writer_name
-from experiments.sweep.spec import Shard, SweepCell, shard_name
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import Acceptance, check_reachable, draw_free, generate
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.statistics import COLUMNS, features, table
+from lakewright.core_jax.support import replacing, write_atomically
+from lakewright.core_jax.types import Board, Labels
+from lakewright.experiments.resumable import writer_name
+from lakewright.experiments.sweep.spec import Shard, SweepCell, shard_name
 
 KEYS = ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index"]
 

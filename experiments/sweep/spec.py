@@ -8,12 +8,12 @@ from typing import Annotated
 import msgspec
 import psutil
 
-from core_jax.config import MAX_AGENTS, MAX_HOLE_RATIO, MAX_SIZE, MIN_SIZE, EnvConfig, holes_of
-from core_jax.errors import InputError
-from core_jax.generator import MOST_BOARDS
-from core_jax.solver import memory_needed
-from core_jax.statistics import COLUMNS
-from core_jax.support import Count, Natural, Share, first_repeated, read_config
+from lakewright.core_jax.config import MAX_AGENTS, MAX_HOLE_RATIO, MAX_SIZE, MIN_SIZE, EnvConfig, holes_of
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import MOST_BOARDS
+from lakewright.core_jax.solver import memory_needed
+from lakewright.core_jax.statistics import COLUMNS
+from lakewright.core_jax.support import Count, Natural, Share, first_repeated, read_config
 
 MOST_SHARDS = 1 << 20  # each is a file, and all are listed
 ShardSize = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]  # a shard lies in memory
@@ -76,7 +76,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Without wait ratios boards are free draws: uniform, solvable or not. boards: of each cell, and shard: of each shard,
     both one number or one for each number of agents. columns: those of
-    `core_jax.statistics.board_features.COLUMNS` that are kept; none for all.
+    `lakewright.core_jax.statistics.board_features.COLUMNS` that are kept; none for all.
     """
 
     sizes: Sizes

@@ -7,17 +7,17 @@ from textwrap import indent
 import msgspec
 from tabulate import tabulate
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError, one_line
-from core_jax.generator import can_draw_for
-from engineer.delta import summary
-from engineer.evidence import Evidence, evidence_text
-from engineer.negotiation import Attempt, negotiate
-from engineer.proposal import Stateless
-from experiments.loop.records import Decision, EngineerTraining, Next, RunFolder, Source, Stage, Trial, read
-from experiments.loop.redesign import changes, teacher_of, trust_region
-from experiments.loop.settings import RunSettings, key_for
-from experiments.view.run_table import describe
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError, one_line
+from lakewright.core_jax.generator import can_draw_for
+from lakewright.engineer.delta import summary
+from lakewright.engineer.evidence import Evidence, evidence_text
+from lakewright.engineer.negotiation import Attempt, negotiate
+from lakewright.engineer.proposal import Stateless
+from lakewright.experiments.loop.records import Decision, EngineerTraining, Next, RunFolder, Source, Stage, Trial, read
+from lakewright.experiments.loop.redesign import changes, teacher_of, trust_region
+from lakewright.experiments.loop.settings import RunSettings, key_for
+from lakewright.experiments.view.run_table import describe
 
 RECORDED = "recorded"  # the name under which the decision of the run itself is shown
 

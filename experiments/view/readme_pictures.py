@@ -1,15 +1,15 @@
-"""The pictures of the README, made from a run: `python -m experiments.view.readme_pictures runs/demo docs/images`."""
+"""The pictures of the README, made from a run: `python -m lakewright.experiments.view.readme_pictures runs/demo docs/images`."""
 
 import sys
 from pathlib import Path
 
 import cyclopts
 
-from core_jax.errors import InputError
-from core_jax.support import write_atomically
-from experiments.loop.records import Chapter, Example, RunFolder, chapters
-from experiments.view.pages import rates_chart, sizes_chart
-from experiments.view.pictures import ending, strip_svg
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import write_atomically
+from lakewright.experiments.loop.records import Chapter, Example, RunFolder, chapters
+from lakewright.experiments.view.pages import rates_chart, sizes_chart
+from lakewright.experiments.view.pictures import ending, strip_svg
 
 INK, WIDE, HIGH = "#2b3440", 460, 292  # of the curves: two pictures side by side
 

@@ -1,9 +1,9 @@
 """report.html: a run in one file that needs nothing else; the pages of the viewer, one below the other."""
 
-from core_jax.support import write_atomically
-from experiments.loop.records import RunFolder
-from experiments.view.pages import report_page
-from experiments.view.templating import render
+from lakewright.core_jax.support import write_atomically
+from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.view.pages import report_page
+from lakewright.experiments.view.templating import render
 
 
 def write_report(folder: RunFolder) -> None:

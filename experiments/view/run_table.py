@@ -5,9 +5,9 @@ from typing import Any
 
 from tabulate import tabulate
 
-from core_jax.config import EnvConfig
-from core_jax.results import Outcomes, pool
-from experiments.loop.records import (
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.results import Outcomes, pool
+from lakewright.experiments.loop.records import (
     Chapter,
     RunFolder,
     Validation,

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from core_jax.errors import InputError
-from core_jax.support import write_atomically
-from experiments.view.catalogue import Catalogue
-from experiments.view.pages import SITE_PAGES, page_for
-from experiments.view.templating import Page, render, static_files
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import write_atomically
+from lakewright.experiments.view.catalogue import Catalogue
+from lakewright.experiments.view.pages import SITE_PAGES, page_for
+from lakewright.experiments.view.templating import Page, render, static_files
 
 MARK = ".lakewright-site"
 DYNAMIC = ("compare", "editor", "api/", "export/")  # what needs the server

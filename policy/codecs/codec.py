@@ -5,14 +5,14 @@ from typing import Protocol
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
-from core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
-from core_jax.errors import InputError
-from core_jax.types import DELTAS, JUMP, MOVES, PAD, Board
-from policy.codecs import tokens
-from policy.codecs.compact_prompt import SYSTEM, encode_compact_prompt
-from policy.codecs.settings import CodecName, TextSettings
-from policy.codecs.text_answer import Refused, parse_answer, plan_text
-from policy.codecs.text_prompt import MAX_AGENTS, MOVE_WORDS, encode_prompt
+from lakewright.core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.types import DELTAS, JUMP, MOVES, PAD, Board
+from lakewright.policy.codecs import tokens
+from lakewright.policy.codecs.compact_prompt import SYSTEM, encode_compact_prompt
+from lakewright.policy.codecs.settings import CodecName, TextSettings
+from lakewright.policy.codecs.text_answer import Refused, parse_answer, plan_text
+from lakewright.policy.codecs.text_prompt import MAX_AGENTS, MOVE_WORDS, encode_prompt
 
 THINK = "<think>"  # with which some chat templates begin the answer
 
@@ -46,7 +46,7 @@ class Codec(Protocol):
 
 
 class TokensCodec:
-    """One token for each cell, for models trained from scratch: see `policy.codecs.tokens`."""
+    """One token for each cell, for models trained from scratch: see `lakewright.policy.codecs.tokens`."""
 
     name: CodecName = "tokens"
     batch = 512

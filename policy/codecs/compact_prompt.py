@@ -12,9 +12,9 @@ full form, in lower case, as most tokenizers have the words of moves as one toke
 
 import numpy as np
 
-from core_jax.errors import InputError
-from core_jax.types import DOWN, LEFT, RIGHT, UP, Board
-from policy.codecs.text_prompt import MOVE_WORDS
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.types import DOWN, LEFT, RIGHT, UP, Board
+from lakewright.policy.codecs.text_prompt import MOVE_WORDS
 
 SYSTEM = "Plan moves."
 LARGEST = 10  # cells are named by two digits

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from core_jax.support import Count
+from lakewright.core_jax.support import Count
 
 CodecName = Literal["tokens", "text"]
 PromptForm = Literal["full", "compact"]

@@ -12,8 +12,8 @@ import re
 
 import numpy as np
 
-from core_jax.types import MOVES, PAD, WAIT
-from policy.codecs.text_prompt import MOVE_WORDS
+from lakewright.core_jax.types import MOVES, PAD, WAIT
+from lakewright.policy.codecs.text_prompt import MOVE_WORDS
 
 MAX_STEPS = 1024  # of an answer; the longest optimal plan of the benchmark has far fewer
 

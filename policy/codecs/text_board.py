@@ -9,8 +9,8 @@ from collections import Counter
 
 import msgspec
 
-from core_jax.rows import Row
-from policy.codecs.text_prompt import FROZEN, GOALS, HOLE, STARTS
+from lakewright.core_jax.rows import Row
+from lakewright.policy.codecs.text_prompt import FROZEN, GOALS, HOLE, STARTS
 
 _LINE = re.compile(rf"[ \t>`]*([{FROZEN}{HOLE}{STARTS}{GOALS}](?: [{FROZEN}{HOLE}{STARTS}{GOALS}])+)[ \t`]*")
 _PLACE = re.compile(

@@ -7,7 +7,7 @@ letters of the alphabet that are still free. Moves are written as words, and an 
 
 import numpy as np
 
-from core_jax.types import DOWN, LEFT, RIGHT, UP, WAIT, Board
+from lakewright.core_jax.types import DOWN, LEFT, RIGHT, UP, WAIT, Board
 
 FROZEN, HOLE = "F", "H"
 STARTS, GOALS = "SsABCDEI", "Ggabcdei"  # agent 0, 1, 2 ...: `A` is where agent 2 starts, `a` is its goal

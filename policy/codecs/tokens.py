@@ -12,8 +12,8 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import PreTrainedTokenizerFast
 
-from core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
-from core_jax.types import DELTAS, JUMP, PAD, WAIT, Board
+from lakewright.core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
+from lakewright.core_jax.types import DELTAS, JUMP, PAD, WAIT, Board
 
 PAD_TOKEN, UNKNOWN, BOS, EOS, STARTS, GOALS, PLAN = "<pad>", "<unk>", "<bos>", "<eos>", "<starts>", "<goals>", "<plan>"
 SPECIAL = (PAD_TOKEN, UNKNOWN, BOS, EOS, STARTS, GOALS, PLAN)

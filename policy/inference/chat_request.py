@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
-from core_jax.support import Count, Natural, Positive, Weight
-from policy.inference.completions import EndpointAnswer, read_completion
+from lakewright.core_jax.support import Count, Natural, Positive, Weight
+from lakewright.policy.inference.completions import EndpointAnswer, read_completion
 
 KEYS = ("LAKEWRIGHT_API_KEY", "OPENAI_API_KEY")  # where the environment holds the key
 LONGEST_REPLY = 1 << 23  # bytes

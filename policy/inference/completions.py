@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from core_jax.support import Natural
+from lakewright.core_jax.support import Natural
 
 MOST_TOKENS = 1 << 40  # that a reply may claim
 Tokens = Annotated[Natural, msgspec.Meta(le=MOST_TOKENS)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from core_jax.support import Natural
+from lakewright.core_jax.support import Natural
 
 
 class BudgetSpentError(Exception):

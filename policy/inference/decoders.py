@@ -7,8 +7,8 @@ from typing import Protocol
 import torch
 from transformers import PreTrainedModel
 
-from policy.inference.transformer_decoder import TransformerDecoder, has_known_layers
-from policy.networks import BoardDecoder, BoardNetwork
+from lakewright.policy.inference.transformer_decoder import TransformerDecoder, has_known_layers
+from lakewright.policy.networks import BoardDecoder, BoardNetwork
 
 
 class AnswerDecoder(Protocol):

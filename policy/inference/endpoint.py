@@ -16,10 +16,10 @@ from typing import Any
 
 import httpx2
 
-from core_jax.errors import InputError
-from policy.inference.chat_request import KEYS, EndpointSettings, FailedTryError, Message, Question, ask_once
-from policy.inference.completions import EndpointAnswer
-from policy.inference.cost_cap import BudgetSpentError, Charge, CostCap
+from lakewright.core_jax.errors import InputError
+from lakewright.policy.inference.chat_request import KEYS, EndpointSettings, FailedTryError, Message, Question, ask_once
+from lakewright.policy.inference.completions import EndpointAnswer
+from lakewright.policy.inference.cost_cap import BudgetSpentError, Charge, CostCap
 
 NO_KEY = "none"  # servers that need no key get some word
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0  # seconds before another try

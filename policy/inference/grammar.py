@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from policy.codecs import token_ids
-from policy.model_modes import in_mode
-from policy.precision import computing
+from lakewright.policy.codecs import token_ids
+from lakewright.policy.model_modes import in_mode
+from lakewright.policy.precision import computing
 
 Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Grammar = Callable[[Sequence[int]], Iterable[Sequence[int] | np.ndarray]]

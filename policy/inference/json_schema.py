@@ -15,11 +15,11 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from core_jax.errors import InputError
-from policy.inference.grammar import Grammar
-from policy.inference.sampling import end_tokens, sample
-from policy.model_modes import in_mode
-from policy.precision import computing
+from lakewright.core_jax.errors import InputError
+from lakewright.policy.inference.grammar import Grammar
+from lakewright.policy.inference.sampling import end_tokens, sample
+from lakewright.policy.model_modes import in_mode
+from lakewright.policy.precision import computing
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
 ANSWER = "\nANSWER:\n"  # between reasoning and JSON

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerFast
 
-from policy.codecs import Codec, TokensCodec
-from policy.inference.decoders import decoder_of, ends_answers_singly
-from policy.inference.prompt_caches import cache_rows
-from policy.model_modes import in_mode
-from policy.precision import computing
-from policy.tasks import Task
+from lakewright.policy.codecs import Codec, TokensCodec
+from lakewright.policy.inference.decoders import decoder_of, ends_answers_singly
+from lakewright.policy.inference.prompt_caches import cache_rows
+from lakewright.policy.model_modes import in_mode
+from lakewright.policy.precision import computing
+from lakewright.policy.tasks import Task
 
 ROWS = 512  # answers decoded together
 DROPPED = 0.75  # finished boards are dropped once at most this share is unfinished

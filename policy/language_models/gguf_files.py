@@ -13,10 +13,10 @@ from typing import Any, cast
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-from core_jax.errors import InputError
-from core_jax.support import replacing_folder
-from policy.model_folders import check_config
-from policy.model_memory import check_memory
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import replacing_folder
+from lakewright.policy.model_folders import check_config
+from lakewright.policy.model_memory import check_memory
 
 ENDING = ".gguf"
 KEPT = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "models"
@@ -69,7 +69,7 @@ def _check_header(file: Path) -> None:
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
     try:
-        from policy.language_models.gguf_headers import Header
+        from lakewright.policy.language_models.gguf_headers import Header
     except ImportError as error:
         raise InputError(f"{file}: reading GGUF needs a package; pip install 'lakewright[gguf]'") from error
     try:

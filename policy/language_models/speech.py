@@ -4,11 +4,11 @@ import jinja2
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.errors import InputError
-from core_jax.types import MOVES
-from policy.codecs import TextCodec
-from policy.inference import sample
-from policy.tasks import Task
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.types import MOVES
+from lakewright.policy.codecs import TextCodec
+from lakewright.policy.inference import sample
+from lakewright.policy.tasks import Task
 
 ENOUGH = 8  # tokens in which a model must have said something
 SYSTEM, USER = "You are a lake.", "How cold are you?"

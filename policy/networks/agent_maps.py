@@ -8,9 +8,9 @@ Between two iterations the maps of a board's agents are averaged, so that each k
 import torch
 from torch import nn
 
-from policy.networks.board_config import BoardConfig
-from policy.networks.cost_to_go import UNREACHED, cost_to_go, neighbours
-from policy.networks.prompt_parsing import Boards
+from lakewright.policy.networks.board_config import BoardConfig
+from lakewright.policy.networks.cost_to_go import UNREACHED, cost_to_go, neighbours
+from lakewright.policy.networks.prompt_parsing import Boards
 
 ENDS = 5  # planes: free cells, own start and goal, those of the others
 DISTANCES = 6  # planes: which neighbour is nearer to the goal, whether the goal can be reached, how far it is

@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from policy.networks.joint_step import LOW
-from policy.networks.prompt_parsing import NOWHERE, Boards, parse_boards
+from lakewright.policy.networks.joint_step import LOW
+from lakewright.policy.networks.prompt_parsing import NOWHERE, Boards, parse_boards
 
 
 class BoardDecoder:

@@ -11,10 +11,10 @@ from torch import nn
 from transformers import AutoModelForCausalLM, GenerationMixin, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutput
 
-from policy.networks.agent_maps import AgentMaps
-from policy.networks.board_config import BoardConfig
-from policy.networks.joint_step import LOW, JointStep
-from policy.networks.prompt_parsing import Boards, parse_answers, parse_boards
+from lakewright.policy.networks.agent_maps import AgentMaps
+from lakewright.policy.networks.board_config import BoardConfig
+from lakewright.policy.networks.joint_step import LOW, JointStep
+from lakewright.policy.networks.prompt_parsing import Boards, parse_answers, parse_boards
 
 
 class BoardNetwork(PreTrainedModel, GenerationMixin):

@@ -8,10 +8,10 @@ collide with theirs, or bring all agents back to where they were at an earlier t
 import torch
 from torch import nn
 
-from core_jax.types import DELTAS, MOVES, WAIT
-from policy.codecs import ID
-from policy.networks.board_config import BoardConfig
-from policy.networks.prompt_parsing import Boards
+from lakewright.core_jax.types import DELTAS, MOVES, WAIT
+from lakewright.policy.codecs import ID
+from lakewright.policy.networks.board_config import BoardConfig
+from lakewright.policy.networks.prompt_parsing import Boards
 
 REACH = 4  # rows or columns between two agents, beyond which they count as this far
 END = len(MOVES)  # the choice that ends the answer, after those of moves

@@ -4,8 +4,8 @@ import dataclasses
 
 import torch
 
-from core_jax.config import MAX_TOKEN_SIZE
-from policy.codecs import CELLS, FIRST_CELL, ID
+from lakewright.core_jax.config import MAX_TOKEN_SIZE
+from lakewright.policy.codecs import CELLS, FIRST_CELL, ID
 
 NOWHERE = -2
 STARTS, GOALS, PLAN = (ID[word] for word in ("<starts>", "<goals>", "<plan>"))

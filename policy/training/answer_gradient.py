@@ -6,9 +6,9 @@ import msgspec
 import torch
 from transformers import PreTrainedModel
 
-from policy.inference import Grammar, log_probs_under_grammar
-from policy.model_modes import in_mode
-from policy.training.settings import AnswerTraining, answers_at_once
+from lakewright.policy.inference import Grammar, log_probs_under_grammar
+from lakewright.policy.model_modes import in_mode
+from lakewright.policy.training.settings import AnswerTraining, answers_at_once
 
 
 class AnswerGroup(msgspec.Struct, frozen=True):

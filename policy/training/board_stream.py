@@ -12,13 +12,13 @@ import jax
 import msgspec
 import numpy as np
 
-from core_jax.config import EnvConfig, with_teams
-from core_jax.errors import InputError
-from core_jax.generator import Batch, generate_in_turn
-from core_jax.rows import symmetric_fingerprint
-from core_jax.support import end_with_starter
-from core_jax.types import Board
-from policy.tasks import Task
+from lakewright.core_jax.config import EnvConfig, with_teams
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import Batch, generate_in_turn
+from lakewright.core_jax.rows import symmetric_fingerprint
+from lakewright.core_jax.support import end_with_starter
+from lakewright.core_jax.types import Board
+from lakewright.policy.tasks import Task
 
 CHUNK = 1024  # boards of one config after another
 AT_ONCE = 8  # chunks of a config drawn together

@@ -8,7 +8,7 @@ import torch
 from torch.optim.swa_utils import AveragedModel
 from transformers import TrainerCallback
 
-from policy.training.optimizers import averaged_model
+from lakewright.policy.training.optimizers import averaged_model
 
 
 class Report(TrainerCallback):

@@ -11,15 +11,15 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerFast, PrinterCallback
 from trl import GRPOConfig
 
-from core_jax.errors import InputError
-from core_jax.results import Group
-from policy.codecs import Codec, TokensCodec
-from policy.precision import computes_in_bfloat16
-from policy.tasks import Task
-from policy.training.board_stream import BoardStream
-from policy.training.callbacks import Average, Clock, Report, Until
-from policy.training.grpo_trainer import PlanTrainer, may_share_prompts
-from policy.training.hardware import (
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import Group
+from lakewright.policy.codecs import Codec, TokensCodec
+from lakewright.policy.precision import computes_in_bfloat16
+from lakewright.policy.tasks import Task
+from lakewright.policy.training.board_stream import BoardStream
+from lakewright.policy.training.callbacks import Average, Clock, Report, Until
+from lakewright.policy.training.grpo_trainer import PlanTrainer, may_share_prompts
+from lakewright.policy.training.hardware import (
     adapter,
     check_host,
     host_arguments,
@@ -29,10 +29,10 @@ from policy.training.hardware import (
     share_of,
     whole_model,
 )
-from policy.training.kept_training import Keep
-from policy.training.optimizers import kept_place
-from policy.training.rollouts import Answered, Rollouts
-from policy.training.settings import GrpoSettings, RewardSettings
+from lakewright.policy.training.kept_training import Keep
+from lakewright.policy.training.optimizers import kept_place
+from lakewright.policy.training.rollouts import Answered, Rollouts
+from lakewright.policy.training.settings import GrpoSettings, RewardSettings
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
 

@@ -13,11 +13,11 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import DynamicCache, LlamaForCausalLM, PreTrainedModel, Qwen3ForCausalLM
 from trl import GRPOTrainer
 
-from policy.inference import cache_rows
-from policy.networks import BoardNetwork
-from policy.training.callbacks import Clock
-from policy.training.optimizers import muon_and_adamw, rate_scale
-from policy.training.settings import SHARED_SCORES, HostSettings
+from lakewright.policy.inference import cache_rows
+from lakewright.policy.networks import BoardNetwork
+from lakewright.policy.training.callbacks import Clock
+from lakewright.policy.training.optimizers import muon_and_adamw, rate_scale
+from lakewright.policy.training.settings import SHARED_SCORES, HostSettings
 
 TOGETHER = 64  # answers read at a time
 SCORES = 1 << 26  # of tokens that are held at a time

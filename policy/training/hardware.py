@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from core_jax.errors import InputError
-from policy.inference import Samples
-from policy.training.settings import HostSettings
+from lakewright.core_jax.errors import InputError
+from lakewright.policy.inference import Samples
+from lakewright.policy.training.settings import HostSettings
 
 ROOM = 4096  # tokens of the longest prompt that vLLM keeps room for
 
@@ -124,7 +124,7 @@ def whole_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrain
 
 
 def sampled_by_vllm(trainer: Any, prompts: list[list[int]], copies: int) -> Samples:
-    """As `policy.inference.sample`, by the trainer's vLLM; every process must call it equally often."""
+    """As `lakewright.policy.inference.sample`, by the trainer's vLLM; every process must call it equally often."""
     repeated = [prompt for prompt in prompts for _ in range(copies)]
     made = trainer.vllm_generation.generate(prompts=repeated, images=None, num_generations=copies)
     _, answers, scores, _ = made

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from transformers import TrainerCallback
 
-from policy.training.callbacks import Average, Clock
-from policy.training.grpo_trainer import PlanTrainer
-from policy.training.optimizers import Place, TrainingState
+from lakewright.policy.training.callbacks import Average, Clock
+from lakewright.policy.training.grpo_trainer import PlanTrainer
+from lakewright.policy.training.optimizers import Place, TrainingState
 
 SECONDS = 60.0  # of training, at least, between two times that it is kept
 SHARE = 0.05  # of the time, at most, that keeping may take

@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.config import MAX_TOKEN_SIZE
-from core_jax.lake import verdict
-from core_jax.types import PAD, Board, Failure, Verdict
-from policy.codecs import Codec, decode_answer, text_plan
-from policy.tasks import Task
-from policy.training.settings import RewardSettings
+from lakewright.core_jax.config import MAX_TOKEN_SIZE
+from lakewright.core_jax.lake import verdict
+from lakewright.core_jax.types import PAD, Board, Failure, Verdict
+from lakewright.policy.codecs import Codec, decode_answer, text_plan
+from lakewright.policy.tasks import Task
+from lakewright.policy.training.settings import RewardSettings
 
 CHUNK = 256  # plans judged at a time; the last chunk is filled up, so that one program serves all of a team size
 

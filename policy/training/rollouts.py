@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.results import Group, informative
-from core_jax.types import FAILURE_NAMES, Failure
-from policy.codecs import Codec, TokensCodec
-from policy.inference import sample
-from policy.tasks import Task
-from policy.training.hardware import rank_and_processes, sampled_by_vllm
-from policy.training.reward import judge_answers, rewards
-from policy.training.settings import RewardSettings
+from lakewright.core_jax.results import Group, informative
+from lakewright.core_jax.types import FAILURE_NAMES, Failure
+from lakewright.policy.codecs import Codec, TokensCodec
+from lakewright.policy.inference import sample
+from lakewright.policy.tasks import Task
+from lakewright.policy.training.hardware import rank_and_processes, sampled_by_vllm
+from lakewright.policy.training.reward import judge_answers, rewards
+from lakewright.policy.training.settings import RewardSettings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from core_jax.support import Count, HoleRatio, Natural, Positive, Share, Weight
+from lakewright.core_jax.support import Count, HoleRatio, Natural, Positive, Share, Weight
 
 ANSWER_SCORES = 1 << 24  # tokens times words of the answers of an engineer whose gradient is computed together
 SHARED_SCORES = 1 << 22  # tokens of an answer times words: the most at which the prompts of a group are read once

@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.types import DELTAS, PAD, Board
-from policy.codecs import Codec, TokensCodec
-from policy.inference import cache_rows, common_prefix
-from policy.networks import BoardNetwork
-from policy.precision import computing
-from policy.tasks import Task
-from policy.training.board_stream import BoardStream
-from policy.training.optimizers import (
+from lakewright.core_jax.types import DELTAS, PAD, Board
+from lakewright.policy.codecs import Codec, TokensCodec
+from lakewright.policy.inference import cache_rows, common_prefix
+from lakewright.policy.networks import BoardNetwork
+from lakewright.policy.precision import computing
+from lakewright.policy.tasks import Task
+from lakewright.policy.training.board_stream import BoardStream
+from lakewright.policy.training.optimizers import (
     Place,
     TrainingState,
     adamw_alone,
@@ -30,7 +30,7 @@ from policy.training.optimizers import (
     muon_and_adamw,
     rate_scale,
 )
-from policy.training.settings import WarmupSettings
+from lakewright.policy.training.settings import WarmupSettings
 
 POOL = 8  # batches drawn together, then sorted by length
 SECONDS = 60.0  # of training, at least, between two times that it is kept

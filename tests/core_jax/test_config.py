@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig, SizeConfig, hole_ratio_of, holes_of
-from core_jax.errors import InputError
-from core_jax.support import read_config
+from lakewright.core_jax.config import EnvConfig, SizeConfig, hole_ratio_of, holes_of
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import read_config
 
 FIVE = {"data_ratio": 1.0, "hole_ratio": 0.3, "wait_ratio": 0.5}
 TOML = "agents = 3\n[sizes.5]\ndata_ratio = 1.0\nhole_ratio = 0.3\nwait_ratio = 0.5\n"

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError
 
 
 @given(st.text())

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from jax import export
 
-from core_jax import solver
-from core_jax.generator import attempts, uniform_boards
-from core_jax.lake import EnvParams, environment, verification
-from core_jax.solver import shortest_paths, two_agents
-from core_jax.statistics import board_features
-from core_jax.support import streams
-from core_jax.types import Board
+from lakewright.core_jax import solver
+from lakewright.core_jax.generator import attempts, uniform_boards
+from lakewright.core_jax.lake import EnvParams, environment, verification
+from lakewright.core_jax.solver import shortest_paths, two_agents
+from lakewright.core_jax.statistics import board_features
+from lakewright.core_jax.support import streams
+from lakewright.core_jax.types import Board
 from tests.support.boards.sample_boards import mixed_boards
 
 SIZE, COUNT, HORIZON = 4, 128, 16

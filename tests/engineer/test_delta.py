@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from engineer.delta import (
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.delta import (
     MAX_ANSWER_BYTES,
     MAX_REASON,
     ConfigDelta,

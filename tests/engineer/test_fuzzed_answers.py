@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from core_jax.generator.apportionment import PARTS
-from engineer.delta import MAX_ANSWER_BYTES, parse_delta
-from engineer.evidence import EvidenceSettings
-from engineer.guard import GuardSettings, judge
-from engineer.negotiation import negotiate
-from engineer.teachers import Reply
-from engineer.teachers.llm import LlmTeacher, parse_answer
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator.apportionment import PARTS
+from lakewright.engineer.delta import MAX_ANSWER_BYTES, parse_delta
+from lakewright.engineer.evidence import EvidenceSettings
+from lakewright.engineer.guard import GuardSettings, judge
+from lakewright.engineer.negotiation import negotiate
+from lakewright.engineer.teachers import Reply
+from lakewright.engineer.teachers.llm import LlmTeacher, parse_answer
 from tests.support.processes.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
 from tests.support.samples.evidence import everything, legal
 

@@ -4,13 +4,13 @@ import jax
 import numpy as np
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.generator import can_draw, check_reachable
-from engineer.delta import ConfigDelta, SizeEdit, difference, edited, normalised
-from engineer.evidence import Evidence
-from engineer.guard import GuardSettings, judge
-from engineer.negotiation import negotiate
-from engineer.proposal import Proposal, decided
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.generator import can_draw, check_reachable
+from lakewright.engineer.delta import ConfigDelta, SizeEdit, difference, edited, normalised
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.guard import GuardSettings, judge
+from lakewright.engineer.negotiation import negotiate
+from lakewright.engineer.proposal import Proposal, decided
 from tests.support.samples.evidence import everything
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5)})

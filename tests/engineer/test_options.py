@@ -5,11 +5,11 @@ import math
 
 import pytest
 
-from core_jax.errors import InputError
-from engineer.samplers import SamplerSettings, make_sampler
-from engineer.samplers.registry import SAMPLERS
-from engineer.teachers import TEACHERS, check_teacher, make_teacher
-from engineer.teachers.registry import _ALONE, _WITH_TOOLS
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.samplers import SamplerSettings, make_sampler
+from lakewright.engineer.samplers.registry import SAMPLERS
+from lakewright.engineer.teachers import TEACHERS, check_teacher, make_teacher
+from lakewright.engineer.teachers.registry import _ALONE, _WITH_TOOLS
 
 MAKERS = {("teacher", name): {**_ALONE, **_WITH_TOOLS}[name] for name in TEACHERS}
 MAKERS |= {("sampler", name): SAMPLERS[name] for name in SAMPLERS}

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from core_jax.errors import InputError
-from core_jax.support import convert
-from policy.checkpoints import build_model, load_checkpoint, save_checkpoint
-from policy.codecs.tokens import encode_prompt
-from policy.model_settings import FAMILY, ModelName, ModelSettings
-from policy.training.optimizers import Muon, orthogonalised
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert
+from lakewright.policy.checkpoints import build_model, load_checkpoint, save_checkpoint
+from lakewright.policy.codecs.tokens import encode_prompt
+from lakewright.policy.model_settings import FAMILY, ModelName, ModelSettings
+from lakewright.policy.training.optimizers import Muon, orthogonalised
 from tests.support.models.tiny_policy import MODEL, tasks, tiny_model, tokenizer
 
 CHECKPOINT = ("config.json", "model.safetensors", "tokenizer.json")

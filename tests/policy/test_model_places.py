@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from core_jax.errors import InputError
-from core_jax.rows import verify_rows
-from experiments.loop.settings import load_settings
-from experiments.runtime import prepare_training
-from policy.checkpoints import load_checkpoint, save_checkpoint
-from policy.model_places import PRETRAINED, is_on_hub, model_place
-from policy.planning import load_planner
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import verify_rows
+from lakewright.experiments.loop.settings import load_settings
+from lakewright.experiments.runtime import prepare_training
+from lakewright.policy.checkpoints import load_checkpoint, save_checkpoint
+from lakewright.policy.model_places import PRETRAINED, is_on_hub, model_place
+from lakewright.policy.planning import load_planner
 from tests.support.boards.generated_rows import rows
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 
@@ -45,7 +45,7 @@ def test_what_must_be_fetched_from_the_hub_is_known_by_its_name(tmp_path, monkey
 
 def test_weights_that_the_package_lacks_are_reported_in_a_line(tmp_path, monkeypatch):
     shutil.copytree(HERE, tmp_path / "pretrained", ignore=shutil.ignore_patterns("*.safetensors"))
-    monkeypatch.setattr("policy.model_places.__file__", str(tmp_path / "model_places.py"))
+    monkeypatch.setattr("lakewright.policy.model_places.__file__", str(tmp_path / "model_places.py"))
     with pytest.raises(InputError, match=r"pretrained: no model.safetensors; give a checkpoint folder"):
         load_checkpoint(PRETRAINED)
 

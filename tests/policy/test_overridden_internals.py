@@ -16,8 +16,8 @@ from transformers import DynamicCache, Trainer
 from trl import GRPOConfig, GRPOTrainer
 from trl.generation.vllm_generation import VLLMGeneration
 
-from policy.codecs import build_tokenizer
-from policy.training.grpo_trainer import PlanTrainer
+from lakewright.policy.codecs import build_tokenizer
+from lakewright.policy.training.grpo_trainer import PlanTrainer
 from tests.support.models.tiny_policy import tiny_model
 from tests.support.processes.commands import HOUSE
 
@@ -172,7 +172,7 @@ def test_the_arguments_that_are_passed_to_trl_are_known_to_it():
 def test_trl_ships_the_configs_that_launches_name():
     from typing import get_args, get_type_hints
 
-    from experiments.loop.settings.launch import LaunchSettings
+    from lakewright.experiments.loop.settings.launch import LaunchSettings
 
     shipped = {file.name for file in (resources.files("trl") / "accelerate_configs").iterdir()}
     named = {f"{name}.yaml" for name in get_args(get_type_hints(LaunchSettings)["config"])} - {"none.yaml"}

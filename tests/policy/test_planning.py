@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.errors import InputError
-from core_jax.rows import Row, verify_rows
-from policy import planning
-from policy.inference import sample
-from policy.judging import best_valid
-from policy.planning import load_planner, lone_costs
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row, verify_rows
+from lakewright.policy import planning
+from lakewright.policy.inference import sample
+from lakewright.policy.judging import best_valid
+from lakewright.policy.planning import load_planner, lone_costs
 from tests.support.boards.generated_rows import BLOCKED, rows
 
 ROWS = [*rows()[:12], *rows()[-12:], BLOCKED]

@@ -4,9 +4,9 @@ from copy import deepcopy
 
 import torch
 
-from policy.codecs import TextCodec, TextSettings
-from policy.precision import compute_in_bfloat16, computes_in_bfloat16, computing
-from policy.training import WarmupSettings, warm_up
+from lakewright.policy.codecs import TextCodec, TextSettings
+from lakewright.policy.precision import compute_in_bfloat16, computes_in_bfloat16, computing
+from lakewright.policy.training import WarmupSettings, warm_up
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import tasks, weights
 

@@ -16,7 +16,7 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 
-from core_jax.lake import (
+from lakewright.core_jax.lake import (
     BOARDS_PER_WORD,
     any_cell,
     bit,
@@ -30,9 +30,9 @@ from core_jax.lake import (
     read_spaced,
     spaced,
 )
-from core_jax.solver.two_agents import single_floods
-from core_jax.support import program
-from core_jax.types import DELTAS, DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Certificate, Labels, Status
+from lakewright.core_jax.solver.two_agents import single_floods
+from lakewright.core_jax.support import program
+from lakewright.core_jax.types import DELTAS, DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Certificate, Labels, Status
 
 NO_PATH = 1 << 14  # the distance of cells without a path to the goal
 # Which of several shortest moves to take: each order is tried.

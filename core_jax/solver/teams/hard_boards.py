@@ -11,9 +11,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core_jax.solver.teams.formulas import NO_PATH, UNLIMITED, Answer, Conflicts, Puzzle, cheapest_plan, fastest_plan
-from core_jax.solver.teams.joint_states import Flood, solvable
-from core_jax.support import in_phase
+from lakewright.core_jax.solver.teams.formulas import (
+    NO_PATH,
+    UNLIMITED,
+    Answer,
+    Conflicts,
+    Puzzle,
+    cheapest_plan,
+    fastest_plan,
+)
+from lakewright.core_jax.solver.teams.joint_states import Flood, solvable
+from lakewright.core_jax.support import in_phase
 
 WINDOW = 3  # bounds that are asked about before all joint states are looked at
 STATES = 1 << 22  # joint states of four or more agents that are looked at to show that there is no plan

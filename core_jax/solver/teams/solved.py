@@ -5,7 +5,7 @@ import enum
 
 import numpy as np
 
-from core_jax.types import Labels
+from lakewright.core_jax.types import Labels
 
 BUDGET = 1 << 18  # conflicts of the satisfiability solver, after which a board of four or more agents stays undecided
 

@@ -13,14 +13,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from core_jax.lake import concatenate, take_rows, with_rows
-from core_jax.solver.teams.formulas import Answer, puzzle_of
-from core_jax.solver.teams.hard_boards import Decided, HardBoard
-from core_jax.solver.teams.host_search import Searched, search
-from core_jax.solver.teams.joint_states import steps_of
-from core_jax.solver.teams.solved import BUDGET, Solved, Stage
-from core_jax.support import compile_all, on_all_cores
-from core_jax.types import PAD, Board, Certificate, Labels, Status
+from lakewright.core_jax.lake import concatenate, take_rows, with_rows
+from lakewright.core_jax.solver.teams.formulas import Answer, puzzle_of
+from lakewright.core_jax.solver.teams.hard_boards import Decided, HardBoard
+from lakewright.core_jax.solver.teams.host_search import Searched, search
+from lakewright.core_jax.solver.teams.joint_states import steps_of
+from lakewright.core_jax.solver.teams.solved import BUDGET, Solved, Stage
+from lakewright.core_jax.support import compile_all, on_all_cores
+from lakewright.core_jax.types import PAD, Board, Certificate, Labels, Status
 
 AT_ONCE = 64  # boards that a core takes at a time
 

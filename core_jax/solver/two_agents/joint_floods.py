@@ -14,10 +14,10 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 
-from core_jax.lake import BOARDS_PER_WORD, one_hots, pack
-from core_jax.solver.two_agents.joint_layout import Front, Layout, advanced, legal_states, predecessors
-from core_jax.solver.two_agents.lone_floods import neighbours, single_floods
-from core_jax.solver.two_agents.numbered_layers import Layers, numbered
+from lakewright.core_jax.lake import BOARDS_PER_WORD, one_hots, pack
+from lakewright.core_jax.solver.two_agents.joint_layout import Front, Layout, advanced, legal_states, predecessors
+from lakewright.core_jax.solver.two_agents.lone_floods import neighbours, single_floods
+from lakewright.core_jax.solver.two_agents.numbered_layers import Layers, numbered
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 
-from core_jax.lake import cell_count, offsets
+from lakewright.core_jax.lake import cell_count, offsets
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from core_jax.lake import offsets, shift
+from lakewright.core_jax.lake import offsets, shift
 
 
 def single_floods(size: int, free: jax.Array, goals: jax.Array, bits: int) -> tuple[jax.Array, jax.Array]:

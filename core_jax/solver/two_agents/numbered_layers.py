@@ -7,8 +7,8 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 
-from core_jax.lake import BOARDS_PER_WORD, bit
-from core_jax.solver.two_agents.joint_layout import Front, Layout
+from lakewright.core_jax.lake import BOARDS_PER_WORD, bit
+from lakewright.core_jax.solver.two_agents.joint_layout import Front, Layout
 
 F = TypeVar("F", bound="Layers")
 

@@ -14,10 +14,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_count, cell_index, offsets, one_hots, pack_cells, side
-from core_jax.solver.two_agents.joint_floods import CostTable
-from core_jax.support import program
-from core_jax.types import PAD, WAIT
+from lakewright.core_jax.lake import (
+    BOARDS_PER_WORD,
+    bit,
+    by_word,
+    cell_count,
+    cell_index,
+    offsets,
+    one_hots,
+    pack_cells,
+    side,
+)
+from lakewright.core_jax.solver.two_agents.joint_floods import CostTable
+from lakewright.core_jax.support import program
+from lakewright.core_jax.types import PAD, WAIT
 
 LINES = BOARDS_PER_WORD // 4  # of words, as each holds the bytes of four boards
 TOGETHER = 128  # boards that walk side by side on a CPU

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core_jax.lake import BOARDS_PER_WORD, cell_count
-from core_jax.support import cores, on_all_cores
+from lakewright.core_jax.lake import BOARDS_PER_WORD, cell_count
+from lakewright.core_jax.support import cores, on_all_cores
 
 MEMORY_BYTES = 1 << 28  # far beyond any cache of a processor
 CACHE_BYTES = 1 << 17  # the sets of a flood on a board of size 10: it never leaves the cache

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from core_jax.errors import InputError
-from core_jax.support import convert
-from experiments.cli.conventions.options import DEVICES, SOLVERS, Flag
-from experiments.runtime import prepare_training
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert
+from lakewright.experiments.cli.conventions.options import DEVICES, SOLVERS, Flag
+from lakewright.experiments.runtime import prepare_training
 
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
 
-    from experiments.evaluation import Answerer
+    from lakewright.experiments.evaluation import Answerer
 
 
 def _exactly_one(arguments: "ArgumentCollection") -> None:
@@ -88,7 +88,7 @@ def answerer_of(
 
 
 def _solver(solver: str, seed: int) -> Callable[[Path], "Answerer"]:
-    from experiments.evaluation import PlannerAnswerer
+    from lakewright.experiments.evaluation import PlannerAnswerer
 
     return lambda out: PlannerAnswerer(solver, seed)
 
@@ -96,8 +96,8 @@ def _solver(solver: str, seed: int) -> Callable[[Path], "Answerer"]:
 def _model(who: Answering, options: ModelOptions, prompt: str) -> Callable[[Path], "Answerer"]:
     place = who.model or ""
     prepare_training(place)
-    from experiments.evaluation import ModelAnswerer
-    from policy.codecs import TextSettings
+    from lakewright.experiments.evaluation import ModelAnswerer
+    from lakewright.policy.codecs import TextSettings
 
     form = "compact" if prompt == "compact" else "full"
     given = {"max_tokens": who.max_tokens, "thinking": not options.no_thinking, "prompt": form}
@@ -108,8 +108,8 @@ def _model(who: Answering, options: ModelOptions, prompt: str) -> Callable[[Path
 
 
 def _endpoint(who: Answering, options: EndpointOptions) -> Callable[[Path], "Answerer"]:
-    from experiments.evaluation import EndpointAnswerer
-    from policy.inference import EndpointSettings
+    from lakewright.experiments.evaluation import EndpointAnswerer
+    from lakewright.policy.inference import EndpointSettings
 
     given = {"url": who.endpoint, "model": who.model_name, "max_tokens": who.max_tokens, **dataclasses.asdict(options)}
     settings = convert(given, EndpointSettings, "command line")

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from core_jax.errors import one_line
+from lakewright.core_jax.errors import one_line
 
 T = TypeVar("T")
 

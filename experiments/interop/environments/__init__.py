@@ -7,6 +7,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 gymnasium.register(
     "lakewright/Lake-v0",
-    entry_point="experiments.interop.environments.team_env:TeamEnv",
-    vector_entry_point="experiments.interop.environments.vector_env:TeamVectorEnv",
+    entry_point="lakewright.experiments.interop.environments.team_env:TeamEnv",
+    vector_entry_point="lakewright.experiments.interop.environments.vector_env:TeamVectorEnv",
 )

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from core_jax.lake import Observation
-from experiments.interop.episodes import BoardPool
+from lakewright.core_jax.lake import Observation
+from lakewright.experiments.interop.episodes import BoardPool
 
 Arrays = dict[str, np.ndarray]
 

@@ -7,9 +7,9 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 from pettingzoo import ParallelEnv
 
-from core_jax.lake import Observation
-from experiments.interop.environments.observations import Arrays, as_info
-from experiments.interop.episodes import MODES, Episode, board_pool
+from lakewright.core_jax.lake import Observation
+from lakewright.experiments.interop.environments.observations import Arrays, as_info
+from lakewright.experiments.interop.episodes import MODES, Episode, board_pool
 
 PLANES = 5  # holes, my place, my goal, the others' places, the others' goals
 

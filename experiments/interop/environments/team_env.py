@@ -6,8 +6,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from experiments.interop.environments.observations import Arrays, as_arrays, as_info, team_space
-from experiments.interop.episodes import MODES, Episode, board_pool
+from lakewright.experiments.interop.environments.observations import Arrays, as_arrays, as_info, team_space
+from lakewright.experiments.interop.episodes import MODES, Episode, board_pool
 
 
 class TeamEnv(gymnasium.Env[Arrays, np.ndarray]):

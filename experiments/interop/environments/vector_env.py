@@ -9,10 +9,10 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from core_jax.errors import InputError
-from core_jax.lake import EnvState, reset, step
-from experiments.interop.environments.observations import Arrays, as_arrays, team_space
-from experiments.interop.episodes import MODES, as_pixels, as_text, board_pool
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.lake import EnvState, reset, step
+from lakewright.experiments.interop.environments.observations import Arrays, as_arrays, team_space
+from lakewright.experiments.interop.episodes import MODES, as_pixels, as_text, board_pool
 
 METADATA = {"render_modes": list(MODES), "render_fps": 4, "autoreset_mode": AutoresetMode.SAME_STEP}
 _RESET = jax.jit(jax.vmap(reset, (0, None)))

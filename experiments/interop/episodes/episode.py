@@ -3,10 +3,10 @@
 import jax
 import numpy as np
 
-from core_jax.errors import InputError
-from core_jax.lake import Observation, reset_to, step_env
-from experiments.interop.episodes.pictures import MODES, as_pixels, as_text
-from experiments.interop.episodes.pools import BoardPool
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.lake import Observation, reset_to, step_env
+from lakewright.experiments.interop.episodes.pictures import MODES, as_pixels, as_text
+from lakewright.experiments.interop.episodes.pools import BoardPool
 
 _RESET, _STEP = jax.jit(reset_to), jax.jit(step_env)
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from core_jax.errors import InputError
-from core_jax.terms import DOWN, FAILURE_NAMES, LEFT, RIGHT, UP, WAIT
-from experiments.interop.episodes.episode import Episode
-from experiments.interop.episodes.pools import BoardPool
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.terms import DOWN, FAILURE_NAMES, LEFT, RIGHT, UP, WAIT
+from lakewright.experiments.interop.episodes.episode import Episode
+from lakewright.experiments.interop.episodes.pools import BoardPool
 
 WORDS = {"UP": UP, "DOWN": DOWN, "LEFT": LEFT, "RIGHT": RIGHT, "WAIT": WAIT}
 

@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.generator import Batch, generate
-from core_jax.lake import EnvParams
-from core_jax.rows import Row, rows_of
-from core_jax.support import Count, Natural, convert
-from core_jax.types import Labels
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import Batch, generate
+from lakewright.core_jax.lake import EnvParams
+from lakewright.core_jax.rows import Row, rows_of
+from lakewright.core_jax.support import Count, Natural, convert
+from lakewright.core_jax.types import Labels
 
 MARGIN = 2  # times the longest optimal plan: the steps of an episode where no limit is given
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from core_jax.errors import InputError
-from core_jax.support import replacing_folder
-from experiments.benchmark import BENCHMARK_SCHEMA, BenchmarkManifest, read_benchmark
-from experiments.interop.hugging_face.dataset_card import ConfigFile, card_text
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import replacing_folder
+from lakewright.experiments.benchmark import BENCHMARK_SCHEMA, BenchmarkManifest, read_benchmark
+from lakewright.experiments.interop.hugging_face.dataset_card import ConfigFile, card_text
 
 CARD = "README.md"
 

@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from core_jax.errors import InputError
-from core_jax.types import DELTAS, MOVES
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.types import DELTAS, MOVES
 
 Cell: TypeAlias = tuple[int, int]  # (row, column)
 _MOVE_OF = dict(zip(DELTAS, MOVES, strict=True))

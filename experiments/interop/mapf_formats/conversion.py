@@ -8,11 +8,11 @@ from urllib.parse import quote, unquote
 import msgspec
 import yaml
 
-from core_jax.errors import InputError
-from core_jax.rows import Row, board_of, decode, read_all, read_chunks, write_rows
-from core_jax.support import first_repeated, replacing_folder, write_atomically
-from experiments.interop.mapf_formats import lacam, movingai, pogema
-from policy.codecs import PublishedRow, encode_prompt, row_of
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row, board_of, decode, read_all, read_chunks, write_rows
+from lakewright.core_jax.support import first_repeated, replacing_folder, write_atomically
+from lakewright.experiments.interop.mapf_formats import lacam, movingai, pogema
+from lakewright.policy.codecs import PublishedRow, encode_prompt, row_of
 
 LARGEST = 64 << 20  # bytes of one text file: a map of 8000 x 8000
 LONGEST_NAME = 255  # bytes, of a file

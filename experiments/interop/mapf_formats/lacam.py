@@ -6,9 +6,9 @@ beside it, by the name in `map_file`.
 
 import re
 
-from core_jax.errors import InputError
-from core_jax.rows import Row
-from experiments.interop.mapf_formats.cells import Cell, check_agents, moves_of, path_of
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row
+from lakewright.experiments.interop.mapf_formats.cells import Cell, check_agents, moves_of, path_of
 
 _CELL = re.compile(r"\((\d{1,6}),(\d{1,6})\),?")
 

@@ -7,9 +7,9 @@ is the agent's shortest path on its own, never an optimum of the team.
 
 from collections import deque
 
-from core_jax.errors import InputError
-from core_jax.rows import Row
-from experiments.interop.mapf_formats.cells import Cell, check_agents
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row
+from lakewright.experiments.interop.mapf_formats.cells import Cell, check_agents
 
 FREE, BLOCKED = ".G", "@OT"  # of the published letters; swamp and water are neither for a team on ice
 DIGITS = 6  # of a number: no map is larger

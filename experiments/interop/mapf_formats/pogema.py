@@ -5,9 +5,9 @@ In a file there are many of them, by name, as in POGEMA's own YAML files of maps
 
 import string
 
-from core_jax.errors import InputError
-from core_jax.rows import Row
-from experiments.interop.mapf_formats.cells import Cell
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row
+from lakewright.experiments.interop.mapf_formats.cells import Cell
 
 STARTS, GOALS = string.ascii_lowercase, string.ascii_uppercase
 

@@ -2,10 +2,10 @@
 
 import functools
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.generator import generate
-from core_jax.rows import Row, rows_of
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import generate
+from lakewright.core_jax.rows import Row, rows_of
 
 CHUNK = 32
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from core_jax.rows import Row, VerdictRow
-from policy.codecs import encode_prompt, plan_text
-from policy.judging import judge_plans, read_plan
-from policy.tasks import Task, task_of
+from lakewright.core_jax.rows import Row, VerdictRow
+from lakewright.policy.codecs import encode_prompt, plan_text
+from lakewright.policy.judging import judge_plans, read_plan
+from lakewright.policy.tasks import Task, task_of
 
 VALID, COST = 0.7, 0.3  # an answer that costs c beyond the optimum scores VALID + COST / (1 + c)
 

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from core_jax.errors import InputError
-from experiments.interop.trackers.figures import Point
-from experiments.loop.records import RunFolder
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.interop.trackers.figures import Point
+from lakewright.experiments.loop.records import RunFolder
 
 PROJECT = "lakewright"
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core_jax.results import Outcomes, pool
-from core_jax.rows import Row, read_all
-from experiments.interop.episodes import as_pixels
-from experiments.loop.records import Done, RunFolder, Stage, Trial, Validation, read
+from lakewright.core_jax.results import Outcomes, pool
+from lakewright.core_jax.rows import Row, read_all
+from lakewright.experiments.interop.episodes import as_pixels
+from lakewright.experiments.loop.records import Done, RunFolder, Stage, Trial, Validation, read
 
 COUNTERS = ("step", "epoch")  # of TRL's log, whose steps begin anew with each stage
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from experiments.interop.trackers.adapters import TRACKERS, prepare
-from experiments.interop.trackers.figures import points_of
-from experiments.loop.records import RunFolder, read, write
+from lakewright.experiments.interop.trackers.adapters import TRACKERS, prepare
+from lakewright.experiments.interop.trackers.figures import points_of
+from lakewright.experiments.loop.records import RunFolder, read, write
 
 
 class Published(msgspec.Struct, frozen=True):

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 from datasets import Dataset
 
-from core_jax.rows import Row
-from experiments.interop.episodes import pool_rows
-from policy.codecs import encode_prompt
-from policy.tasks import task_of
-from policy.training import RewardSettings, reward_texts
+from lakewright.core_jax.rows import Row
+from lakewright.experiments.interop.episodes import pool_rows
+from lakewright.policy.codecs import encode_prompt
+from lakewright.policy.tasks import task_of
+from lakewright.policy.training import RewardSettings, reward_texts
 
 HORIZON = 128  # steps; a longer answer is no plan
 Completion = str | list[dict[str, Any]]

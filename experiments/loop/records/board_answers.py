@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from core_jax.rows import Row, board_key, plan_of
-from core_jax.support import write_atomically
-from core_jax.types import FAILURE_NAMES
+from lakewright.core_jax.rows import Row, board_key, plan_of
+from lakewright.core_jax.support import write_atomically
+from lakewright.core_jax.types import FAILURE_NAMES
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -5,17 +5,17 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from core_jax.config import hole_ratio_of
-from core_jax.generator import Acceptance
-from core_jax.results import Group, statistics_of
-from core_jax.rows import Row, read_all
-from engineer.delta import ConfigDelta, difference
-from engineer.difficulty import Forecast
-from engineer.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
-from experiments.loop.records.run_folder import Stage
-from experiments.loop.records.stage_records import Decision, Example, Sampled, Validation, read
-from experiments.loop.records.stage_rollouts import read_rollouts
-from experiments.loop.settings import RunSettings
+from lakewright.core_jax.config import hole_ratio_of
+from lakewright.core_jax.generator import Acceptance
+from lakewright.core_jax.results import Group, statistics_of
+from lakewright.core_jax.rows import Row, read_all
+from lakewright.engineer.delta import ConfigDelta, difference
+from lakewright.engineer.difficulty import Forecast
+from lakewright.engineer.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
+from lakewright.experiments.loop.records.run_folder import Stage
+from lakewright.experiments.loop.records.stage_records import Decision, Example, Sampled, Validation, read
+from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
+from lakewright.experiments.loop.settings import RunSettings
 
 PREFERRED = "another proposal of yours, which the trial preferred"
 LAST_STEPS = 8  # steps of the log whose means are the figures of a training

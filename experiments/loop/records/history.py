@@ -4,14 +4,14 @@ from collections import Counter
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.results import Outcomes, pool
-from core_jax.rows import fingerprint, read_all
-from engineer.difficulty import Calibration
-from engineer.lessons import Examination
-from experiments.loop.records.run_folder import RunFolder, Stage
-from experiments.loop.records.stage_records import Decision, Done, Excluded, Trial, Validation, read
-from experiments.loop.records.token_budget import Spent, spent_on
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.results import Outcomes, pool
+from lakewright.core_jax.rows import fingerprint, read_all
+from lakewright.engineer.difficulty import Calibration
+from lakewright.engineer.lessons import Examination
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Decision, Done, Excluded, Trial, Validation, read
+from lakewright.experiments.loop.records.token_budget import Spent, spent_on
 
 
 class Chapter(msgspec.Struct, frozen=True):

@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.support import locked, read_raw
-from engineer.difficulty import Calibration, Forecast
-from engineer.evidence import Evidence, read_evidence
-from experiments.loop.records.stage_records import Decision, EngineerTraining, Next, Rollback, Trial, read
-from experiments.loop.settings import RunSettings
-from experiments.resumable import Claim
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import locked, read_raw
+from lakewright.engineer.difficulty import Calibration, Forecast
+from lakewright.engineer.evidence import Evidence, read_evidence
+from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, Next, Rollback, Trial, read
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.resumable import Claim
 
 FORMAT = 2
 

@@ -5,19 +5,19 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.results import Outcomes
-from core_jax.rows import Row
-from core_jax.support import read_config, write_json
-from engineer.delta import ConfigDelta
-from engineer.evidence import SizeStatistics
-from engineer.guard import GuardVerdict
-from engineer.negotiation import Attempt
-from engineer.proposal import Proposal
-from engineer.rollback import Comparison
-from engineer.teachers import deltas_in_json, deltas_of
-from engineer.trial import Earned, Lead, StratumTrial, Tried
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.rows import Row
+from lakewright.core_jax.support import read_config, write_json
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.evidence import SizeStatistics
+from lakewright.engineer.guard import GuardVerdict
+from lakewright.engineer.negotiation import Attempt
+from lakewright.engineer.proposal import Proposal
+from lakewright.engineer.rollback import Comparison
+from lakewright.engineer.teachers import deltas_in_json, deltas_of
+from lakewright.engineer.trial import Earned, Lead, StratumTrial, Tried
 
 T = TypeVar("T", bound=msgspec.Struct)
 

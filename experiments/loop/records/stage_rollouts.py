@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from core_jax.errors import InputError
-from core_jax.results import Group
-from core_jax.rows import Row, board_key, read_all
-from core_jax.support import convert
-from experiments.loop.records.run_folder import Stage
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import Group
+from lakewright.core_jax.rows import Row, board_key, read_all
+from lakewright.core_jax.support import convert
+from lakewright.experiments.loop.records.run_folder import Stage
 
 
 def read_rollouts(stage: Stage) -> list[tuple[Row, Group]]:

@@ -4,8 +4,8 @@ import math
 
 import msgspec
 
-from experiments.loop.records.run_folder import RunFolder, Stage
-from experiments.loop.records.stage_records import Decision, EngineerTraining, Sampled, Trial, read
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, Sampled, Trial, read
 
 
 class Spent(msgspec.Struct, frozen=True):

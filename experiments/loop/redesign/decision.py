@@ -5,17 +5,17 @@ from typing import Any
 import jax
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.generator import can_draw_for
-from engineer.delta import ConfigDelta
-from engineer.difficulty import Worth, worth_of
-from engineer.evidence import Evidence
-from engineer.guard import judge
-from engineer.negotiation import negotiate
-from engineer.proposal import Teacher
-from engineer.teachers import make_teacher
-from engineer.trial import shortlisted
-from experiments.loop.records import (
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.generator import can_draw_for
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.difficulty import Worth, worth_of
+from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.guard import judge
+from lakewright.engineer.negotiation import negotiate
+from lakewright.engineer.proposal import Teacher
+from lakewright.engineer.teachers import make_teacher
+from lakewright.engineer.trial import shortlisted
+from lakewright.experiments.loop.records import (
     Decision,
     EngineerTraining,
     Next,
@@ -27,11 +27,11 @@ from experiments.loop.records import (
     gather,
     read,
 )
-from experiments.loop.redesign.difficulty import read_forecast, trust_region
-from experiments.loop.redesign.rollback import gone_back_to
-from experiments.loop.redesign.teacher_models import tools_of
-from experiments.loop.redesign.trial import try_beside_current
-from experiments.loop.settings import RunSettings, seed_for
+from lakewright.experiments.loop.redesign.difficulty import read_forecast, trust_region
+from lakewright.experiments.loop.redesign.rollback import gone_back_to
+from lakewright.experiments.loop.redesign.teacher_models import tools_of
+from lakewright.experiments.loop.redesign.trial import try_beside_current
+from lakewright.experiments.loop.settings import RunSettings, seed_for
 
 
 def gather_evidence(settings: RunSettings, folder: RunFolder, number: int) -> Evidence:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from core_jax.config import EnvConfig, hole_ratio_of
-from core_jax.rows import Row, read_all
-from engineer.curriculum_cells import Cell
-from engineer.difficulty import (
+from lakewright.core_jax.config import EnvConfig, hole_ratio_of
+from lakewright.core_jax.rows import Row, read_all
+from lakewright.engineer.curriculum_cells import Cell
+from lakewright.engineer.difficulty import (
     Forecast,
     HeldOutCell,
     Observation,
@@ -17,10 +17,10 @@ from engineer.difficulty import (
     held_out_observations,
     observations_of,
 )
-from engineer.guard import GuardSettings, widened
-from engineer.trial import StratumTrial
-from experiments.loop.records import RunFolder, Stage, Trial, Validation, read, read_rollouts
-from experiments.loop.settings import RunSettings
+from lakewright.engineer.guard import GuardSettings, widened
+from lakewright.engineer.trial import StratumTrial
+from lakewright.experiments.loop.records import RunFolder, Stage, Trial, Validation, read, read_rollouts
+from lakewright.experiments.loop.settings import RunSettings
 
 
 def forecast_after(settings: RunSettings, folder: RunFolder, number: int) -> Forecast:

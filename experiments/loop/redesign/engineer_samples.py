@@ -11,20 +11,20 @@ from typing import TypeGuard
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.generator import can_draw_for
-from core_jax.support import write_json
-from engineer.delta import ConfigDelta
-from engineer.guard import GuardVerdict, judge
-from engineer.teachers import Asked, asked_of, parse_answer
-from experiments.loop.records import RunFolder, read
-from experiments.loop.redesign.difficulty import trust_region
-from experiments.loop.redesign.trial import leads_over
-from experiments.loop.settings import RunSettings, key_for, seed_for
-from experiments.loop.training import load_engineer
-from experiments.resumable import Claim
-from policy.inference import SchemaSettings, sample_in_json
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import can_draw_for
+from lakewright.core_jax.support import write_json
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.guard import GuardVerdict, judge
+from lakewright.engineer.teachers import Asked, asked_of, parse_answer
+from lakewright.experiments.loop.records import RunFolder, read
+from lakewright.experiments.loop.redesign.difficulty import trust_region
+from lakewright.experiments.loop.redesign.trial import leads_over
+from lakewright.experiments.loop.settings import RunSettings, key_for, seed_for
+from lakewright.experiments.loop.training import load_engineer
+from lakewright.experiments.resumable import Claim
+from lakewright.policy.inference import SchemaSettings, sample_in_json
 
 TOGETHER = 25  # answers sampled at once
 SHOWN = 5

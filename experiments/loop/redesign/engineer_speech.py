@@ -5,12 +5,12 @@ from typing import Any, Protocol
 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.config import EnvConfig
-from engineer.evidence import DELTA, DeltaGrammar
-from engineer.proposal import Proposal, Spoken
-from engineer.teachers import Allowed, answer_schema
-from experiments.loop.settings import RunSettings
-from policy.inference import (
+from lakewright.core_jax.config import EnvConfig
+from lakewright.engineer.evidence import DELTA, DeltaGrammar
+from lakewright.engineer.proposal import Proposal, Spoken
+from lakewright.engineer.teachers import Allowed, answer_schema
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.policy.inference import (
     Grammar,
     SchemaSettings,
     grammar_of,

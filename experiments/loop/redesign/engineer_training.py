@@ -4,14 +4,14 @@ import msgspec
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from core_jax.errors import InputError
-from core_jax.generator import can_draw_for
-from core_jax.results import pool
-from engineer.delta import ConfigDelta
-from engineer.difficulty import diminishing_worth_of, worth_of
-from engineer.guard import GuardVerdict, judge
-from engineer.trial import Earned, Score, earned_by
-from experiments.loop.records import (
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import can_draw_for
+from lakewright.core_jax.results import pool
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.difficulty import diminishing_worth_of, worth_of
+from lakewright.engineer.guard import GuardVerdict, judge
+from lakewright.engineer.trial import Earned, Score, earned_by
+from lakewright.experiments.loop.records import (
     Decision,
     EngineerGroup,
     EngineerTraining,
@@ -21,13 +21,13 @@ from experiments.loop.records import (
     read,
     write,
 )
-from experiments.loop.redesign.difficulty import read_forecast, trust_region
-from experiments.loop.redesign.engineer_speech import EngineerSpeech, speech_of
-from experiments.loop.settings import RunSettings, seed_for
-from experiments.loop.training import load_policy
-from experiments.runtime import progress
-from policy.checkpoints import save_checkpoint
-from policy.training import AnswerGroup, train_on_answers, trainable, without_adapter
+from lakewright.experiments.loop.redesign.difficulty import read_forecast, trust_region
+from lakewright.experiments.loop.redesign.engineer_speech import EngineerSpeech, speech_of
+from lakewright.experiments.loop.settings import RunSettings, seed_for
+from lakewright.experiments.loop.training import load_policy
+from lakewright.experiments.runtime import progress
+from lakewright.policy.checkpoints import save_checkpoint
+from lakewright.policy.training import AnswerGroup, train_on_answers, trainable, without_adapter
 
 TRAINED = "self_trained"
 

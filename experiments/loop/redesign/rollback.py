@@ -1,9 +1,9 @@
 """Whether a stage is taken back: its policy is compared, board by board, with the one that it was trained from."""
 
-from core_jax.config import EnvConfig
-from engineer.rollback import compared
-from experiments.loop.records import Rollback, RunFolder, Stage, Validation, read
-from experiments.loop.settings import RunSettings
+from lakewright.core_jax.config import EnvConfig
+from lakewright.engineer.rollback import compared
+from lakewright.experiments.loop.records import Rollback, RunFolder, Stage, Validation, read
+from lakewright.experiments.loop.settings import RunSettings
 
 
 def compare(settings: RunSettings, folder: RunFolder, number: int) -> Rollback:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from core_jax.config import EnvConfig
-from core_jax.results import pool
-from engineer.delta import FIELDS, summary
-from experiments.loop.records import Decision, RunFolder, Trial, Validation, read
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.results import pool
+from lakewright.engineer.delta import FIELDS, summary
+from lakewright.experiments.loop.records import Decision, RunFolder, Trial, Validation, read
 
 MOST = 200  # characters of what the engineer said
 

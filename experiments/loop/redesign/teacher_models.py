@@ -8,17 +8,17 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.errors import InputError
-from engineer.evidence import token_estimate
-from engineer.proposal import Spoken
-from engineer.teachers import MODELS, Allowed, Ask, Message, Reply, Said, Tools, UnansweredError
-from experiments.loop.records import RunFolder, Stage
-from experiments.loop.redesign.engineer_speech import JsonSpeech, TokenSpeech, speaks_tokens
-from experiments.loop.settings import RunSettings
-from experiments.loop.training import load_engineer
-from experiments.resumable import Spending
-from policy.checkpoints import only_plans
-from policy.inference import (
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.evidence import token_estimate
+from lakewright.engineer.proposal import Spoken
+from lakewright.engineer.teachers import MODELS, Allowed, Ask, Message, Reply, Said, Tools, UnansweredError
+from lakewright.experiments.loop.records import RunFolder, Stage
+from lakewright.experiments.loop.redesign.engineer_speech import JsonSpeech, TokenSpeech, speaks_tokens
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.training import load_engineer
+from lakewright.experiments.resumable import Spending
+from lakewright.policy.checkpoints import only_plans
+from lakewright.policy.inference import (
     KEYS,
     BudgetSpentError,
     Endpoint,

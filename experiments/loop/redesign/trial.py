@@ -4,18 +4,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.generator import Stratum, generate
-from core_jax.rows import rows_of
-from engineer.difficulty import Worth
-from engineer.trial import Lead, StratumTrial, boards_by_round, boards_to_try, lead_of, strata_of, tried
-from experiments.loop.records import Stage, Trial
-from experiments.loop.settings import RunSettings, seed_for
-from experiments.loop.training import load_policy
-from experiments.runtime import progress
-from policy.codecs import codec_for
-from policy.tasks import Task, task_of
-from policy.training import roll_out
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.generator import Stratum, generate
+from lakewright.core_jax.rows import rows_of
+from lakewright.engineer.difficulty import Worth
+from lakewright.engineer.trial import Lead, StratumTrial, boards_by_round, boards_to_try, lead_of, strata_of, tried
+from lakewright.experiments.loop.records import Stage, Trial
+from lakewright.experiments.loop.settings import RunSettings, seed_for
+from lakewright.experiments.loop.training import load_policy
+from lakewright.experiments.runtime import progress
+from lakewright.policy.codecs import codec_for
+from lakewright.policy.tasks import Task, task_of
+from lakewright.policy.training import roll_out
 
 
 def try_configs(settings: RunSettings, policy: Stage, configs: Sequence[EnvConfig], purpose: str) -> Trial:

@@ -14,8 +14,8 @@ from typing import Literal
 
 import msgspec
 
-from core_jax.errors import InputError
-from core_jax.support import Count, starter
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import Count, starter
 
 BAD_INPUT = 2
 PATIENCE = 1.0  # seconds between two calls of `on_wait`
@@ -81,5 +81,12 @@ def launch_command(settings: LaunchSettings, run: Path, number: int, previous: P
     else:
         how = ["--multi_gpu", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
     how += ["--num_processes", str(settings.processes), "--main_process_port", "0", *settings.more]
-    what = ["-m", "experiments.loop.training.stage_process", str(run), str(number), str(previous), str(tokens)]
+    what = [
+        "-m",
+        "lakewright.experiments.loop.training.stage_process",
+        str(run),
+        str(number),
+        str(previous),
+        str(tokens),
+    ]
     return [*settings.prefix, sys.executable, "-m", "accelerate.commands.launch", *how, *what]

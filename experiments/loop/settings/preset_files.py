@@ -4,7 +4,7 @@ import tomllib
 from importlib import resources
 from typing import Any
 
-from core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError
 
 
 def presets() -> list[str]:

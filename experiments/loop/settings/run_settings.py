@@ -5,24 +5,24 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from core_jax.config import MAX_TOKEN_SIZE, EnvConfig, holds, with_teams
-from core_jax.errors import InputError
-from core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert, one_of, toml_table
-from engineer.difficulty import DifficultySettings, Objective
-from engineer.evidence import EvidenceSettings
-from engineer.guard import GuardSettings
-from engineer.lessons import Lessons, LessonSettings
-from engineer.rollback import RollbackSettings
-from engineer.samplers import SamplerSettings
-from engineer.teachers import TEACHERS, check_teacher
-from engineer.trial import ProposalReward, TrialSettings
-from experiments.loop.settings.launch import LaunchSettings
-from experiments.loop.settings.preset_files import preset_table
-from policy.codecs import CodecName, TextSettings
-from policy.inference import EndpointSettings
-from policy.model_folders import is_board_network
-from policy.model_settings import ModelName, ModelSettings, shape_of
-from policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
+from lakewright.core_jax.config import MAX_TOKEN_SIZE, EnvConfig, holds, with_teams
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert, one_of, toml_table
+from lakewright.engineer.difficulty import DifficultySettings, Objective
+from lakewright.engineer.evidence import EvidenceSettings
+from lakewright.engineer.guard import GuardSettings
+from lakewright.engineer.lessons import Lessons, LessonSettings
+from lakewright.engineer.rollback import RollbackSettings
+from lakewright.engineer.samplers import SamplerSettings
+from lakewright.engineer.teachers import TEACHERS, check_teacher
+from lakewright.engineer.trial import ProposalReward, TrialSettings
+from lakewright.experiments.loop.settings.launch import LaunchSettings
+from lakewright.experiments.loop.settings.preset_files import preset_table
+from lakewright.policy.codecs import CodecName, TextSettings
+from lakewright.policy.inference import EndpointSettings
+from lakewright.policy.model_folders import is_board_network
+from lakewright.policy.model_settings import ModelName, ModelSettings, shape_of
+from lakewright.policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
 DEEPEST = 8  # dots in the name of a setting
 

@@ -10,8 +10,8 @@ import msgspec
 from docstring_parser import parse_from_object
 from msgspec import inspect
 
-from core_jax.errors import InputError
-from experiments.loop.settings.run_settings import RunSettings, load_settings
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
 
 SIZE = "SIZE"  # a map size, in the names of settings
 WIDTHS = (None, 24, 22, 72)  # letters of the columns of the table, beyond which they are wrapped

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from core_jax.rows import read_all, symmetric_fingerprint
-from experiments.loop.settings import RunSettings
-from policy.tasks import board_of
+from lakewright.core_jax.rows import read_all, symmetric_fingerprint
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.policy.tasks import board_of
 
 
 def excluded_boards(settings: RunSettings) -> frozenset[bytes]:

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from core_jax.config import EnvConfig, with_teams
-from core_jax.errors import InputError
-from core_jax.generator import can_draw_all, generate
-from core_jax.rows import Row, read_all, rows_of, write_rows
-from experiments.loop.settings import RunSettings, seed_for
-from experiments.runtime import progress
+from lakewright.core_jax.config import EnvConfig, with_teams
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import can_draw_all, generate
+from lakewright.core_jax.rows import Row, read_all, rows_of, write_rows
+from lakewright.experiments.loop.settings import RunSettings, seed_for
+from lakewright.experiments.runtime import progress
 
 
 def held_out_set(settings: RunSettings, path: Path) -> list[Row]:

@@ -5,9 +5,9 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from experiments.loop.settings import RunSettings
-from policy.checkpoints import load_checkpoint, load_model
-from policy.precision import compute_in_bfloat16
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.policy.checkpoints import load_checkpoint, load_model
+from lakewright.policy.precision import compute_in_bfloat16
 
 
 def load_policy(

@@ -4,18 +4,18 @@ from collections.abc import Callable
 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.config import EnvConfig, with_teams
-from core_jax.generator import Acceptance, generate_in_turn
-from core_jax.results import Group
-from core_jax.rows import Row, rows_in_turn, write_rows
-from engineer.samplers import Rollout, Sampler, make_sampler
-from experiments.loop.records import Sampled, Stage, read, read_rollouts, statistics_of_boards, write
-from experiments.loop.settings import RunSettings, key_for, seed_for
-from experiments.loop.training.policies import load_policy
-from experiments.runtime import progress
-from policy.codecs import codec_for
-from policy.tasks import Task, row_of, task_of
-from policy.training import roll_out
+from lakewright.core_jax.config import EnvConfig, with_teams
+from lakewright.core_jax.generator import Acceptance, generate_in_turn
+from lakewright.core_jax.results import Group
+from lakewright.core_jax.rows import Row, rows_in_turn, write_rows
+from lakewright.engineer.samplers import Rollout, Sampler, make_sampler
+from lakewright.experiments.loop.records import Sampled, Stage, read, read_rollouts, statistics_of_boards, write
+from lakewright.experiments.loop.settings import RunSettings, key_for, seed_for
+from lakewright.experiments.loop.training.policies import load_policy
+from lakewright.experiments.runtime import progress
+from lakewright.policy.codecs import codec_for
+from lakewright.policy.tasks import Task, row_of, task_of
+from lakewright.policy.training import roll_out
 
 SCORED = 64  # boards rolled out on between two checks of the budget
 

@@ -1,17 +1,17 @@
 """The training of one stage in one of several processes.
 
-`accelerate launch -m experiments.loop.training.stage_process RUN NUMBER FROM TOKENS`, started by the loop where
-`launch` asks for processes: see `experiments.loop.settings.launch`.
+`accelerate launch -m lakewright.experiments.loop.training.stage_process RUN NUMBER FROM TOKENS`, started by the loop where
+`launch` asks for processes: see `lakewright.experiments.loop.settings.launch`.
 """
 
 import os
 import sys
 from pathlib import Path
 
-from core_jax.errors import InputError
-from core_jax.support import end_with_starter
-from experiments.loop.settings import BAD_INPUT, ERROR_PREFIX
-from experiments.runtime import prepare_training
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import end_with_starter
+from lakewright.experiments.loop.settings import BAD_INPUT, ERROR_PREFIX
+from lakewright.experiments.runtime import prepare_training
 
 
 def main() -> int:
@@ -21,9 +21,9 @@ def main() -> int:
     prepare_training()
     import torch
 
-    from experiments.loop.records import RunFolder
-    from experiments.loop.training.stage_training import train_here
-    from policy.training import rank_and_processes
+    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.training.stage_training import train_here
+    from lakewright.policy.training import rank_and_processes
 
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))

@@ -13,19 +13,19 @@ import torch
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.results import Group
-from core_jax.rows import read_all
-from experiments.loop.records import Answer, BoardAnswers, Excluded, Stage, write
-from experiments.loop.settings import RunSettings, launch_stage, seed_for
-from experiments.loop.training.excluded_boards import excluded_boards
-from experiments.loop.training.policies import load_policy
-from experiments.loop.training.stage_boards import keep_boards
-from experiments.resumable import line_log, lines_so_far
-from experiments.runtime import FreeCores, progress
-from policy.checkpoints import save_checkpoint
-from policy.codecs import Codec, codec_for
-from policy.tasks import Task, task_of
-from policy.training import Answered, BoardStream, kept_place, rank_and_processes, train_grpo
+from lakewright.core_jax.results import Group
+from lakewright.core_jax.rows import read_all
+from lakewright.experiments.loop.records import Answer, BoardAnswers, Excluded, Stage, write
+from lakewright.experiments.loop.settings import RunSettings, launch_stage, seed_for
+from lakewright.experiments.loop.training.excluded_boards import excluded_boards
+from lakewright.experiments.loop.training.policies import load_policy
+from lakewright.experiments.loop.training.stage_boards import keep_boards
+from lakewright.experiments.resumable import line_log, lines_so_far
+from lakewright.experiments.runtime import FreeCores, progress
+from lakewright.policy.checkpoints import save_checkpoint
+from lakewright.policy.codecs import Codec, codec_for
+from lakewright.policy.tasks import Task, task_of
+from lakewright.policy.training import Answered, BoardStream, kept_place, rank_and_processes, train_grpo
 
 KEPT_A_STEP, MOST_KEPT = 4, 1024  # groups whose plans are kept
 

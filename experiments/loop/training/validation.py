@@ -6,15 +6,15 @@ import jax
 import msgspec
 import numpy as np
 
-from core_jax.rows import Row, board_key
-from core_jax.types import FAILURE_NAMES, Failure, Verdict
-from experiments.loop.records import Answer, BoardAnswers, Example, Stage, Validation, write, write_answers
-from experiments.loop.settings import RunSettings
-from experiments.loop.training.policies import load_policy
-from experiments.runtime import progress
-from policy.codecs import Codec, codec_for
-from policy.evaluation import evaluate, outcomes_by_size
-from policy.tasks import Task, task_of
+from lakewright.core_jax.rows import Row, board_key
+from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
+from lakewright.experiments.loop.records import Answer, BoardAnswers, Example, Stage, Validation, write, write_answers
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.training.policies import load_policy
+from lakewright.experiments.runtime import progress
+from lakewright.policy.codecs import Codec, codec_for
+from lakewright.policy.evaluation import evaluate, outcomes_by_size
+from lakewright.policy.tasks import Task, task_of
 
 EXAMPLES = 6  # boards kept to look at, of each kind: valid plans on boards that force a wait, and failures
 VALID, UNREAD = FAILURE_NAMES[Failure.NONE], FAILURE_NAMES[Failure.PARSE_ERROR]

@@ -7,26 +7,26 @@ from contextlib import contextmanager
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from core_jax.config import with_teams
-from core_jax.generator import generate_in_turn
-from core_jax.rows import Row
-from engineer.evidence import ENGINEER_TOKENS
-from engineer.lessons import examined, synthetic_examples
-from experiments.loop.records import Excluded, Stage, write
-from experiments.loop.settings import RunSettings, seed_for
-from experiments.loop.training.excluded_boards import excluded_boards
-from experiments.loop.training.policies import load_policy
-from experiments.loop.training.validation import validate
-from experiments.resumable import line_log
-from experiments.runtime import FreeCores, progress
-from policy.checkpoints import build_model, only_plans, save_checkpoint
-from policy.codecs import TextCodec, build_tokenizer, codec_for, token_ids
-from policy.inference import answer_under_grammar
-from policy.language_models import check_speech
-from policy.model_settings import shape_of
-from policy.tasks import Task, task_of
-from policy.training import BoardStream, kept_place, tasks_of, with_hole_ratios
-from policy.training import warm_up as learn_plans
+from lakewright.core_jax.config import with_teams
+from lakewright.core_jax.generator import generate_in_turn
+from lakewright.core_jax.rows import Row
+from lakewright.engineer.evidence import ENGINEER_TOKENS
+from lakewright.engineer.lessons import examined, synthetic_examples
+from lakewright.experiments.loop.records import Excluded, Stage, write
+from lakewright.experiments.loop.settings import RunSettings, seed_for
+from lakewright.experiments.loop.training.excluded_boards import excluded_boards
+from lakewright.experiments.loop.training.policies import load_policy
+from lakewright.experiments.loop.training.validation import validate
+from lakewright.experiments.resumable import line_log
+from lakewright.experiments.runtime import FreeCores, progress
+from lakewright.policy.checkpoints import build_model, only_plans, save_checkpoint
+from lakewright.policy.codecs import TextCodec, build_tokenizer, codec_for, token_ids
+from lakewright.policy.inference import answer_under_grammar
+from lakewright.policy.language_models import check_speech
+from lakewright.policy.model_settings import shape_of
+from lakewright.policy.tasks import Task, task_of
+from lakewright.policy.training import BoardStream, kept_place, tasks_of, with_hole_ratios
+from lakewright.policy.training import warm_up as learn_plans
 
 SYNTHETIC = 4000  # made-up evidence with the rule's answers, from which it learns the engineer's part
 QUESTIONS = 50  # of the examination afterwards

@@ -7,17 +7,17 @@ from typing import Any
 
 import msgspec
 
-from experiments.loop.records import read, write
-from experiments.loop.settings import RunSettings, seed_for
-from experiments.resumable import line_log
-from experiments.runtime import progress
-from experiments.study.trainee.records import ARMS, Part, StudySettings
+from lakewright.experiments.loop.records import read, write
+from lakewright.experiments.loop.settings import RunSettings, seed_for
+from lakewright.experiments.resumable import line_log
+from lakewright.experiments.runtime import progress
+from lakewright.experiments.study.trainee.records import ARMS, Part, StudySettings
 
 
 def run_arm(settings: StudySettings, seed: int, arm: str, place: Path, held_out: dict[str, list]) -> Part:
     """Trains one arm, unless its checkpoint exists, and evaluates it."""
-    from experiments.loop.training import load_policy
-    from policy.evaluation import evaluate, outcomes_by_size
+    from lakewright.experiments.loop.training import load_policy
+    from lakewright.policy.evaluation import evaluate, outcomes_by_size
 
     if not (place / "trained.json").exists():
         seconds, steps, waited = _train(settings, seed, arm, place)
@@ -33,11 +33,11 @@ def run_arm(settings: StudySettings, seed: int, arm: str, place: Path, held_out:
 
 def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[float, int, float]:
     """Trains and saves a checkpoint: seconds, steps, and seconds spent waiting for boards."""
-    from experiments.loop.training import load_policy
-    from experiments.runtime import FreeCores
-    from policy.checkpoints import build_model, save_checkpoint
-    from policy.codecs import build_tokenizer
-    from policy.training import BoardStream, train_grpo, warm_up, with_hole_ratios
+    from lakewright.experiments.loop.training import load_policy
+    from lakewright.experiments.runtime import FreeCores
+    from lakewright.policy.checkpoints import build_model, save_checkpoint
+    from lakewright.policy.codecs import build_tokenizer
+    from lakewright.policy.training import BoardStream, train_grpo, warm_up, with_hole_ratios
 
     run = settings.run
     env = run.env if arm == "grpo" else run.warmup_env

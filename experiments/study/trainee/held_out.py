@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core_jax.config import EnvConfig, holes_of
-from core_jax.generator import draw_free, generate
-from core_jax.solver import solve
-from core_jax.types import Board, Status
-from experiments.loop.settings import RunSettings, seed_for
+from lakewright.core_jax.config import EnvConfig, holes_of
+from lakewright.core_jax.generator import draw_free, generate
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.types import Board, Status
+from lakewright.experiments.loop.settings import RunSettings, seed_for
 
 if TYPE_CHECKING:
-    from policy.tasks import Task
+    from lakewright.policy.tasks import Task
 
 KINDS = ("natural", "forced")
 EVALUATION_SEED = 20261121
@@ -20,7 +20,7 @@ EVALUATION_SEED = 20261121
 
 def held_out_tasks(kind: str, run: RunSettings, count: int) -> list["Task"]:
     """`count` boards of a kind for every size and hole ratio of a run's settings, none of them in a training set."""
-    from policy.training import tasks_of
+    from lakewright.policy.training import tasks_of
 
     tasks: list[Task] = []
     for size in run.env.sizes:
@@ -36,7 +36,7 @@ def held_out_tasks(kind: str, run: RunSettings, count: int) -> list["Task"]:
 
 def _natural(size: int, agents: int, hole_ratio: float, count: int, seed: int) -> list["Task"]:
     """Solvable boards whose holes, starts and goals are drawn uniformly."""
-    from policy.tasks import Task
+    from lakewright.policy.tasks import Task
 
     tasks: list[Task] = []
     holes = holes_of(size, agents, hole_ratio)

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from core_jax.results import Outcomes
-from core_jax.support import Count, Positive
-from experiments.loop.settings import RunSettings
+from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.support import Count, Positive
+from lakewright.experiments.loop.settings import RunSettings
 
 ARMS = {"warmup": "warm-up", "sft": "warm-up, then SFT", "grpo": "warm-up, then GRPO"}
 FORMAT = 2  # 1 had natural boards of its own drawing

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.support import convert, locked
-from experiments.loop import check_machine
-from experiments.loop.records import read, write
-from experiments.loop.settings import load_settings
-from experiments.resumable import Claim
-from experiments.runtime import print_on_terminal
-from experiments.study.trainee.arms import run_arm
-from experiments.study.trainee.held_out import KINDS, held_out_tasks
-from experiments.study.trainee.records import ARMS, FORMAT, Part, Result, StudySettings
-from experiments.study.trainee.summary import plot, summary_of
+from lakewright.core_jax.support import convert, locked
+from lakewright.experiments.loop import check_machine
+from lakewright.experiments.loop.records import read, write
+from lakewright.experiments.loop.settings import load_settings
+from lakewright.experiments.resumable import Claim
+from lakewright.experiments.runtime import print_on_terminal
+from lakewright.experiments.study.trainee.arms import run_arm
+from lakewright.experiments.study.trainee.held_out import KINDS, held_out_tasks
+from lakewright.experiments.study.trainee.records import ARMS, FORMAT, Part, Result, StudySettings
+from lakewright.experiments.study.trainee.summary import plot, summary_of
 
 CLAIM = Claim("study of the trainee", "config.json", StudySettings, FORMAT, "lakewright study trainee")
 

@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
-from core_jax.results import pool
-from core_jax.support import replacing
-from experiments.study.trainee.records import ARMS, Part, Result
+from lakewright.core_jax.results import pool
+from lakewright.core_jax.support import replacing
+from lakewright.experiments.study.trainee.records import ARMS, Part, Result
 
 
 def _figures(part: Part) -> dict[str, float]:
@@ -47,7 +47,7 @@ def trainee_table(result: Result) -> str:
 
 def plot(result: Result, path: Path) -> None:
     """Every seed as a point, the mean as a line."""
-    from experiments.charts import COLOURS, LOOK, MARKERS
+    from lakewright.experiments.charts import COLOURS, LOOK, MARKERS
 
     names = ("natural valid", "forced valid", "natural optimal sum of costs", "forced optimal sum of costs")
     with matplotlib.rc_context(LOOK | {"svg.hashsalt": "study"}), replacing(path) as beside:

@@ -4,15 +4,15 @@ from typing import Any
 
 import msgspec
 
-from experiments.loop.records import Answer, RunFolder, read_answers
-from experiments.view.catalogue.board_table import Tile, asked, escaped_glob
-from experiments.view.catalogue.board_tables import (
+from lakewright.experiments.loop.records import Answer, RunFolder, read_answers
+from lakewright.experiments.view.catalogue.board_table import Tile, asked, escaped_glob
+from lakewright.experiments.view.catalogue.board_tables import (
     ANSWER_COLUMNS,
     JUDGED_COLUMNS,
     lines,
     written_so_far,
 )
-from experiments.view.catalogue.discovery import Item, Kind
+from lakewright.experiments.view.catalogue.discovery import Item, Kind
 
 MOST = 64  # plans of a board
 

@@ -10,9 +10,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core_jax.errors import InputError
-from core_jax.rows import Row
-from core_jax.types import FAILURE_NAMES, STATUS_NAMES
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row
+from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
 
 PAGE = 24
 MEMORY, THREADS = "1GiB", 2  # of DuckDB
@@ -32,7 +32,7 @@ COLUMNS = {
     "plan": "VARCHAR[]",
 }
 NEEDED = {"grid", "starts", "goals"}
-# `core_jax.rows.board_key` in SQL; null where a part is missing.
+# `lakewright.core_jax.rows.board_key` in SQL; null where a part is missing.
 KEY = "sha256('[' || to_json(boards.grid) || ',' || to_json(boards.starts) || ',' || to_json(boards.goals) || ']')"
 SORTS = {
     "": "place",

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from core_jax.errors import InputError
-from core_jax.support import read_raw
-from experiments.loop.records import RunFolder, Stage, Validation, read
-from experiments.view.catalogue.board_table import COUNTED, KEY, BoardTable, boards_of_file, escaped_glob
-from experiments.view.catalogue.discovery import Catalogue, Item, Kind, MissingError
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import read_raw
+from lakewright.experiments.loop.records import RunFolder, Stage, Validation, read
+from lakewright.experiments.view.catalogue.board_table import COUNTED, KEY, BoardTable, boards_of_file, escaped_glob
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind, MissingError
 
 GROUP_COLUMNS = {"board": "VARCHAR", "completions": "BIGINT", "valid": "BIGINT", "failures": "MAP(VARCHAR, BIGINT)"}
 PLAN = "STRUCT(plan VARCHAR[], failure VARCHAR, agent BIGINT, step BIGINT)"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError
 
 SECONDS = 1.0  # that a listing is kept
 MISSED = 0.05  # and where an item is not among them, which may be new

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.support import is_locked
-from experiments.loop.records import Done, RunFolder, Stage, left, read, spent
-from experiments.loop.settings import RunSettings
-from experiments.view.catalogue.pace import Limits, Pace, pace_of
-from experiments.view.catalogue.stamps import files_of
+from lakewright.core_jax.support import is_locked
+from lakewright.experiments.loop.records import Done, RunFolder, Stage, left, read, spent
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.view.catalogue.pace import Limits, Pace, pace_of
+from lakewright.experiments.view.catalogue.stamps import files_of
 
 ALIVE = 120.0  # seconds without a write after which a run that no process here holds counts as stopped
 

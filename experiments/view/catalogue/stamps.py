@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from experiments.view.catalogue.discovery import Item, Kind
+from lakewright.experiments.view.catalogue.discovery import Item, Kind
 
 UNSEEN = ("report.html", ".scratch")  # what changes without changing any page
 

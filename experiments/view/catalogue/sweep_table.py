@@ -5,10 +5,10 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from core_jax.errors import InputError
-from core_jax.statistics import COLUMNS
-from experiments.sweep import SweepFolder
-from experiments.view.catalogue.board_table import asked, escaped_glob
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.statistics import COLUMNS
+from lakewright.experiments.sweep import SweepFolder
+from lakewright.experiments.view.catalogue.board_table import asked, escaped_glob
 
 AXES = ("hole_ratio", "size", "agents", "wait_ratio")
 SHARES = {"solvable": "status = 'solvable'", "undecided": "status = 'undecided'", "wait_required": "wait_required"}

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from core_jax.rows import Row, board_key
-from core_jax.types import FAILURE_NAMES, STATUS_NAMES
-from experiments.loop.records import Answer, Example, RunFolder, Stage, Validation, read, read_answers
-from experiments.view.catalogue import (
+from lakewright.core_jax.rows import Row, board_key
+from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
+from lakewright.experiments.loop.records import Answer, Example, RunFolder, Stage, Validation, read, read_answers
+from lakewright.experiments.view.catalogue import (
     PAGE,
     VERDICTS,
     Catalogue,
@@ -20,8 +20,8 @@ from experiments.view.catalogue import (
     policies_of,
     table_of,
 )
-from experiments.view.pictures import played, still_svg
-from experiments.view.templating import Crumb, Page, asked_for, picture, plain
+from lakewright.experiments.view.pictures import played, still_svg
+from lakewright.experiments.view.templating import Crumb, Page, asked_for, picture, plain
 
 Query = Mapping[str, list[str]]
 SITE_PAGES = 4  # of each list of boards that a static site holds

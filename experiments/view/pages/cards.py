@@ -2,13 +2,13 @@
 
 from typing import Any, NamedTuple
 
-from core_jax.errors import InputError
-from core_jax.results import pool
-from core_jax.support import is_locked, read_raw
-from experiments.loop.records import RunFolder, Validation, read
-from experiments.sweep import SweepFolder
-from experiments.view.catalogue import Item, Kind, progress_of, stamp_of
-from experiments.view.pages.run_page import agents_of
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import pool
+from lakewright.core_jax.support import is_locked, read_raw
+from lakewright.experiments.loop.records import RunFolder, Validation, read
+from lakewright.experiments.sweep import SweepFolder
+from lakewright.experiments.view.catalogue import Item, Kind, progress_of, stamp_of
+from lakewright.experiments.view.pages.run_page import agents_of
 
 KEPT = 1000  # summaries of runs
 _SUMMARIES: dict[str, tuple[str, dict[str, Any]]] = {}

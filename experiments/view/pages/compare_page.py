@@ -10,12 +10,12 @@ import msgspec
 import numpy as np
 from scipy.stats import t
 
-from core_jax.errors import InputError
-from experiments.charts import Point, Series, line_chart
-from experiments.loop.records import Chapter, RunFolder, chapters
-from experiments.view.catalogue import Catalogue, Kind, stamp_of
-from experiments.view.pages.run_charts import MEASURES, curve, tokens_after
-from experiments.view.templating import Crumb, Page, Table, asked_for, percent, picture
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.charts import Point, Series, line_chart
+from lakewright.experiments.loop.records import Chapter, RunFolder, chapters
+from lakewright.experiments.view.catalogue import Catalogue, Kind, stamp_of
+from lakewright.experiments.view.pages.run_charts import MEASURES, curve, tokens_after
+from lakewright.experiments.view.templating import Crumb, Page, Table, asked_for, percent, picture
 
 MOST_RUNS = 64
 SEED = re.compile(r"-s\d+$")

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from core_jax.config import MAX_AGENTS, MAX_SIZE, MIN_SIZE
-from core_jax.errors import InputError
-from core_jax.rows import Row
-from experiments.view.catalogue import Catalogue, Kind
-from experiments.view.pages.board_pages import checkpoints_of
-from experiments.view.templating import LONGEST, Crumb, Page
-from policy.model_places import PRETRAINED
+from lakewright.core_jax.config import MAX_AGENTS, MAX_SIZE, MIN_SIZE
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row
+from lakewright.experiments.view.catalogue import Catalogue, Kind
+from lakewright.experiments.view.pages.board_pages import checkpoints_of
+from lakewright.experiments.view.templating import LONGEST, Crumb, Page
+from lakewright.policy.model_places import PRETRAINED
 
 FIRST = '{"grid":["..H..",".HH..",".....","..HH.","....."],"starts":[[0,0],[2,4]],"goals":[[4,4],[2,0]]}'
 

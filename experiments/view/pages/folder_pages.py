@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from core_jax.errors import InputError
-from core_jax.support import read_raw
-from core_jax.types import FAILURE_NAMES
-from experiments.charts import heat_map, stacked_bars
-from experiments.view.catalogue import Catalogue, Item
-from experiments.view.templating import Crumb, Page, Table, percent, picture
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import read_raw
+from lakewright.core_jax.types import FAILURE_NAMES
+from lakewright.experiments.charts import heat_map, stacked_bars
+from lakewright.experiments.view.catalogue import Catalogue, Item
+from lakewright.experiments.view.templating import Crumb, Page, Table, percent, picture
 
 Query = Mapping[str, list[str]]
 

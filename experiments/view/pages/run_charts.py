@@ -5,13 +5,13 @@ from itertools import accumulate
 
 from scipy.stats import binomtest
 
-from core_jax.results import Outcomes
-from core_jax.types import FAILURE_NAMES
-from engineer.delta import FIELDS
-from engineer.difficulty import pooled_calibration
-from engineer.evidence import Evidence
-from experiments.charts import Point, Series, heat_map, line_chart, reliability_chart, stacked_bars
-from experiments.loop.records import Chapter
+from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.types import FAILURE_NAMES
+from lakewright.engineer.delta import FIELDS
+from lakewright.engineer.difficulty import pooled_calibration
+from lakewright.engineer.evidence import Evidence
+from lakewright.experiments.charts import Point, Series, heat_map, line_chart, reliability_chart, stacked_bars
+from lakewright.experiments.loop.records import Chapter
 
 Count = Callable[[Outcomes], tuple[int, int]]
 MEASURES: dict[str, tuple[str, Count]] = {

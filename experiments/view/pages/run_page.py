@@ -6,13 +6,20 @@ from typing import Any
 
 import msgspec
 
-from experiments.loop.records import Chapter, RunFolder, chapters, examination_of, forced_rate, met_in_training
-from experiments.loop.settings import RunSettings
-from experiments.view.catalogue import Catalogue, Item, StageProgress, progress_of
-from experiments.view.pages import run_charts as charts
-from experiments.view.pages.stage_page import stage_values
-from experiments.view.pictures import caption, frames
-from experiments.view.templating import Crumb, Page, Table, percent, picture
+from lakewright.experiments.loop.records import (
+    Chapter,
+    RunFolder,
+    chapters,
+    examination_of,
+    forced_rate,
+    met_in_training,
+)
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.view.catalogue import Catalogue, Item, StageProgress, progress_of
+from lakewright.experiments.view.pages import run_charts as charts
+from lakewright.experiments.view.pages.stage_page import stage_values
+from lakewright.experiments.view.pictures import caption, frames
+from lakewright.experiments.view.templating import Crumb, Page, Table, percent, picture
 
 Log = Sequence[Mapping[str, float | None]]
 

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.results import Outcomes, pool
-from core_jax.support import read_raw
-from engineer.delta import FIELDS, ConfigDelta
-from engineer.evidence import Evidence, evidence_text
-from engineer.negotiation import Attempt
-from experiments.charts import difficulty_svg
-from experiments.loop.records import (
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import Outcomes, pool
+from lakewright.core_jax.support import read_raw
+from lakewright.engineer.delta import FIELDS, ConfigDelta
+from lakewright.engineer.evidence import Evidence, evidence_text
+from lakewright.engineer.negotiation import Attempt
+from lakewright.experiments.charts import difficulty_svg
+from lakewright.experiments.loop.records import (
     Decision,
     Done,
     EngineerTraining,
@@ -24,10 +24,10 @@ from experiments.loop.records import (
     Validation,
     read,
 )
-from experiments.view.catalogue import Catalogue, Item
-from experiments.view.pages import run_charts as charts
-from experiments.view.pictures import played
-from experiments.view.templating import Crumb, Page, Table, percent, picture, points
+from lakewright.experiments.view.catalogue import Catalogue, Item
+from lakewright.experiments.view.pages import run_charts as charts
+from lakewright.experiments.view.pictures import played
+from lakewright.experiments.view.templating import Crumb, Page, Table, percent, picture, points
 
 STEPS = ("evidence", "prompt", "answer", "delta", "guard", "trial", "drawn", "change", "plans")
 MOST_PLAYERS = 8

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from experiments.charts import Point, Series, heat_map, line_chart
-from experiments.sweep import SweepFolder
-from experiments.view.catalogue import Catalogue, Item, SweepQuestion, SweepTable
-from experiments.view.templating import Crumb, Page, Table, asked_for, picture
+from lakewright.experiments.charts import Point, Series, heat_map, line_chart
+from lakewright.experiments.sweep import SweepFolder
+from lakewright.experiments.view.catalogue import Catalogue, Item, SweepQuestion, SweepTable
+from lakewright.experiments.view.templating import Crumb, Page, Table, asked_for, picture
 
 SHARES = ("solvable", "undecided", "wait_required")
 AXES = ("hole_ratio", "size", "agents", "wait_ratio")

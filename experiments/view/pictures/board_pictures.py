@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterator
 
-from core_jax.rows import Row
-from core_jax.types import DELTAS, MOVES
-from experiments.charts import escaped
-from experiments.loop.records import Example
-from experiments.view.pictures import board_art as art
-from experiments.view.pictures.board_art import CELL, FONT, INK, PAPER, SOFT
-from experiments.view.pictures.replay import Cell, Ending, ending, letters_of, positions, waiting
+from lakewright.core_jax.rows import Row
+from lakewright.core_jax.types import DELTAS, MOVES
+from lakewright.experiments.charts import escaped
+from lakewright.experiments.loop.records import Example
+from lakewright.experiments.view.pictures import board_art as art
+from lakewright.experiments.view.pictures.board_art import CELL, FONT, INK, PAPER, SOFT
+from lakewright.experiments.view.pictures.replay import Cell, Ending, ending, letters_of, positions, waiting
 
 GUTTER, BAR, GAP = 16, 26, 12  # around a board, for its row and column numbers; a header bar; between frames
 MOST_FRAMES = 12

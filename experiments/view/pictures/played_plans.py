@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from core_jax.rows import Row
-from experiments.charts import escaped
-from experiments.loop.records import Example
-from experiments.view.pictures import board_art as art
-from experiments.view.pictures.board_art import CELL, FONT, PAPER
-from experiments.view.pictures.replay import Cell, Ending, ending, positions, waiting
+from lakewright.core_jax.rows import Row
+from lakewright.experiments.charts import escaped
+from lakewright.experiments.loop.records import Example
+from lakewright.experiments.view.pictures import board_art as art
+from lakewright.experiments.view.pictures.board_art import CELL, FONT, PAPER
+from lakewright.experiments.view.pictures.replay import Cell, Ending, ending, positions, waiting
 
 SECONDS = 0.7  # a step of the file that moves by itself
 PAUSE = 2  # steps that its last picture stays

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from core_jax.rows import Row
-from core_jax.types import DELTAS, MOVES
-from experiments.loop.records import Example
+from lakewright.core_jax.rows import Row
+from lakewright.core_jax.types import DELTAS, MOVES
+from lakewright.experiments.loop.records import Example
 
 Cell = tuple[int, int]
 

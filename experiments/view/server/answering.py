@@ -6,16 +6,16 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from core_jax.errors import InputError
-from core_jax.rows import Row, verify_rows
-from core_jax.solver import check_memory
-from experiments.loop.records import Example, RunFolder, Stage
-from experiments.view.catalogue import Catalogue, Kind, MissingError
-from experiments.view.pages import drawn_row
-from experiments.view.pictures import played, still_svg
-from experiments.view.server.solving import CompilingError, Solver
-from experiments.view.templating import fragment
-from policy.model_places import PRETRAINED
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row, verify_rows
+from lakewright.core_jax.solver import check_memory
+from lakewright.experiments.loop.records import Example, RunFolder, Stage
+from lakewright.experiments.view.catalogue import Catalogue, Kind, MissingError
+from lakewright.experiments.view.pages import drawn_row
+from lakewright.experiments.view.pictures import played, still_svg
+from lakewright.experiments.view.server.solving import CompilingError, Solver
+from lakewright.experiments.view.templating import fragment
+from lakewright.policy.model_places import PRETRAINED
 
 PATIENCE = 120.0  # seconds that a question to a checkpoint waits for those before it
 SOON = 0.7  # seconds that a first board waits for its programs, before the page says that they are compiled
@@ -95,13 +95,13 @@ class Answering:
 
     def _planned_by_run(self, folder: RunFolder, stage: Stage, row: Row) -> list[str] | None:
         """A greedy plan; None where the answer was none."""
-        from experiments.view.server.checkpoints import greedy_plan, load_of_run
+        from lakewright.experiments.view.server.checkpoints import greedy_plan, load_of_run
 
         key = f"{stage.checkpoint}:{stage.checkpoint.stat().st_mtime_ns}"
         return greedy_plan(self._kept(key, lambda: load_of_run(folder.settings(), stage.checkpoint)), row)
 
     def _planned_by_pretrained(self, row: Row) -> list[str] | None:
-        from experiments.view.server.checkpoints import greedy_plan, load_pretrained
+        from lakewright.experiments.view.server.checkpoints import greedy_plan, load_pretrained
 
         return greedy_plan(self._kept(PRETRAINED, load_pretrained), row)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from core_jax.rows import Row, board_of, plan_of
-from core_jax.types import PAD, Failure
-from experiments.loop.settings import RunSettings
-from policy.tasks import Task
+from lakewright.core_jax.rows import Row, board_of, plan_of
+from lakewright.core_jax.types import PAD, Failure
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.policy.tasks import Task
 
 HORIZON = 64  # steps of the longest plan of the pretrained policy, as in `benchmark eval`
 
@@ -25,9 +25,9 @@ class Asked:
 
 def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
     """A checkpoint of a run with these settings, on the CPU. Raises InputError where it cannot be read."""
-    from experiments.loop.training import load_policy
-    from experiments.runtime import prepare_training
-    from policy.codecs import codec_for
+    from lakewright.experiments.loop.training import load_policy
+    from lakewright.experiments.runtime import prepare_training
+    from lakewright.policy.codecs import codec_for
 
     prepare_training()
     model, tokenizer = load_policy(settings, checkpoint, "cpu")
@@ -36,10 +36,10 @@ def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
 
 def load_pretrained() -> Asked:
     """The policy that comes with the package, on the CPU."""
-    from experiments.runtime import prepare_training
-    from policy.checkpoints import load_checkpoint
-    from policy.codecs import TokensCodec
-    from policy.model_places import PRETRAINED
+    from lakewright.experiments.runtime import prepare_training
+    from lakewright.policy.checkpoints import load_checkpoint
+    from lakewright.policy.codecs import TokensCodec
+    from lakewright.policy.model_places import PRETRAINED
 
     prepare_training()
     model, tokenizer = load_checkpoint(PRETRAINED, device="cpu")
@@ -48,7 +48,7 @@ def load_pretrained() -> Asked:
 
 def greedy_plan(asked: Asked, row: Row) -> list[str] | None:
     """The moves that a policy answers with; None where its answer names no plan."""
-    from policy.evaluation import evaluate
+    from lakewright.policy.evaluation import evaluate
 
     board = board_of(row)
     task = Task(board, 0, 0, False, np.full((row.agents, 1), PAD, np.int8), row.hole_ratio)

@@ -3,11 +3,11 @@
 import msgspec
 from starlette.responses import Response
 
-from core_jax.errors import InputError
-from core_jax.rows import Row
-from experiments.loop.records import Example
-from experiments.view.catalogue import Catalogue, Kind, MissingError, table_of
-from experiments.view.pictures import moving_svg, still_svg
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row
+from lakewright.experiments.loop.records import Example
+from lakewright.experiments.view.catalogue import Catalogue, Kind, MissingError, table_of
+from lakewright.experiments.view.pictures import moving_svg, still_svg
 
 FORMS = {
     "row": (".jsonl", "application/jsonl"),

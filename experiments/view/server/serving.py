@@ -11,9 +11,9 @@ from pathlib import Path
 
 import uvicorn
 
-from core_jax.errors import InputError
-from experiments.runtime import keep_compiled_programs
-from experiments.view.server.routing import application
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.runtime import keep_compiled_programs
+from lakewright.experiments.view.server.routing import application
 
 HOST = "127.0.0.1"
 

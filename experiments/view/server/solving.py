@@ -3,8 +3,8 @@
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from core_jax.errors import InputError
-from core_jax.rows import Row, solve_rows
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row, solve_rows
 
 PATIENCE = 120.0  # seconds that a board waits for those before it, and for its answer
 Kind = tuple[int, int]  # size and number of agents

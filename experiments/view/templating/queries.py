@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError
 
 T = TypeVar("T", bound=msgspec.Struct)
 LONGEST = 4096  # letters of a value

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from policy.training.optimizers.muon import Muon
+from lakewright.policy.training.optimizers.muon import Muon
 
 RISE = 50  # steps until the rates reach their full value
 LEAST = 0.1  # of the rates, at the end

@@ -14,9 +14,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch.optim.swa_utils import AveragedModel
 
-from core_jax.errors import InputError
-from core_jax.support import replacing
-from policy.training.optimizers.combined_optimizer import CombinedOptimizer
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import replacing
+from lakewright.policy.training.optimizers.combined_optimizer import CombinedOptimizer
 
 PLACE, LOSSES, AVERAGES = "place", "losses", "averages"
 

@@ -8,10 +8,10 @@ import jax
 import numpy as np
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig, holes_of
-from core_jax.generator import Batch, attempts, check_reachable, generate
-from core_jax.rows import boards_of, plan_of, read_all
-from core_jax.solver import solve
+from lakewright.core_jax.config import EnvConfig, SizeConfig, holes_of
+from lakewright.core_jax.generator import Batch, attempts, check_reachable, generate
+from lakewright.core_jax.rows import boards_of, plan_of, read_all
+from lakewright.core_jax.solver import solve
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.generated_rows import (
     CONFIG,

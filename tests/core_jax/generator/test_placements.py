@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from core_jax.generator.attempts import QUICKLY
-from core_jax.generator.placements import below, components, draw_board, place_agents
-from core_jax.types import Board
+from lakewright.core_jax.generator.attempts import QUICKLY
+from lakewright.core_jax.generator.placements import below, components, draw_board, place_agents
+from lakewright.core_jax.types import Board
 from tests.support.boards.chi_square import assert_even
 from tests.support.boards.sample_boards import assert_every, drawing
 

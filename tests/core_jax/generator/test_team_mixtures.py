@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig, SizeConfig, holds, with_teams
-from core_jax.errors import InputError
-from core_jax.generator import can_draw, can_draw_all, can_draw_for, generate, generate_in_turn
-from core_jax.rows import Row, rows_in_turn, rows_of
-from policy.training import BoardStream, tasks_of
+from lakewright.core_jax.config import EnvConfig, SizeConfig, holds, with_teams
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import can_draw, can_draw_all, can_draw_for, generate, generate_in_turn
+from lakewright.core_jax.rows import Row, rows_in_turn, rows_of
+from lakewright.policy.training import BoardStream, tasks_of
 from tests.support.boards.generated_rows import CONFIG, ROOMY, SEED
 from tests.support.boards.sample_boards import as_lists, picture
 

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from core_jax.config import EnvConfig
-from core_jax.generator import generate
-from core_jax.generator.attempts import draw_map, pick_states
-from core_jax.solver import solve
-from core_jax.types import Board
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.generator import generate
+from lakewright.core_jax.generator.attempts import draw_map, pick_states
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.types import Board
 from tests.support.boards.chi_square import assert_as_likely, assert_even
 from tests.support.boards.sample_boards import assert_every
 

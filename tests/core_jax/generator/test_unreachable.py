@@ -2,9 +2,9 @@
 
 import pytest
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.generator import check_reachable, generate, generator
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import check_reachable, generate, generator
 from tests.support.boards.generated_rows import (
     CONFIG,
     RARE,

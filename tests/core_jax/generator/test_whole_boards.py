@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from core_jax.config import EnvConfig, holes_of
-from core_jax.generator import attempts, generate
-from core_jax.types import Board, Certificate, Labels, Status
+from lakewright.core_jax.config import EnvConfig, holes_of
+from lakewright.core_jax.generator import attempts, generate
+from lakewright.core_jax.types import Board, Certificate, Labels, Status
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.generated_rows import boards_by_index
 from tests.support.boards.sample_boards import as_lists, assert_every, each

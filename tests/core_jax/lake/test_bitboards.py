@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.lake import (
+from lakewright.core_jax.lake import (
     BOARDS_PER_WORD,
     bit,
     by_word,
@@ -20,7 +20,7 @@ from core_jax.lake import (
     shift,
     side,
 )
-from core_jax.types import DELTAS
+from lakewright.core_jax.types import DELTAS
 
 LANES = range(BOARDS_PER_WORD)
 seeds = st.integers(0, 2**32 - 1)

@@ -8,10 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.lake import verdict, verify
-from core_jax.lake.dynamics import PACKED_SIZE, step
-from core_jax.lake.verification import BLOCK_PLANS, _verdicts
-from core_jax.types import DELTAS, DOWN, FAILURE_NAMES, JUMP, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure, Verdict
+from lakewright.core_jax.lake import verdict, verify
+from lakewright.core_jax.lake.dynamics import PACKED_SIZE, step
+from lakewright.core_jax.lake.verification import BLOCK_PLANS, _verdicts
+from lakewright.core_jax.types import (
+    DELTAS,
+    DOWN,
+    FAILURE_NAMES,
+    JUMP,
+    LEFT,
+    PAD,
+    RIGHT,
+    UP,
+    WAIT,
+    Board,
+    Failure,
+    Verdict,
+)
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.sample_boards import (
     as_lists,

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.lake import EnvParams, reset, step, verify
-from core_jax.lake.environment import EnvState, Observation, observe, reset_to, step_env
-from core_jax.solver import solve
-from core_jax.types import DOWN, JUMP, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure
+from lakewright.core_jax.lake import EnvParams, reset, step, verify
+from lakewright.core_jax.lake.environment import EnvState, Observation, observe, reset_to, step_env
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.types import DOWN, JUMP, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure
 from tests.support.boards.sample_boards import as_lists, assert_every, batch, drawing, each, mixed_boards, picture
 
 OPEN = ["...", "...", "..."]

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.results import Outcomes, pool, without
-from core_jax.types import FAILURE_NAMES, Failure
+from lakewright.core_jax.results import Outcomes, pool, without
+from lakewright.core_jax.types import FAILURE_NAMES, Failure
 
 plans = st.lists(st.tuples(st.sampled_from(list(Failure)), *[st.booleans()] * 3), max_size=20)
 

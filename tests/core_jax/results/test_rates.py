@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.results import pass_at_k, wilson
+from lakewright.core_jax.results import pass_at_k, wilson
 
 
 @settings(deadline=None, max_examples=50)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.rows import SCHEMA, Row, columns_of, moves_of, plan_of, write_rows
-from core_jax.rows.column_checks import good_rows
-from core_jax.rows.columns import records_of
-from core_jax.rows.json_lines import of_lines, to_lines
+from lakewright.core_jax.rows import SCHEMA, Row, columns_of, moves_of, plan_of, write_rows
+from lakewright.core_jax.rows.column_checks import good_rows
+from lakewright.core_jax.rows.columns import records_of
+from lakewright.core_jax.rows.json_lines import of_lines, to_lines
 from tests.support.boards.any_rows import any_rows
 from tests.support.boards.generated_rows import rows, shown
 

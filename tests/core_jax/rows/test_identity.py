@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from core_jax.rows import symmetric_fingerprint
-from core_jax.types import Board
+from lakewright.core_jax.rows import symmetric_fingerprint
+from lakewright.core_jax.types import Board
 
 SYMMETRIES = tuple(itertools.product((False, True), range(4)))
 seeds = st.integers(0, 2**32 - 1)

@@ -7,11 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.errors import InputError
-from core_jax.rows import SCHEMA, PlanRow, Row, chunks, decode, read_all, read_chunks, read_columns, write_rows, writers
-from core_jax.rows.column_checks import good_rows
-from core_jax.rows.columns import records_of
-from core_jax.rows.json_lines import of_lines
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import (
+    SCHEMA,
+    PlanRow,
+    Row,
+    chunks,
+    decode,
+    read_all,
+    read_chunks,
+    read_columns,
+    write_rows,
+    writers,
+)
+from lakewright.core_jax.rows.column_checks import good_rows
+from lakewright.core_jax.rows.columns import records_of
+from lakewright.core_jax.rows.json_lines import of_lines
 from tests.support.boards.any_rows import GOOD, WRONG_ROWS, any_rows, each_ending, read_with_errors
 from tests.support.boards.generated_rows import rows, unsolved
 

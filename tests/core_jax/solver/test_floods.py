@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from core_jax.lake import cell_count, pack_cells, verify
-from core_jax.solver import flood, solve, solve_by_flood
-from core_jax.solver.shortest_paths import NO_PATH, Certified, certify, distances
-from core_jax.solver.two_agents import cost_floods, makespan_floods
-from core_jax.types import WAIT, Board, Certificate, Failure, Status
+from lakewright.core_jax.lake import cell_count, pack_cells, verify
+from lakewright.core_jax.solver import flood, solve, solve_by_flood
+from lakewright.core_jax.solver.shortest_paths import NO_PATH, Certified, certify, distances
+from lakewright.core_jax.solver.two_agents import cost_floods, makespan_floods
+from lakewright.core_jax.types import WAIT, Board, Certificate, Failure, Status
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.sample_boards import (
     as_lists,

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.solver import solve
-from core_jax.types import Board
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.types import Board
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.sample_boards import (
     as_lists,

@@ -3,10 +3,10 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from core_jax.solver import Stage, solve_with_stages
-from core_jax.solver.teams import team_solver
-from core_jax.solver.teams.host_search import host_search
-from core_jax.support import parallel
+from lakewright.core_jax.solver import Stage, solve_with_stages
+from lakewright.core_jax.solver.teams import team_solver
+from lakewright.core_jax.solver.teams.host_search import host_search
+from lakewright.core_jax.support import parallel
 from tests.support.boards.sample_boards import mixed_boards
 
 

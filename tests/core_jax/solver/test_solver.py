@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from core_jax.lake import pad_moves, verify
-from core_jax.solver import flood, solve, solve_by_flood
-from core_jax.types import PAD, WAIT, Board, Failure, Labels
+from lakewright.core_jax.lake import pad_moves, verify
+from lakewright.core_jax.solver import flood, solve, solve_by_flood
+from lakewright.core_jax.types import PAD, WAIT, Board, Failure, Labels
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.sample_boards import (
     as_lists,

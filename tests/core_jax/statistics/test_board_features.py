@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.solver import solve
-from core_jax.statistics import COLUMNS
-from core_jax.statistics.board_features import SCHEMA, features, table
-from core_jax.types import PAD, Board, Labels, Status
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.statistics import COLUMNS
+from lakewright.core_jax.statistics.board_features import SCHEMA, features, table
+from lakewright.core_jax.types import PAD, Board, Labels, Status
 from tests.support.boards import graph_oracle as hardness
 from tests.support.boards.sample_boards import (
     as_lists,

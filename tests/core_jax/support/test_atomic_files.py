@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core_jax.errors import InputError
-from core_jax.rows import SCHEMA, ending, read_all, row_writer, write_rows
-from core_jax.support import replacing, replacing_folder, write_atomically
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import SCHEMA, ending, read_all, row_writer, write_rows
+from lakewright.core_jax.support import replacing, replacing_folder, write_atomically
 from tests.support.boards.any_rows import GOOD, each_ending, read_with_errors
 from tests.support.boards.generated_rows import rows
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from core_jax.support import starter
+from lakewright.core_jax.support import starter
 from tests.support.processes.child_processes import STARTED
 from tests.support.processes.commands import surroundings
 from tests.support.processes.watching import PATIENCE, assert_ends, wait_for
@@ -22,7 +22,9 @@ def test_a_process_ends_with_the_one_that_started_it(tmp_path, how):
 
 
 def test_a_process_whose_starter_is_gone_already_ends_at_once():
-    program = "import time; from core_jax.support import end_with_starter; end_with_starter(); time.sleep(60)"
+    program = (
+        "import time; from lakewright.core_jax.support import end_with_starter; end_with_starter(); time.sleep(60)"
+    )
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     (name,) = starter()
@@ -31,7 +33,7 @@ def test_a_process_whose_starter_is_gone_already_ends_at_once():
 
 
 def test_a_process_without_a_starter_keeps_running():
-    program = "from core_jax.support import end_with_starter; end_with_starter(); print('here')"
+    program = "from lakewright.core_jax.support import end_with_starter; end_with_starter(); print('here')"
     for env in ({}, {next(iter(starter())): "another-machine 1"}):
         done = subprocess.run(
             [sys.executable, "-c", program], env=surroundings() | env, check=False, capture_output=True, text=True

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from core_jax.support import compiled_code
+from lakewright.core_jax.support import compiled_code
 
 ROOM = Path(compiled_code.__file__).parent
 SOURCE = """
-from core_jax.support import compiled, compiled_within
+from lakewright.core_jax.support import compiled, compiled_within
 
 @compiled
 def answer(number: int) -> int:
@@ -23,7 +23,7 @@ def twice(number: int) -> int:
 """
 PROGRAM = """
 import room
-from core_jax.support import compile_all
+from lakewright.core_jax.support import compile_all
 compile_all()
 print(room.answer(20), len(room.twice.signatures))
 """

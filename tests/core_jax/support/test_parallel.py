@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from core_jax.support import on_all_cores, parallel
+from lakewright.core_jax.support import on_all_cores, parallel
 
 DEVICES = ("first", "second")
 

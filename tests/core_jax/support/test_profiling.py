@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from core_jax.solver import solve
-from core_jax.solver.teams import hard_boards
-from core_jax.support import REST, in_phase, on_all_cores, parallel, profiling, seconds_by_phase
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.solver.teams import hard_boards
+from lakewright.core_jax.support import REST, in_phase, on_all_cores, parallel, profiling, seconds_by_phase
 from tests.support.boards.sample_boards import mixed_boards
 
 NAP = 0.1

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from core_jax.support import program
-from core_jax.types import Board
+from lakewright.core_jax.support import program
+from lakewright.core_jax.types import Board
 
 traced: list[int] = []
 
@@ -79,7 +79,7 @@ def test_a_folder_that_cannot_be_written_costs_time_only(folder, monkeypatch):
     def refused(*given):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("core_jax.support.programs.write_atomically", refused)
+    monkeypatch.setattr("lakewright.core_jax.support.programs.write_atomically", refused)
     check()
     check()
     assert traced == [2, 2]

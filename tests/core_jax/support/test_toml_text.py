@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from core_jax.errors import InputError
-from core_jax.support import read_raw, toml_table
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import read_raw, toml_table
 
 MANY = 100_000
 REFUSED = {

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.results import Group
-from engineer.curriculum_cells import Cell, config_of
-from engineer.difficulty import (
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.results import Group
+from lakewright.engineer.curriculum_cells import Cell, config_of
+from lakewright.engineer.difficulty import (
     DifficultySettings,
     Forecast,
     HeldOutCell,

@@ -4,13 +4,13 @@ import jax
 import msgspec
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from core_jax.results import Outcomes, without
-from engineer.curriculum_cells import Cell
-from engineer.delta import ConfigDelta, SizeEdit
-from engineer.difficulty import DifficultySettings, Observation, forecast
-from engineer.evidence import (
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import Outcomes, without
+from lakewright.engineer.curriculum_cells import Cell
+from lakewright.engineer.delta import ConfigDelta, SizeEdit
+from lakewright.engineer.difficulty import DifficultySettings, Observation, forecast
+from lakewright.engineer.evidence import (
     ENGINEER_TOKENS,
     PRESETS,
     Case,
@@ -25,9 +25,9 @@ from engineer.evidence import (
     shown,
     token_estimate,
 )
-from engineer.evidence.context_modules import PAPER_PRESETS, Modules
-from engineer.evidence.evidence import GUIDELINE
-from engineer.evidence.truncation import CUT_ORDER
+from lakewright.engineer.evidence.context_modules import PAPER_PRESETS, Modules
+from lakewright.engineer.evidence.evidence import GUIDELINE
+from lakewright.engineer.evidence.truncation import CUT_ORDER
 from tests.support.samples.evidence import V6, everything, rollouts, view
 
 FEW = Outcomes(10, 4, 3, 2, {"hole": 5, "swap_conflict": 1}, 5, 1)

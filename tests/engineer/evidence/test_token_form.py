@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from core_jax.results import Outcomes
-from core_jax.types import FAILURE_NAMES
-from engineer.delta import ConfigDelta, SizeEdit
-from engineer.difficulty import Objective
-from engineer.evidence import (
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.types import FAILURE_NAMES
+from lakewright.engineer.delta import ConfigDelta, SizeEdit
+from lakewright.engineer.difficulty import Objective
+from lakewright.engineer.evidence import (
     ENGINEER_TOKENS,
     PRESETS,
     REASONS,
@@ -25,9 +25,9 @@ from engineer.evidence import (
     evidence_tokens,
     tokens_delta,
 )
-from engineer.evidence.context_modules import Modules
-from engineer.evidence.vocabulary import TOO_EASY
-from engineer.lessons import LessonSettings, synthetic_examples
+from lakewright.engineer.evidence.context_modules import Modules
+from lakewright.engineer.evidence.vocabulary import TOO_EASY
+from lakewright.engineer.lessons import LessonSettings, synthetic_examples
 from tests.support.samples.evidence import V6, view
 
 OUTCOMES = Outcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25, "swap_conflict": 5}, 20, 4)

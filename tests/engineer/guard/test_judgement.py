@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from engineer.delta import FIELDS, ConfigDelta, SizeEdit
-from engineer.guard import GuardSettings, GuardVerdict
-from engineer.guard import judge as judged
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.delta import FIELDS, ConfigDelta, SizeEdit
+from lakewright.engineer.guard import GuardSettings, GuardVerdict
+from lakewright.engineer.guard import judge as judged
 
 CONFIG = EnvConfig({size: SizeConfig(0.25, 0.2, 0.3) for size in (4, 5, 6, 8)})
 GUARD = GuardSettings()

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig
-from engineer.delta import ConfigDelta, SizeEdit
-from engineer.evidence import EvidenceSettings, delta_tokens
-from engineer.lessons import LessonSettings, agreement, examined, synthetic_examples
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.engineer.delta import ConfigDelta, SizeEdit
+from lakewright.engineer.evidence import EvidenceSettings, delta_tokens
+from lakewright.engineer.lessons import LessonSettings, agreement, examined, synthetic_examples
 
 CONFIG = EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 4, 5, 6)})
 LESSONS = LessonSettings().lessons("regret", EvidenceSettings())

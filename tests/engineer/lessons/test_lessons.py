@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from core_jax.support import convert
-from engineer.difficulty import DifficultySettings
-from engineer.evidence import EvidenceSettings
-from engineer.lessons import LessonSettings, synthetic_examples
-from engineer.teachers import ForecastTeacher, ProportionalTeacher, RulesTeacher
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert
+from lakewright.engineer.difficulty import DifficultySettings
+from lakewright.engineer.evidence import EvidenceSettings
+from lakewright.engineer.lessons import LessonSettings, synthetic_examples
+from lakewright.engineer.teachers import ForecastTeacher, ProportionalTeacher, RulesTeacher
 
 V6 = EvidenceSettings()
 CONFIG = EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 5, 8, 10)})

@@ -5,15 +5,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.results import Group, statistics_of
-from core_jax.rows import Row, board_key
-from engineer.samplers import Rollout, SamplerSettings, make_sampler
-from engineer.samplers.pcl import PclSampler
-from engineer.samplers.plr import PlrSampler
-from engineer.samplers.registry import SAMPLERS
-from engineer.samplers.vcrl import VcrlSampler, spread_of
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import Group, statistics_of
+from lakewright.core_jax.rows import Row, board_key
+from lakewright.engineer.samplers import Rollout, SamplerSettings, make_sampler
+from lakewright.engineer.samplers.pcl import PclSampler
+from lakewright.engineer.samplers.plr import PlrSampler
+from lakewright.engineer.samplers.registry import SAMPLERS
+from lakewright.engineer.samplers.vcrl import VcrlSampler, spread_of
 from tests.support.boards.generated_rows import small_rows
 
 ROWS = small_rows()

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from engineer.curriculum_cells import Cell, binned, config_of, difficulty, grid, weights_of
-from engineer.evidence import CellGroups
-from engineer.guard import GuardSettings, judge
-from engineer.teachers import TEACHERS, make_teacher
-from engineer.teachers.adarft import AdaRFTTeacher
-from engineer.teachers.alp_gmm import AlpGmmTeacher
-from engineer.teachers.dump import DumpTeacher
-from engineer.teachers.rlve import RlveTeacher
-from engineer.teachers.sec import SecTeacher
-from engineer.teachers.sfl import SflTeacher
-from engineer.teachers.thompson import ThompsonTeacher
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.curriculum_cells import Cell, binned, config_of, difficulty, grid, weights_of
+from lakewright.engineer.evidence import CellGroups
+from lakewright.engineer.guard import GuardSettings, judge
+from lakewright.engineer.teachers import TEACHERS, make_teacher
+from lakewright.engineer.teachers.adarft import AdaRFTTeacher
+from lakewright.engineer.teachers.alp_gmm import AlpGmmTeacher
+from lakewright.engineer.teachers.dump import DumpTeacher
+from lakewright.engineer.teachers.rlve import RlveTeacher
+from lakewright.engineer.teachers.sec import SecTeacher
+from lakewright.engineer.teachers.sfl import SflTeacher
+from lakewright.engineer.teachers.thompson import ThompsonTeacher
 from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares
 from tests.support.samples.evidence import rollouts
 

@@ -5,9 +5,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from engineer.curriculum_cells import Cell
-from engineer.difficulty import DifficultySettings, Forecast, HeldOutCell, Observation, forecast
-from engineer.teachers.difficulty import DifficultyTeacher
+from lakewright.engineer.curriculum_cells import Cell
+from lakewright.engineer.difficulty import DifficultySettings, Forecast, HeldOutCell, Observation, forecast
+from lakewright.engineer.teachers.difficulty import DifficultyTeacher
 from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares
 from tests.support.samples.evidence import everything
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig, SizeConfig
-from engineer.curriculum_cells import Cell
-from engineer.delta import ConfigDelta, edited, normalised
-from engineer.difficulty import CellForecast, DifficultyModel, Forecast, Objective
-from engineer.evidence import FORECAST_HOLES, REASONS, TOO_EASY, delta_tokens, tokens_delta
-from engineer.teachers import ForecastTeacher, make_teacher
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.engineer.curriculum_cells import Cell
+from lakewright.engineer.delta import ConfigDelta, edited, normalised
+from lakewright.engineer.difficulty import CellForecast, DifficultyModel, Forecast, Objective
+from lakewright.engineer.evidence import FORECAST_HOLES, REASONS, TOO_EASY, delta_tokens, tokens_delta
+from lakewright.engineer.teachers import ForecastTeacher, make_teacher
 from tests.support.samples.evidence import everything
 
 SIZES = (3, 4, 6)

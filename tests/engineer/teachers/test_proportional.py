@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.results import Outcomes
-from engineer.delta import ConfigDelta, edited, normalised
-from engineer.teachers import ProportionalTeacher, RulesTeacher, make_teacher
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.results import Outcomes
+from lakewright.engineer.delta import ConfigDelta, edited, normalised
+from lakewright.engineer.teachers import ProportionalTeacher, RulesTeacher, make_teacher
 from tests.support.samples.evidence import everything
 
 SIZES = (4, 5, 8)

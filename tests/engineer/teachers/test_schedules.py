@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engineer.delta import FIELDS
-from engineer.teachers import Tools, make_teacher
-from engineer.teachers.e2h import EasyToHardTeacher
-from engineer.teachers.matched_random import MatchedRandomTeacher
-from engineer.teachers.random import RandomTeacher
-from engineer.teachers.static import designs
+from lakewright.engineer.delta import FIELDS
+from lakewright.engineer.teachers import Tools, make_teacher
+from lakewright.engineer.teachers.e2h import EasyToHardTeacher
+from lakewright.engineer.teachers.matched_random import MatchedRandomTeacher
+from lakewright.engineer.teachers.random import RandomTeacher
+from lakewright.engineer.teachers.static import designs
 from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares
 from tests.support.samples.evidence import decode_first, everything
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from core_jax.results import Outcomes
-from engineer.delta import ConfigDelta, parse_delta
-from engineer.evidence import ENGINEER_TOKENS, REASONS, STEPS, DeltaGrammar, Evidence, tokens_delta
-from engineer.guard import GuardSettings, judge
-from engineer.proposal import Proposal, Teacher
-from engineer.teachers import TEACHERS, RulesTeacher, Tools, make_teacher
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import Outcomes
+from lakewright.engineer.delta import ConfigDelta, parse_delta
+from lakewright.engineer.evidence import ENGINEER_TOKENS, REASONS, STEPS, DeltaGrammar, Evidence, tokens_delta
+from lakewright.engineer.guard import GuardSettings, judge
+from lakewright.engineer.proposal import Proposal, Teacher
+from lakewright.engineer.teachers import TEACHERS, RulesTeacher, Tools, make_teacher
 from tests.support.samples.evidence import decode_first, everything, sample_first
 
 CONFIG = EnvConfig({4: SizeConfig(0.3, 0.2, 0.5), 5: SizeConfig(0.4, 0.2, 0.5), 8: SizeConfig(0.3, 0.2, 0.5)})

@@ -2,9 +2,9 @@
 
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig
-from engineer.guard import GuardVerdict
-from engineer.trial import ProposalReward, earned_by
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.engineer.guard import GuardVerdict
+from lakewright.engineer.trial import ProposalReward, earned_by
 
 CURRENT = EnvConfig.single(3, 2, 0.2, 0.5)
 SETTINGS = ProposalReward(scale=10.0, held_back=0.1, identical=0.5)

@@ -3,13 +3,13 @@
 import jax
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.results import Outcomes
-from engineer.delta import FIELDS
-from engineer.guard import GuardSettings, widened
-from engineer.negotiation import negotiate
-from engineer.teachers import make_teacher
-from engineer.trial import stretched
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.results import Outcomes
+from lakewright.engineer.delta import FIELDS
+from lakewright.engineer.guard import GuardSettings, widened
+from lakewright.engineer.negotiation import negotiate
+from lakewright.engineer.teachers import make_teacher
+from lakewright.engineer.trial import stretched
 from tests.support.samples.evidence import everything, rollouts
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.2, 0.5)})

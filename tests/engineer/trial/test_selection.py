@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig
-from engineer.curriculum_cells import Cell
-from engineer.difficulty import DifficultySettings, Observation, Worth, fit
-from engineer.trial import MISFIT, boards_by_round, lead_of, shortlisted, strata_of
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.engineer.curriculum_cells import Cell
+from lakewright.engineer.difficulty import DifficultySettings, Observation, Worth, fit
+from lakewright.engineer.trial import MISFIT, boards_by_round, lead_of, shortlisted, strata_of
 
 EVEN = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 6: SizeConfig(0.5, 0.2, 0.5)})
 SMALL = EnvConfig({3: SizeConfig(0.9, 0.2, 0.5), 6: SizeConfig(0.1, 0.2, 0.5)})

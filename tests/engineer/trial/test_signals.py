@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.generator import Stratum
-from engineer.rollback import compared
-from engineer.trial import FEWEST, Signal, StratumTrial, TrialSettings, boards_to_try, strata_of, tried
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.generator import Stratum
+from lakewright.engineer.rollback import compared
+from lakewright.engineer.trial import FEWEST, Signal, StratumTrial, TrialSettings, boards_to_try, strata_of, tried
 from tests.support.models.tiny_policy import ENV
 
 shares = st.floats(0, 1, allow_nan=False)

@@ -4,14 +4,24 @@ import msgspec
 import numpy as np
 import pytest
 
-from core_jax.config import holes_of
-from core_jax.support import REST
-from experiments.bench import architectures, lake, language, sampling, simulator, table, timing, updates, warmups
-from experiments.bench.comparison import bandwidth, peers
-from experiments.bench.measurement import Bench
-from experiments.cli import main
-from experiments.loop.settings import load_settings
-from policy.model_settings import BoardNetworkSettings, ModelSettings
+from lakewright.core_jax.config import holes_of
+from lakewright.core_jax.support import REST
+from lakewright.experiments.bench import (
+    architectures,
+    lake,
+    language,
+    sampling,
+    simulator,
+    table,
+    timing,
+    updates,
+    warmups,
+)
+from lakewright.experiments.bench.comparison import bandwidth, peers
+from lakewright.experiments.bench.measurement import Bench
+from lakewright.experiments.cli import main
+from lakewright.experiments.loop.settings import load_settings
+from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
 from tests.support.models.small_language_model import language_checkpoint
 
 TINY_MODEL = ModelSettings(hidden=16, layers=1, heads=2, mlp=16)
@@ -87,7 +97,7 @@ def test_without_peers_their_rows_say_so_and_nothing_is_compared():
 
 
 def test_the_benchmark_is_read_by_programs_and_by_people(found, capsys, monkeypatch):
-    monkeypatch.setattr("experiments.bench.measure", lambda agents, on_progress: found)
+    monkeypatch.setattr("lakewright.experiments.bench.measure", lambda agents, on_progress: found)
     assert main(["bench", "--json"]) == 0
     assert msgspec.json.decode(capsys.readouterr().out, type=Bench) == found
     assert main(["bench"]) == 0

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from core_jax.errors import InputError
-from experiments.bench import environments
-from experiments.cli import main
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.bench import environments
+from lakewright.experiments.cli import main
 from tests.support.tools.own_environments import own_environment
 
 

@@ -1,6 +1,6 @@
 """The bench of files: what it measures for each command, and how it is shown."""
 
-from experiments.bench import files
+from lakewright.experiments.bench import files
 
 
 def test_each_command_is_measured_against_the_core_on_both_forms(tmp_path, monkeypatch):

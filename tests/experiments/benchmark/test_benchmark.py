@@ -9,15 +9,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from core_jax.config import holes_of
-from core_jax.errors import InputError, TooRareError
-from core_jax.rows import read_all, read_rows
-from core_jax.rows.row import BENCHMARK_COLUMNS, Row
-from experiments.benchmark import TIERS, build, cells
-from experiments.benchmark import builder as benchmark
-from experiments.benchmark.cells import BenchmarkRow, draw_cell, moved_from
-from experiments.benchmark.tiers import HARD, PAPER, BenchmarkCell, Tier
-from experiments.cli import main
+from lakewright.core_jax.config import holes_of
+from lakewright.core_jax.errors import InputError, TooRareError
+from lakewright.core_jax.rows import read_all, read_rows
+from lakewright.core_jax.rows.row import BENCHMARK_COLUMNS, Row
+from lakewright.experiments.benchmark import TIERS, build, cells
+from lakewright.experiments.benchmark import builder as benchmark
+from lakewright.experiments.benchmark.cells import BenchmarkRow, draw_cell, moved_from
+from lakewright.experiments.benchmark.tiers import HARD, PAPER, BenchmarkCell, Tier
+from lakewright.experiments.cli import main
 from tests.support.boards.generated_rows import shown
 from tests.support.boards.prompt_boards import read_board
 from tests.support.boards.sample_boards import drawing

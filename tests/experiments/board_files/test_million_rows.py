@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from core_jax.config import EnvConfig
-from core_jax.generator import generate
-from core_jax.rows import column_writer, drawn_columns
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.generator import generate
+from lakewright.core_jax.rows import column_writer, drawn_columns
 
 ROWS, DRAWN = 1_000_000, 50_000
 LATER = 3.0, 6.0, 5.0  # seconds after which the command is killed, each time anew
@@ -48,7 +48,7 @@ def million(tmp_path) -> Path:
 
 
 def solve(source: Path, out: Path) -> subprocess.Popen:
-    command = [sys.executable, "-m", "experiments.cli", "solve", str(source), "--out", str(out)]
+    command = [sys.executable, "-m", "lakewright.experiments.cli", "solve", str(source), "--out", str(out)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 

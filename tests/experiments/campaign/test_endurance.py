@@ -5,8 +5,8 @@ from contextlib import nullcontext
 import psutil
 import pytest
 
-from experiments.campaign import Look, Watched, endurance, endurance_table, watch
-from experiments.campaign.endurance import PAUSE, endure
+from lakewright.experiments.campaign import Look, Watched, endurance, endurance_table, watch
+from lakewright.experiments.campaign.endurance import PAUSE, endure
 from tests.support.processes.commands import assert_refused
 
 QUIET = Look(100.0, 10, 20, 3)

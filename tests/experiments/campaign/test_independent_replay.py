@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_jax.lake import verify
-from core_jax.solver import solve
-from core_jax.types import JUMP, PAD, WAIT, Failure
-from experiments.campaign import independent_replay, label_campaign
-from experiments.campaign.independent_replay import replayed
-from experiments.campaign.label_campaign import Kind, _replays, fresh_boards
+from lakewright.core_jax.lake import verify
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.types import JUMP, PAD, WAIT, Failure
+from lakewright.experiments.campaign import independent_replay, label_campaign
+from lakewright.experiments.campaign.independent_replay import replayed
+from lakewright.experiments.campaign.label_campaign import Kind, _replays, fresh_boards
 
 BOARDS = 512
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from core_jax.errors import InputError
-from experiments.campaign import label_campaign as campaign
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.campaign import label_campaign as campaign
 
 
 def test_a_campaign_compares_labels_and_replays_plans(monkeypatch):

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from core_jax.solver import solve
-from core_jax.types import Status
-from experiments.campaign.related_boards import contradicted
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.types import Status
+from lakewright.experiments.campaign.related_boards import contradicted
 from tests.support.boards.sample_boards import mixed_boards
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.charts import Point, Series, heat_map, line_chart, stacked_bars
-from experiments.charts.frame import Scale
+from lakewright.experiments.charts import Point, Series, heat_map, line_chart, stacked_bars
+from lakewright.experiments.charts.frame import Scale
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>\"'&\x00\ud800]]>"

@@ -5,11 +5,11 @@ import xml.etree.ElementTree as ET
 import msgspec
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from engineer.curriculum_cells import Cell
-from engineer.difficulty import DifficultySettings, Observation, forecast
-from experiments.charts import difficulty_svg
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.curriculum_cells import Cell
+from lakewright.engineer.difficulty import DifficultySettings, Observation, forecast
+from lakewright.experiments.charts import difficulty_svg
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 7: SizeConfig(0.5, 0.2, 0.5)})
 SVG = "{http://www.w3.org/2000/svg}"

@@ -6,7 +6,7 @@ import sys
 import msgspec
 import pytest
 
-from core_jax.rows import Row, read_all, solve_rows, write_rows
+from lakewright.core_jax.rows import Row, read_all, solve_rows, write_rows
 from tests.support.boards.generated_rows import BLOCKED, SMALL_COUNT, drawn_elsewhere, rows, shown, small_rows, unsolved
 from tests.support.boards.sample_boards import as_lists, each, mixed_boards
 from tests.support.processes.commands import lakewright, lakewright_process, surroundings, verdicts
@@ -126,7 +126,7 @@ def test_the_program_ends_with_two_on_bad_input_and_says_what_to_do_in_one_line(
 
 
 def test_the_reader_of_a_pipe_may_leave():
-    program = [sys.executable, "-m", "experiments.cli", "generate", "--help"]
+    program = [sys.executable, "-m", "lakewright.experiments.cli", "generate", "--help"]
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=surroundings()) as process:
         process.stdout.close()
         assert b"Traceback" not in process.stderr.read()
@@ -136,7 +136,7 @@ def test_an_interruption_is_reported_in_one_line(capsys, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("experiments.bench.measure", interrupted)
+    monkeypatch.setattr("lakewright.experiments.bench.measure", interrupted)
     line = "lakewright: interrupted; finished work is kept, and the same command resumes"
     assert lakewright(capsys, "bench") == (130, "", [line])
 

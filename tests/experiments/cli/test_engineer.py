@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 
-from engineer.proposal import Proposal
-from engineer.teachers import MODELS, TEACHERS
-from experiments.cli import main
-from experiments.loop.records import Decision, RunFolder, write
-from experiments.view.proposals import changes, printable
+from lakewright.engineer.proposal import Proposal
+from lakewright.engineer.teachers import MODELS, TEACHERS
+from lakewright.experiments.cli import main
+from lakewright.experiments.loop.records import Decision, RunFolder, write
+from lakewright.experiments.view.proposals import changes, printable
 from tests.support.samples.tiny_runs import decision, finished, state
 
 

@@ -9,12 +9,12 @@ from importlib.metadata import version
 import pytest
 from cyclopts import App
 
-from engineer.teachers import TEACHERS
-from experiments.cli import build_app, conventions, main
-from experiments.cli.conventions import take_overrides
-from experiments.evaluation.planners import PLANNERS
-from experiments.interop.trackers import TRACKERS
-from experiments.sweep import BACKENDS
+from lakewright.engineer.teachers import TEACHERS
+from lakewright.experiments.cli import build_app, conventions, main
+from lakewright.experiments.cli.conventions import take_overrides
+from lakewright.experiments.evaluation.planners import PLANNERS
+from lakewright.experiments.interop.trackers import TRACKERS
+from lakewright.experiments.sweep import BACKENDS
 from tests.support.processes.commands import surroundings
 
 HEAVY = ("jax", "numpy", "torch", "transformers", "trl", "pyarrow", "matplotlib", "scipy", "sklearn", "duckdb")
@@ -51,7 +51,7 @@ def test_every_command_that_was_promised_is_there():
 def test_help_imports_no_heavy_library():
     program = f"""
 import sys
-from experiments.cli import main
+from lakewright.experiments.cli import main
 for words in {[(), *COMMANDS]}:
     assert main([*words, "--help"]) == 0
     heavy = [name for name in {HEAVY} if name in sys.modules]

@@ -5,9 +5,9 @@ import re
 import msgspec
 import pytest
 
-from experiments.cli import main
-from experiments.loop.records import RunFolder, read
-from experiments.loop.records.run_folder import RunConfig
+from lakewright.experiments.cli import main
+from lakewright.experiments.loop.records import RunFolder, read
+from lakewright.experiments.loop.records.run_folder import RunConfig
 from tests.support.samples.tiny_runs import FILES, TRIED, files, quick, state
 
 OVERRIDES = [

@@ -6,10 +6,10 @@ import sys
 import msgspec
 import pytest
 
-from engineer.teachers import TEACHERS
-from experiments.cli import main
-from experiments.loop.settings import list_settings, load_settings, presets
-from experiments.loop.settings.setting_list import Setting
+from lakewright.engineer.teachers import TEACHERS
+from lakewright.experiments.cli import main
+from lakewright.experiments.loop.settings import list_settings, load_settings, presets
+from lakewright.experiments.loop.settings.setting_list import Setting
 from tests.support.processes.commands import surroundings
 
 FOUND = {setting.name: setting for setting in list_settings("cpu")}
@@ -18,7 +18,7 @@ FOUND = {setting.name: setting for setting in list_settings("cpu")}
 def test_settings_are_listed_and_checked_without_the_libraries_of_the_work():
     program = """
 import sys
-from experiments.cli import main
+from lakewright.experiments.cli import main
 assert main(["settings"]) == 0
 assert main(["run", "--out", "never", "grpo.steps=0"]) == 2
 assert main(["run", "--out", "never", "teacher=alp_gmm", "sampler.name=plr", "sampler.options.mix=9"]) == 2

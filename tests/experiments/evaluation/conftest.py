@@ -2,7 +2,7 @@
 
 import pytest
 
-from core_jax.rows import write_rows
+from lakewright.core_jax.rows import write_rows
 from tests.support.samples.evaluations import ROWS
 
 

@@ -9,13 +9,13 @@ import threading
 import msgspec
 import pytest
 
-from core_jax.rows import Row, write_rows
-from experiments.evaluation.answerers import AnswerRow
-from experiments.evaluation.scores import Summary
-from experiments.resumable import Journal
-from policy.checkpoints import save_checkpoint
-from policy.codecs import TextCodec, TextSettings
-from policy.codecs.text_board import read_lake
+from lakewright.core_jax.rows import Row, write_rows
+from lakewright.experiments.evaluation.answerers import AnswerRow
+from lakewright.experiments.evaluation.scores import Summary
+from lakewright.experiments.resumable import Journal
+from lakewright.policy.checkpoints import save_checkpoint
+from lakewright.policy.codecs import TextCodec, TextSettings
+from lakewright.policy.codecs.text_board import read_lake
 from tests.support.models.small_language_model import language, language_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.processes.commands import assert_refused, lakewright, surroundings
@@ -72,7 +72,9 @@ def test_a_killed_process_has_kept_whole_answers_and_asks_for_the_others_only(be
     hung, killed = threading.Event(), threading.Event()
     with serving(hanging, [answering] * 5) as server:
         arguments = [*map(str, asking(benchmark, tmp_path, server, "--concurrency", 1, "--timeout", PATIENCE))]
-        with subprocess.Popen([sys.executable, "-m", "experiments.cli", *arguments], env=surroundings()) as process:
+        with subprocess.Popen(
+            [sys.executable, "-m", "lakewright.experiments.cli", *arguments], env=surroundings()
+        ) as process:
             assert hung.wait(PATIENCE), "the sixth board is not asked for"
             process.kill()
         killed.set()

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from core_jax.errors import InputError
-from core_jax.rows import write_rows
-from experiments.evaluation import labels
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import write_rows
+from lakewright.experiments.evaluation import labels
 from tests.support.boards.generated_rows import unsolved
 from tests.support.samples.evaluations import ROWS, CertifiedAnswers, Unreachable, run_evaluation
 

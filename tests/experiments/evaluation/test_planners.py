@@ -2,8 +2,8 @@
 
 import pytest
 
-from core_jax.types import MOVES
-from experiments.evaluation.planners import PLANNERS
+from lakewright.core_jax.types import MOVES
+from lakewright.experiments.evaluation.planners import PLANNERS
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.generated_rows import rows, shown
 

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 import torch
 
-from experiments.cli import main
-from experiments.host import GB, Accelerator, Finding, Machine, diagnose, findings_table, installed_version
-from experiments.host.machine import WEIGHTS_PORT, existing, look_at_machine, wanted_ports
-from experiments.host.needed_packages import misfits, needed_packages
-from experiments.loop.settings import RunSettings, load_settings
+from lakewright.experiments.cli import main
+from lakewright.experiments.host import GB, Accelerator, Finding, Machine, diagnose, findings_table, installed_version
+from lakewright.experiments.host.machine import WEIGHTS_PORT, existing, look_at_machine, wanted_ports
+from lakewright.experiments.host.needed_packages import misfits, needed_packages
+from lakewright.experiments.loop.settings import RunSettings, load_settings
 
 H100 = Accelerator("H100", 80 * GB)
 EIGHT = Machine(

@@ -10,21 +10,21 @@ from peft import LoraConfig, get_peft_model
 from torch.optim.swa_utils import AveragedModel
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from core_jax.errors import InputError
-from engineer.evidence import EvidenceSettings
-from experiments.cli import main
-from experiments.host import Estimate, estimate_of, estimate_table
-from experiments.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
-from experiments.host.model_shape import adapter_weights, model_shape, shape_of_model
-from experiments.loop.settings import RunSettings, load_settings
-from experiments.loop.settings.run_settings import EngineerSettings
-from experiments.loop.training import load_policy
-from policy.checkpoints import build_model, load_model, save_checkpoint
-from policy.codecs import TextCodec, TextSettings
-from policy.evaluation import evaluate
-from policy.language_models import gguf_files
-from policy.model_settings import ModelSettings
-from policy.training import (
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.evidence import EvidenceSettings
+from lakewright.experiments.cli import main
+from lakewright.experiments.host import Estimate, estimate_of, estimate_table
+from lakewright.experiments.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
+from lakewright.experiments.host.model_shape import adapter_weights, model_shape, shape_of_model
+from lakewright.experiments.loop.settings import RunSettings, load_settings
+from lakewright.experiments.loop.settings.run_settings import EngineerSettings
+from lakewright.experiments.loop.training import load_policy
+from lakewright.policy.checkpoints import build_model, load_model, save_checkpoint
+from lakewright.policy.codecs import TextCodec, TextSettings
+from lakewright.policy.evaluation import evaluate
+from lakewright.policy.language_models import gguf_files
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.training import (
     AnswerGroup,
     GrpoSettings,
     HostSettings,
@@ -36,7 +36,7 @@ from policy.training import (
     trainable,
     warm_up,
 )
-from policy.training.optimizers import muon_and_adamw
+from lakewright.policy.training.optimizers import muon_and_adamw
 from tests.support.models.gguf_model import write_gguf
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import tasks, tiny_run, tokenizer
@@ -109,7 +109,10 @@ def phases_of(settings: RunSettings) -> dict[str, int]:
 @pytest.fixture
 def small_tiles(monkeypatch):
     """TRL's head computes in tiles of 32 768 words, which would hide everything else that a small model takes."""
-    for place in ("trl.trainer.utils._CHUNKED_LOGPROB_CHUNK_SIZE", "experiments.host.memory_arithmetic.TILE_WORDS"):
+    for place in (
+        "trl.trainer.utils._CHUNKED_LOGPROB_CHUNK_SIZE",
+        "lakewright.experiments.host.memory_arithmetic.TILE_WORDS",
+    ):
         monkeypatch.setattr(place, 256)
 
 

@@ -8,12 +8,12 @@ import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
-import experiments.interop.environments  # noqa: F401, it registers the environment
-from core_jax.errors import InputError
-from core_jax.lake import verify
-from core_jax.types import DELTAS, FAILURE_NAMES, Board, Failure
-from experiments.interop.environments import LakeParallelEnv, TeamEnv
-from experiments.interop.episodes import board_pool
+import lakewright.experiments.interop.environments  # noqa: F401, it registers the environment
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.lake import verify
+from lakewright.core_jax.types import DELTAS, FAILURE_NAMES, Board, Failure
+from lakewright.experiments.interop.environments import LakeParallelEnv, TeamEnv
+from lakewright.experiments.interop.episodes import board_pool
 
 SMALL = {"size": 4, "agents": 2, "hole_ratio": 0.2, "boards": 16}
 

@@ -4,10 +4,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from core_jax.errors import InputError
-from core_jax.rows import Row, read_all, verify_rows, write_rows
-from experiments.interop import convert
-from experiments.interop.mapf_formats import (
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row, read_all, verify_rows, write_rows
+from lakewright.experiments.interop import convert
+from lakewright.experiments.interop.mapf_formats import (
     map_string,
     map_text,
     read_map,

@@ -6,8 +6,8 @@ import re
 import msgspec
 import pytest
 
-from core_jax.rows import read_all, write_rows
-from experiments.cli import main
+from lakewright.core_jax.rows import read_all, write_rows
+from lakewright.experiments.cli import main
 from tests.support.boards.generated_rows import small_rows
 
 MAP = "type octile\nheight 3\nwidth 3\nmap\n..@\n...\n...\n"

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from core_jax.config import EnvConfig
-from core_jax.generator import generate
-from core_jax.rows import Row, read_all, rows_of, verify_rows, write_rows
-from core_jax.types import DELTAS, MOVES
-from experiments.interop import convert
-from experiments.interop.mapf_formats import map_text
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.generator import generate
+from lakewright.core_jax.rows import Row, read_all, rows_of, verify_rows, write_rows
+from lakewright.core_jax.types import DELTAS, MOVES
+from lakewright.experiments.interop import convert
+from lakewright.experiments.interop.mapf_formats import map_text
 from tests.support.boards.generated_rows import shown, small_rows
 
 BOARDS = 10_000

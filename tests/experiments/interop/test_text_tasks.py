@@ -2,11 +2,11 @@
 
 import pytest
 
-from core_jax.errors import InputError
-from core_jax.rows import board_key
-from experiments.interop.text_tasks import BoardStream, TextTask, score
-from policy.codecs import Refused
-from policy.judging import judge_plans, read_plan
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import board_key
+from lakewright.experiments.interop.text_tasks import BoardStream, TextTask, score
+from lakewright.policy.codecs import Refused
+from lakewright.policy.judging import judge_plans, read_plan
 from tests.support.boards.generated_rows import small_rows
 
 KIND = (3, 2, 0.2, 0.5)

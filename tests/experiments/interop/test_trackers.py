@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from core_jax.errors import InputError
-from experiments.cli import main
-from experiments.interop.trackers import TRACKERS, Publisher, points_of
-from experiments.interop.trackers.adapters import prepare
-from experiments.loop import run
-from experiments.loop.records import RunFolder
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.cli import main
+from lakewright.experiments.interop.trackers import TRACKERS, Publisher, points_of
+from lakewright.experiments.interop.trackers.adapters import prepare
+from lakewright.experiments.loop import run
+from lakewright.experiments.loop.records import RunFolder
 from tests.support.processes.commands import HOUSE
 from tests.support.samples.finished_run import begin, finish, redesign, validate
 from tests.support.samples.tiny_runs import finished
@@ -121,7 +121,7 @@ def test_what_a_tracker_did_not_take_is_published_again(tmp_path, notebook, monk
 def test_the_command_publishes_and_says_how_much(tmp_path, notebook, capsys, monkeypatch):
     finish(tmp_path)
     monkeypatch.setitem(TRACKERS, "tensorboard", Notebook)
-    monkeypatch.setattr("experiments.interop.trackers.publishing.prepare", lambda name, folder: None)
+    monkeypatch.setattr("lakewright.experiments.interop.trackers.publishing.prepare", lambda name, folder: None)
     assert main(["track", str(tmp_path), "--to", "tensorboard", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"tensorboard": 3}
 
@@ -145,7 +145,7 @@ def test_tensorboard_wandb_and_trackio_read_back_what_they_were_given(tmp_path):
     last = folder.stage(1).done
     unfinished = last.rename(tmp_path / "done.json")
     for _ in range(2):  # as a run does: after each stage
-        run_there(python, "-m", "experiments.cli", "track", folder.folder, *trackers, **offline)
+        run_there(python, "-m", "lakewright.experiments.cli", "track", folder.folder, *trackers, **offline)
         if unfinished.exists():
             unfinished.rename(last)
     expected = [(point.step, point.figures, [*point.pictures]) for point in all_points(folder)]

@@ -12,9 +12,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import get_json_schema
 from trl import GRPOConfig, GRPOTrainer
 
-from core_jax.errors import InputError
-from core_jax.rows import Row
-from experiments.interop.trl_tasks import LakePlay, LakePrompts, plan_reward
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row
+from lakewright.experiments.interop.trl_tasks import LakePlay, LakePrompts, plan_reward
 from tests.support.models.tool_calling_model import tool_calling_checkpoint
 from tests.support.tools.text_games import joint_moves
 

@@ -3,17 +3,17 @@
 import msgspec
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from core_jax.generator import generate
-from core_jax.rows import board_of, read_all, rows_of, symmetric_fingerprint, write_rows
-from experiments.loop.records import RunFolder, excluded_met
-from experiments.loop.redesign.teacher_models import tools_of
-from experiments.loop.settings import run_settings
-from experiments.view.run_table import as_json, as_table
-from policy.checkpoints import load_checkpoint, only_plans
-from policy.model_settings import BoardNetworkSettings, ModelSettings
-from policy.training import GrpoSettings, WarmupSettings
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import generate
+from lakewright.core_jax.rows import board_of, read_all, rows_of, symmetric_fingerprint, write_rows
+from lakewright.experiments.loop.records import RunFolder, excluded_met
+from lakewright.experiments.loop.redesign.teacher_models import tools_of
+from lakewright.experiments.loop.settings import run_settings
+from lakewright.experiments.view.run_table import as_json, as_table
+from lakewright.policy.checkpoints import load_checkpoint, only_plans
+from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import run_loop
 

@@ -4,16 +4,16 @@ import jax
 import msgspec
 import pytest
 
-from core_jax.config import EnvConfig, holes_of
-from core_jax.errors import InputError
-from core_jax.rows import Row, read_all
-from engineer.evidence import Evidence, evidence_tokens, shown, tokens_delta
-from engineer.evidence.context_modules import Modules
-from experiments.loop.records import Done, RunFolder, Validation, read
-from experiments.loop.records.run_folder import FORMAT, RunConfig
-from experiments.loop.redesign import forecast_after, read_forecast
-from policy.checkpoints import load_checkpoint
-from policy.training import GrpoSettings
+from lakewright.core_jax.config import EnvConfig, holes_of
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row, read_all
+from lakewright.engineer.evidence import Evidence, evidence_tokens, shown, tokens_delta
+from lakewright.engineer.evidence.context_modules import Modules
+from lakewright.experiments.loop.records import Done, RunFolder, Validation, read
+from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig
+from lakewright.experiments.loop.redesign import forecast_after, read_forecast
+from lakewright.policy.checkpoints import load_checkpoint
+from lakewright.policy.training import GrpoSettings
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import FILES, TRIED, decision, files, finished, run_loop, state, watch_loading
 

@@ -5,16 +5,16 @@ import shutil
 import msgspec
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig
-from engineer.evidence import Evidence, evidence_tokens
-from engineer.evidence.vocabulary import UNDONE
-from engineer.guard import GuardVerdict
-from engineer.rollback import Comparison, RollbackSettings
-from engineer.trial import TrialSettings
-from experiments.loop.records import Next, Rollback, RunFolder, Trial, read, spent, spent_on, write
-from experiments.loop.records.run_folder import FORMAT, RunConfig
-from experiments.loop.redesign import decide, story_of, try_configs
-from experiments.loop.redesign import rollback as setbacks
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.engineer.evidence import Evidence, evidence_tokens
+from lakewright.engineer.evidence.vocabulary import UNDONE
+from lakewright.engineer.guard import GuardVerdict
+from lakewright.engineer.rollback import Comparison, RollbackSettings
+from lakewright.engineer.trial import TrialSettings
+from lakewright.experiments.loop.records import Next, Rollback, RunFolder, Trial, read, spent, spent_on, write
+from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig
+from lakewright.experiments.loop.redesign import decide, story_of, try_configs
+from lakewright.experiments.loop.redesign import rollback as setbacks
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import decision, finished, run_loop, state, watch_loading
 

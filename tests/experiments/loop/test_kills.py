@@ -8,9 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from core_jax.rows import read_all
-from experiments.loop.records import RunFolder
-from policy.training import kept_training
+from lakewright.core_jax.rows import read_all
+from lakewright.experiments.loop.records import RunFolder
+from lakewright.policy.training import kept_training
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.killable import begin, code_of, server
 from tests.support.processes.watching import wait_for

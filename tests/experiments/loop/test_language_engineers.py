@@ -14,26 +14,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.results import Outcomes
-from core_jax.support import locked
-from engineer.delta import ConfigDelta
-from engineer.evidence import EvidenceSettings, Round
-from engineer.samplers import SamplerSettings
-from engineer.teachers import Reply, UnansweredError
-from engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher, answer_schema, parse_answer
-from engineer.teachers.self import SelfTeacher
-from engineer.trial import Lead
-from experiments.loop.records import RunFolder, Trial, read, spent_on
-from experiments.loop.redesign import check_askable, decide, sample_engineers, samples_table
-from experiments.loop.settings import load_settings
-from experiments.loop.settings.launch import LaunchSettings
-from experiments.loop.settings.run_settings import EngineerSettings
-from policy.checkpoints import build_model, load_model, save_checkpoint
-from policy.codecs import TextSettings
-from policy.inference import EndpointSettings, answer_under_grammar
-from policy.training import GrpoSettings, WarmupSettings
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.support import locked
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.evidence import EvidenceSettings, Round
+from lakewright.engineer.samplers import SamplerSettings
+from lakewright.engineer.teachers import Reply, UnansweredError
+from lakewright.engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher, answer_schema, parse_answer
+from lakewright.engineer.teachers.self import SelfTeacher
+from lakewright.engineer.trial import Lead
+from lakewright.experiments.loop.records import RunFolder, Trial, read, spent_on
+from lakewright.experiments.loop.redesign import check_askable, decide, sample_engineers, samples_table
+from lakewright.experiments.loop.settings import load_settings
+from lakewright.experiments.loop.settings.launch import LaunchSettings
+from lakewright.experiments.loop.settings.run_settings import EngineerSettings
+from lakewright.policy.checkpoints import build_model, load_model, save_checkpoint
+from lakewright.policy.codecs import TextSettings
+from lakewright.policy.inference import EndpointSettings, answer_under_grammar
+from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.boards.generated_rows import SMALL
 from tests.support.models.byte_language_model import text_checkpoint
 from tests.support.models.tiny_policy import ENV, tiny_run, tokenizer
@@ -194,7 +194,7 @@ def test_many_answers_are_counted_with_the_mask_and_without(tmp_path):
 
 def test_a_sample_of_answers_that_is_killed_goes_on_and_ends_the_same(tmp_path, monkeypatch):
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
-    monkeypatch.setattr("experiments.loop.redesign.engineer_samples.TOGETHER", 2)
+    monkeypatch.setattr("lakewright.experiments.loop.redesign.engineer_samples.TOGETHER", 2)
     words = {"codec": "text", "start": str(text_checkpoint())}
     settings = tiny_run(engineer=msgspec.structs.replace(ENGINEER, answer=12), **words)
     places, out, seen = [str(text_checkpoint())], tmp_path / "answers", []
@@ -229,7 +229,7 @@ def test_answers_win_where_their_config_leads_the_current_one(tmp_path, monkeypa
         tried.extend(rivals)
         return [Lead(0.0, 0.0, 0.0, 0.0, 0.0, 0.6 if place == 0 else 0.4) for place in range(len(rivals))]
 
-    monkeypatch.setattr("experiments.loop.redesign.engineer_samples.leads_over", leads)
+    monkeypatch.setattr("lakewright.experiments.loop.redesign.engineer_samples.leads_over", leads)
     words = {"codec": "text", "start": str(text_checkpoint())}
     _, masked = sample_engineers(tiny_run(engineer=ENGINEER, **words), run, 0, [str(text_checkpoint())], 6, trial=True)
     assert current not in tried

@@ -11,21 +11,21 @@ import msgspec
 import pytest
 import torch
 
-from core_jax.errors import InputError
-from core_jax.rows import write_rows
-from core_jax.support.child_processes import STARTER
-from experiments.loop.records import RunFolder
-from experiments.loop.settings import launch as launching
-from experiments.loop.settings import load_settings
-from experiments.loop.settings.launch import LaunchSettings, launch_command
-from experiments.loop.training import stage_process, train, validate
-from experiments.loop.training import warm_up as warm_up_run
-from policy.checkpoints import load_model
-from policy.codecs import TextCodec, TextSettings
-from policy.evaluation import evaluate
-from policy.training import GrpoSettings, RewardSettings, WarmupSettings, train_grpo, warm_up
-from policy.training.hardware import share_of
-from policy.training.settings import HostSettings, LoraSettings
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import write_rows
+from lakewright.core_jax.support.child_processes import STARTER
+from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.settings import launch as launching
+from lakewright.experiments.loop.settings import load_settings
+from lakewright.experiments.loop.settings.launch import LaunchSettings, launch_command
+from lakewright.experiments.loop.training import stage_process, train, validate
+from lakewright.experiments.loop.training import warm_up as warm_up_run
+from lakewright.policy.checkpoints import load_model
+from lakewright.policy.codecs import TextCodec, TextSettings
+from lakewright.policy.evaluation import evaluate
+from lakewright.policy.training import GrpoSettings, RewardSettings, WarmupSettings, train_grpo, warm_up
+from lakewright.policy.training.hardware import share_of
+from lakewright.policy.training.settings import HostSettings, LoraSettings
 from tests.support.boards.generated_rows import SMALL, rows, small_rows
 from tests.support.models.small_language_model import language, language_checkpoint, language_model
 from tests.support.models.tiny_policy import SHORT, tasks, tiny_run, weights
@@ -238,7 +238,13 @@ def test_the_command_names_the_configs_that_trl_ships(tmp_path):
     words = launch_command(settings, tmp_path, 3, tmp_path / "from", math.inf)
     assert words[0] == "srun"
     assert Path(words[words.index("--config_file") + 1]).read_text().count("zero_stage: 2") == 1
-    assert words[-7:-2] == ["--num_machines=2", "-m", "experiments.loop.training.stage_process", str(tmp_path), "3"]
+    assert words[-7:-2] == [
+        "--num_machines=2",
+        "-m",
+        "lakewright.experiments.loop.training.stage_process",
+        str(tmp_path),
+        "3",
+    ]
     assert words[-2:] == [str(tmp_path / "from"), "inf"]
 
 

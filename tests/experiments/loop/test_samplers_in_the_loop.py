@@ -2,11 +2,11 @@
 
 import msgspec
 
-from core_jax.rows import read_all
-from engineer.samplers import SamplerSettings
-from experiments.loop.records import RunFolder, Sampled, read, read_rollouts, spent
-from experiments.loop.training import stage_boards as boards
-from policy.training import GrpoSettings
+from lakewright.core_jax.rows import read_all
+from lakewright.engineer.samplers import SamplerSettings
+from lakewright.experiments.loop.records import RunFolder, Sampled, read, read_rollouts, spent
+from lakewright.experiments.loop.training import stage_boards as boards
+from lakewright.policy.training import GrpoSettings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import run_loop
 

@@ -5,14 +5,14 @@ import shutil
 
 import pytest
 
-from core_jax.errors import InputError
-from engineer.evidence import token_estimate
-from engineer.teachers.llm import answer_schema
-from experiments.loop.records import RunFolder, spent_on
-from experiments.loop.redesign import decide
-from experiments.loop.settings.run_settings import EngineerSettings
-from experiments.resumable import Spending
-from policy.inference import EndpointSettings
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.evidence import token_estimate
+from lakewright.engineer.teachers.llm import answer_schema
+from lakewright.experiments.loop.records import RunFolder, spent_on
+from lakewright.experiments.loop.redesign import decide
+from lakewright.experiments.loop.settings.run_settings import EngineerSettings
+from lakewright.experiments.resumable import Spending
+from lakewright.policy.inference import EndpointSettings
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.evidence import GOOD
 from tests.support.samples.tiny_runs import before_the_first_decision, decision, run_loop

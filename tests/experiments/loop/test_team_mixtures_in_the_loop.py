@@ -6,20 +6,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig, holes_of
-from core_jax.errors import InputError
-from core_jax.rows import board_key, read_all
-from core_jax.support import convert
-from engineer.evidence import Evidence, evidence_text
-from engineer.samplers import SamplerSettings
-from engineer.trial import strata_of
-from experiments.loop.records import RunFolder, Validation, read, read_rollouts
-from experiments.loop.redesign import try_configs
-from experiments.loop.settings import RunSettings, load_settings
-from experiments.loop.training import held_out
-from experiments.loop.training.held_out import held_out_set
-from experiments.view import write_report
-from policy.training import GrpoSettings
+from lakewright.core_jax.config import EnvConfig, SizeConfig, holes_of
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import board_key, read_all
+from lakewright.core_jax.support import convert
+from lakewright.engineer.evidence import Evidence, evidence_text
+from lakewright.engineer.samplers import SamplerSettings
+from lakewright.engineer.trial import strata_of
+from lakewright.experiments.loop.records import RunFolder, Validation, read, read_rollouts
+from lakewright.experiments.loop.redesign import try_configs
+from lakewright.experiments.loop.settings import RunSettings, load_settings
+from lakewright.experiments.loop.training import held_out
+from lakewright.experiments.loop.training.held_out import held_out_set
+from lakewright.experiments.view import write_report
+from lakewright.policy.training import GrpoSettings
 from tests.support.boards.generated_rows import ROOMY
 from tests.support.models.tiny_policy import SHORT, tiny_run
 from tests.support.samples.tiny_runs import decision, finished, run_loop

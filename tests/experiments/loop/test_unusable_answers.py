@@ -4,11 +4,11 @@ import shutil
 
 import pytest
 
-from core_jax.errors import InputError
-from experiments.loop.records import Decision, RunFolder, write
-from experiments.loop.redesign import decide
-from experiments.loop.redesign import decision as deciding
-from experiments.loop.redesign import teacher_models as asking
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.loop.records import Decision, RunFolder, write
+from lakewright.experiments.loop.redesign import decide
+from lakewright.experiments.loop.redesign import decision as deciding
+from lakewright.experiments.loop.redesign import teacher_models as asking
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import FILES, decision, files, finished, run_loop, state
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.errors import InputError
-from core_jax.support import locked
-from experiments.resumable import Claim, difference
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import locked
+from lakewright.experiments.resumable import Claim, difference
 
 
 class Baking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

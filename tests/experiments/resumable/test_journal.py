@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from core_jax.errors import InputError
-from experiments.resumable import Journal
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.resumable import Journal
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.loop.records import RunFolder
-from experiments.study import study
-from experiments.sweep import folder as sweep_folder
+from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.study import study
+from lakewright.experiments.sweep import folder as sweep_folder
 from tests.support.processes.commands import assert_refused, lakewright
 from tests.support.samples.tiny_sweep import TOML, expected
 

@@ -13,12 +13,12 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from core_jax.generator import content_hash, versions
-from core_jax.generator.manifest import FileManifest
-from core_jax.rows import SCHEMA, Chunk, Row, read_all, solving, write_rows
-from experiments.resumable import job_of, parts_of, work_in_parts
-from experiments.resumable import parts as resumable
-from experiments.resumable.parts import MOST_ROWS, ROWS_A_KIND, SOME_ROWS, Pace
+from lakewright.core_jax.generator import content_hash, versions
+from lakewright.core_jax.generator.manifest import FileManifest
+from lakewright.core_jax.rows import SCHEMA, Chunk, Row, read_all, solving, write_rows
+from lakewright.experiments.resumable import job_of, parts_of, work_in_parts
+from lakewright.experiments.resumable import parts as resumable
+from lakewright.experiments.resumable.parts import MOST_ROWS, ROWS_A_KIND, SOME_ROWS, Pace
 from tests.support.boards.generated_rows import BLOCKED, SMALL, SMALL_COUNT, SMALL_SEED, small_rows, unsolved
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.commands import lakewright, verdicts
@@ -272,8 +272,8 @@ def test_a_file_five_times_as_long_takes_no_more_memory(tmp_path, form, monkeypa
     for name in ("SOME_ROWS", "ROWS_A_KIND"):  # parts do not grow either
         monkeypatch.setattr(resumable, name, 512)
     for name, value in (("CHUNK_BYTES", 1 << 16), ("CHUNK_ROWS", 512)):
-        monkeypatch.setattr(f"core_jax.rows.chunks.{name}", value)
-    monkeypatch.setattr("core_jax.rows.writers.ROW_GROUP", 1024)
+        monkeypatch.setattr(f"lakewright.core_jax.rows.chunks.{name}", value)
+    monkeypatch.setattr("lakewright.core_jax.rows.writers.ROW_GROUP", 1024)
     few, many = (most_memory(tmp_path / f"{count}{form}", count) for count in (2048, 10240))
     assert many < 1.2 * few, f"{few} bytes, then {many}"
 

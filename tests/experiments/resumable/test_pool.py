@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from core_jax.errors import InputError
-from core_jax.support import read_raw
-from experiments.resumable import ATTEMPTS, WorkerDiedError, work_on
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import read_raw
+from lakewright.experiments.resumable import ATTEMPTS, WorkerDiedError, work_on
 from tests.support.processes.pool_work import noted, notes
 from tests.support.processes.watching import PATIENCE, assert_ends, wait_for
 

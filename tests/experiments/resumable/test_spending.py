@@ -4,9 +4,9 @@ import resource
 
 import pytest
 
-from core_jax.errors import InputError
-from experiments.resumable import Spending
-from policy.inference import Charge
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.resumable import Spending
+from lakewright.policy.inference import Charge
 
 
 def test_the_last_charge_of_a_try_counts_also_after_a_line_was_cut_off(tmp_path):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from experiments.study.inference import holm, interquartile_mean, paired_tests
-from experiments.study.run_results import CurvePoint, along
+from lakewright.experiments.study.inference import holm, interquartile_mean, paired_tests
+from lakewright.experiments.study.run_results import CurvePoint, along
 
 
 def test_the_interquartile_mean_ignores_the_outer_quarters():

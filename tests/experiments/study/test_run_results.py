@@ -4,12 +4,12 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.results import pool
-from core_jax.support import read_config
-from experiments.loop.records import Validation, read
-from experiments.study import Results, as_table
-from experiments.study.run_results import RunResult, run_result
-from experiments.study.study import Planned
+from lakewright.core_jax.results import pool
+from lakewright.core_jax.support import read_config
+from lakewright.experiments.loop.records import Validation, read
+from lakewright.experiments.study import Results, as_table
+from lakewright.experiments.study.run_results import RunResult, run_result
+from lakewright.experiments.study.study import Planned
 from tests.support.samples.tiny_runs import finished, tiny_run
 
 OLDER = Path(__file__).parents[3] / "docs" / "data" / "studies" / "frontier-forecast.json"

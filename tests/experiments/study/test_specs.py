@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from engineer.teachers import TEACHERS, ProportionalTeacher
-from experiments.cli import main
-from experiments.study import runner as studying
-from experiments.study.study import plan_of
+from lakewright.engineer.teachers import TEACHERS, ProportionalTeacher
+from lakewright.experiments.cli import main
+from lakewright.experiments.study import runner as studying
+from lakewright.experiments.study.study import plan_of
 
 SPEC = Path(__file__).with_name("study.toml")
 

@@ -8,20 +8,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from core_jax.errors import InputError
-from core_jax.results import pool
-from core_jax.rows import fingerprint, read_all
-from core_jax.support import read_config, write_atomically
-from experiments.cli import main
-from experiments.loop.records import RunFolder, Validation, read
-from experiments.study import as_table, curves_svg, run_study
-from experiments.study import runner as studying
-from experiments.study import study as study_module
-from experiments.study.prediction import ranked
-from experiments.study.results import Results, results_of
-from experiments.study.run_results import CurvePoint, last_policy
-from experiments.study.study import Plan, StudyFolder, plan_of
-from experiments.study.trial_checks import TrialCheck, reliability_of
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import pool
+from lakewright.core_jax.rows import fingerprint, read_all
+from lakewright.core_jax.support import read_config, write_atomically
+from lakewright.experiments.cli import main
+from lakewright.experiments.loop.records import RunFolder, Validation, read
+from lakewright.experiments.study import as_table, curves_svg, run_study
+from lakewright.experiments.study import runner as studying
+from lakewright.experiments.study import study as study_module
+from lakewright.experiments.study.prediction import ranked
+from lakewright.experiments.study.results import Results, results_of
+from lakewright.experiments.study.run_results import CurvePoint, last_policy
+from lakewright.experiments.study.study import Plan, StudyFolder, plan_of
+from lakewright.experiments.study.trial_checks import TrialCheck, reliability_of
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.commands import assert_refused
 from tests.support.samples.tiny_runs import files, quick, state

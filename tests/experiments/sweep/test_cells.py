@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.image import imread
 
-from experiments.sweep import SweepFolder, SweepSpec
-from experiments.sweep.cells import LEVELS, QUANTITIES, CellSummary, quantiles, rate, summarize
-from experiments.sweep.distributions import area
+from lakewright.experiments.sweep import SweepFolder, SweepSpec
+from lakewright.experiments.sweep.cells import LEVELS, QUANTITIES, CellSummary, quantiles, rate, summarize
+from lakewright.experiments.sweep.distributions import area
 from tests.support.processes.commands import assert_refused, elsewhere, lakewright
 from tests.support.samples.tiny_sweep import SPEC, make
 
@@ -37,7 +37,7 @@ def made(spec: SweepSpec) -> Path:
     """The folder of a sweep, with its cells and pictures."""
     folder = elsewhere() / f"sweep-{len(spec.hole_ratios)}-{spec.wait_ratios}"
     make(spec, folder)
-    from experiments.sweep import plot
+    from lakewright.experiments.sweep import plot
 
     plot(folder)
     return folder

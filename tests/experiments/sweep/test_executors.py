@@ -7,9 +7,9 @@ import sys
 import pytest
 import ray
 
-from core_jax.errors import InputError
-from experiments.resumable import ATTEMPTS, WorkerDiedError
-from experiments.sweep import Local, Ray, sweep
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.resumable import ATTEMPTS, WorkerDiedError
+from lakewright.experiments.sweep import Local, Ray, sweep
 from tests.support.processes.commands import HOUSE
 from tests.support.processes.pool_work import noted, notes
 from tests.support.samples.tiny_sweep import SPEC, data_of, expected

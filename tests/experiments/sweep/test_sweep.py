@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core_jax.generator import content_hash, draw_free, generate, generator, prng
-from core_jax.solver import solve
-from core_jax.support import cores
-from core_jax.types import Status
-from experiments.sweep import BACKENDS, Serial, SweepFolder, SweepSpec, shards, sweep
-from experiments.sweep import folder as folders
+from lakewright.core_jax.generator import content_hash, draw_free, generate, generator, prng
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.support import cores
+from lakewright.core_jax.types import Status
+from lakewright.experiments.sweep import BACKENDS, Serial, SweepFolder, SweepSpec, shards, sweep
+from lakewright.experiments.sweep import folder as folders
 from tests.support.boards.chi_square import assert_even
 from tests.support.boards.generated_rows import none_met
 from tests.support.boards.sample_boards import assert_every
@@ -130,7 +130,7 @@ def test_the_command_killed_at_any_time_resumes(tmp_path, capsys, here, spec_fil
     """The whole process group is killed after its first shard."""
     out = tmp_path / "sweep"
     given = ["sweep", str(spec_file), "--out", str(out)]
-    command = [sys.executable, "-m", "experiments.cli", *given, "--workers", "1"]
+    command = [sys.executable, "-m", "lakewright.experiments.cli", *given, "--workers", "1"]
     with subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE) as process:
         wait_for(out / "shards" / next(iter(expected())).replace(".parquet", ".json"))
         os.killpg(process.pid, signal.SIGKILL)

@@ -9,14 +9,14 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from core_jax.errors import InputError
-from engineer.delta import ConfigDelta, SizeEdit
-from engineer.guard import GuardVerdict
-from engineer.proposal import Proposal
-from engineer.rollback import Comparison
-from experiments.loop.records import Decision, Rollback, RunFolder, Stage, chapters, write
-from experiments.view import write_report
-from experiments.view.readme_pictures import write_pictures
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.delta import ConfigDelta, SizeEdit
+from lakewright.engineer.guard import GuardVerdict
+from lakewright.engineer.proposal import Proposal
+from lakewright.engineer.rollback import Comparison
+from lakewright.experiments.loop.records import Decision, Rollback, RunFolder, Stage, chapters, write
+from lakewright.experiments.view import write_report
+from lakewright.experiments.view.readme_pictures import write_pictures
 from tests.support.samples.finished_run import ENV, begin, validate
 from tests.support.samples.tiny_runs import finished
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from core_jax.errors import InputError
-from core_jax.rows import write_rows
-from experiments.view import write_site
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import write_rows
+from lakewright.experiments.view import write_site
 from tests.support.samples.finished_run import board, finish
 
 BOARDS = "boards/boards/file/boards.jsonl"
@@ -38,8 +38,8 @@ def test_a_list_of_boards_continues_from_page_to_page(tmp_path):
 
 
 def test_a_site_says_how_many_boards_of_a_long_list_it_holds(tmp_path, monkeypatch):
-    monkeypatch.setattr("experiments.view.site.SITE_PAGES", 1)
-    monkeypatch.setattr("experiments.view.pages.board_pages.SITE_PAGES", 1)
+    monkeypatch.setattr("lakewright.experiments.view.site.SITE_PAGES", 1)
+    monkeypatch.setattr("lakewright.experiments.view.pages.board_pages.SITE_PAGES", 1)
     write_site([boards(tmp_path, 30)], tmp_path / "site")
     assert "This site holds the first 24 of them" in (tmp_path / "site" / BOARDS / "index.html").read_text()
     assert not (tmp_path / "site" / BOARDS / "page-1").exists()

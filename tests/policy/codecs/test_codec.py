@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from core_jax.errors import InputError
-from core_jax.rows import plan_of, verify_rows
-from core_jax.types import FAILURE_NAMES, JUMP
-from policy.codecs import TextCodec, TextSettings, TokensCodec, codec_for, encode_prompt
-from policy.codecs.tokens import ID
-from policy.training import judge_answers
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import plan_of, verify_rows
+from lakewright.core_jax.types import FAILURE_NAMES, JUMP
+from lakewright.policy.codecs import TextCodec, TextSettings, TokensCodec, codec_for, encode_prompt
+from lakewright.policy.codecs.tokens import ID
+from lakewright.policy.training import judge_answers
 from tests.support.boards.generated_rows import rows
 from tests.support.boards.sample_boards import as_moves, as_strings, picture
 from tests.support.models.small_language_model import language

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.errors import InputError
-from core_jax.rows import plan_of
-from core_jax.types import DELTAS, MOVES, Board
-from policy.codecs import TextCodec, TextSettings, parse_answer
-from policy.codecs.compact_prompt import SYSTEM, encode_compact_prompt
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import plan_of
+from lakewright.core_jax.types import DELTAS, MOVES, Board
+from lakewright.policy.codecs import TextCodec, TextSettings, parse_answer
+from lakewright.policy.codecs.compact_prompt import SYSTEM, encode_compact_prompt
 from tests.support.boards.sample_boards import drawing, each, mixed_boards, picture
 from tests.support.models.small_language_model import language
 from tests.support.models.tiny_policy import tasks

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.lake import verify
-from core_jax.types import FAILURE_NAMES, MOVES, PAD
-from policy.codecs import Refusal, Refused, encode_prompt, parse_answer
-from policy.codecs.text_answer import MAX_STEPS
-from policy.codecs.text_prompt import EXAMPLE, MOVE_WORDS
+from lakewright.core_jax.lake import verify
+from lakewright.core_jax.types import FAILURE_NAMES, MOVES, PAD
+from lakewright.policy.codecs import Refusal, Refused, encode_prompt, parse_answer
+from lakewright.policy.codecs.text_answer import MAX_STEPS
+from lakewright.policy.codecs.text_prompt import EXAMPLE, MOVE_WORDS
 from tests.support.boards.sample_boards import as_lists, as_moves, as_strings, assert_every, each, mixed_boards
 from tests.support.boards.search_oracle import play
 from tests.support.processes.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_jax.types import MOVES
-from policy.codecs import encode_prompt
-from policy.codecs.text_prompt import FROZEN, GOALS, HOLE, MAX_AGENTS, MOVE_WORDS, STARTS
+from lakewright.core_jax.types import MOVES
+from lakewright.policy.codecs import encode_prompt
+from lakewright.policy.codecs.text_prompt import FROZEN, GOALS, HOLE, MAX_AGENTS, MOVE_WORDS, STARTS
 from tests.support.boards.prompt_boards import read_board
 from tests.support.boards.sample_boards import drawing, each, mixed_boards, picture
 

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.types import DELTAS, JUMP, MOVES, PAD, WAIT, Failure
-from engineer.evidence import ENGINEER_TOKENS
-from policy.codecs import VOCABULARY, build_tokenizer, decode_answer, token_ids
-from policy.codecs.tokens import CELLS, ID, cell_ids, encode_answer, encode_prompt
-from policy.tasks import Task
-from policy.training.reward import play
-from policy.training.warmup import _augmented, _rotated_moves
+from lakewright.core_jax.types import DELTAS, JUMP, MOVES, PAD, WAIT, Failure
+from lakewright.engineer.evidence import ENGINEER_TOKENS
+from lakewright.policy.codecs import VOCABULARY, build_tokenizer, decode_answer, token_ids
+from lakewright.policy.codecs.tokens import CELLS, ID, cell_ids, encode_answer, encode_prompt
+from lakewright.policy.tasks import Task
+from lakewright.policy.training.reward import play
+from lakewright.policy.training.warmup import _augmented, _rotated_moves
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.generated_rows import COUNT
 from tests.support.boards.sample_boards import as_lists, as_strings, each, mixed_boards, picture

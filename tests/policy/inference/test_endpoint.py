@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
-from core_jax.errors import InputError
-from policy.inference import (
+from lakewright.core_jax.errors import InputError
+from lakewright.policy.inference import (
     Endpoint,
     EndpointAnswer,
     EndpointError,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from policy.inference import (
+from lakewright.policy.inference import (
     BudgetSpentError,
     Charge,
     Endpoint,

@@ -7,10 +7,16 @@ import json
 import pytest
 import torch
 
-from core_jax.errors import InputError
-from policy.checkpoints import load_model
-from policy.inference import SchemaSettings, json_prompt, log_probs_under_grammar, sample_json_ids, schema_grammar
-from policy.training import AnswerGroup, AnswerTraining, train_on_answers
+from lakewright.core_jax.errors import InputError
+from lakewright.policy.checkpoints import load_model
+from lakewright.policy.inference import (
+    SchemaSettings,
+    json_prompt,
+    log_probs_under_grammar,
+    sample_json_ids,
+    schema_grammar,
+)
+from lakewright.policy.training import AnswerGroup, AnswerTraining, train_on_answers
 from tests.support.models.byte_language_model import text_checkpoint
 
 NUMBERS, NAMES = (-1, 0, 12), ("a", "bb")

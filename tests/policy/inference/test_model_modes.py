@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from transformers import PreTrainedModel
 
-from engineer.evidence import DeltaGrammar
-from policy.checkpoints import load_model
-from policy.inference import (
+from lakewright.engineer.evidence import DeltaGrammar
+from lakewright.policy.checkpoints import load_model
+from lakewright.policy.inference import (
     SchemaSettings,
     answer_in_json,
     answer_under_grammar,
@@ -15,7 +15,7 @@ from policy.inference import (
     sample_json_ids,
     sample_under_grammar,
 )
-from policy.training import AnswerGroup, AnswerTraining, train_on_answers
+from lakewright.policy.training import AnswerGroup, AnswerTraining, train_on_answers
 from tests.support.models.byte_language_model import text_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 

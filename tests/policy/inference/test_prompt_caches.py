@@ -5,9 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.codecs import TextCodec, TextSettings
-from policy.inference import common_prefix, sample
-from policy.training import plan_loss, warmup
+from lakewright.policy.codecs import TextCodec, TextSettings
+from lakewright.policy.inference import common_prefix, sample
+from lakewright.policy.training import plan_loss, warmup
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import tasks
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
-from policy.codecs.tokens import ID, encode_prompt
-from policy.inference import sample, sampling, transformer_decoder
-from policy.inference.sampling import _lengths, end_tokens, generated
+from lakewright.policy.codecs.tokens import ID, encode_prompt
+from lakewright.policy.inference import sample, sampling, transformer_decoder
+from lakewright.policy.inference.sampling import _lengths, end_tokens, generated
 from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer
 
 END = ID["<eos>"]

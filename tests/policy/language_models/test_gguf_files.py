@@ -9,9 +9,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from core_jax.errors import InputError
-from policy.checkpoints import load_model
-from policy.language_models import checkpoint_for, gguf_files
+from lakewright.core_jax.errors import InputError
+from lakewright.policy.checkpoints import load_model
+from lakewright.policy.language_models import checkpoint_for, gguf_files
 from tests.support.models.gguf_model import write_gguf
 from tests.support.models.small_language_model import language
 
@@ -153,13 +153,13 @@ def test_whatever_reading_a_header_raises_is_one_line(file, monkeypatch, error):
 
 @pytest.mark.parametrize("bound", ["MOST_PARTS", "MOST_LETTERS"])
 def test_a_header_of_too_many_parts_or_letters_is_refused(file, monkeypatch, bound):
-    monkeypatch.setattr(f"policy.language_models.gguf_headers.{bound}", 100)
+    monkeypatch.setattr(f"lakewright.policy.language_models.gguf_headers.{bound}", 100)
     with pytest.raises(InputError, match=r"tiny\.gguf: not a whole GGUF file; fetch it again"):
         load_model(file)
 
 
 def test_a_file_beyond_the_memory_is_refused_before_it_is_converted(file, monkeypatch):
-    monkeypatch.setattr("policy.model_memory.psutil.virtual_memory", lambda: SimpleNamespace(total=4096))
+    monkeypatch.setattr("lakewright.policy.model_memory.psutil.virtual_memory", lambda: SimpleNamespace(total=4096))
     monkeypatch.setattr(gguf_files, "_convert", lambda *_: pytest.fail("converted"))
     with pytest.raises(InputError, match=r"tiny\.gguf: .* weights take .* GiB, and this .*; choose a smaller model"):
         load_model(file)

@@ -5,9 +5,9 @@ from copy import deepcopy
 import pytest
 import torch
 
-from core_jax.errors import InputError
-from policy.codecs import TextCodec, TextSettings
-from policy.language_models import check_speech
+from lakewright.core_jax.errors import InputError
+from lakewright.policy.codecs import TextCodec, TextSettings
+from lakewright.policy.language_models import check_speech
 from tests.support.models.byte_language_model import byte_tokenizer
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import tasks

@@ -6,17 +6,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_jax.support import convert
-from core_jax.types import Failure
-from policy.checkpoints import build_model, load_checkpoint, only_plans, save_checkpoint
-from policy.codecs import build_tokenizer
-from policy.codecs.tokens import CELLS, FIRST_CELL, ID, MAX_TOKEN_SIZE, encode_answer, encode_prompt
-from policy.evaluation import evaluate
-from policy.inference import sample
-from policy.model_settings import BoardNetworkSettings, ModelSettings
-from policy.networks.joint_step import LOW
-from policy.tasks import Task
-from policy.training import GrpoSettings, RewardSettings, WarmupSettings, train_grpo, warm_up
+from lakewright.core_jax.support import convert
+from lakewright.core_jax.types import Failure
+from lakewright.policy.checkpoints import build_model, load_checkpoint, only_plans, save_checkpoint
+from lakewright.policy.codecs import build_tokenizer
+from lakewright.policy.codecs.tokens import CELLS, FIRST_CELL, ID, MAX_TOKEN_SIZE, encode_answer, encode_prompt
+from lakewright.policy.evaluation import evaluate
+from lakewright.policy.inference import sample
+from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+from lakewright.policy.networks.joint_step import LOW
+from lakewright.policy.tasks import Task
+from lakewright.policy.training import GrpoSettings, RewardSettings, WarmupSettings, train_grpo, warm_up
 from tests.support.models.tiny_policy import HORIZON, tasks, weights
 
 TINY = ModelSettings(architecture="board", board=BoardNetworkSettings(channels=6, iterations=3, hidden=8, layers=2))

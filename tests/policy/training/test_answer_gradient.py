@@ -7,10 +7,10 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from engineer.evidence import DeltaGrammar
-from policy.codecs import token_ids
-from policy.inference import grammar_of, log_probs_under_grammar, sample_under_grammar
-from policy.training import AnswerGroup, AnswerTraining, train_on_answers
+from lakewright.engineer.evidence import DeltaGrammar
+from lakewright.policy.codecs import token_ids
+from lakewright.policy.inference import grammar_of, log_probs_under_grammar, sample_under_grammar
+from lakewright.policy.training import AnswerGroup, AnswerTraining, train_on_answers
 from tests.support.models.tiny_policy import tiny_model, tokenizer, weights
 
 ALLOWED = DeltaGrammar((3, 5)).allowed
@@ -89,7 +89,7 @@ def test_a_group_that_is_trained_on_in_parts_teaches_the_same(monkeypatch):
 
     whole, at_once = trained()
     longest, words = max(map(len, answers)), tiny_model().config.vocab_size
-    monkeypatch.setattr("policy.training.settings.ANSWER_SCORES", 2 * longest * words)
+    monkeypatch.setattr("lakewright.policy.training.settings.ANSWER_SCORES", 2 * longest * words)
     assert [len(part.answers) for part in groups[0].parts(words)] == [2, 2, 2]
     parted, in_parts = trained()
     assert parted == pytest.approx(whole, abs=1e-5)

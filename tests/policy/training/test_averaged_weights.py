@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from policy.training.optimizers import averaged_model
+from lakewright.policy.training.optimizers import averaged_model
 
 
 def average_after(steps: int, decay: float) -> float:

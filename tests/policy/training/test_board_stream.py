@@ -8,15 +8,15 @@ import numpy as np
 import psutil
 import pytest
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.generator import generate
-from core_jax.rows import symmetric_fingerprint
-from core_jax.types import Failure
-from policy.tasks import Task, row_of, task_of
-from policy.training import BoardStream, tasks_of, with_hole_ratios
-from policy.training.reward import play
-from policy.training.warmup import _augmented
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import generate
+from lakewright.core_jax.rows import symmetric_fingerprint
+from lakewright.core_jax.types import Failure
+from lakewright.policy.tasks import Task, row_of, task_of
+from lakewright.policy.training import BoardStream, tasks_of, with_hole_ratios
+from lakewright.policy.training.reward import play
+from lakewright.policy.training.warmup import _augmented
 from tests.support.boards.generated_rows import ROOMY, SMALL
 from tests.support.boards.sample_boards import as_lists, picture
 from tests.support.models.tiny_policy import padded
@@ -121,7 +121,7 @@ def test_the_process_ends_with_a_parent_that_is_killed(tmp_path):
     program.write_text("""
 import time
 from tests.support.boards.generated_rows import ROOMY, SMALL
-from policy.training import BoardStream
+from lakewright.policy.training import BoardStream
 if __name__ == "__main__":
     stream = BoardStream([SMALL], 0, chunk=32)
     print(stream._process.pid, flush=True)

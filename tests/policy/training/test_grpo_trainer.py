@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from policy.codecs import TokensCodec
-from policy.training import GrpoSettings, RewardSettings, train_grpo
-from policy.training.grpo_trainer import PlanTrainer, answer_log_probs
-from policy.training.optimizers import rate_scale
+from lakewright.policy.codecs import TokensCodec
+from lakewright.policy.training import GrpoSettings, RewardSettings, train_grpo
+from lakewright.policy.training.grpo_trainer import PlanTrainer, answer_log_probs
+from lakewright.policy.training.optimizers import rate_scale
 from tests.support.models.tiny_policy import HORIZON, tasks, tiny_model, tokenizer
 
 PAD = tokenizer().pad_token_id
@@ -42,7 +42,7 @@ def plainly(model, ids, mask, answer, temperature):
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_prompts_that_are_shared_give_the_same_scores_and_gradients(temperature, monkeypatch):
-    monkeypatch.setattr("policy.training.grpo_trainer.TOGETHER", 7)
+    monkeypatch.setattr("lakewright.policy.training.grpo_trainer.TOGETHER", 7)
     ids, mask, answer = batch()
     one, other = tiny_model(), tiny_model()
     shared, plain = (

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from core_jax.errors import InputError
-from policy.training import GrpoSettings, RewardSettings, kept_place, kept_training, train_grpo
+from lakewright.core_jax.errors import InputError
+from lakewright.policy.training import GrpoSettings, RewardSettings, kept_place, kept_training, train_grpo
 from tests.support.models.tiny_policy import HORIZON, tasks, tiny_model, tokenizer, weights
 
 STEPS, BROKEN = 4, 3

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from core_jax.errors import InputError
-from policy.checkpoints import build_model
-from policy.model_settings import ModelSettings
-from policy.tasks import Task
-from policy.training import BoardStream, WarmupSettings, kept_place, warm_up, warmup
+from lakewright.core_jax.errors import InputError
+from lakewright.policy.checkpoints import build_model
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.tasks import Task
+from lakewright.policy.training import BoardStream, WarmupSettings, kept_place, warm_up, warmup
 from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer, weights
 
 STEPS, BROKEN = 30, 21

@@ -4,12 +4,12 @@ import jax
 import numpy as np
 import pytest
 
-from core_jax.types import PAD, WAIT, Failure, Verdict
-from policy.codecs.tokens import ID, encode_answer
-from policy.tasks import Task, task_of
-from policy.training import RewardSettings, judge_answers
-from policy.training import reward as rewards_module
-from policy.training.reward import play, rewards
+from lakewright.core_jax.types import PAD, WAIT, Failure, Verdict
+from lakewright.policy.codecs.tokens import ID, encode_answer
+from lakewright.policy.tasks import Task, task_of
+from lakewright.policy.training import RewardSettings, judge_answers
+from lakewright.policy.training import reward as rewards_module
+from lakewright.policy.training.reward import play, rewards
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.generated_rows import rows, unsolved
 from tests.support.boards.sample_boards import as_lists, as_strings, drawing, picture

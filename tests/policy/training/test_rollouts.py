@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from policy.codecs.tokens import ID, encode_answer, encode_prompt
-from policy.inference import Samples
-from policy.training import GrpoSettings, RewardSettings
-from policy.training import rollouts as rollouts_module
-from policy.training.rollouts import Rollouts
-from policy.training.settings import HostSettings
+from lakewright.policy.codecs.tokens import ID, encode_answer, encode_prompt
+from lakewright.policy.inference import Samples
+from lakewright.policy.training import GrpoSettings, RewardSettings
+from lakewright.policy.training import rollouts as rollouts_module
+from lakewright.policy.training.rollouts import Rollouts
+from lakewright.policy.training.settings import HostSettings
 from tests.support.boards.sample_boards import as_lists
 from tests.support.models.tiny_policy import HORIZON, tasks, tokenizer
 

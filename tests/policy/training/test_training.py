@@ -7,19 +7,27 @@ import numpy as np
 import pytest
 import torch
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.errors import InputError
-from core_jax.results import pool
-from core_jax.types import FAILURE_NAMES, Failure
-from engineer.evidence import DeltaGrammar, EvidenceSettings, tokens_delta
-from engineer.lessons import LessonSettings, synthetic_examples
-from policy.checkpoints import load_model, save_checkpoint
-from policy.codecs import TokensCodec, token_ids
-from policy.codecs.tokens import ID, encode_answer
-from policy.evaluation import evaluate, outcomes_by_size
-from policy.inference import answer_tasks, answer_under_grammar
-from policy.training import GrpoSettings, RewardSettings, WarmupSettings, judge_answers, train_grpo, warm_up, warmup
-from policy.training.warmup import _batches, plan_loss
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import pool
+from lakewright.core_jax.types import FAILURE_NAMES, Failure
+from lakewright.engineer.evidence import DeltaGrammar, EvidenceSettings, tokens_delta
+from lakewright.engineer.lessons import LessonSettings, synthetic_examples
+from lakewright.policy.checkpoints import load_model, save_checkpoint
+from lakewright.policy.codecs import TokensCodec, token_ids
+from lakewright.policy.codecs.tokens import ID, encode_answer
+from lakewright.policy.evaluation import evaluate, outcomes_by_size
+from lakewright.policy.inference import answer_tasks, answer_under_grammar
+from lakewright.policy.training import (
+    GrpoSettings,
+    RewardSettings,
+    WarmupSettings,
+    judge_answers,
+    train_grpo,
+    warm_up,
+    warmup,
+)
+from lakewright.policy.training.warmup import _batches, plan_loss
 from tests.support.boards.generated_rows import rows
 from tests.support.boards.sample_boards import picture
 from tests.support.models.tiny_policy import HORIZON, SHORT, tasks, tiny_model, tokenizer, weights

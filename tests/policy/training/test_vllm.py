@@ -11,12 +11,12 @@ import torch
 from trl.generation import vllm_generation
 from trl.generation.vllm_generation import VLLMGeneration
 
-from policy.checkpoints import load_model, save_checkpoint
-from policy.codecs import TextCodec, TextSettings
-from policy.codecs.tokens import ID, encode_answer, encode_prompt
-from policy.training import RewardSettings
-from policy.training.hardware import sampled_by_vllm
-from policy.training.rollouts import answer_groups
+from lakewright.policy.checkpoints import load_model, save_checkpoint
+from lakewright.policy.codecs import TextCodec, TextSettings
+from lakewright.policy.codecs.tokens import ID, encode_answer, encode_prompt
+from lakewright.policy.training import RewardSettings
+from lakewright.policy.training.hardware import sampled_by_vllm
+from lakewright.policy.training.rollouts import answer_groups
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import HORIZON, tasks, tokenizer
 from tests.support.servers.vllm_server import served_by_vllm

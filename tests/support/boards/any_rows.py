@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from core_jax.errors import InputError
-from core_jax.rows import Row, read_chunks, read_columns, read_rows
-from core_jax.rows.columns import records_of
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row, read_chunks, read_columns, read_rows
+from lakewright.core_jax.rows.columns import records_of
 
 GOOD = Row("a", 3, 2, ["..H", "...", "H.."], [(0, 0), (1, 1)], [(2, 2), (0, 1)], 0.4, plan=["RD", "U"])
 

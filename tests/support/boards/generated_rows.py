@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.generator import Batch, generate
-from core_jax.generator.attempts import Attempts
-from core_jax.rows import Row, plan_of, read_all, rows_of
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.generator import Batch, generate
+from lakewright.core_jax.generator.attempts import Attempts
+from lakewright.core_jax.rows import Row, plan_of, read_all, rows_of
 from tests.support.boards.sample_boards import as_lists, each
 from tests.support.processes.commands import elsewhere, lakewright_process, surroundings
 
@@ -81,8 +81,8 @@ def drawn_on_two_devices(count: int) -> tuple[list[Row], list[str]]:
     out = elsewhere() / "two_devices.jsonl"
     program = f"""
 import jax.numpy as jnp
-from core_jax.rows import write_rows
-from core_jax.support import on_all_cores
+from lakewright.core_jax.rows import write_rows
+from lakewright.core_jax.support import on_all_cores
 from tests.support.boards.generated_rows import small_rows
 print(*on_all_cores(lambda _: jnp.zeros(1).device.id, range(4)))
 write_rows({str(out)!r}, small_rows(count={count}))

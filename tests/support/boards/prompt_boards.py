@@ -2,8 +2,8 @@
 
 import re
 
-from core_jax.types import Board
-from policy.codecs.text_prompt import GOALS, HOLE, STARTS
+from lakewright.core_jax.types import Board
+from lakewright.policy.codecs.text_prompt import GOALS, HOLE, STARTS
 from tests.support.boards.sample_boards import drawing
 
 

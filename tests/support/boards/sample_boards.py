@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from core_jax.types import PAD, Board, Labels
+from lakewright.core_jax.types import PAD, Board, Labels
 from tests.support.boards import search_oracle as oracle
 
 LETTERS = "UDLRWJ"

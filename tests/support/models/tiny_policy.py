@@ -9,17 +9,17 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers.utils import logging
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.types import PAD
-from engineer.evidence import ENGINEER_TOKENS
-from engineer.trial import TrialSettings
-from experiments.loop.settings import RunSettings
-from experiments.loop.settings.run_settings import ValidationSettings
-from policy.checkpoints import build_model
-from policy.codecs import build_tokenizer
-from policy.model_settings import ModelSettings
-from policy.tasks import Task, task_of
-from policy.training import GrpoSettings, WarmupSettings
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.types import PAD
+from lakewright.engineer.evidence import ENGINEER_TOKENS
+from lakewright.engineer.trial import TrialSettings
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.settings.run_settings import ValidationSettings
+from lakewright.policy.checkpoints import build_model
+from lakewright.policy.codecs import build_tokenizer
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.tasks import Task, task_of
+from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.boards.generated_rows import rows
 
 logging.disable_progress_bar()

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import time
 
-from core_jax.support import end_with_starter, starter, write_atomically
-from experiments.sweep import Local
+from lakewright.core_jax.support import end_with_starter, starter, write_atomically
+from lakewright.experiments.sweep import Local
 
 SECONDS = 120.0
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from core_jax.rows import VerdictRow
-from experiments import cli
+from lakewright.core_jax.rows import VerdictRow
+from lakewright.experiments import cli
 
 HOUSE = Path(__file__).parents[3]
 

@@ -13,20 +13,32 @@ from pathlib import Path
 
 import pytest
 
-from core_jax.rows import chunks
-from experiments import cli
-from experiments.benchmark import TIERS
-from experiments.benchmark.tiers import Tier
-from experiments.resumable import parts
+from lakewright.core_jax.rows import chunks
+from lakewright.experiments import cli
+from lakewright.experiments.benchmark import TIERS
+from lakewright.experiments.benchmark.tiers import Tier
+from lakewright.experiments.resumable import parts
 from tests.support.processes.killable import serve
 
 SMALL_TIER = Tier(teams=((2, 3), (2, 5)), hole_ratios=(0.1, 0.5), wait_ratios=(0.25, 0.75), boards=6)
 FEW_MADE_UP = 50  # examples for the engineer of a tiny run
 IMPORTED = (
-    *("core_jax.solver.solver", "core_jax.generator.generator", "experiments.sweep.runner", "experiments.cli.app"),
-    *("experiments.benchmark.builder", "experiments.evaluation.evaluator", "experiments.board_files.solving"),
+    *(
+        "lakewright.core_jax.solver.solver",
+        "lakewright.core_jax.generator.generator",
+        "lakewright.experiments.sweep.runner",
+        "lakewright.experiments.cli.app",
+    ),
+    *(
+        "lakewright.experiments.benchmark.builder",
+        "lakewright.experiments.evaluation.evaluator",
+        "lakewright.experiments.board_files.solving",
+    ),
 )
-LEARNED = ("experiments.loop.closed_loop", "experiments.study.runner")  # with the training libraries
+LEARNED = (
+    "lakewright.experiments.loop.closed_loop",
+    "lakewright.experiments.study.runner",
+)  # with the training libraries
 
 
 def few_rows_a_part(patch: pytest.MonkeyPatch, rows: int = 8) -> None:
@@ -39,8 +51,10 @@ def few_rows_a_part(patch: pytest.MonkeyPatch, rows: int = 8) -> None:
 
 def keep_training_at_every_step() -> None:
     """Trainings learn few made-up examples, and can be cut off between any two steps that they may be kept at."""
-    importlib.import_module("experiments.loop.training.warmup").SYNTHETIC = FEW_MADE_UP
-    stage, warmup = (importlib.import_module(f"policy.training.{name}") for name in ("kept_training", "warmup"))
+    importlib.import_module("lakewright.experiments.loop.training.warmup").SYNTHETIC = FEW_MADE_UP
+    stage, warmup = (
+        importlib.import_module(f"lakewright.policy.training.{name}") for name in ("kept_training", "warmup")
+    )
     stage.SECONDS = warmup.SECONDS = -1.0
     stage.SHARE, warmup.LONGEST = math.inf, 0.0
 
@@ -54,7 +68,7 @@ def command(line: str) -> int:
 
 def tiny_loop(line: str) -> None:
     """Runs a tiny loop in a folder as the command does."""
-    from experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.records import RunFolder
     from tests.support.samples.tiny_runs import RULES, run_loop
 
     folder = RunFolder(Path(line))
@@ -64,7 +78,7 @@ def tiny_loop(line: str) -> None:
 
 def endless_build(line: str) -> None:
     """Builds the small benchmark in a folder, and stays for ever in its second cell."""
-    from experiments.benchmark import build, builder
+    from lakewright.experiments.benchmark import build, builder
 
     draw, begun = builder.draw_cell, []
 
@@ -82,7 +96,7 @@ KINDS = {
     "commands": (command, IMPORTED),
     "training commands": (command, (*IMPORTED, *LEARNED)),
     "tiny loops": (tiny_loop, ("tests.support.samples.tiny_runs",)),
-    "endless builds": (endless_build, ("experiments.benchmark.builder",)),
+    "endless builds": (endless_build, ("lakewright.experiments.benchmark.builder",)),
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from core_jax.rows import write_rows
+from lakewright.core_jax.rows import write_rows
 from tests.support.boards.generated_rows import small_rows, unsolved
 from tests.support.processes.watching import LONGEST_GOODBYE
 from tests.support.samples.tiny_sweep import TOML, data_of

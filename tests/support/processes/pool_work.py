@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from core_jax.support import write_atomically
-from experiments.resumable import work_on
+from lakewright.core_jax.support import write_atomically
+from lakewright.experiments.resumable import work_on
 
 
 def noted(folder: Path, item: str) -> str:

@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError
 
 LONG_ANSWER, MOST_SECONDS = 1 << 16, 0.05  # what an answer of so many bytes may take
 TRIES = 5

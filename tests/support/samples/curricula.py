@@ -2,12 +2,12 @@
 
 import jax
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.results import Outcomes
-from engineer.delta import edited
-from engineer.evidence import CellGroups
-from engineer.proposal import Proposal, Teacher
-from engineer.teachers import Tools, make_teacher
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.results import Outcomes
+from lakewright.engineer.delta import edited
+from lakewright.engineer.evidence import CellGroups
+from lakewright.engineer.proposal import Proposal, Teacher
+from lakewright.engineer.teachers import Tools, make_teacher
 from tests.support.samples.evidence import decode_first, everything, sample_first
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.25, 0.25, 0.5), 6: SizeConfig(0.25, 0.25, 0.5)})

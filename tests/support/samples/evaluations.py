@@ -2,13 +2,13 @@
 
 import math
 
-from core_jax.errors import InputError
-from core_jax.rows import Row
-from core_jax.types import MOVES
-from experiments.evaluation import EvaluationSettings, evaluate
-from experiments.evaluation.answerers import AnswerRow
-from experiments.evaluation.scores import Summary
-from policy.codecs.text_prompt import MOVE_WORDS
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row
+from lakewright.core_jax.types import MOVES
+from lakewright.experiments.evaluation import EvaluationSettings, evaluate
+from lakewright.experiments.evaluation.answerers import AnswerRow
+from lakewright.experiments.evaluation.scores import Summary
+from lakewright.policy.codecs.text_prompt import MOVE_WORDS
 from tests.support.boards.generated_rows import small_rows
 from tests.support.boards.sample_boards import drawing
 

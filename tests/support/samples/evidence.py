@@ -4,11 +4,11 @@ from typing import Any
 
 import jax
 
-from core_jax.config import MAX_HOLE_RATIO, EnvConfig
-from core_jax.results import GroupStatistics, Outcomes
-from engineer.evidence import CellGroups, Evidence, Round, shown
-from engineer.evidence.context_modules import Modules
-from engineer.guard import Reachable
+from lakewright.core_jax.config import MAX_HOLE_RATIO, EnvConfig
+from lakewright.core_jax.results import GroupStatistics, Outcomes
+from lakewright.engineer.evidence import CellGroups, Evidence, Round, shown
+from lakewright.engineer.evidence.context_modules import Modules
+from lakewright.engineer.guard import Reachable
 
 V6 = Modules()
 # What a language model answers as engineer: the edit of a size, and a whole answer.

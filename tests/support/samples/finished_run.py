@@ -4,16 +4,16 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.results import Group, Outcomes, statistics_of
-from core_jax.rows import Row, board_key, write_rows
-from core_jax.types import FAILURE_NAMES
-from engineer.delta import ConfigDelta, SizeEdit
-from engineer.evidence import CellGroups, Evidence
-from engineer.guard import GuardVerdict
-from engineer.proposal import Proposal
-from engineer.trial import Signal, Tried
-from experiments.loop.records import (
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.results import Group, Outcomes, statistics_of
+from lakewright.core_jax.rows import Row, board_key, write_rows
+from lakewright.core_jax.types import FAILURE_NAMES
+from lakewright.engineer.delta import ConfigDelta, SizeEdit
+from lakewright.engineer.evidence import CellGroups, Evidence
+from lakewright.engineer.guard import GuardVerdict
+from lakewright.engineer.proposal import Proposal
+from lakewright.engineer.trial import Signal, Tried
+from lakewright.experiments.loop.records import (
     Answer,
     BoardAnswers,
     Decision,
@@ -27,7 +27,7 @@ from experiments.loop.records import (
     write,
     write_answers,
 )
-from experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.settings import RunSettings
 
 ENV = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.5, 0.25, 0.5)})
 NEXT = EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 4: SizeConfig(0.6, 0.25, 0.5)})

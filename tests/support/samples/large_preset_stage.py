@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from core_jax.rows import write_rows
-from experiments.loop.records import RunFolder
-from experiments.loop.settings import load_settings
-from experiments.loop.training import train
+from lakewright.core_jax.rows import write_rows
+from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.settings import load_settings
+from lakewright.experiments.loop.training import train
 from tests.support.boards.generated_rows import small_rows
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.rows import write_rows
-from experiments.evaluation import EvaluationSettings, PlannerAnswerer, evaluate
+from lakewright.core_jax.rows import write_rows
+from lakewright.experiments.evaluation import EvaluationSettings, PlannerAnswerer, evaluate
 from tests.support.samples.finished_run import begin, board, finish
 
 PLAIN = "plain"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.benchmark import TIERS, build
+from lakewright.experiments.benchmark import TIERS, build
 from tests.support.processes.killable_work import SMALL_TIER
 
 

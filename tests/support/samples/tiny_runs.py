@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.loop import closed_loop as loop
-from experiments.loop.records import Decision, RunFolder, read
-from experiments.loop.settings import RunSettings
-from experiments.loop.training import policies, warmup
-from policy.checkpoints import load_checkpoint
-from policy.training import board_stream
+from lakewright.experiments.loop import closed_loop as loop
+from lakewright.experiments.loop.records import Decision, RunFolder, read
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.training import policies, warmup
+from lakewright.policy.checkpoints import load_checkpoint
+from lakewright.policy.training import board_stream
 from tests.support.boards.generated_rows import SMALL
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.processes.commands import elsewhere

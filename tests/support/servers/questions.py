@@ -1,6 +1,6 @@
 """Questions to a chat server, and the ways in which it can fail to answer."""
 
-from policy.inference import (
+from lakewright.policy.inference import (
     Endpoint,
     EndpointSettings,
     Question,

@@ -71,7 +71,7 @@ class Hunt:
         self.begun = time.process_time()
 
     def __call__(self, data: bytes) -> None:
-        from core_jax.errors import InputError
+        from lakewright.core_jax.errors import InputError
 
         if (spent := time.process_time() - self.begun) > self.seconds:
             print(f"{self.name}: {self.inputs} inputs in {spent:.0f} processor seconds; found {len(self.found)}")
@@ -101,7 +101,7 @@ class Hunt:
 def main() -> None:
     """Fuzzes one reader."""
     name, folder, seconds = sys.argv[1], Path(sys.argv[2]).absolute(), float(sys.argv[3])
-    with atheris.instrument_imports(include=["core_jax", "engineer", "policy", "experiments"]):
+    with atheris.instrument_imports(include=["lakewright"]):
         from tests.support.tools.readers_to_fuzz import READERS
     with contextlib.chdir(folder):
         read, seeds = READERS[name]()

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import msgspec
 
-from core_jax.config import EnvConfig
-from core_jax.rows import Row, decode, read_columns
-from core_jax.rows.chunks import Chunk
-from core_jax.rows.columns import records_of
-from core_jax.support import read_config, read_raw
-from engineer.evidence import read_evidence
-from experiments.loop.settings import RunSettings
-from experiments.loop.settings.preset_files import preset_table
-from experiments.study.study import StudySpec, plan_of
-from experiments.sweep import SweepSpec
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.rows import Row, decode, read_columns
+from lakewright.core_jax.rows.chunks import Chunk
+from lakewright.core_jax.rows.columns import records_of
+from lakewright.core_jax.support import read_config, read_raw
+from lakewright.engineer.evidence import read_evidence
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.settings.preset_files import preset_table
+from lakewright.experiments.study.study import StudySpec, plan_of
+from lakewright.experiments.sweep import SweepSpec
 from tests.support.samples.finished_run import ENV, GRID, board
 
 HOUSE = Path(__file__).parents[3]
@@ -83,8 +83,8 @@ PARTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "generation_c
 
 def checkpoints() -> Fuzzed:
     """The JSON files of checkpoints: a digit says which one, the others are whole."""
-    from policy.checkpoints import build_model, load_checkpoint, save_checkpoint
-    from policy.model_settings import BoardNetworkSettings, ModelSettings
+    from lakewright.policy.checkpoints import build_model, load_checkpoint, save_checkpoint
+    from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
     from tests.support.models.tiny_policy import MODEL, tokenizer
 
     _be_quiet()
@@ -115,8 +115,8 @@ def ggufs() -> Fuzzed:
     """Headers of GGUF files, before tensors that are whole, as models are loaded from them."""
     from gguf import GGUFReader
 
-    from policy.checkpoints import load_model
-    from policy.language_models import gguf_files
+    from lakewright.policy.checkpoints import load_model
+    from lakewright.policy.language_models import gguf_files
     from tests.support.models.gguf_model import write_gguf
 
     _be_quiet()
@@ -134,7 +134,7 @@ def ggufs() -> Fuzzed:
 
 def _be_quiet() -> None:
     """Lets the training libraries print nothing about what they read."""
-    from experiments.runtime import prepare_training
+    from lakewright.experiments.runtime import prepare_training
 
     prepare_training()
     warnings.simplefilter("ignore")

@@ -1,7 +1,7 @@
 """Certified plans as the moves of games in words."""
 
-from core_jax.rows import Row
-from core_jax.terms import MOVES
+from lakewright.core_jax.rows import Row
+from lakewright.core_jax.terms import MOVES
 
 WORDS = dict(zip(MOVES, ("UP", "DOWN", "LEFT", "RIGHT", "WAIT"), strict=True))
 

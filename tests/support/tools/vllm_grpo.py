@@ -17,10 +17,10 @@ from trl.generation import vllm_generation
 from trl.generation.vllm_client import VLLMClient
 from vllm import LLM, _custom_ops
 
-from policy.checkpoints import load_model, save_checkpoint
-from policy.codecs import TextCodec, TextSettings
-from policy.training import GrpoSettings, RewardSettings, train_grpo
-from policy.training.settings import HostSettings
+from lakewright.policy.checkpoints import load_model, save_checkpoint
+from lakewright.policy.codecs import TextCodec, TextSettings
+from lakewright.policy.training import GrpoSettings, RewardSettings, train_grpo
+from lakewright.policy.training.settings import HostSettings
 from tests.support.models.tiny_policy import tasks
 
 sent: list[str] = []

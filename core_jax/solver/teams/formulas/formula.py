@@ -15,9 +15,9 @@ from pysat.card import ITotalizer
 from pysat.solvers import Solver
 from pysolvers import glucose41_add_cl
 
-from core_jax.solver.teams.formulas import clauses as write
-from core_jax.solver.teams.formulas.puzzle import Puzzle
-from core_jax.types import PAD
+from lakewright.core_jax.solver.teams.formulas import clauses as write
+from lakewright.core_jax.solver.teams.formulas.puzzle import Puzzle
+from lakewright.core_jax.types import PAD
 
 SOLVER = "glucose4"
 FEW = 256  # clauses that are handed to the solver at once

@@ -8,9 +8,9 @@ import dataclasses
 
 import numpy as np
 
-from core_jax.solver.teams.formulas.formula import Formula
-from core_jax.solver.teams.formulas.puzzle import Puzzle
-from core_jax.types import WAIT
+from lakewright.core_jax.solver.teams.formulas.formula import Formula
+from lakewright.core_jax.solver.teams.formulas.puzzle import Puzzle
+from lakewright.core_jax.types import WAIT
 
 UNLIMITED = 1 << 62  # more than any bound, and than the conflicts and joint states of any board
 FIRST_WINDOW = 3  # bounds that the first formula can be asked about; each further one twice as many
@@ -42,7 +42,7 @@ def cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = 
     """A plan of least sum of costs; none where it costs more than `most`, or no conflicts are left.
 
     lower: a lower bound. Where there is no plan at all this continues until `most` or the conflicts end: see
-    `core_jax.solver.teams.joint_states`.
+    `lakewright.core_jax.solver.teams.joint_states`.
     """
     base = int(puzzle.alone.sum())
     bound, window = max(lower, base), FIRST_WINDOW

@@ -6,8 +6,8 @@ from typing import Annotated
 import numba
 import numpy as np
 
-from core_jax.solver.teams.host_search import Numbers
-from core_jax.support import compiled
+from lakewright.core_jax.solver.teams.host_search import Numbers
+from lakewright.core_jax.support import compiled
 
 NO_PATH = 1 << 14  # the distance of cells without a path to the goal
 Steps = Annotated[np.ndarray, numba.int64[:, ::1]]

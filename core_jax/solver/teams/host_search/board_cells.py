@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from core_jax.solver.teams.host_search.workspace import LONGEST, NO_WAY, Cells, Holes, Work
-from core_jax.support import compiled_within
+from lakewright.core_jax.solver.teams.host_search.workspace import LONGEST, NO_WAY, Cells, Holes, Work
+from lakewright.core_jax.support import compiled_within
 
 
 @compiled_within
@@ -71,7 +71,7 @@ def need_distance(work: Work, agent: int, parked: int) -> None:
 @compiled_within
 def pair_reachable(work: Work, pair: int) -> bool:
     """Whether the pair has a plan; single moves into free cells suffice, see
-    `core_jax.solver.teams.joint_states.reachability`.
+    `lakewright.core_jax.solver.teams.joint_states.reachability`.
     """
     cells = np.int64(work.cells)
     first, second = work.first[pair], work.second[pair]

@@ -3,10 +3,10 @@
 import numpy as np
 from numba import uint64
 
-from core_jax.solver.teams.host_search.subset_bounds import combine_bounds, members_of
-from core_jax.solver.teams.host_search.team_search import FOUND, NONE, OPEN, search_team
-from core_jax.solver.teams.host_search.workspace import MOVING, Table, Work
-from core_jax.support import compiled_within
+from lakewright.core_jax.solver.teams.host_search.subset_bounds import combine_bounds, members_of
+from lakewright.core_jax.solver.teams.host_search.team_search import FOUND, NONE, OPEN, search_team
+from lakewright.core_jax.solver.teams.host_search.workspace import MOVING, Table, Work
+from lakewright.core_jax.support import compiled_within
 
 FIRST_NODES = 60  # of the first of several searches for the same; each further one has half as many more
 ROUNDS = 40  # after which they are doubled

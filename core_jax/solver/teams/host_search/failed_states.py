@@ -7,8 +7,8 @@ be depends on it), what is bounded and the bound, and the number of the board.
 import numpy as np
 from numba import uint64
 
-from core_jax.solver.teams.host_search.workspace import FAILURES, MAKESPAN, Word, Work
-from core_jax.support import compiled_within
+from lakewright.core_jax.solver.teams.host_search.workspace import FAILURES, MAKESPAN, Word, Work
+from lakewright.core_jax.support import compiled_within
 
 PROBES = 4
 

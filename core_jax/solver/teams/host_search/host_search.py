@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 
-from core_jax.lake import trimmed
-from core_jax.solver.teams.host_search.label_search import ANY, search_boards
-from core_jax.solver.teams.host_search.workspace import ANSWER, CELLS, STEPS, workspace
-from core_jax.support import compile_all, in_phase
-from core_jax.types import PAD, Board
+from lakewright.core_jax.lake import trimmed
+from lakewright.core_jax.solver.teams.host_search.label_search import ANY, search_boards
+from lakewright.core_jax.solver.teams.host_search.workspace import ANSWER, CELLS, STEPS, workspace
+from lakewright.core_jax.support import compile_all, in_phase
+from lakewright.core_jax.types import PAD, Board
 
 # Joint states of one question, after which it is left open: a formula takes about as long.
 NODES, NODES_OF_THREE = 6_000, 60_000

@@ -6,11 +6,18 @@ waits, again for one without. A plan of smaller makespan than that plan's is sou
 
 import numpy as np
 
-from core_jax.solver.teams.host_search.board_cells import pair_reachable, take_board
-from core_jax.solver.teams.host_search.bound_search import FIRST_NODES, FOUND, NONE, OPEN, least_slack, restarts
-from core_jax.solver.teams.host_search.pair_search import clear_tags, pair_at_most
-from core_jax.solver.teams.host_search.subset_bounds import combine_bounds
-from core_jax.solver.teams.host_search.workspace import (
+from lakewright.core_jax.solver.teams.host_search.board_cells import pair_reachable, take_board
+from lakewright.core_jax.solver.teams.host_search.bound_search import (
+    FIRST_NODES,
+    FOUND,
+    NONE,
+    OPEN,
+    least_slack,
+    restarts,
+)
+from lakewright.core_jax.solver.teams.host_search.pair_search import clear_tags, pair_at_most
+from lakewright.core_jax.solver.teams.host_search.subset_bounds import combine_bounds
+from lakewright.core_jax.solver.teams.host_search.workspace import (
     COSTS,
     HIGHEST,
     MAKESPAN,
@@ -31,7 +38,7 @@ from core_jax.solver.teams.host_search.workspace import (
     Work,
     Works,
 )
-from core_jax.support import compiled, compiled_within
+from lakewright.core_jax.support import compiled, compiled_within
 
 SUSPICIOUS = 8  # excess of a pair from which on it is asked whether the pair has a plan at all
 MOST_EXCESS, MOST_SLACK = 40, 60  # of a pair, of the team

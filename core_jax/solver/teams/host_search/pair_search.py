@@ -11,9 +11,9 @@ An entry is uint16: the board's tag in 7 bits, whether it is exact, and its valu
 
 import numpy as np
 
-from core_jax.solver.teams.host_search.board_cells import need_distance
-from core_jax.solver.teams.host_search.workspace import COSTS, HIGHEST, MAKESPAN, MOVING, NO_WAY, Table, Work
-from core_jax.support import compiled_within
+from lakewright.core_jax.solver.teams.host_search.board_cells import need_distance
+from lakewright.core_jax.solver.teams.host_search.workspace import COSTS, HIGHEST, MAKESPAN, MOVING, NO_WAY, Table, Work
+from lakewright.core_jax.support import compiled_within
 
 TAGS = 127
 EXACT = 256

@@ -1,7 +1,7 @@
 """Lower bounds on the slack of a team from those of its parts."""
 
-from core_jax.solver.teams.host_search.workspace import MOVING, Numbers, Work
-from core_jax.support import compiled_within
+from lakewright.core_jax.solver.teams.host_search.workspace import MOVING, Numbers, Work
+from lakewright.core_jax.support import compiled_within
 
 
 @compiled_within

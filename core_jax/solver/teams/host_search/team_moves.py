@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from core_jax.solver.teams.host_search.pair_search import EXACT, pair_at_most, pair_entry, pair_tag
-from core_jax.solver.teams.host_search.workspace import COSTS, MAKESPAN, PARK, WAIT, Table, Work
-from core_jax.support import compiled_within
+from lakewright.core_jax.solver.teams.host_search.pair_search import EXACT, pair_at_most, pair_entry, pair_tag
+from lakewright.core_jax.solver.teams.host_search.workspace import COSTS, MAKESPAN, PARK, WAIT, Table, Work
+from lakewright.core_jax.support import compiled_within
 
 
 @compiled_within

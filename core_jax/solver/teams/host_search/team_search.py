@@ -7,18 +7,18 @@ agent or a pair would be later than the others can afford, or where it failed be
 
 import numpy as np
 
-from core_jax.solver.teams.host_search.board_cells import need_distance
-from core_jax.solver.teams.host_search.failed_states import (
+from lakewright.core_jax.solver.teams.host_search.board_cells import need_distance
+from lakewright.core_jax.solver.teams.host_search.failed_states import (
     cells_key,
     has_failed,
     remember_failure,
     rest_key,
     search_key,
 )
-from core_jax.solver.teams.host_search.subset_bounds import matched, set_allowances
-from core_jax.solver.teams.host_search.team_moves import choose_move, open_step
-from core_jax.solver.teams.host_search.workspace import MAKESPAN, NO_WAY, PARK, STEPS, Table, Work
-from core_jax.support import compiled_within
+from lakewright.core_jax.solver.teams.host_search.subset_bounds import matched, set_allowances
+from lakewright.core_jax.solver.teams.host_search.team_moves import choose_move, open_step
+from lakewright.core_jax.solver.teams.host_search.workspace import MAKESPAN, NO_WAY, PARK, STEPS, Table, Work
+from lakewright.core_jax.support import compiled_within
 
 NONE, FOUND, OPEN = range(3)  # no plan is within the bound; a plan is; the search ended before it knew
 CUT, DEEPER, HOME = range(3)

@@ -11,9 +11,9 @@ from collections import defaultdict
 
 import numpy as np
 
-from core_jax.lake import trimmed
-from core_jax.solver.teams.joint_states.reachability import component
-from core_jax.types import PAD, WAIT
+from lakewright.core_jax.lake import trimmed
+from lakewright.core_jax.solver.teams.joint_states.reachability import component
+from lakewright.core_jax.types import PAD, WAIT
 
 AT_ONCE = 1 << 11  # joint states whose moves are made at once
 Members = tuple[int, ...]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from core_jax.types import DELTAS
+from lakewright.core_jax.types import DELTAS
 
 
 def steps_of(holes: np.ndarray) -> np.ndarray:

@@ -13,8 +13,8 @@ from openenv.core.env_server.http_server import create_app
 from openenv_lakewright.models import LakeAction, LakeObservation, LakeState
 from openenv_lakewright.server.lake_environment import LakeEnvironment
 
-from core_jax.errors import InputError
-from experiments.interop.episodes import board_pool
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.interop.episodes import board_pool
 
 CLIENTS = 16  # at the same time
 OPTIONS = "LAKEWRIGHT_OPTIONS"

@@ -8,7 +8,7 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
 from openenv_lakewright.models import LakeAction, LakeObservation, LakeState
 
-from experiments.interop.episodes import BoardPool, PlayedLake
+from lakewright.experiments.interop.episodes import BoardPool, PlayedLake
 
 
 class LakeEnvironment(Environment[LakeAction, LakeObservation, LakeState]):

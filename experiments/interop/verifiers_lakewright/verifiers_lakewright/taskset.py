@@ -7,10 +7,10 @@ from typing import Any
 
 import verifiers.v1 as vf
 
-from core_jax.rows import Row, VerdictRow, board_key
-from core_jax.terms import FAILURE_NAMES
-from experiments.evaluation import read_set
-from experiments.interop.text_tasks import BoardStream, TextTask
+from lakewright.core_jax.rows import Row, VerdictRow, board_key
+from lakewright.core_jax.terms import FAILURE_NAMES
+from lakewright.experiments.evaluation import read_set
+from lakewright.experiments.interop.text_tasks import BoardStream, TextTask
 
 FAMILIAR = 4096  # boards in a row that have come before, after which no more of a kind are looked for
 

@@ -5,11 +5,11 @@ import functools
 import numpy as np
 import pytest
 
-from core_jax.solver import Stage, solve_with_stages
-from core_jax.solver.teams import hard_boards, host_search, team_solver
-from core_jax.solver.teams.formulas import Answer
-from core_jax.solver.teams.joint_states import Flood, steps_of
-from core_jax.types import Board
+from lakewright.core_jax.solver import Stage, solve_with_stages
+from lakewright.core_jax.solver.teams import hard_boards, host_search, team_solver
+from lakewright.core_jax.solver.teams.formulas import Answer
+from lakewright.core_jax.solver.teams.joint_states import Flood, steps_of
+from lakewright.core_jax.types import Board
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.sample_boards import (
     as_lists,

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.generator import generate
-from core_jax.lake import verify
-from core_jax.solver import Stage, check_memory, solve, solve_with_stages
-from core_jax.solver.teams import hard_boards, host_search
-from core_jax.solver.teams import team_solver as teams
-from core_jax.support import parallel
-from core_jax.types import PAD, WAIT, Board, Certificate, Failure, Labels, Status
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import generate
+from lakewright.core_jax.lake import verify
+from lakewright.core_jax.solver import Stage, check_memory, solve, solve_with_stages
+from lakewright.core_jax.solver.teams import hard_boards, host_search
+from lakewright.core_jax.solver.teams import team_solver as teams
+from lakewright.core_jax.support import parallel
+from lakewright.core_jax.types import PAD, WAIT, Board, Certificate, Failure, Labels, Status
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.sample_boards import (
     as_lists,

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from core_jax.errors import InputError
-from core_jax.results import Group
-from core_jax.rows import Row, board_key, read_all, write_rows
-from experiments.loop.records import BoardAnswers, RunFolder, Stage, read_answers, read_rollouts
-from experiments.loop.records.evidence_gathering import cell_groups
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import Group
+from lakewright.core_jax.rows import Row, board_key, read_all, write_rows
+from lakewright.experiments.loop.records import BoardAnswers, RunFolder, Stage, read_answers, read_rollouts
+from lakewright.experiments.loop.records.evidence_gathering import cell_groups
 from tests.support.boards.generated_rows import small_rows
 from tests.support.samples.finished_run import rollouts
 from tests.support.samples.tiny_runs import finished

@@ -6,16 +6,16 @@ import msgspec
 import pytest
 from safetensors.torch import load_file
 
-from core_jax.config import EnvConfig, SizeConfig
-from engineer.delta import ConfigDelta
-from engineer.difficulty import Forecast
-from engineer.evidence import tokens_delta
-from engineer.teachers import deltas_of
-from experiments.loop.records import Decision, EngineerTraining, RunFolder, read, spent_on, write
-from experiments.loop.redesign import train_engineer, what_follows
-from experiments.loop.redesign.decision import _candidates
-from experiments.loop.redesign.engineer_training import _score
-from experiments.loop.settings import RunSettings
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.difficulty import Forecast
+from lakewright.engineer.evidence import tokens_delta
+from lakewright.engineer.teachers import deltas_of
+from lakewright.experiments.loop.records import Decision, EngineerTraining, RunFolder, read, spent_on, write
+from lakewright.experiments.loop.redesign import train_engineer, what_follows
+from lakewright.experiments.loop.redesign.decision import _candidates
+from lakewright.experiments.loop.redesign.engineer_training import _score
+from lakewright.experiments.loop.settings import RunSettings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import decision, finished, state
 

@@ -7,16 +7,16 @@ import msgspec
 import torch
 from safetensors.torch import load_file
 
-from engineer.delta import ConfigDelta
-from engineer.teachers.llm import parse_answer
-from experiments.loop.records import EngineerTraining, RunFolder, read, spent_on
-from experiments.loop.redesign import decide, train_engineer, what_follows
-from experiments.loop.redesign.decision import _candidates
-from experiments.loop.settings import RunSettings
-from experiments.loop.settings.run_settings import EngineerSettings
-from policy.checkpoints import load_model
-from policy.codecs import TextSettings
-from policy.training import AnswerTraining, GrpoSettings, HostSettings, LoraSettings, WarmupSettings
+from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.teachers.llm import parse_answer
+from lakewright.experiments.loop.records import EngineerTraining, RunFolder, read, spent_on
+from lakewright.experiments.loop.redesign import decide, train_engineer, what_follows
+from lakewright.experiments.loop.redesign.decision import _candidates
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.settings.run_settings import EngineerSettings
+from lakewright.policy.checkpoints import load_model
+from lakewright.policy.codecs import TextSettings
+from lakewright.policy.training import AnswerTraining, GrpoSettings, HostSettings, LoraSettings, WarmupSettings
 from tests.support.boards.generated_rows import SMALL
 from tests.support.models.byte_language_model import text_checkpoint
 from tests.support.models.tiny_policy import tiny_run

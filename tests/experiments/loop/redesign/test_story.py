@@ -4,15 +4,15 @@ import shutil
 
 import pytest
 
-from core_jax.config import EnvConfig, SizeConfig
-from core_jax.results import pool
-from engineer.lessons import Examination
-from engineer.rollback import Comparison
-from experiments.loop.closed_loop import prepare
-from experiments.loop.records import Rollback, RunFolder, Validation, read, write
-from experiments.loop.redesign import story_of, what_follows
-from experiments.loop.settings import load_settings
-from experiments.view import as_json, as_table
+from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.results import pool
+from lakewright.engineer.lessons import Examination
+from lakewright.engineer.rollback import Comparison
+from lakewright.experiments.loop.closed_loop import prepare
+from lakewright.experiments.loop.records import Rollback, RunFolder, Validation, read, write
+from lakewright.experiments.loop.redesign import story_of, what_follows
+from lakewright.experiments.loop.settings import load_settings
+from lakewright.experiments.view import as_json, as_table
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import finished
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from core_jax.config import holds, holes_of
-from core_jax.errors import InputError
-from experiments.benchmark.tiers import PAPER
-from experiments.loop.settings import load_settings, presets
-from policy.codecs.tokens import answer_length
-from policy.model_settings import FAMILY
-from policy.training.hardware import share_of
+from lakewright.core_jax.config import holds, holes_of
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.benchmark.tiers import PAPER
+from lakewright.experiments.loop.settings import load_settings, presets
+from lakewright.policy.codecs.tokens import answer_length
+from lakewright.policy.model_settings import FAMILY
+from lakewright.policy.training.hardware import share_of
 
 
 @pytest.mark.parametrize("name", presets())

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from core_jax.config import EnvConfig
-from core_jax.errors import InputError
-from core_jax.results import pool
-from experiments.study.trainee import ARMS, KINDS, StudySettings, study_trainee, trainee_table
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import pool
+from lakewright.experiments.study.trainee import ARMS, KINDS, StudySettings, study_trainee, trainee_table
 from tests.support.models.tiny_policy import SHORT, tiny_run
 from tests.support.samples.tiny_runs import quick
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from core_jax.rows import board_key, read_all, write_rows
-from experiments.loop.records import RunFolder
-from experiments.view.catalogue import Catalogue, Filters, Kind, Tile, answers_to, table_of
-from experiments.view.catalogue.board_table import KEY, asked, boards_of_file
+from lakewright.core_jax.rows import board_key, read_all, write_rows
+from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.view.catalogue import Catalogue, Filters, Kind, Tile, answers_to, table_of
+from lakewright.experiments.view.catalogue.board_table import KEY, asked, boards_of_file
 from tests.support.boards.generated_rows import rows
 from tests.support.samples.finished_run import finish
 

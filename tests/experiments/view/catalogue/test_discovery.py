@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from experiments.loop.records import RunFolder
-from experiments.view.catalogue import Catalogue, Kind, MissingError
+from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.view.catalogue import Catalogue, Kind, MissingError
 from tests.support.models.tiny_policy import tiny_run
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from experiments.loop.records import RunFolder, Stage
-from experiments.resumable import line_log
-from experiments.view.catalogue import Progress, progress_of
-from policy.training import GrpoSettings, WarmupSettings
+from lakewright.experiments.loop.records import RunFolder, Stage
+from lakewright.experiments.resumable import line_log
+from lakewright.experiments.view.catalogue import Progress, progress_of
+from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.samples.finished_run import begin, finish, redesign, validate
 
 SECONDS = 100.0  # that a training has gone on

@@ -7,13 +7,13 @@ import jax
 import numpy as np
 import pytest
 
-from core_jax.lake.dynamics import step
-from core_jax.rows import check_plan
-from core_jax.rows.row import Row
-from core_jax.types import LETTERS
-from experiments.loop.records import Example
-from experiments.view.pictures.board_art import CELL
-from experiments.view.pictures.board_pictures import (
+from lakewright.core_jax.lake.dynamics import step
+from lakewright.core_jax.rows import check_plan
+from lakewright.core_jax.rows.row import Row
+from lakewright.core_jax.types import LETTERS
+from lakewright.experiments.loop.records import Example
+from lakewright.experiments.view.pictures.board_art import CELL
+from lakewright.experiments.view.pictures.board_pictures import (
     BAR,
     GUTTER,
     MOST_FRAMES,
@@ -23,7 +23,7 @@ from experiments.view.pictures.board_pictures import (
     steps_shown,
     strip_svg,
 )
-from experiments.view.pictures.replay import ending, positions
+from lakewright.experiments.view.pictures.replay import ending, positions
 from tests.support.boards.sample_boards import as_lists, each, mixed_boards
 
 ROW = Row("two", 3, 2, ["...", ".H.", "..H"], starts=[(0, 0), (2, 1)], goals=[(0, 2), (2, 0)], wait_required=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from core_jax.rows import write_rows
+from lakewright.core_jax.rows import write_rows
 from tests.support.samples.finished_run import board, finish
 from tests.support.servers.viewer_client import HOSTILE, client
 

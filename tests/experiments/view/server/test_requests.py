@@ -6,8 +6,8 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
-from core_jax.rows import write_rows
-from experiments.evaluation import EvaluationSettings, PlannerAnswerer, evaluate
+from lakewright.core_jax.rows import write_rows
+from lakewright.experiments.evaluation import EvaluationSettings, PlannerAnswerer, evaluate
 from tests.support.samples.finished_run import board, finish, redesign
 from tests.support.samples.tiny_sweep import SPEC, make
 from tests.support.servers.viewer_client import client, page

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core_jax.rows import write_rows
+from lakewright.core_jax.rows import write_rows
 from tests.support.samples.finished_run import board, finish
 from tests.support.samples.other_folders import benchmark, evaluation, study
 from tests.support.samples.tiny_sweep import SPEC, make
@@ -32,7 +32,7 @@ class Server:
     """`lakewright view` in a process of its own."""
 
     def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "experiments.cli", "view", str(folder)]
+        command = [sys.executable, "-m", "lakewright.experiments.cli", "view", str(folder)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.process.stdout
         self.address = urlsplit(self.process.stdout.readline().strip())

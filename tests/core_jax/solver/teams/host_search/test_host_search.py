@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from core_jax.lake import verify
-from core_jax.solver import solve
-from core_jax.solver.memory import SEARCH_BYTES
-from core_jax.solver.teams.host_search import search
-from core_jax.solver.teams.host_search.workspace import matchings, workspace
-from core_jax.types import Failure
+from lakewright.core_jax.lake import verify
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.solver.memory import SEARCH_BYTES
+from lakewright.core_jax.solver.teams.host_search import search
+from lakewright.core_jax.solver.teams.host_search.workspace import matchings, workspace
+from lakewright.core_jax.types import Failure
 from tests.support.boards.sample_boards import assert_every, drawing, mixed_boards, optima
 from tests.support.boards.sample_boards import batch as batch_of
 
