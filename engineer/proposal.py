@@ -1,14 +1,14 @@
-"""What a teacher is."""
+"""The `Teacher` protocol and its `Proposal`."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.engineer.delta import ConfigDelta, difference
+from lakewright.engineer.design import Delta, Design, Row, difference, encode_delta
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.random_generators import Key
+from lakewright.engineer.space import DesignSpace, Stratum
 
 
 class Spoken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,9 +29,9 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     prompt: str
     answer: str
-    delta: ConfigDelta | None
+    delta: Delta | None
     error: str = ""
-    candidates: tuple[ConfigDelta, ...] = ()
+    candidates: tuple[Delta, ...] = ()
     summary: str = ""
     cut: tuple[str, ...] = ()
     tokens: int = 0
@@ -40,12 +40,15 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Teacher(Protocol):
-    """Maps evidence to a change of the config; never raises because of what a model answered."""
+    """Maps evidence to a change of the design; never raises because of what a model answered."""
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
-        """A change of `config`, which need not be legal: the guard decides. All chance comes from `key`, consumed.
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """A change of `design`, which need not be legal: the guard decides. All chance comes from `key`, consumed.
 
-        `evidence` holds all that is known; a teacher that is a language model shows it what its modules switch on.
+        evidence: all that is known; a teacher that is a language model shows it what its modules switch on.
+        design: what the round's problems were drawn from.
+        space: what may be changed.
+        key: a typed key of JAX.
         """
 
     def state_dict(self) -> dict[str, Any]:
@@ -66,11 +69,16 @@ class Stateless:
         """Nothing to restore."""
 
 
-def decided(delta: ConfigDelta) -> Proposal:
+def propose_delta(delta: Delta) -> Proposal:
     """The proposal of a teacher that computes its delta and is not prompted."""
-    return Proposal(prompt="", answer=msgspec.json.encode(delta).decode(), delta=delta)
+    return Proposal(prompt="", answer=encode_delta(delta), delta=delta)
 
 
-def moved_to(config: EnvConfig, sizes: Mapping[int, SizeConfig], reason: str) -> Proposal:
-    """The proposal that changes `config` into these sizes."""
-    return decided(difference(config, sizes, reason))
+def propose_nothing() -> Proposal:
+    """The proposal that keeps the design."""
+    return propose_delta(Delta({}))
+
+
+def propose_rows(design: Design, rows: Mapping[Stratum, Row], reason: str, space: DesignSpace) -> Proposal:
+    """The proposal that changes `design` into these rows."""
+    return propose_delta(difference(design, rows, reason, space))

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from lakewright.engineer.difficulty.item_response import DifficultyModel
+from lakewright.engineer.difficulty.model import DifficultyModel
 from lakewright.engineer.difficulty.observations import Observation
+from lakewright.engineer.space import DesignSpace
 
 BINS = 10
 
@@ -32,14 +33,16 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reliability: list[Bin]
 
 
-def calibration_of(model: DifficultyModel, constant: float, drawn: Sequence[Observation]) -> Calibration | None:
+def calibrate(
+    model: DifficultyModel, constant: float, drawn: Sequence[Observation], space: DesignSpace
+) -> Calibration | None:
     """The calibration of `model` on cells drawn after it was fitted; None where none were.
 
     constant: the prediction of the baseline.
     """
     if not drawn:
         return None
-    predicted = model.predict([seen.cell for seen in drawn], [seen.agents for seen in drawn]).mean
+    predicted = model.predict([seen.cell for seen in drawn], space).mean
     groups = np.array([seen.groups for seen in drawn])
     observed = np.array([seen.success for seen in drawn]) / groups
     places = _tenth(predicted)
@@ -54,7 +57,7 @@ def calibration_of(model: DifficultyModel, constant: float, drawn: Sequence[Obse
     return Calibration(brier, baseline, int(groups.sum()), bins)
 
 
-def pooled_calibration(found: Sequence[Calibration]) -> Calibration | None:
+def pool_calibrations(found: Sequence[Calibration]) -> Calibration | None:
     """Several forecasts as one, each by its groups; None where there are none."""
     groups = sum(one.groups for one in found)
     if not groups:
@@ -63,10 +66,10 @@ def pooled_calibration(found: Sequence[Calibration]) -> Calibration | None:
     tenths: dict[int, list[Bin]] = {}
     for part in (part for one in found for part in one.reliability):
         tenths.setdefault(int(_tenth(part.predicted)), []).append(part)
-    return Calibration(brier, baseline, groups, [_pooled_bin(tenths[place]) for place in sorted(tenths)])
+    return Calibration(brier, baseline, groups, [_pool_bins(tenths[place]) for place in sorted(tenths)])
 
 
-def _pooled_bin(parts: Sequence[Bin]) -> Bin:
+def _pool_bins(parts: Sequence[Bin]) -> Bin:
     groups = sum(part.groups for part in parts)
     predicted, observed = (
         sum(getattr(part, name) * part.groups for part in parts) / groups for name in ("predicted", "observed")

@@ -5,17 +5,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lakewright.engineer.difficulty.cell_features import features
-from lakewright.engineer.difficulty.item_response import DifficultyModel
+from lakewright.engineer.difficulty.features import count_features, features
+from lakewright.engineer.difficulty.model import DifficultyModel
 from lakewright.engineer.difficulty.observations import Observation
 from lakewright.engineer.difficulty.settings import DifficultySettings, Objective
+from lakewright.engineer.space import DesignSpace
 
 
-def fit(observations: Sequence[Observation], settings: DifficultySettings) -> DifficultyModel:
+def fit(observations: Sequence[Observation], settings: DifficultySettings, space: DesignSpace) -> DifficultyModel:
     """The model of all groups rolled out so far; of none, the prior.
 
-    A group counts as one observation, however many plans it has: plans on one board are alike. With weights w, groups g
-    of age t, their features x and shares of valid plans y, it maximises
+    A group counts as one observation, however many answers it has: answers to one problem are alike. With weights w, groups g
+    of age t, their features x and shares of valid answers y, it maximises
 
         sum_g decay^t_g (y_g log p_g + (1 - y_g) log(1 - p_g)) - |w|^2 / 2,    p_g = logistic(x_g w),
 
@@ -26,19 +27,19 @@ def fit(observations: Sequence[Observation], settings: DifficultySettings) -> Di
     ages = np.array([seen.age for seen in observations], int)
     groups = settings.decay**ages * np.array([seen.groups for seen in observations], float)
     if not groups.sum():
-        size = features([], [], settings.by_size).shape[1]
+        size = count_features(space, settings.by_size)
         return DifficultyModel([0.0] * size, np.eye(size).tolist(), 0.0, 1.0, objective, *also)
-    points = features([seen.cell for seen in observations], [seen.agents for seen in observations], settings.by_size)
+    points = features([seen.cell for seen in observations], space, settings.by_size)
     success = np.array([seen.success / seen.groups for seen in observations])
-    weights = _weights(points, success, groups)
+    weights = _fit_mode(points, success, groups)
     p = 1 / (1 + np.exp(-points @ weights))
     hessian = (points * (groups * p * (1 - p))[:, None]).T @ points + np.eye(len(weights))
-    evenness = _evenness(observations, p, settings.decay**ages)
+    evenness = _estimate_evenness(observations, p, settings.decay**ages)
     covariance = np.linalg.inv(hessian).tolist()
     return DifficultyModel(weights.tolist(), covariance, float(groups.sum()), evenness, objective, *also)
 
 
-def _weights(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np.ndarray:
+def _fit_mode(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """The mode: a cell is given twice, as so many valid groups and so many that are not."""
     from sklearn.linear_model import LogisticRegression  # a second to load: only who fits waits
 
@@ -50,8 +51,8 @@ def _weights(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np.
     return model.fit(np.concatenate([points, points]), valid, sample_weight=known).coef_[0]
 
 
-def _evenness(observations: Sequence[Observation], p: np.ndarray, decay: np.ndarray) -> float:
-    """The observed p (1 - p) of boards over that of the model's means, where it was observed."""
+def _estimate_evenness(observations: Sequence[Observation], p: np.ndarray, decay: np.ndarray) -> float:
+    """The observed p (1 - p) of problems over that of the model's means, where it was observed."""
     known = [part for part in zip(decay, observations, p, strict=True) if part[1].variance is not None]
     seen = math.fsum(d * (found.variance or 0) for d, found, _ in known)
     meant = math.fsum(d * found.groups * q * (1 - q) for d, found, q in known)

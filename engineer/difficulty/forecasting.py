@@ -1,30 +1,29 @@
-"""The forecast after a stage: the model, its predictions for a grid of cells, and how good the previous one was."""
+"""The forecast of a stage: the model, its predictions for a grid of cells, and how good the previous one was."""
 
 from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.config import EnvConfig
-from lakewright.engineer.curriculum_cells import Cell
-from lakewright.engineer.difficulty.calibration import Calibration, calibration_of
+from lakewright.engineer.design import Design
+from lakewright.engineer.difficulty.calibration import Calibration, calibrate
 from lakewright.engineer.difficulty.fitting import DifficultySettings, fit
-from lakewright.engineer.difficulty.item_response import DifficultyModel
+from lakewright.engineer.difficulty.model import DifficultyModel
 from lakewright.engineer.difficulty.observations import Observation
+from lakewright.engineer.space import Cell, DesignSpace
 
-HOLES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)  # hole ratios of the grid
 UNIFORM = 12**-0.5  # the standard deviation of a p of which nothing is known
 
 
 class HeldOutCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The share of the held-out boards that are of a cell."""
+    """The share of the held-out problems that are of a cell."""
 
     cell: Cell
     share: float
 
 
 class CellForecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """P(valid) of a cell with its standard deviation, the expected p (1 - p) of its boards; groups: seen so far."""
+    """P(valid) of a cell with its standard deviation, the expected p (1 - p) of its problems; groups: seen so far."""
 
     cell: Cell
     p: float
@@ -34,7 +33,7 @@ class CellForecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """difficulty.json. grid: size x hole ratio x forced wait, for the config's number of agents.
+    """difficulty.json. grid: the cells of `DesignSpace.forecast_cells`, with the givens of the design.
 
     held_out: what the policy is judged on. certainty: 0 where nothing is known of the held-out cells, 1 where all is.
     success: the mean of all groups. calibration: of the forecast one stage earlier, on the cells drawn since.
@@ -48,42 +47,45 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calibration: Calibration | None = None
 
 
-def forecast(
-    config: EnvConfig,
+def make_forecast(
+    design: Design,
     observations: Sequence[Observation],
     held_out: Sequence[HeldOutCell],
     settings: DifficultySettings,
+    space: DesignSpace,
     before: Forecast | None = None,
     tested: Sequence[Observation] = (),
 ) -> Forecast:
     """The forecast from all groups so far, those of age 0 being new since `before`.
 
-    tested: outcomes on held-out boards; the model is fitted to them, too, and everything else is of the groups.
+    design: what problems were drawn from. observations: the groups. held_out: what the policy is judged on. settings:
+    how the model is fitted. space: that of the design. before: the forecast one stage earlier. tested: outcomes on
+    held-out problems; the model is fitted to them, too, and everything else is of the groups.
     """
-    model = fit([*observations, *tested], settings)
+    model = fit([*observations, *tested], settings, space)
     weights = [(settings.decay**seen.age * seen.groups, seen.success / seen.groups) for seen in observations]
     total = sum(weight for weight, _ in weights)
     drawn = [seen for seen in observations if not seen.age]
     return Forecast(
         model=model,
-        grid=grid_of(config, model, observations),
+        grid=predict_grid(design, model, space, observations),
         held_out=list(held_out),
-        certainty=_certainty(config, model, held_out),
+        certainty=_certainty(design, model, held_out, space),
         success=sum(weight * share for weight, share in weights) / total if total else 0.5,
-        calibration=calibration_of(before.model, before.success, drawn) if before else None,
+        calibration=calibrate(before.model, before.success, drawn, space) if before else None,
     )
 
 
-def grid_of(config: EnvConfig, model: DifficultyModel, observations: Sequence[Observation] = ()) -> list[CellForecast]:
-    """The model's predictions for size x HOLES x forced wait, ascending."""
-    strata = (False, True) if config.agents > 1 else (False,)
-    cells = [Cell(size, hole, forced) for size in sorted(config.sizes) for hole in HOLES for forced in strata]
+def predict_grid(
+    design: Design, model: DifficultyModel, space: DesignSpace, observations: Sequence[Observation] = ()
+) -> list[CellForecast]:
+    """The model's predictions for the cells of `DesignSpace.forecast_cells`."""
+    cells = space.forecast_cells(design)
     seen = dict.fromkeys(cells, 0)
     for found in observations:
-        nearest = min(HOLES, key=lambda hole: abs(hole - found.cell.hole_ratio))
-        if (cell := found.cell._replace(hole_ratio=nearest)) in seen:
+        if (cell := _nearest(found.cell, space)) in seen:
             seen[cell] += found.groups
-    predicted = model.predict(cells, [config.agents] * len(cells))
+    predicted = model.predict([space.complete_cell(cell, design) for cell in cells], space)
     learnability = model.learnability(predicted.mean)
     rows = zip(
         cells, predicted.mean.tolist(), predicted.deviation.tolist(), learnability.tolist(), seen.values(), strict=True
@@ -91,9 +93,21 @@ def grid_of(config: EnvConfig, model: DifficultyModel, observations: Sequence[Ob
     return [CellForecast(*row) for row in rows]
 
 
-def _certainty(config: EnvConfig, model: DifficultyModel, held_out: Sequence[HeldOutCell]) -> float:
+def _nearest(cell: Cell, space: DesignSpace) -> Cell:
+    """The cell with each level at the nearest of its points, without givens."""
+    values = list(cell.values)
+    for place in space.levels:
+        knob = space.knobs[place]
+        points = knob.points(*space.limits(cell.stratum, knob))
+        values[place] = min(points, key=lambda point, place=place: abs(point - cell.values[place]))  # type: ignore[misc]
+    return Cell(cell.stratum, tuple(values))
+
+
+def _certainty(
+    design: Design, model: DifficultyModel, held_out: Sequence[HeldOutCell], space: DesignSpace
+) -> float:
     if not held_out or not model.groups:
         return 0.0
-    predicted = model.predict([part.cell for part in held_out], [config.agents] * len(held_out))
+    predicted = model.predict([space.complete_cell(part.cell, design) for part in held_out], space)
     spread = np.average(predicted.deviation, weights=[part.share for part in held_out])
     return float(max(0.0, 1 - spread / UNIFORM))

@@ -1,56 +1,55 @@
 """What the difficulty model is fitted to: the groups of a cell, with their age in stages."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
 from lakewright.core_jax.results import Group
-from lakewright.core_jax.rows import Row
-from lakewright.engineer.curriculum_cells import Cell
+from lakewright.engineer.space import Cell
 
 
 class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The groups rolled out on boards of one cell and number of agents, `age` stages ago.
+    """The groups rolled out on problems of one cell, which has its givens, `age` stages ago.
 
-    success: the sum over the groups of their shares of valid plans. variance: the sum of the unbiased estimates of
-    p (1 - p), k (G - k) / (G (G - 1)); None where a group is one plan, as on held-out boards.
+    success: the sum over the groups of their shares of valid answers. variance: the sum of the unbiased estimates of
+    p (1 - p), k (G - k) / (G (G - 1)); None where a group is one answer, as on held-out problems.
     """
 
     cell: Cell
-    agents: int
     groups: int
     success: float
     variance: float | None
     age: int = 0
 
 
-def held_out_observations(rows: Sequence[Row], valid: str, age: int = 0) -> list[Observation]:
-    """One plan each for these boards by cell and agents, `valid` having a digit for each board: 1 is a valid plan."""
-    outcomes: dict[tuple[Cell, int], list[int]] = defaultdict(list)
-    for row, digit in zip(rows, valid, strict=True):
-        outcomes[cell_of(row), row.agents].append(int(digit))
-    return [Observation(*key, len(plans), sum(plans), None, age) for key, plans in sorted(outcomes.items())]
+def observe_held_out(answers: Iterable[tuple[Cell, bool]], age: int = 0) -> list[Observation]:
+    """One answer each to problems of these cells, by cell, and whether it is valid."""
+    outcomes: dict[Cell, list[int]] = defaultdict(list)
+    for cell, valid in answers:
+        outcomes[cell].append(int(valid))
+    return [Observation(cell, len(found), sum(found), None, age) for cell, found in sorted(outcomes.items(), key=_order)]
 
 
-def observations_of(groups: Iterable[tuple[Row, Group]], age: int = 0) -> list[Observation]:
-    """The groups of at least two plans by cell and agents of their boards, in that order."""
-    cells: dict[tuple[Cell, int], list[Group]] = defaultdict(list)
-    for row, group in groups:
+def observe_groups(groups: Iterable[tuple[Cell, Group]], age: int = 0) -> list[Observation]:
+    """The groups of at least two answers by the cells of their problems, in that order."""
+    cells: dict[Cell, list[Group]] = defaultdict(list)
+    for cell, group in groups:
         if group.completions > 1:
-            cells[cell_of(row), row.agents].append(group)
-    return [_observation(*key, members, age) for key, members in sorted(cells.items())]
+            cells[cell].append(group)
+    return [_observe(cell, members, age) for cell, members in sorted(cells.items(), key=_order)]
 
 
-def cell_of(row: Row) -> Cell:
-    """The cell that a board is of."""
-    return Cell(row.size, float(row.hole_ratio or 0), bool(row.wait_required))
+def _order(item: tuple[Cell, object]) -> tuple:
+    """Cells in order, also where some strata are numbers and some are names."""
+    cell = item[0]
+    return isinstance(cell.stratum, str), cell.stratum, cell.values, cell.given
 
 
-def _observation(cell: Cell, agents: int, groups: list[Group], age: int) -> Observation:
+def _observe(cell: Cell, groups: list[Group], age: int) -> Observation:
     success = sum(group.valid / group.completions for group in groups)
     variance = sum(
         group.valid * (group.completions - group.valid) / (group.completions * (group.completions - 1))
         for group in groups
     )
-    return Observation(cell, agents, len(groups), success, variance, age)
+    return Observation(cell, len(groups), success, variance, age)

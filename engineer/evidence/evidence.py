@@ -5,102 +5,101 @@ from typing import Any
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import GroupStatistics, Outcomes
+from lakewright.core_jax.results import GroupStatistics
 from lakewright.core_jax.support import convert
-from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.design import Delta, Design, by_stratum
 from lakewright.engineer.difficulty import Forecast
-from lakewright.engineer.evidence.context_modules import Modules
+from lakewright.engineer.evidence.modules import FIELDS, Modules
 from lakewright.engineer.random_generators import Key, numpy_rng
+from lakewright.engineer.space import Cell, Stratum
+from lakewright.engineer.tally import Tally
 
-VERSION = 2
-GUIDELINE = (
-    "Edit locally: change a few ratios by a little and keep what works. Act on the failures you see. "
-    "Put the data just below the frontier of competence, where some plans are valid and some are not. "
-    "Do not maximise difficulty: a size on which nearly every plan fails, or nearly none, gives little signal and gets "
-    "less data, but never abandon a size, least of all a large one. Where an earlier edit went too far, take some back."
-)
+VERSION = 3
 
 
 class Round(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A config, and per map size the outcomes on the held-out set of the policy trained on it.
+    """A design, and the outcomes by stratum on the held-out set of the policy trained on it.
 
     delta: what was then proposed. note: one line on its result, such as a projection, a refusal or a rollback.
-    undone: whether the round was taken back, as validation fell.
+    undone: whether the round was rolled back, as validation fell.
     """
 
-    config: EnvConfig
-    outcomes: dict[int, Outcomes]
-    delta: ConfigDelta | None = None
+    design: Design
+    outcomes: dict[int | str, Tally]
+    delta: Delta | None = None
     note: str = ""
     undone: bool = False
 
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "outcomes", by_stratum(self.outcomes))
+
 
 class CellGroups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The training rollouts on the boards of one size and hole ratio that force a wait, or that do not."""
+    """The training rollouts on the problems of one cell."""
 
-    size: int
-    hole_ratio: float
-    forced: bool
+    cell: Cell
     groups: GroupStatistics
 
 
-class SizeStatistics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was really sampled for one size: means over its boards.
+class Drawn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What was really drawn of a stratum: means over its problems of the knobs, and of what the environment measures.
 
-    acceptance: the share of attempts that gave a board; None where no fresh board was drawn.
+    acceptance: the share of attempts that gave a problem, where that is known.
     """
 
-    boards: int
-    hole_ratio: float
-    wait_ratio: float
-    makespan: float
-    sum_of_costs: float
-    acceptance: float | None
+    problems: int
+    knobs: dict[str, float]
+    measures: dict[str, float] = {}
+    acceptance: float | None = None
 
 
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A held-out board on which the plan failed: by which `Failure`, of which agent, at which step."""
+    """A held-out problem whose answer failed.
 
-    size: int
-    grid: list[str]
-    starts: list[tuple[int, int]]
-    goals: list[tuple[int, int]]
-    plan: list[str]
+    text: problem and answer for people. place: how far the answer got, -1 if that has no meaning. data: further JSON
+    values of the environment.
+    """
+
+    stratum: int | str
+    text: str
     failure: str
-    agent: int
-    step: int
+    place: int = -1
+    data: Any = None
 
 
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is known after one round; what `shown` leaves out is empty or None.
+    """What is known after one round; what `show` leaves out is empty or None.
 
-    teams: numbers of agents that boards have in turn; without any, that of the config. outcomes: per map size, on the
-    held-out set; forced: of those, on the boards that force a wait. history: earlier rounds, oldest first; the first of
-    all is round 0, the default config. summary: the teacher's own, of the round before. boards: how many the
-    round trained on. groups, training: the round's rollouts by cell, and its settings and figures. forecast: what the
-    difficulty model expects of cells, drawn or not. refusals: why earlier answers to this very evidence were refused,
-    oldest first.
+    given: values of givens that problems have in turn; without any, those of the design. outcomes: by stratum, on the
+    held-out set; by_trait: of those, by knob, on the problems that have the trait. history: earlier rounds, oldest
+    first; the first of all is round 0, the design to begin with. summary: the teacher's own, of the round before.
+    problems: how many the round trained on. groups, training: the round's rollouts by cell, and its settings and
+    figures. forecast: what the difficulty model expects of cells, drawn or not. refusals: why earlier answers to this
+    very evidence were refused, oldest first.
     """
 
     version: int = VERSION
-    config: EnvConfig
-    teams: tuple[int, ...] = ()
-    outcomes: dict[int, Outcomes]
-    forced: dict[int, Outcomes] = {}
-    guideline: str = GUIDELINE
+    design: Design
+    given: dict[str, tuple[int | float, ...]] = {}
+    outcomes: dict[int | str, Tally]
+    by_trait: dict[int | str, dict[str, Tally]] = {}
+    guideline: str = ""
     history: list[Round] = []
     summary: str = ""
     round: int | None
     rounds: int | None
-    boards: int | None = None
+    problems: int | None = None
     groups: list[CellGroups] = []
     training: dict[str, float | str] = {}
-    statistics: dict[int, SizeStatistics] = {}
+    statistics: dict[int | str, Drawn] = {}
     cases: list[Case] = []
     forecast: Forecast | None = None
     refusals: list[str] = []
+
+    def __post_init__(self) -> None:
+        for name in ("outcomes", "by_trait", "statistics"):
+            msgspec.structs.force_setattr(self, name, by_stratum(getattr(self, name)))
 
 
 def read_evidence(raw: Any, where: str) -> Evidence:
@@ -114,30 +113,21 @@ def read_evidence(raw: Any, where: str) -> Evidence:
     return convert(raw, Evidence, where)
 
 
-def shown(evidence: Evidence, modules: Modules, key: Key) -> Evidence:
+def show(evidence: Evidence, modules: Modules, key: Key) -> Evidence:
     """What `modules` switch on, and the rest empty or None. The key, consumed, shuffles where that is asked for.
 
-    With `failures` off no outcome is shown anywhere, and the history holds configs and edits alone. Refusals are always
-    shown. Raises InputError where there is one size alone and its outcomes are to be shuffled.
+    With `failures` off no outcome is shown anywhere, and the history holds designs and edits alone. Refusals are always
+    shown. Raises InputError where there is one stratum alone and its outcomes are to be shuffled.
     """
     if modules.shuffled:
-        evidence = _shuffled(evidence, key)
-    return msgspec.structs.replace(
-        evidence,
-        outcomes=evidence.outcomes if modules.failures else {},
-        forced=evidence.forced if modules.failures else {},
-        guideline=evidence.guideline if modules.guideline else "",
-        history=_history(evidence.history, modules),
-        summary=evidence.summary if modules.self_summary else "",
-        round=evidence.round if modules.bookkeeping else None,
-        rounds=evidence.rounds if modules.bookkeeping else None,
-        boards=evidence.boards if modules.bookkeeping else None,
-        groups=evidence.groups if modules.rl_details else [],
-        training=evidence.training if modules.rl_details else {},
-        statistics=evidence.statistics if modules.statistics else {},
-        cases=evidence.cases if modules.cases else [],
-        forecast=evidence.forecast if modules.difficulty else None,
-    )
+        evidence = _shuffle(evidence, key)
+    hidden = {
+        name: value
+        for module, fields in FIELDS.items()
+        if not getattr(modules, module)
+        for name, value in fields.items()
+    }
+    return msgspec.structs.replace(evidence, **{**hidden, "history": _history(evidence.history, modules)})
 
 
 def _history(past: Sequence[Round], modules: Modules) -> list[Round]:
@@ -149,36 +139,29 @@ def _history(past: Sequence[Round], modules: Modules) -> list[Round]:
     ]
 
 
-def _shuffled(evidence: Evidence, key: Key) -> Evidence:
-    """Every size shows the figures of another: all are shifted by the same random number of places, in every round."""
-    sizes = sorted(evidence.config.sizes)
-    if len(sizes) < 2:
-        raise InputError(f"evidence: only size {sizes[0]}, nothing to shuffle; take a config of two sizes or more")
-    shift = int(numpy_rng(key).integers(1, len(sizes)))
-    other = dict(zip(sizes, sizes[shift:] + sizes[:shift], strict=True))
+def _shuffle(evidence: Evidence, key: Key) -> Evidence:
+    """Every stratum shows the figures of another: all are shifted by the same random number of places, in all rounds."""
+    strata = sorted(evidence.design.strata, key=lambda stratum: (isinstance(stratum, str), stratum))
+    if len(strata) < 2:
+        raise InputError(f"evidence: only {strata[0]}, nothing to shuffle; take a design of two strata or more")
+    shift = int(numpy_rng(key).integers(1, len(strata)))
+    other = dict(zip(strata, strata[shift:] + strata[:shift], strict=True))
 
-    def moved(of: Mapping[int, Any]) -> dict[int, Any]:
-        return {other.get(size, size): value for size, value in of.items()}
+    def moved(of: Mapping[Stratum, Any]) -> dict[Stratum, Any]:
+        return {other.get(stratum, stratum): value for stratum, value in of.items()}
 
     def renamed(record: Any) -> Any:
-        return msgspec.structs.replace(record, size=other.get(record.size, record.size))
+        cell = record.cell._replace(stratum=other.get(record.cell.stratum, record.cell.stratum))
+        return msgspec.structs.replace(record, cell=cell)
 
+    forecast = evidence.forecast
     return msgspec.structs.replace(
         evidence,
         outcomes=moved(evidence.outcomes),
-        forced=moved(evidence.forced),
+        by_trait=moved(evidence.by_trait),
         history=[msgspec.structs.replace(old, outcomes=moved(old.outcomes)) for old in evidence.history],
         groups=[renamed(cell) for cell in evidence.groups],
         statistics=moved(evidence.statistics),
-        cases=[],  # a board shows its own size
-        forecast=evidence.forecast and _elsewhere(evidence.forecast, other),
+        cases=[],  # a problem shows its own stratum
+        forecast=forecast and msgspec.structs.replace(forecast, grid=[renamed(found) for found in forecast.grid]),
     )
-
-
-def _elsewhere(forecast: Forecast, other: Mapping[int, int]) -> Forecast:
-    """The forecast with the cells of every size shown for another."""
-    grid = [
-        msgspec.structs.replace(found, cell=found.cell._replace(size=other.get(found.cell.size, found.cell.size)))
-        for found in forecast.grid
-    ]
-    return msgspec.structs.replace(forecast, grid=grid)

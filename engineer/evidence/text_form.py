@@ -1,24 +1,22 @@
 """The text form of evidence, for an engineer that reads language."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from lakewright.core_jax.config import EnvConfig, holds
-from lakewright.core_jax.results import Outcomes, without
-from lakewright.core_jax.terms import FAILURE_NAMES
-from lakewright.engineer.delta import summary
+from lakewright.engineer.design import Design, printable, summarize
 from lakewright.engineer.difficulty import Forecast
-from lakewright.engineer.evidence.evidence import Case, CellGroups, Evidence, Round, SizeStatistics
+from lakewright.engineer.evidence.evidence import CellGroups, Evidence, Round
+from lakewright.engineer.space import DesignSpace, Stratum, Value
+from lakewright.engineer.tally import Tally, subtract_tally
 
 CHARACTERS_PER_TOKEN = 3  # fewer than English needs, as tables of numbers need more tokens; see `token_estimate`
-_SPOKEN = {"illegal_move": "off board", "goal_not_reached": "not home"}
 
 
-def evidence_text(evidence: Evidence) -> str:
+def evidence_text(evidence: Evidence, space: DesignSpace) -> str:
     """What a view of the evidence says, section by section; what it leaves out has no section.
 
-    Rates are shares of boards. Words that a model wrote are on one line, in quotes, without control characters.
+    Rates are shares of problems. Words that a model wrote are on one line, in quotes, without control characters.
     """
-    return "\n".join(line for section in _sections(evidence) for line in (*section, "")).rstrip() + "\n"
+    return "\n".join(line for section in _sections(evidence, space) for line in (*section, "")).rstrip() + "\n"
 
 
 def token_estimate(text: str) -> int:
@@ -26,116 +24,110 @@ def token_estimate(text: str) -> int:
     return -(-len(text.encode()) // CHARACTERS_PER_TOKEN)
 
 
-def _sections(evidence: Evidence) -> Iterator[list[str]]:
+def _sections(evidence: Evidence, space: DesignSpace) -> Iterator[list[str]]:
+    words = space.words
     if evidence.round is not None and evidence.rounds is not None:
-        trained = "" if evidence.boards is None else f" It trained on {evidence.boards} boards."
+        trained = "" if evidence.problems is None else f" It trained on {evidence.problems} {words.problems}."
         yield [f"This is round {evidence.round + 1} of {evidence.rounds}.{trained}"]
     if evidence.guideline:
         yield ["## Guideline", evidence.guideline]
     if evidence.history:
-        rounds = (line for number, old in enumerate(evidence.history) for line in _past(number, old, evidence.teams))
-        yield ["## Earlier rounds shown, oldest first", *rounds]
-    yield ["## Current config", *_config(evidence.config, evidence.teams)]
+        past = (line for number, old in enumerate(evidence.history) for line in _past(number, old, evidence, space))
+        yield ["## Earlier rounds shown, oldest first", *past]
+    yield [f"## Current {words.design}", *_design(evidence.design, evidence.given, space)]
     if evidence.outcomes:
-        yield ["## Outcomes on held-out boards after training on it", *_outcomes(evidence.outcomes, evidence.forced)]
+        title = f"## Outcomes on held-out {words.problems} after training on it"
+        yield [title, *_outcomes(evidence.outcomes, evidence.by_trait, space)]
     if evidence.summary:
         yield ["## What you told yourself in the round before", _quoted(evidence.summary)]
     if evidence.training:
         yield ["## Training", *(f"{name}: {_number(value)}" for name, value in evidence.training.items())]
     if evidence.groups:
-        yield ["## Training rollouts", *(_rollouts(cell) for cell in evidence.groups)]
+        yield ["## Training rollouts", *(_rollouts(cell, space) for cell in evidence.groups)]
     if evidence.statistics:
-        yield [
-            "## What was really sampled",
-            *(_sampled(size, evidence.statistics[size]) for size in sorted(evidence.statistics)),
-        ]
+        strata = space.sort_strata(evidence.statistics)
+        yield ["## What was really sampled", *(words.drawn(one, evidence.statistics[one]) for one in strata)]
     if evidence.forecast:
-        yield ["## What a model of all rollouts expects, of boards drawn or not", *_forecast(evidence.forecast)]
+        title = f"## What a model of all rollouts expects, of {words.problems} drawn or not"
+        yield [title, *_forecast(evidence.forecast, space)]
     if evidence.cases:
-        yield ["## Plans that failed", *(line for case in evidence.cases for line in _case(case))]
+        yield [f"## {words.answers.capitalize()} that failed", *(line for case in evidence.cases for line in words.case(case))]
     if evidence.refusals:
-        yield [
-            "## Your earlier answers to this were refused",
-            *(f"- {_quoted(refusal)}" for refusal in evidence.refusals),
-        ]
+        refused = (f"- {_quoted(refusal)}" for refusal in evidence.refusals)
+        yield ["## Your earlier answers to this were refused", *refused]
 
 
-def _past(number: int, old: Round, teams: Sequence[int]) -> Iterator[str]:
+def _past(number: int, old: Round, evidence: Evidence, space: DesignSpace) -> Iterator[str]:
     yield f"Round shown {number + 1}:"
-    yield from (f"  {line}" for line in _config(old.config, teams))
-    yield from (f"  {line}" for line in _outcomes(old.outcomes, {}))
+    yield from (f"  {line}" for line in _design(old.design, evidence.given, space))
+    yield from (f"  {line}" for line in _outcomes(old.outcomes, {}, space))
     if old.delta is not None:
-        yield f"  then proposed: {_quoted(summary(old.delta))}"
+        yield f"  then proposed: {_quoted(summarize(old.delta, space))}"
     if old.note:
         yield f"  which was {_quoted(old.note)}"
     if old.undone:
-        yield "  The round was taken back, as validation fell."
+        yield f"  The round was taken back, as validation fell."
 
 
-def _config(config: EnvConfig, teams: Sequence[int]) -> Iterator[str]:
-    for size, cell in sorted(config.sizes.items()):
-        ratios = ", ".join(
-            f"{name} {_number(value)}" for name, value in zip(cell.__struct_fields__, _values(cell), strict=True)
-        )
-        agents = " or ".join(str(team) for team in teams or [config.agents] if holds(size, team))
-        yield f"{size}x{size}, {agents} agents: {ratios}"
+def _design(design: Design, given: Mapping[str, tuple[int | float, ...]], space: DesignSpace) -> Iterator[str]:
+    for stratum in space.sort_strata(design.strata):
+        row = design.strata[stratum]
+        values = ", ".join(f"{column.name} {_number(row[column.name])}" for column in space.columns)
+        yield f"{space.words.label_in_design(stratum, design, given)}: {values}"
 
 
-def _values(cell: object) -> list[float]:
-    return [getattr(cell, name) for name in cell.__struct_fields__]  # type: ignore[attr-defined]
+def _outcomes(
+    outcomes: Mapping[Stratum, Tally], by_trait: Mapping[Stratum, Mapping[str, Tally]], space: DesignSpace
+) -> Iterator[str]:
+    for stratum in space.sort_strata(outcomes):
+        yield f"{space.words.label(stratum)}: {_rates(outcomes[stratum], space)}"
+        for place in space.traits:
+            knob = space.knobs[place]
+            if (part := by_trait.get(stratum, {}).get(knob.name)) is not None:
+                yield f"  {space.words.trait_outcome(knob, True)}: {_rates(part, space)}"
+                rest = subtract_tally(outcomes[stratum], part)
+                yield f"  {space.words.trait_outcome(knob, False)}: {_rates(rest, space)}"
 
 
-def _outcomes(outcomes: Mapping[int, Outcomes], forced: Mapping[int, Outcomes]) -> Iterator[str]:
-    for size, seen in sorted(outcomes.items()):
-        yield f"{size}x{size}: {_rates(seen)}"
-        if size in forced:
-            yield f"  a wait is forced: {_rates(forced[size])}"
-            yield f"  no wait is forced: {_rates(without(seen, forced[size]))}"
+def _rates(seen: Tally, space: DesignSpace) -> str:
+    words = space.words
+    grades = words.grades(seen, space.grades)
+    failures = ", ".join(
+        f"{words.failure(name)} {seen.rate(seen.failures.get(name, 0)):.2f}" for name in space.failures
+    )
+    valid = f"{seen.problems} {words.problems}, valid {seen.valid_rate:.2f}"
+    return f"{valid}{f', {grades}' if grades else ''}; failed by {failures}"
 
 
-def _rates(seen: Outcomes) -> str:
-    makespan, costs = (seen.rate(count) for count in (seen.optimal_makespan, seen.optimal_sum_of_costs))
-    optimal = f"optimal {makespan:.2f} by makespan, {costs:.2f} by sum of costs"
-    failures = ", ".join(f"{_spoken(name)} {seen.rate(seen.failures.get(name, 0)):.2f}" for name in FAILURE_NAMES[1:])
-    return f"{seen.boards} boards, valid {seen.rate(seen.valid):.2f}, {optimal}; failed by {failures}"
-
-
-def _rollouts(cell: CellGroups) -> str:
-    seen, wait = cell.groups, "a forced wait" if cell.forced else "no forced wait"
+def _rollouts(found: CellGroups, space: DesignSpace) -> str:
+    seen = found.groups
     return (
-        f"{cell.size}x{cell.size}, hole_ratio {_number(cell.hole_ratio)}, {wait}: {seen.groups} boards, "
+        f"{_cell(found.cell.stratum, found.cell.values, space)}: {seen.groups} {space.words.problems}, "
         f"valid {seen.success:.2f}, groups with a signal {seen.informative_share:.2f}, "
         f"mean reward {seen.reward:.2f}, mean p(1-p) {seen.learnability:.3f}"
     )
 
 
-def _forecast(forecast: Forecast) -> Iterator[str]:
-    strata: dict[tuple[int, bool], list[str]] = {}
+def _cell(stratum: Stratum, values: tuple[Value, ...], space: DesignSpace) -> str:
+    parts = [
+        space.words.trait(knob, bool(value)) if knob.trait else f"{knob.name} {_number(value)}"
+        for knob, value in zip(space.knobs, values, strict=True)
+    ]
+    return ", ".join([space.words.label(stratum), *parts])
+
+
+def _forecast(forecast: Forecast, space: DesignSpace) -> Iterator[str]:
+    """A line for each stratum and its traits: P(valid) at values of the levels."""
+    lines: dict[tuple, list[str]] = {}
     for found in forecast.grid:
-        rate = f"{found.p:.2f} +- {found.deviation:.2f} at hole_ratio {_number(found.cell.hole_ratio)}"
-        strata.setdefault((found.cell.size, found.cell.forced), []).append(rate)
-    for (size, forced), rates in strata.items():
-        yield f"{size}x{size}, {'a forced wait' if forced else 'no forced wait'}: valid {', '.join(rates)}"
-
-
-def _sampled(size: int, seen: SizeStatistics) -> str:
-    accepted = "" if seen.acceptance is None else f", {seen.acceptance:.3f} of the attempts accepted"
-    return (
-        f"{size}x{size}: {seen.boards} boards, hole_ratio {seen.hole_ratio:.3f}, wait_ratio {seen.wait_ratio:.3f}, "
-        f"mean optimum {seen.makespan:.2f} (makespan), {seen.sum_of_costs:.2f} (sum of costs){accepted}"
-    )
-
-
-def _case(case: Case) -> Iterator[str]:
-    agents = "; ".join(f"agent {i} {s} to {g}" for i, (s, g) in enumerate(zip(case.starts, case.goals, strict=True)))
-    yield f"{case.size}x{case.size}, failed by {_spoken(case.failure)} of agent {case.agent} at step {case.step}"
-    yield from (f"  {line}" for line in case.grid)
-    yield f"  {agents}"
-    yield f"  plan: {', '.join(case.plan)}"
-
-
-def _spoken(failure: str) -> str:
-    return _SPOKEN.get(failure, failure.replace("_", " "))
+        cell = found.cell
+        levels = ", ".join(f"{space.knobs[place].name} {_number(cell.values[place])}" for place in space.levels)
+        kind = cell.stratum, tuple(bool(cell.values[place]) for place in space.traits)
+        rate = f"{found.p:.2f} +- {found.deviation:.2f}" + (f" at {levels}" if levels else "")
+        lines.setdefault(kind, []).append(rate)
+    for (stratum, has), rates in lines.items():
+        traits = [space.words.trait(space.knobs[place], one) for place, one in zip(space.traits, has, strict=True)]
+        yield f"{', '.join([space.words.label(stratum), *traits])}: valid {', '.join(rates)}"
 
 
 def _number(value: float | str) -> str:
@@ -143,5 +135,4 @@ def _number(value: float | str) -> str:
 
 
 def _quoted(words: str) -> str:
-    printable = "".join(letter if letter.isprintable() else " " for letter in words)
-    return f'"{" ".join(printable.split())}"'
+    return f'"{printable(words)}"'

@@ -1,37 +1,23 @@
-"""The words of the token form: sizes, buckets, steps and reasons."""
+"""The words of the token form, and the grammar of a delta in them."""
 
+import functools
 import math
+from collections.abc import Iterable, Sequence
 
-from lakewright.core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
-from lakewright.core_jax.terms import FAILURE_NAMES
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.space import DesignSpace, Stratum
 
-SIZES = tuple(range(MIN_SIZE, MAX_TOKEN_SIZE + 1))
 TOP_BUCKET = 10
 UNKNOWN, GUIDED, PAST, NOW, DELTA, END = "<unknown>", "<guideline>", "<past>", "<now>", "<delta>", "<end>"
 SUMMARY, ROLLOUTS, SAMPLED, CASE, REFUSED = "<summary>", "<rollouts>", "<sampled>", "<case>", "<refused>"
 UNDONE, FORECAST = "<undone>", "<forecast>"
-
-STEPS = {"data_ratio": 0.05, "hole_ratio": 0.05, "wait_ratio": 0.1}
-STRIDES = (-2, -1, 1, 2)
-FORECAST_HOLES = (0.1, 0.3)  # the hole ratios of which the forecast is told
-
 TOO_EASY, TOO_HARD, FRONTIER = "<because_too_easy>", "<because_too_hard>", "<because_frontier>"
-REASONS = {
-    TOO_EASY: "so many plans are valid here that harder boards teach more",
-    TOO_HARD: "nearly no plan is valid here, so these boards are too hard",
-    FRONTIER: "some plans are valid and some are not, so this is the frontier of competence",
-    **{f"<because_{name}>": f"too many plans fail here, most often by {name}" for name in FAILURE_NAMES[1:]},
-}
-
-
-def size_token(size: int) -> str:
-    """The word of a map size."""
-    return f"<size_{size}>"
+STRIDES = (-2, -1, 1, 2)  # steps of an edit
 
 
 def bucket_token(value: float, step: float = 1 / TOP_BUCKET) -> str:
     """The word of a non-negative value: its nearest multiple of `step`, at most the tenth."""
-    return f"<q{min(TOP_BUCKET, math.floor(value / step + 0.5))}>"
+    return f"<q{max(0, min(TOP_BUCKET, math.floor(value / step + 0.5)))}>"
 
 
 def round_tokens(round: int, rounds: int) -> list[str]:
@@ -39,19 +25,94 @@ def round_tokens(round: int, rounds: int) -> list[str]:
     return [f"<round_{min(TOP_BUCKET, round)}>", f"<of_{min(TOP_BUCKET, rounds)}>"]
 
 
-def edit_token(field: str, stride: int) -> str:
-    """The word of a change of `field` by `stride` steps, such as `<data+2>`."""
-    return f"<{field.removesuffix('_ratio')}{stride:+d}>"
+def because_token(failure: str) -> str:
+    """The word of the reason that too many answers fail in this way."""
+    return f"<because_{failure}>"
 
 
-EDITS = {edit_token(field, stride): (field, stride * STEPS[field]) for field in STEPS for stride in STRIDES}
+class Vocabulary:
+    """The words for a space.
 
-ENGINEER_TOKENS: tuple[str, ...] = (
-    *(size_token(size) for size in SIZES),
-    *(f"<{kind}{number}>" for kind in ("q", "round_", "of_") for number in range(TOP_BUCKET + 1)),
-    *(UNKNOWN, GUIDED, PAST, NOW, DELTA, END),
-    *(SUMMARY, ROLLOUTS, SAMPLED, CASE, REFUSED, UNDONE),
-    *EDITS,
-    *REASONS,
-    FORECAST,
-)
+    strata: those that have words. edits: the column and the change that the word of an edit means. reasons: the
+    sentence that the word of a reason means. tokens: all words, in the order of their token ids in checkpoints.
+    """
+
+    def __init__(self, space: DesignSpace) -> None:
+        self.space = space
+        self.strata = space.spoken
+        self.stratum_tokens = {stratum: f"<{space.words.token}_{stratum}>" for stratum in self.strata}
+        self.strata_by_token = {token: stratum for stratum, token in self.stratum_tokens.items()}
+        self.steps = {column.name: column.step for column in space.columns}
+        self.shorts = {column.name: column.short for column in space.columns}
+        self.edits = {
+            self.edit_token(name, stride): (name, stride * step)
+            for name, step in self.steps.items()
+            for stride in STRIDES
+        }
+        easy, hard, frontier = space.words.reasons()
+        answers = space.words.answers
+        self.reasons = {TOO_EASY: easy, TOO_HARD: hard, FRONTIER: frontier} | {
+            because_token(name): f"too many {answers} fail here, most often by {name}" for name in space.failures
+        }
+        self.tokens: tuple[str, ...] = (
+            *self.stratum_tokens.values(),
+            *(f"<{kind}{number}>" for kind in ("q", "round_", "of_") for number in range(TOP_BUCKET + 1)),
+            *(UNKNOWN, GUIDED, PAST, NOW, DELTA, END),
+            *(SUMMARY, ROLLOUTS, SAMPLED, CASE, REFUSED, UNDONE),
+            *self.edits,
+            *self.reasons,
+            FORECAST,  # last, as it came last: checkpoints have the ids of this order
+        )
+
+    def edit_token(self, column: str, stride: int) -> str:
+        """The word of a change of a column by `stride` steps, such as `<data+2>`."""
+        return f"<{self.shorts[column]}{stride:+d}>"
+
+    def stratum_token(self, stratum: Stratum, where: str = "grammar") -> str:
+        """The word of a stratum. Raises InputError where it has none."""
+        if stratum not in self.stratum_tokens:
+            listed = (
+                f"{self.strata[0]} to {self.strata[-1]}"
+                if all(isinstance(one, int) for one in self.strata)
+                else ", ".join(map(str, self.strata))
+            )
+            raise InputError(f"{where}: {self.space.words.stratum} {stratum!s:.60} has no token; choose {listed}")
+        return self.stratum_tokens[stratum]
+
+
+@functools.lru_cache(maxsize=64)
+def vocabulary_of(space: DesignSpace) -> Vocabulary:
+    """The words for a space."""
+    return Vocabulary(space)
+
+
+class DeltaGrammar:
+    """Which token may come next in a delta over `strata`.
+
+    delta := edit* <end>;  edit := stratum change+ reason. Strata ascend by rank; the changes of an edit come in the
+    order of the columns, each at most once. Raises InputError on a stratum that has no token.
+    """
+
+    def __init__(self, space: DesignSpace, strata: Iterable[Stratum]) -> None:
+        self._words = vocabulary_of(space)
+        self._strata = tuple(self._words.stratum_token(stratum) for stratum in space.sort_strata(set(strata)))
+        self._next = {END: (), **dict.fromkeys(self._strata, self._changes(0)), **self._after_changes()}
+
+    def allowed(self, prefix: Sequence[str]) -> tuple[str, ...]:
+        """The tokens that may follow `prefix`, itself made of allowed tokens; after `<end>`, none."""
+        if prefix and prefix[-1] not in self._words.reasons:
+            return self._next[prefix[-1]]
+        named = next((token for token in reversed(prefix) if token in self._strata), None)
+        later = self._strata[self._strata.index(named) + 1 :] if named else self._strata
+        return (*later, END)
+
+    def _changes(self, first: int) -> tuple[str, ...]:
+        columns = list(self._words.steps)[first:]
+        return tuple(self._words.edit_token(column, stride) for column in columns for stride in STRIDES)
+
+    def _after_changes(self) -> dict[str, tuple[str, ...]]:
+        return {
+            self._words.edit_token(column, stride): (*self._changes(place + 1), *self._words.reasons)
+            for place, column in enumerate(self._words.steps)
+            for stride in STRIDES
+        }

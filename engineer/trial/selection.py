@@ -1,4 +1,4 @@
-"""The choice between configs that are tried: who is tried, for how long, and how sure it is that one is better."""
+"""The choice between designs: which are tried, on how many problems, and how sure it is that one is better."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,20 +8,18 @@ import msgspec
 import numpy as np
 from scipy.stats import norm
 
-from lakewright.core_jax.config import EnvConfig
-from lakewright.core_jax.generator import Stratum
-from lakewright.engineer.difficulty import DifficultyModel, Worth, worth_of
-from lakewright.engineer.trial.signals import strata_of
+from lakewright.engineer.difficulty import DifficultyModel, Mix, Worth, estimate_worth
+from lakewright.engineer.space import Cell, DesignSpace
 
 MISFIT = 0.01  # of the model beyond its own uncertainty, in units of p (1 - p)
-TIE = 0.005  # probabilities nearer than this to one half are stated as 0.50: neither config is better
-SHARED = 4.0  # boards of any stratum that the spread of a stratum is mixed with
+TIE = 0.005  # probabilities nearer than this to one half are stated as 0.50: neither design is better
+SHARED = 4.0  # problems of any cell that the spread of a cell is mixed with
 
 
 class Lead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much more signal a config gives than the current one: what was measured, what the model said, and both.
+    """How much more signal a design gives than the current one: what was measured, what the model said, and both.
 
-    measured, error: the difference of scores on the strata rolled out, and its standard error. expected: the model's
+    measured, error: the difference of scores on the cells rolled out, and its standard error. expected: the model's
     difference. mean, deviation: of the posterior. better: its probability of more than 0.
     """
 
@@ -40,41 +38,34 @@ class Outlook(NamedTuple):
     variance: float
 
 
-def shortlisted(
-    model: DifficultyModel, current: EnvConfig, configs: Sequence[EnvConfig], count: int, teams: tuple[int, ...] = ()
-) -> list[EnvConfig]:
-    """The `count` configs of the largest expected worth, best first; equal ones, and those of no model, in order."""
+def shortlist(model: DifficultyModel, current: Mix, mixes: Sequence[Mix], count: int, space: DesignSpace) -> list[int]:
+    """The places of the `count` designs of the largest expected worth beyond the current one, by their mixes of cells.
+
+    Best first; equal ones, and those of no model, in order.
+    """
     if not model.groups:
-        return list(configs[:count])
-    worth = [worth_of(model, config, current, teams).mean for config in configs]
-    order = sorted(range(len(configs)), key=lambda place: -worth[place])
-    return [configs[place] for place in order[:count]]
+        return list(range(len(mixes)))[:count]
+    worth = [estimate_worth(model, mix, space, current).mean for mix in mixes]
+    return sorted(range(len(mixes)), key=lambda place: -worth[place])[:count]
 
 
-def boards_by_round(boards: int, rivals: int) -> list[int]:
-    """How many boards a config has been tried on after each round of successive halving (Jamieson, Talwalkar 2016).
+def problems_by_round(problems: int, rivals: int) -> list[int]:
+    """How many problems a design has been tried on after each round of successive halving (Jamieson, Talwalkar 2016).
 
     After each round but the last the worse half of the rivals leaves, so there are ceil(log2(rivals)) + 1 of them.
     """
     rounds = math.ceil(math.log2(rivals)) + 1 if rivals > 1 else 1
-    return [math.ceil(boards * (number + 1) / rounds) for number in range(rounds)]
+    return [math.ceil(problems * (number + 1) / rounds) for number in range(rounds)]
 
 
-def lead_of(
-    config: EnvConfig,
-    current: EnvConfig,
-    values: Mapping[Stratum, Sequence[float]],
-    prior: Worth | None,
-    teams: Sequence[int] = (),
-) -> Lead:
-    """The lead of a config over the current one, from the estimates of what the boards of each stratum are worth.
+def estimate_lead(mix: Mix, current: Mix, values: Mapping[Cell, Sequence[float]], prior: Worth | None) -> Lead:
+    """The lead of a design over the current one, from the estimates of what the problems of each cell are worth.
 
-    Strata are shared, so the difference is sum_s (q_s - c_s) m_s, with q and c the shares of the two and m_s the mean
-    of a stratum's boards, and its variance sum_s (q_s - c_s)^2 v_s / n_s. Its normal likelihood is multiplied with the
+    Cells are shared, so the difference is sum_s (q_s - c_s) m_s, with q and c the shares of the two and m_s the mean
+    of a cell's problems, and its variance sum_s (q_s - c_s)^2 v_s / n_s. Its normal likelihood is multiplied with the
     normal prior of the difficulty model, whose variance is that of the model and MISFIT^2.
     """
-    shares, others = strata_of(config, teams), strata_of(current, teams)
-    away = {s: shares.get(s, 0.0) - others.get(s, 0.0) for s in shares.keys() | others.keys()}
+    away = {s: mix.get(s, 0.0) - current.get(s, 0.0) for s in dict.fromkeys([*mix, *current])}
     spread = _spreads({s: values[s] for s in away})
     measured = math.fsum(part * float(np.mean(values[s])) for s, part in away.items())
     error = math.sqrt(math.fsum(part**2 * spread[s] / len(values[s]) for s, part in away.items()))
@@ -87,12 +78,12 @@ def lead_of(
 
 
 def choose_rival(leads: Sequence[Lead], best: int, proposed: int | None = None) -> int | None:
-    """The place of the rival to train on; None for the current config.
+    """The place of the rival to train on; None for the current design.
 
     best: the place of the rival that won the trial. proposed: that of the proposal as it was made, where it was tried.
 
-    The winner is taken if it is more likely better than the current config than not. Where the proposal as it was made
-    is as likely as not to lead by as much, it is taken instead. So ties change nothing: a config that nobody proposed
+    The winner is taken if it is more likely better than the current design than not. Where the proposal as it was made
+    is as likely as not to lead by as much, it is taken instead. So ties change nothing: a design that nobody proposed
     is trained on only where the trial speaks for it.
     """
     if leads[best].better <= 0.5 + TIE:
@@ -106,7 +97,7 @@ def choose_rival(leads: Sequence[Lead], best: int, proposed: int | None = None) 
     return proposed if norm.cdf(ahead / spread) <= 0.5 + TIE else best
 
 
-def _spreads(values: Mapping[Stratum, Sequence[float]]) -> dict[Stratum, float]:
-    """The variance between the boards of each stratum, mixed with that of all, as strata are small."""
+def _spreads(values: Mapping[Cell, Sequence[float]]) -> dict[Cell, float]:
+    """The variance between the problems of each cell, mixed with that of all, as cells are small."""
     pooled = float(np.var(np.concatenate([np.asarray(part) for part in values.values()])))
     return {s: (len(part) * float(np.var(part)) + SHARED * pooled) / (len(part) + SHARED) for s, part in values.items()}

@@ -1,28 +1,47 @@
-"""What configs are compared by before one is trained on: the signal that the policy gets on their boards.
+"""What designs are compared by before one is trained on: the signal that the policy gets on their problems.
 
-Boards alike in size, agents, holes and forced wait form a stratum. Configs share strata, so each stratum is rolled out
-once, and the signal of a config is the mean over its strata by their shares of its boards: configs that differ in
-shares alone differ by no chance of sampling.
+Designs share cells, so each cell is rolled out once, and the signal of a design is the mean over its cells by their
+shares of its problems: designs that differ in shares alone differ by no chance of sampling. Cells are those of
+`Environment.mix`, in which equal problems are of equal cells.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig, holes_of, with_teams
-from lakewright.core_jax.generator import Stratum
-from lakewright.engineer.difficulty import Objective
-from lakewright.engineer.trial.settings import TrialSettings
+from lakewright.core_jax.support import Count
+from lakewright.engineer.design import Design, by_stratum
+from lakewright.engineer.difficulty import Mix, Objective
+from lakewright.engineer.space import Cell
 
-FEWEST = 2  # boards of a stratum, however small its share
+FEWEST = 2  # problems of a cell, however small its share
+
+
+class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether and how proposals are tried before one is trained on."""
+
+    enabled: bool = True
+    """Whether proposals are tried by rollouts before training."""
+    boards: Count = 200
+    """About how many problems are rolled out for each design."""
+    samples: int = 4
+    """Answers sampled to each problem, at least 2."""
+    shortlist: Count = 2
+    """How many proposals are tried against the current design, those of the largest expected worth."""
+    prior: bool = True
+    """Whether the difficulty model has a say in the choice, besides what was measured."""
+
+    def __post_init__(self) -> None:
+        if self.samples < 2:
+            raise ValueError(f"samples is {self.samples}; choose at least 2, one plan shows no variance")
 
 
 class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a policy got on some boards, means over the boards.
+    """What a policy got on some problems, means over the problems.
 
-    valid: p, the share of valid plans of a board. informative: whether some of its plans are valid and some are not.
-    variance: p (1 - p), estimated without bias.
+    valid: p, the share of valid answers to a problem. informative: whether some of its answers are valid and some are
+    not. variance: p (1 - p), estimated without bias.
     """
 
     valid: float
@@ -31,85 +50,71 @@ class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The signal of a config: on all its boards, and per map size. objective: what its boards are worth."""
+    """The signal of a design: on all its problems, and by stratum. objective: what its problems are worth."""
 
-    config: EnvConfig
+    design: Design
     signal: Signal
-    sizes: dict[int, Signal]
+    strata: dict[int | str, Signal]
     objective: Objective = "learnability"
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "strata", by_stratum(self.strata))
 
     @property
     def score(self) -> float:
-        """What configs are compared by: the mean regret, or the mean variance, half of how often two plans differ."""
+        """What designs are compared by: the mean regret, or the mean variance, half of how often two answers differ."""
         return 1 - self.signal.valid if self.objective == "regret" else self.signal.variance
 
 
-def strata_of(config: EnvConfig, teams: Sequence[int] = ()) -> dict[Stratum, float]:
-    """The share of each stratum of a config's boards, for `teams` in turn; those of no board are left out."""
-    shares: dict[Stratum, float] = {}
-    parts = with_teams(config, teams)
-    for part in parts:
-        for size, cell in part.sizes.items():
-            holes = holes_of(size, part.agents, cell.hole_ratio)
-            for wait, share in cell.wait_shares:
-                if cell.data_ratio * share > 0:
-                    shares[Stratum(size, part.agents, holes, wait)] = cell.data_ratio * share / len(parts)
-    return shares
+class CellTrial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many of the `answers` sampled to each problem of a cell are valid."""
 
-
-def boards_to_try(
-    configs: Sequence[EnvConfig], settings: TrialSettings, teams: Sequence[int] = ()
-) -> dict[Stratum, int]:
-    """How many boards of each stratum to roll out: the most that any config asks for."""
-    wanted: dict[Stratum, float] = {}
-    for config in configs:
-        for stratum, share in strata_of(config, teams).items():
-            wanted[stratum] = max(share, wanted.get(stratum, 0.0))
-    return {stratum: max(FEWEST, math.ceil(settings.boards * share)) for stratum, share in wanted.items()}
-
-
-class StratumTrial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many of the `plans` sampled on each board of a stratum are valid."""
-
-    stratum: Stratum
-    plans: int
+    cell: Cell
+    answers: int
     valid: list[int]
 
     def variances(self) -> list[float]:
-        """p (1 - p) of each board by x (G - x) / (G (G - 1)), the share of ordered pairs of plans of which only the
+        """p (1 - p) of each problem by x (G - x) / (G (G - 1)), the share of ordered pairs of answers of which only the
         first is valid: the learnability of SFL (arXiv 2408.15099) without the bias of small groups.
         """
-        return [x * (self.plans - x) / (self.plans * (self.plans - 1)) for x in self.valid]
+        return [x * (self.answers - x) / (self.answers * (self.answers - 1)) for x in self.valid]
 
     def values(self, objective: Objective) -> list[float]:
-        """What each board is worth: its variance, or the share of its plans that are not valid."""
-        return [1 - x / self.plans for x in self.valid] if objective == "regret" else self.variances()
+        """What each problem is worth: its variance, or the share of its answers that are not valid."""
+        return [1 - x / self.answers for x in self.valid] if objective == "regret" else self.variances()
 
     def signal(self) -> Signal:
-        """The means over the boards."""
+        """The means over the problems."""
         return Signal(
-            valid=sum(self.valid) / (self.plans * len(self.valid)),
-            informative=sum(0 < x < self.plans for x in self.valid) / len(self.valid),
+            valid=sum(self.valid) / (self.answers * len(self.valid)),
+            informative=sum(0 < x < self.answers for x in self.valid) / len(self.valid),
             variance=math.fsum(self.variances()) / len(self.valid),
         )
 
 
-def tried(
-    config: EnvConfig,
-    signals: Mapping[Stratum, Signal],
-    teams: Sequence[int] = (),
-    objective: Objective = "learnability",
+def problems_to_try(mixes: Iterable[Mix], settings: TrialSettings) -> dict[Cell, int]:
+    """How many problems of each cell to roll out: the most that any design asks for, by their mixes of cells."""
+    wanted: dict[Cell, float] = {}
+    for mix in mixes:
+        for cell, share in mix.items():
+            wanted[cell] = max(share, wanted.get(cell, 0.0))
+    return {cell: max(FEWEST, math.ceil(settings.boards * share)) for cell, share in wanted.items()}
+
+
+def sum_up_trial(
+    design: Design, mix: Mix, signals: Mapping[Cell, Signal], objective: Objective = "learnability"
 ) -> Tried:
-    """The signal of a config from those of its strata."""
-    shares = strata_of(config, teams)
-    sizes = {size: {s: share for s, share in shares.items() if s.size == size} for size in config.sizes}
-    by_size = {size: _mean(part, signals) for size, part in sizes.items() if part}
-    return Tried(config, _mean(shares, signals), by_size, objective)
+    """The signal of a design from those of its cells."""
+    strata = {
+        stratum: {cell: share for cell, share in mix.items() if cell.stratum == stratum} for stratum in design.strata
+    }
+    by_stratum = {stratum: _mean(part, signals) for stratum, part in strata.items() if part}
+    return Tried(design, _mean(mix, signals), by_stratum, objective)
 
 
-def _mean(shares: Mapping[Stratum, float], signals: Mapping[Stratum, Signal]) -> Signal:
-    total = math.fsum(shares.values())
+def _mean(mix: Mix, signals: Mapping[Cell, Signal]) -> Signal:
+    total = math.fsum(mix.values())
     fields = Signal.__struct_fields__
     return Signal(
-        *(math.fsum(share * getattr(signals[s], field) for s, share in shares.items()) / total for field in fields)
+        *(math.fsum(share * getattr(signals[cell], field) for cell, share in mix.items()) / total for field in fields)
     )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.generator.apportionment import PARTS
+from lakewright.core_jax.support.apportionment import PARTS
 from lakewright.engineer.delta import MAX_ANSWER_BYTES, parse_delta
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, judge

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lakewright.core_jax.generator.apportionment import assign
+from lakewright.core_jax.support.apportionment import assign
 
 shares_of_a_set = st.lists(st.integers(0, 40).map(lambda part: part / 40), min_size=1, max_size=8).filter(any)
 

@@ -1,0 +1,245 @@
+"""The `Environment`: a design space, problems drawn from designs of it, and verdicts on answers."""
+
+import abc
+import hashlib
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from lakewright.core_jax import results
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support.apportionment import assign
+from lakewright.engineer.design import Design
+from lakewright.engineer.evidence import Case, Drawn
+from lakewright.engineer.space import Cell, DesignSpace, Stratum
+from lakewright.engineer.tally import Tally
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One question with what is needed to judge an answer.
+
+    prompt: what a policy is asked. answer: a right answer, where one is known. data: JSON values that `judge` needs.
+    cell, version: what it was drawn from; `draw` fills them in. key: equal problems have equal keys; by default a
+    digest of the prompt.
+    """
+
+    prompt: str
+    answer: str = ""
+    data: Any = None
+    cell: Cell = Cell("", ())
+    version: int = 0
+    key: str = ""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The judgement of an answer.
+
+    valid: whether it solves the problem. reward: a finite number. failure: why it is not valid, one of the space's
+    failures; empty where it is. grades: those of the space that a valid answer has. place: how far it got, -1 if that
+    has no meaning.
+    """
+
+    valid: bool
+    reward: float
+    failure: str = ""
+    grades: tuple[str, ...] = ()
+    place: int = -1
+
+
+class Group(results.Group, frozen=True, kw_only=True):
+    """Several answers of one policy to one problem. rewards: of each. cell, version: those of the problem."""
+
+    rewards: list[float] = []
+    cell: Cell = Cell("", ())
+    version: int = 0
+
+    @classmethod
+    def judged(cls, problem: Problem, verdicts: Sequence[Verdict]) -> "Group":
+        """The group of answers to a problem with these verdicts."""
+        rewards = [float(verdict.reward) for verdict in verdicts]
+        counted = results.Group.of(problem.key, [verdict.valid for verdict in verdicts], rewards)
+        failures: dict[str, int] = {}
+        for verdict in verdicts:
+            if not verdict.valid:
+                failures[verdict.failure] = failures.get(verdict.failure, 0) + 1
+        fields = msgspec.structs.asdict(counted) | {"failures": failures}
+        return cls(**fields, rewards=rewards, cell=problem.cell, version=problem.version)
+
+
+Rollouts: TypeAlias = Callable[[Sequence[Problem], int, int], tuple[list[results.Group], int]]
+"""Rolls out a policy: problems, answers to each, a seed -> a group for each problem, and the tokens that took."""
+
+
+class Environment(abc.ABC):
+    """Problems drawn from a design, and verdicts on answers. Three members are one's own; the rest has defaults.
+
+    space: what may be changed, an attribute of the class or the object.
+    """
+
+    space: DesignSpace
+
+    @abc.abstractmethod
+    def make(self, cell: Cell, rng: random.Random) -> Problem:
+        """A problem of a cell.
+
+        cell: `cell.stratum`, and its knobs by name: `cell["digits"]` is an int of a whole level, a bool of a trait,
+        else a float. rng: all chance comes from it, so that equal seeds give equal problems.
+        """
+
+    @abc.abstractmethod
+    def judge(self, problem: Problem, answer: str) -> Verdict:
+        """The verdict on any text as the answer to a problem; the same for the same text."""
+
+    def drawable(self, cell: Cell) -> bool:
+        """Whether problems of a cell can be made. Override it where values of knobs exclude each other."""
+        return True
+
+    def cells(self, design: Design) -> dict[Cell, float]:
+        """The share of each cell, with its givens, of the problems of a design."""
+        return {self.space.complete_cell(cell, design): share for cell, share in self.space.cells(design).items()}
+
+    def canonical(self, cell: Cell) -> Cell:
+        """The cell that stands for all cells that draw the same problems."""
+        return cell
+
+    def mix(self, design: Design) -> dict[Cell, float]:
+        """The share of each canonical cell of the problems of a design; in order."""
+        shares: dict[Cell, float] = {}
+        for cell, share in self.cells(design).items():
+            shares[self.canonical(cell)] = shares.get(self.canonical(cell), 0.0) + share
+        return shares
+
+    def measures(self, problems: Sequence[Problem]) -> dict[str, float]:
+        """What else was measured of problems of one stratum, means by name."""
+        return {}
+
+    def describe(self, problem: Problem, answer: str, verdict: Verdict) -> str:
+        """A problem and an answer, for people and language models."""
+        return f"{problem.prompt}\nanswer: {answer[:500]}"
+
+    def draw(self, design: Design, count: int, seed: int, first: int = 0) -> list[Problem]:
+        """Problems first .. first + count - 1 of the set of a design and a seed.
+
+        Design, seed and index alone determine a problem. In every prefix each cell has its share of the problems,
+        within one. Raises InputError where `make` gives something else than a problem.
+        """
+        mix = self.cells(design)
+        cells, shares = list(mix), list(mix.values())
+        places, _ = assign(shares, first, count)
+        return [
+            self.draw_one(cells[place], seed, first + number, design.version)
+            for number, place in enumerate(places.tolist())
+        ]
+
+    def draw_one(self, cell: Cell, seed: int, index: int, version: int = 0) -> Problem:
+        """The problem of a cell, a seed and an index, with its key. Raises InputError where `make` gives no problem."""
+        rng = random.Random(f"{seed} {index} {cell}")
+        problem = self.make(self.space.name_cell(cell), rng)
+        if not isinstance(problem, Problem) or not isinstance(problem.prompt, str) or not isinstance(problem.answer, str):
+            raise InputError(
+                f"{type(self).__name__}.make: gave {problem!r:.60} for cell {cell}; return a Problem with texts"
+            )
+        key = problem.key or hashlib.sha256(problem.prompt.encode(errors="backslashreplace")).hexdigest()[:16]
+        return msgspec.structs.replace(problem, cell=Cell(*cell), version=version, key=key)
+
+    def check_verdict(self, problem: Problem, answer: str) -> Verdict:
+        """The verdict on an answer, checked. Raises InputError where `judge` raises, or gives no proper verdict."""
+        where = f"{type(self).__name__}.judge: on {answer!r:.60} to {problem.prompt!r:.60}"
+        try:
+            verdict = self.judge(problem, answer)
+        except Exception as error:
+            raise InputError(f"{where}: {type(error).__name__}: {error}; give a verdict on any text") from error
+        if not isinstance(verdict, Verdict):
+            raise InputError(f"{where}: gave {verdict!r:.60}; return a Verdict")
+        reward = verdict.reward
+        if isinstance(reward, bool) or not isinstance(reward, int | float) or not np.isfinite(reward):
+            raise InputError(f"{where}: reward is {reward!r:.20}; give a finite number")
+        if not verdict.valid and verdict.failure not in self.space.failures:
+            listed = ", ".join(self.space.failures)
+            raise InputError(f"{where}: failure {verdict.failure!r:.60} is not declared; choose from {listed}")
+        return verdict
+
+    def groups(self, problems: Sequence[Problem], answers: Sequence[Sequence[str]]) -> list[Group]:
+        """A group for each problem from a list of answers to each."""
+        _check_lengths(problems, answers)
+        return [
+            Group.judged(problem, [self.check_verdict(problem, text) for text in texts])
+            for problem, texts in zip(problems, answers, strict=True)
+        ]
+
+    def verdicts(self, problems: Sequence[Problem], answers: Sequence[str]) -> list[Verdict]:
+        """The verdict on one answer to each problem."""
+        _check_lengths(problems, answers)
+        return [self.check_verdict(problem, text) for problem, text in zip(problems, answers, strict=True)]
+
+    def tallies(self, problems: Sequence[Problem], answers: Sequence[str]) -> "Outcomes":
+        """Outcomes by stratum of one answer to each problem, such as greedy ones to held-out problems."""
+        return Outcomes.of(self.space, problems, self.verdicts(problems, answers))
+
+    def cases(self, problems: Sequence[Problem], answers: Sequence[str], verdicts: Sequence[Verdict], most: int) -> list[Case]:
+        """At most `most` of the answers that failed, evenly over the problems."""
+        failed = [place for place, verdict in enumerate(verdicts) if not verdict.valid]
+        chosen = [failed[int(at)] for at in np.linspace(0, len(failed) - 1, min(most, len(failed)))]
+        return [
+            Case(
+                problems[place].cell.stratum,
+                self.describe(problems[place], answers[place], verdicts[place]),
+                verdicts[place].failure,
+                verdicts[place].place,
+            )
+            for place in chosen
+        ]
+
+    def statistics(self, problems: Sequence[Problem]) -> dict[Stratum, Drawn]:
+        """What was really drawn, by stratum."""
+        found: dict[Stratum, list[Problem]] = defaultdict(list)
+        for problem in problems:
+            found[problem.cell.stratum].append(problem)
+        return {stratum: self._drawn(found[stratum]) for stratum in self.space.sort_strata(found)}
+
+    def _drawn(self, problems: Sequence[Problem]) -> Drawn:
+        values = np.array([problem.cell.values for problem in problems], float).reshape(len(problems), -1)
+        means = values.mean(axis=0).tolist()
+        knobs = {knob.name: mean for knob, mean in zip(self.space.knobs, means, strict=True)}
+        return Drawn(len(problems), knobs, self.measures(problems))
+
+
+class Outcomes(dict[Stratum, Tally]):
+    """Tallies by stratum. valid: a digit for each problem in their order, 1 where the answer is valid."""
+
+    valid: str = ""
+
+    @classmethod
+    def of(cls, space: DesignSpace, problems: Iterable[Problem], verdicts: Iterable[Verdict]) -> "Outcomes":
+        """The outcomes of problems with these verdicts on their answers."""
+        pairs = list(zip(problems, verdicts, strict=True))
+        found: dict[Stratum, list[tuple[Problem, Verdict]]] = defaultdict(list)
+        for pair in pairs:
+            found[pair[0].cell.stratum].append(pair)
+        outcomes = cls({stratum: _count(space, found[stratum]) for stratum in space.sort_strata(found)})
+        outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
+        return outcomes
+
+
+def _count(space: DesignSpace, pairs: Sequence[tuple[Problem, Verdict]], *, by_trait: bool = True) -> Tally:
+    verdicts = [verdict for _, verdict in pairs]
+    traits = {}
+    for place in space.traits if by_trait else ():
+        having = [pair for pair in pairs if pair[0].cell.values[place]]
+        traits[space.knobs[place].name] = _count(space, having, by_trait=False)
+    return Tally(
+        problems=len(pairs),
+        valid=sum(verdict.valid for verdict in verdicts),
+        failures={name: sum(not one.valid and one.failure == name for one in verdicts) for name in space.failures},
+        grades={name: sum(one.valid and name in one.grades for one in verdicts) for name in space.grades},
+        traits=traits,
+    )
+
+
+def _check_lengths(problems: Sequence[Any], answers: Sequence[Any]) -> None:
+    if len(problems) != len(answers):
+        raise InputError(f"answers: {len(answers)} for {len(problems)} problems; give one entry for each problem")

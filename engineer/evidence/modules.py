@@ -1,0 +1,119 @@
+"""The context modules: which parts of the evidence an engineer is shown, the named presets, and the budget of tokens."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import Count, one_of
+
+if TYPE_CHECKING:
+    from lakewright.engineer.evidence.evidence import Evidence
+
+
+class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which parts of the evidence are shown; the default is the paper's V6 (arXiv 2606.17682).
+
+    failures: outcomes by stratum and trait, of this round and of those in the history. guideline: what good
+    redesigns do. history: earlier rounds. default_in_history: round 0, the first design, is one of them.
+    self_summary: the engineer's own summary of the round before. bookkeeping: the round's index, the number of
+    rounds and of problems. rl_details: settings and figures of the training, and its rollouts by cell. statistics: what
+    was really sampled. cases: a few problems with a failed answer. difficulty: what the difficulty
+    model expects of cells, drawn or not. shuffled, a control: each stratum shows the figures of another.
+    """
+
+    failures: bool = True
+    guideline: bool = True
+    history: bool = True
+    default_in_history: bool = False
+    self_summary: bool = False
+    bookkeeping: bool = True
+    rl_details: bool = False
+    statistics: bool = False
+    cases: bool = False
+    difficulty: bool = False
+    shuffled: bool = False
+
+
+FIELDS: dict[str, dict[str, Any]] = {
+    "cases": {"cases": []},
+    "statistics": {"statistics": {}},
+    "difficulty": {"forecast": None},
+    "rl_details": {"groups": [], "training": {}},
+    "self_summary": {"summary": ""},
+    "history": {"history": []},
+    "failures": {"outcomes": {}, "by_trait": {}},
+    "guideline": {"guideline": ""},
+    "bookkeeping": {"round": None, "rounds": None, "problems": None},
+}
+"""The fields of the evidence that a module shows, and what they are without it; in the order in which they are cut."""
+# Outcomes are never cut, only their detail by trait; refusals belong to no module.
+_CUT = [("forced", {"by_trait": {}}) if name == "failures" else (name, fields) for name, fields in FIELDS.items()]
+_CUT.append(("refusals", {"refusals": []}))
+CUT_ORDER = tuple(name for name, _ in _CUT)
+
+_V4 = Modules(bookkeeping=False)
+PRESETS = {
+    "v1": Modules(guideline=False, history=False, bookkeeping=False),
+    "v2": Modules(history=False, bookkeeping=False),
+    "v3": Modules(default_in_history=True, bookkeeping=False),
+    "v4": _V4,
+    "v5": msgspec.structs.replace(_V4, self_summary=True),
+    "v6": Modules(),
+    "rl_details": msgspec.structs.replace(_V4, rl_details=True),
+    "shuffled": Modules(shuffled=True),
+    "none": Modules(failures=False, guideline=False, history=False, bookkeeping=False),
+    "difficulty": Modules(difficulty=True),
+    "forecast": Modules(failures=False, guideline=False, history=False, bookkeeping=False, difficulty=True),
+}
+PAPER_PRESETS = ("v1", "v2", "v3", "v4", "v5", "v6", "rl_details")
+
+
+class EvidenceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an engineer is shown."""
+
+    preset: Annotated[str, one_of(PRESETS)] = "v6"
+    """The context modules shown to the engineer, by preset; v1 to v6 are those of the paper."""
+    modules: dict[str, bool] = {}
+    """Single modules switched on or off against the preset, such as { cases = true }."""
+    budget: Count = 6000
+    """Most tokens of the evidence; beyond it parts are cut."""
+
+    def __post_init__(self) -> None:
+        self.chosen()
+
+    def chosen(self) -> Modules:
+        """The modules. Raises InputError on an unknown preset or module, naming the choices."""
+        if self.preset not in PRESETS:
+            raise InputError(f"preset is {self.preset!r:.60}; choose from {', '.join(PRESETS)}")
+        names = Modules.__struct_fields__
+        if unknown := [name for name in self.modules if name not in names]:
+            raise InputError(f"modules: {unknown[0]!r:.60} is unknown; choose from {', '.join(names)}")
+        return msgspec.structs.replace(PRESETS[self.preset], **self.modules)
+
+
+def fit_to_budget(
+    evidence: "Evidence", budget: int, count: Callable[["Evidence"], int]
+) -> tuple["Evidence", tuple[str, ...]]:
+    """The evidence with as much cut as it takes for `count` of it to be at most `budget`; and what was cut, in order.
+
+    Cut first to last by CUT_ORDER; cases and rounds of the history one by one, the latest case and the oldest round
+    first. The outcomes of this round are never cut. Raises InputError where they alone do not fit.
+    """
+    cut: list[str] = []
+    for name, empty in _CUT:
+        while count(evidence) > budget and any(getattr(evidence, field) != value for field, value in empty.items()):
+            cut.append(name)
+            evidence = msgspec.structs.replace(evidence, **_less(evidence, name, empty))
+    if (needed := count(evidence)) > budget:
+        raise InputError(f"evidence.budget is {budget} tokens, too few even for the outcomes; choose {needed} or more")
+    return evidence, tuple(f"{name} x{cut.count(name)}" if cut.count(name) > 1 else name for name in dict.fromkeys(cut))
+
+
+def _less(evidence: "Evidence", name: str, empty: dict[str, object]) -> dict[str, object]:
+    if name == "cases":
+        return {"cases": evidence.cases[:-1]}
+    if name == "history":
+        return {"history": evidence.history[1:]}
+    return empty

@@ -1,0 +1,225 @@
+"""The guard: projects what was proposed onto what is legal, within reach and can be drawn, and says what it changed."""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from typing import Literal, Protocol
+
+import msgspec
+import numpy as np
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.design import Delta, Design, Row, edit_design, normalize_rows
+from lakewright.engineer.space import Cell, DesignSpace, Knob, Stratum
+
+NOISE = 1e-3  # a value this near to what was proposed counts as accepted
+
+
+class Bounds(Protocol):
+    """What the guard asks of an environment."""
+
+    @property
+    def space(self) -> DesignSpace:
+        """What may be changed."""
+        ...
+
+    def drawable(self, cell: Cell) -> bool:
+        """Whether problems of a cell can be drawn."""
+        ...
+
+
+class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The legal region, and how far one round may go. Raises InputError on a value outside its range."""
+
+    floor: float = 0.05
+    """Least share of a stratum, 0 to 1."""
+    reach: dict[str, float] = {}
+    """Largest change of the share and of knobs in one round, by name; else the reach that the space gives them."""
+    most: dict[str, float] = {}
+    """Upper limits of knobs, by name; else those of the space."""
+    widen: float = 0.0
+    """How many times further a round may go where the difficulty model is certain, at least 0."""
+    tries: int = 3
+    """How often the engineer is asked before a refusal stands, at least 1."""
+
+    def __post_init__(self) -> None:
+        if self.tries < 1:
+            raise InputError(f"guard: tries is {self.tries}; choose at least 1")
+        if not 0 <= self.widen <= 100:
+            raise InputError(f"guard: widen is {self.widen:g}; choose 0 to 100")
+        if not 0 <= self.floor <= 1:
+            raise InputError(f"guard: floor is {self.floor:g}; choose 0 to 1")
+        for name, reach in self.reach.items():
+            if not 0 <= reach < math.inf:
+                raise InputError(f"guard: reach.{name} is {reach:g}; choose at least 0")
+
+    def reach_of(self, column: Knob) -> float:
+        """The largest change of a column in one round."""
+        return self.reach.get(column.name, column.reach)
+
+
+def widen_reach(settings: GuardSettings, space: DesignSpace, certainty: float) -> GuardSettings:
+    """The settings with each largest change 1 + widen x certainty times as large; certainty is 0 to 1."""
+    factor = 1 + settings.widen * certainty
+    reach = {column.name: factor * settings.reach_of(column) for column in space.columns}
+    return msgspec.structs.replace(settings, reach=reach)
+
+
+class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The verdict on a proposal: `design` is what to train on next, `reasons` say where it is not what was proposed."""
+
+    status: Literal["accepted", "projected", "refused"]
+    reasons: list[str]
+    design: Design
+
+    def summary(self) -> str:
+        """The verdict in a line."""
+        return f"{self.status}: {'; '.join(self.reasons)}" if self.reasons else self.status
+
+
+def judge(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
+    """Applies `delta` to `design` and projects the sum onto the legal region within reach of `design`.
+
+    The legal region, for shares d of m strata and values k of a knob:
+        d_s >= floor,  sum_s d_s = 1,  low <= k_s <= min(high, most).
+    The trust region: abs(d'_s - d_s) <= reach, and likewise for each knob.
+
+    Shares: with r = clip(d + change, 0, 1) and excess e_s = max(r_s - floor, 0), the goal is
+        P(r)_s = floor + (1 - m floor) e_s / sum(e)            (equal shares where no stratum has an excess),
+    and d' = d + t (P(r) - d), with the largest t <= 1 inside the trust region: sum and floor hold along the whole line.
+    A `design` below the floor is first moved along the line to P(d), then toward P(r), as far as the trust region of d
+    reaches; where that ends short of the floor, the next round's non-empty delta continues.
+    Knobs: clip to the limits, then to the trust region around the current value; whole knobs go by whole numbers.
+
+    Where a stratum's problems cannot be drawn, the fewest of its knobs stay as they were, the last ones first; where
+    not even that helps, the proposal is refused. The design is on the grid of six decimals.
+
+    A value within 0.001 of what was proposed counts as accepted. A delta without edits keeps `design` as it is. An
+    unknown stratum or a number that is not finite is refused, and `design` kept. Raises InputError only where
+    `settings` do not suit `design` (floor x strata > 1).
+    """
+    space = bounds.space
+    check_floor(settings.floor, len(design.strata), space)
+    if not delta.edits:
+        return GuardVerdict("accepted", [], design)
+    try:
+        _check_finite(delta)
+        proposed = edit_design(design, delta, space)
+        applied = normalize_rows(_project(design, proposed, space, settings), space)
+        applied, missing = _keep_drawable(design, applied, bounds)
+    except InputError as error:
+        return GuardVerdict("refused", [str(error)], design)
+    reasons = [*_list_differences(proposed, applied, space), *missing]
+    return GuardVerdict("projected" if reasons else "accepted", reasons, design.replace(applied))
+
+
+def check_floor(floor: float, strata: int, space: DesignSpace) -> None:
+    """Raises InputError where a floor is too much for a number of strata."""
+    if floor * strata > 1 + 1e-9:
+        raise InputError(
+            f"guard: floor {floor:g} x {strata} {space.words.path} is more than 1; choose at most {1 / strata:.3g}"
+        )
+
+
+def _check_finite(delta: Delta) -> None:
+    for stratum, edit in delta.edits.items():
+        for name, change in edit.changes.items():
+            if not math.isfinite(change):
+                raise InputError(f"edits.{stratum}.{name}: {change} is not finite; give a number")
+
+
+def _project(
+    design: Design, proposed: Mapping[Stratum, Row], space: DesignSpace, settings: GuardSettings
+) -> dict[Stratum, Row]:
+    """The rows nearest to `proposed` that are legal and within reach of `design`."""
+    share = space.share.name
+    now, raw = (np.array([row[share] for row in rows.values()], float) for rows in (design.strata, proposed))
+    shares = _project_shares(now, raw, settings.floor, settings.reach_of(space.share))
+    rows: dict[Stratum, Row] = {}
+    for part, (stratum, row) in zip(shares.tolist(), design.strata.items(), strict=True):
+        rows[stratum] = {share: part}
+        for knob in space.knobs:
+            low, high = space.limits(stratum, knob)
+            high = min(high, settings.most.get(knob.name, high))
+            rows[stratum][knob.name] = _project_value(
+                row[knob.name], proposed[stratum][knob.name], (low, high), settings.reach_of(knob), knob
+            )
+    return rows
+
+
+def _project_value(now: float, raw: float, limits: tuple[float, float], reach: float, knob: Knob) -> float:
+    if knob.whole:
+        raw, reach = math.floor(raw + 0.5), float(max(1, math.floor(reach)))
+    return float(np.clip(np.clip(raw, *limits), now - reach, now + reach))
+
+
+def _project_shares(now: np.ndarray, raw: np.ndarray, floor: float, reach: float) -> np.ndarray:
+    legal = _walk(now, now, _raise_to_floor(now, floor), reach)
+    goal = _raise_to_floor(np.clip(raw, 0, 1), floor)
+    return np.clip(_walk(now, legal, goal, reach), 0, 1)
+
+
+def _raise_to_floor(shares: np.ndarray, floor: float) -> np.ndarray:
+    excess = np.maximum(shares - floor, 0)
+    parts = excess / excess.sum() if excess.any() else np.full(len(shares), 1 / len(shares))
+    return floor + max(0.0, 1 - floor * len(shares)) * parts
+
+
+def _walk(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach: float) -> np.ndarray:
+    """The point furthest from `start` toward `goal` that is within `reach` of `origin` in every component."""
+    way = goal - start
+    moving = np.abs(way) > 1e-12
+    room = reach - (np.sign(way) * (start - origin))[moving]
+    part = np.min(room / np.abs(way[moving]), initial=1.0)
+    return start + max(0.0, part) * way
+
+
+def _keep_drawable(
+    design: Design, applied: Mapping[Stratum, Row], bounds: Bounds
+) -> tuple[dict[Stratum, Row], list[str]]:
+    """The rows, with the old values of what cannot be drawn, and a line for each stratum where that is so."""
+    space, rows, missing = bounds.space, {}, []
+    words = space.words
+    for stratum, new in applied.items():
+        found = next((row for row in _ways_back(design.strata[stratum], new, space) if can_draw(stratum, row, bounds)), None)
+        asked = " and ".join(f"{knob.name} {new[knob.name]:.3g}" for knob in space.knobs)
+        place = f"{words.path}.{stratum}: no {words.problems} with {asked} can be drawn"
+        if found is None:
+            raise InputError(f"{place}; change {' or '.join(knob.name for knob in space.knobs)}")
+        if found != new:
+            missing.append(place)
+        rows[stratum] = found
+    return rows, missing
+
+
+def _ways_back(old: Row, new: Row, space: DesignSpace) -> Iterator[Row]:
+    """`new`, and `new` with the old values of some knobs that changed; the last knobs go back first."""
+    choices = [
+        [new[knob.name]] if new[knob.name] == old[knob.name] else [new[knob.name], old[knob.name]]
+        for knob in space.knobs
+    ]
+    for way in itertools.product(*choices):
+        yield {**new, **dict(zip((knob.name for knob in space.knobs), way, strict=True))}
+
+
+def can_draw(stratum: Stratum, row: Row, bounds: Bounds) -> bool:
+    """Whether all problems of a stratum can be drawn that a row asks for."""
+    space = bounds.space
+    if not row[space.share.name]:
+        return True
+    single = Design({stratum: {**row, space.share.name: 1.0}})
+    return all(bounds.drawable(cell) for cell in space.cells(single))
+
+
+def _list_differences(
+    proposed: Mapping[Stratum, Row], applied: Mapping[Stratum, Row], space: DesignSpace
+) -> list[str]:
+    found = []
+    for stratum, row in proposed.items():
+        for column in space.columns:
+            old, new = row[column.name], applied[stratum][column.name]
+            if abs(old - new) > NOISE:
+                found.append(
+                    f"{space.words.path}.{stratum}.{column.name}: proposed {old:.3g}, applied {new:.3g}"
+                )
+    return found

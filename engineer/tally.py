@@ -1,0 +1,59 @@
+"""Tallies: what became of answers to some problems, counted."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+
+class Tally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Counts over some problems, one answer each.
+
+    valid: the valid answers. failures: the others by the name of their failure. grades: of the valid answers, those
+    that are also so. traits: by knob, the counts of the problems that have the trait.
+    """
+
+    problems: int
+    valid: int
+    failures: dict[str, int] = {}
+    grades: dict[str, int] = {}
+    traits: dict[str, "Tally"] = {}
+
+    def rate(self, count: int) -> float:
+        """A count as a share of all problems; 0 where there are none."""
+        return count / self.problems if self.problems else 0.0
+
+    @property
+    def valid_rate(self) -> float:
+        """The share of valid answers; 0 where there are no problems."""
+        return self.rate(self.valid)
+
+
+def pool_tallies(parts: Iterable[Tally]) -> Tally:
+    """Several tallies as one."""
+    parts = list(parts)
+    traits = dict.fromkeys(name for part in parts for name in part.traits)
+    return Tally(
+        problems=sum(part.problems for part in parts),
+        valid=sum(part.valid for part in parts),
+        failures=_add(part.failures for part in parts),
+        grades=_add(part.grades for part in parts),
+        traits={name: pool_tallies(part.traits[name] for part in parts if name in part.traits) for name in traits},
+    )
+
+
+def subtract_tally(whole: Tally, part: Tally) -> Tally:
+    """The counts of the problems of `whole` that are not among those of `part`; without those of traits."""
+    return Tally(
+        problems=whole.problems - part.problems,
+        valid=whole.valid - part.valid,
+        failures={name: count - part.failures.get(name, 0) for name, count in whole.failures.items()},
+        grades={name: count - part.grades.get(name, 0) for name, count in whole.grades.items()},
+    )
+
+
+def _add(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for part in counts:
+        for name, count in part.items():
+            total[name] = total.get(name, 0) + count
+    return total

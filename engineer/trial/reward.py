@@ -1,0 +1,80 @@
+"""What a proposal earns the engineer that made it, and the advantages of a group of proposals."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+
+from lakewright.core_jax.support import Weight
+from lakewright.engineer.design import Design
+from lakewright.engineer.guard import GuardVerdict
+from lakewright.engineer.options import Power
+from lakewright.engineer.space import DesignSpace
+
+Score = Callable[[Design], float]  # what a design is worth beyond the current one
+REFUSED = -1.0
+NEAR = 0.02  # values all within this much of each other, or of a 50th of a wider range: near-identical designs
+LEAST_SPREAD = 1e-3  # of rewards: less is noise, and teaches nothing
+
+
+class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a proposal earns."""
+
+    scale: Weight = 50.0
+    """Scale of the score; with 50 a lead of 0.02 in p (1 - p) counts as 1."""
+    held_back: Weight = 0.1
+    """Lost where the guard held something back."""
+    identical: Weight = 0.5
+    """Lost in proportion to the share of near-identical siblings."""
+    gain: Weight = 0.0
+    """Weight of the measured gain of the proposal that was trained on; ten points of valid answers count as 1."""
+    power: Power = 0.0
+    """0: twice the data on a cell are worth twice as much; more than 1: data have diminishing returns, so that most is
+    earned by data in proportion to what cells are worth to this power, as the teacher `difficulty` shares them out."""
+
+    def __post_init__(self) -> None:
+        if 0 < self.power <= 1:
+            raise ValueError(f"power is {self.power:g}; choose 0, or more than 1 and at most 10")
+
+
+class Earned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The reward of a proposal and its parts; refused ones earn -1. siblings: the share that is near-identical."""
+
+    reward: float
+    score: float
+    status: str
+    siblings: float
+    advantage: float
+
+
+def reward_proposals(
+    verdicts: Sequence[GuardVerdict], score: Score, settings: ProposalReward, space: DesignSpace
+) -> list[Earned]:
+    """r = scale (s(design) - s(current)) - held_back [projected] - identical (share of near-identical siblings), or -1.
+
+    `score` is s(design) - s(current). The advantage is (r - mean) / standard deviation over the group, and 0 where all
+    earn the same. (Absolute Zero 2505.03335 for the -1 of what cannot be used; R-Zero 2508.05004 for the siblings.)
+    """
+    status = np.array([verdict.status for verdict in verdicts])
+    scores = [0.0 if verdict.status == "refused" else score(verdict.design) for verdict in verdicts]
+    siblings = [_share_alike(verdicts, place, space) for place in range(len(verdicts))]
+    lost = settings.held_back * (status == "projected") + settings.identical * np.array(siblings)
+    rewards = np.where(status == "refused", REFUSED, settings.scale * np.array(scores) - lost)
+    spread = float(rewards.std())
+    advantages = (rewards - rewards.mean()) / spread if spread > LEAST_SPREAD else np.zeros(len(rewards))
+    columns = rewards.tolist(), scores, status.tolist(), siblings, advantages.tolist()
+    return [Earned(*row) for row in zip(*columns, strict=True)]
+
+
+def _share_alike(verdicts: Sequence[GuardVerdict], place: int, space: DesignSpace) -> float:
+    others = [verdict.design for other, verdict in enumerate(verdicts) if other != place]
+    alike = sum(_near(verdicts[place].design, other, space) for other in others)
+    return alike / len(others) if others else 0.0
+
+
+def _near(one: Design, other: Design, space: DesignSpace) -> bool:
+    return all(
+        abs(row[column.name] - other.strata[stratum][column.name]) <= NEAR * max(1.0, column.span)
+        for stratum, row in one.strata.items()
+        for column in space.columns
+    )
