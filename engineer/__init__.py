@@ -1,1 +1,5 @@
-"""The trainer: reads evidence about the trainee and writes a typed change of the boards to come."""
+"""The engineer: reads how a policy fails and changes what it trains on next, for any procedurally generated environment."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

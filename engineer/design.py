@@ -161,7 +161,9 @@ def check_design(design: Design, space: DesignSpace, where: str = "design") -> N
             low, high = space.limits(stratum, column)
             value = row[column.name]
             if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-                raise InputError(f"{where}: {path}.{stratum}.{column.name} is {value!r:.20}; choose {low:g} to {high:g}")
+                raise InputError(
+                    f"{where}: {path}.{stratum}.{column.name} is {value!r:.20}; choose {low:g} to {high:g}"
+                )
             if column.whole and value != int(value):
                 raise InputError(f"{where}: {path}.{stratum}.{column.name} is {value:g}; choose a whole number")
     total = math.fsum(row[space.share.name] for row in design.strata.values())

@@ -117,6 +117,11 @@ class Environment(abc.ABC):
         """What else was measured of problems of one stratum, means by name."""
         return {}
 
+    def features(self, problem: Problem) -> list[float]:
+        """Numbers from which a sampler may predict how hard a problem is; by default its cell."""
+        cell = problem.cell
+        return [self.space.scale(cell.stratum), *map(float, cell.values), *map(float, cell.given)]
+
     def describe(self, problem: Problem, answer: str, verdict: Verdict) -> str:
         """A problem and an answer, for people and language models."""
         return f"{problem.prompt}\nanswer: {answer[:500]}"
@@ -139,7 +144,11 @@ class Environment(abc.ABC):
         """The problem of a cell, a seed and an index, with its key. Raises InputError where `make` gives no problem."""
         rng = random.Random(f"{seed} {index} {cell}")
         problem = self.make(self.space.name_cell(cell), rng)
-        if not isinstance(problem, Problem) or not isinstance(problem.prompt, str) or not isinstance(problem.answer, str):
+        if (
+            not isinstance(problem, Problem)
+            or not isinstance(problem.prompt, str)
+            or not isinstance(problem.answer, str)
+        ):
             raise InputError(
                 f"{type(self).__name__}.make: gave {problem!r:.60} for cell {cell}; return a Problem with texts"
             )
@@ -180,7 +189,9 @@ class Environment(abc.ABC):
         """Outcomes by stratum of one answer to each problem, such as greedy ones to held-out problems."""
         return Outcomes.of(self.space, problems, self.verdicts(problems, answers))
 
-    def cases(self, problems: Sequence[Problem], answers: Sequence[str], verdicts: Sequence[Verdict], most: int) -> list[Case]:
+    def cases(
+        self, problems: Sequence[Problem], answers: Sequence[str], verdicts: Sequence[Verdict], most: int
+    ) -> list[Case]:
         """At most `most` of the answers that failed, evenly over the problems."""
         failed = [place for place, verdict in enumerate(verdicts) if not verdict.valid]
         chosen = [failed[int(at)] for at in np.linspace(0, len(failed) - 1, min(most, len(failed)))]

@@ -139,7 +139,8 @@ def _project(
     for part, (stratum, row) in zip(shares.tolist(), design.strata.items(), strict=True):
         rows[stratum] = {share: part}
         for knob in space.knobs:
-            low, high = space.limits(stratum, knob)
+            # Which traits a stratum may have is a question of what can be drawn, as is how often it may have them.
+            low, high = (knob.low, knob.high) if knob.trait else space.limits(stratum, knob)
             high = min(high, settings.most.get(knob.name, high))
             rows[stratum][knob.name] = _project_value(
                 row[knob.name], proposed[stratum][knob.name], (low, high), settings.reach_of(knob), knob
@@ -181,7 +182,9 @@ def _keep_drawable(
     space, rows, missing = bounds.space, {}, []
     words = space.words
     for stratum, new in applied.items():
-        found = next((row for row in _ways_back(design.strata[stratum], new, space) if can_draw(stratum, row, bounds)), None)
+        found = next(
+            (row for row in _ways_back(design.strata[stratum], new, space) if can_draw(stratum, row, bounds)), None
+        )
         asked = " and ".join(f"{knob.name} {new[knob.name]:.3g}" for knob in space.knobs)
         place = f"{words.path}.{stratum}: no {words.problems} with {asked} can be drawn"
         if found is None:
@@ -208,18 +211,14 @@ def can_draw(stratum: Stratum, row: Row, bounds: Bounds) -> bool:
     if not row[space.share.name]:
         return True
     single = Design({stratum: {**row, space.share.name: 1.0}})
-    return all(bounds.drawable(cell) for cell in space.cells(single))
+    return all(space.allows(cell) and bounds.drawable(cell) for cell in space.cells(single))
 
 
-def _list_differences(
-    proposed: Mapping[Stratum, Row], applied: Mapping[Stratum, Row], space: DesignSpace
-) -> list[str]:
+def _list_differences(proposed: Mapping[Stratum, Row], applied: Mapping[Stratum, Row], space: DesignSpace) -> list[str]:
     found = []
     for stratum, row in proposed.items():
         for column in space.columns:
             old, new = row[column.name], applied[stratum][column.name]
             if abs(old - new) > NOISE:
-                found.append(
-                    f"{space.words.path}.{stratum}.{column.name}: proposed {old:.3g}, applied {new:.3g}"
-                )
+                found.append(f"{space.words.path}.{stratum}.{column.name}: proposed {old:.3g}, applied {new:.3g}")
     return found

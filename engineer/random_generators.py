@@ -23,3 +23,10 @@ def split(key: Key, count: int = 2) -> Key:
     import jax
 
     return jax.random.split(key, count)
+
+
+def fold(key: Key, data: int) -> Key:
+    """A key for one of several purposes; the same key may be folded with other numbers."""
+    import jax
+
+    return jax.random.fold_in(key, data)

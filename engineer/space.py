@@ -308,7 +308,9 @@ class DesignSpace:
     def _bins(self, strata: Sequence[Stratum]) -> int:
         """The most bins of a level with which the grid of some strata has at most MOST_BINNED cells."""
         for bins in range(max((knob.bins for knob in self.knobs), default=1), 1, -1):
-            sizes = (math.prod(len(self._binned_values(stratum, knob, bins)) for knob in self.knobs) for stratum in strata)
+            sizes = (
+                math.prod(len(self._binned_values(stratum, knob, bins)) for knob in self.knobs) for stratum in strata
+            )
             if sum(sizes) <= MOST_BINNED:
                 return bins
         return 1
@@ -321,6 +323,11 @@ class DesignSpace:
     def _trait_values(self, stratum: Stratum, knob: Knob) -> list[Value]:
         low, high = self.limits(stratum, knob)
         return [False] * (low < 1) + [True] * (high > 0)
+
+    def allows(self, cell: Cell) -> bool:
+        """Whether a cell has only traits that its stratum may have."""
+        pairs = ((knob, cell.values[place]) for place, knob in enumerate(self.knobs) if knob.trait)
+        return all(bool(value) in self._trait_values(cell.stratum, knob) for knob, value in pairs)
 
     def bin_cell(self, cell: Cell, strata: Iterable[Stratum]) -> Cell:
         """The cell of the grid of `strata` that holds a cell: of each level the bin of its value."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
 if TYPE_CHECKING:
     from lakewright.engineer.design import Design
@@ -18,7 +19,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     problem, problems, answer, answers, stratum, design: nouns. path: what a field of a stratum begins with in messages.
     token: what the token of a stratum begins with. task: what the policy learns, for prompts. guideline: what good
     redesigns do. traits: the phrases of problems that have a trait, and of those that lack it, by knob; likewise
-    trait_outcomes, as the beginning of a line of outcomes. failures: phrases of failures by name.
+    trait_outcomes, as the beginning of a line of outcomes. failures: phrases of failures by name. question: the template
+    of a question to a language model, with fields {changes}, {summary}, {answer} and {form}; empty for the usual one.
     """
 
     problem: str = "problem"
@@ -34,6 +36,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     traits: Mapping[str, tuple[str, str]] = {}
     trait_outcomes: Mapping[str, tuple[str, str]] = {}
     failures: Mapping[str, str] = {}
+    question: str = ""
 
     def guide(self) -> str:
         """The guideline."""
@@ -87,10 +90,17 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         """What was measured of the drawn problems, each as a share 0 to 1, for tokens."""
         return []
 
+    def imagine_measures(self, rng: np.random.Generator) -> dict[str, float]:
+        """Measures of problems that do not exist, for lessons."""
+        return {}
+
     def case(self, case: "Case") -> list[str]:
         """A case in lines."""
         head, *rest = case.text.splitlines() or [""]
-        return [f"{self.label(case.stratum)}, failed by {self.failure(case.failure)}: {head}", *(f"  {line}" for line in rest)]
+        return [
+            f"{self.label(case.stratum)}, failed by {self.failure(case.failure)}: {head}",
+            *(f"  {line}" for line in rest),
+        ]
 
     def system(self) -> str:
         """The system message of a language model as the engineer."""

@@ -25,7 +25,9 @@ def features(cells: Sequence[Cell], space: DesignSpace, by_stratum: float = 0.0)
     givens = [(given[:, place] - one.middle) / one.half for place, one in enumerate(space.givens)]
     main = WIDE * np.stack([np.ones(len(cells)), *axes, *givens])
     squares = [axis**2 for axis, square in zip(axes, squared, strict=True) if square]
-    found = np.concatenate([main, _rows([*squares, *(a * b for a, b in itertools.combinations(axes, 2))], len(cells))]).T
+    found = np.concatenate(
+        [main, _rows([*squares, *(a * b for a, b in itertools.combinations(axes, 2))], len(cells))]
+    ).T
     deviation = by_stratum or (0.0 if space.ranked else OWN)
     if not deviation:
         return found

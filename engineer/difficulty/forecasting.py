@@ -103,9 +103,7 @@ def _nearest(cell: Cell, space: DesignSpace) -> Cell:
     return Cell(cell.stratum, tuple(values))
 
 
-def _certainty(
-    design: Design, model: DifficultyModel, held_out: Sequence[HeldOutCell], space: DesignSpace
-) -> float:
+def _certainty(design: Design, model: DifficultyModel, held_out: Sequence[HeldOutCell], space: DesignSpace) -> float:
     if not held_out or not model.groups:
         return 0.0
     predicted = model.predict([space.complete_cell(part.cell, design) for part in held_out], space)

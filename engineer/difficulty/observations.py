@@ -28,7 +28,9 @@ def observe_held_out(answers: Iterable[tuple[Cell, bool]], age: int = 0) -> list
     outcomes: dict[Cell, list[int]] = defaultdict(list)
     for cell, valid in answers:
         outcomes[cell].append(int(valid))
-    return [Observation(cell, len(found), sum(found), None, age) for cell, found in sorted(outcomes.items(), key=_order)]
+    return [
+        Observation(cell, len(found), sum(found), None, age) for cell, found in sorted(outcomes.items(), key=_order)
+    ]
 
 
 def observe_groups(groups: Iterable[tuple[Cell, Group]], age: int = 0) -> list[Observation]:

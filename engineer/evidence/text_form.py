@@ -51,7 +51,10 @@ def _sections(evidence: Evidence, space: DesignSpace) -> Iterator[list[str]]:
         title = f"## What a model of all rollouts expects, of {words.problems} drawn or not"
         yield [title, *_forecast(evidence.forecast, space)]
     if evidence.cases:
-        yield [f"## {words.answers.capitalize()} that failed", *(line for case in evidence.cases for line in words.case(case))]
+        yield [
+            f"## {words.answers.capitalize()} that failed",
+            *(line for case in evidence.cases for line in words.case(case)),
+        ]
     if evidence.refusals:
         refused = (f"- {_quoted(refusal)}" for refusal in evidence.refusals)
         yield ["## Your earlier answers to this were refused", *refused]
@@ -66,7 +69,7 @@ def _past(number: int, old: Round, evidence: Evidence, space: DesignSpace) -> It
     if old.note:
         yield f"  which was {_quoted(old.note)}"
     if old.undone:
-        yield f"  The round was taken back, as validation fell."
+        yield "  The round was taken back, as validation fell."
 
 
 def _design(design: Design, given: Mapping[str, tuple[int | float, ...]], space: DesignSpace) -> Iterator[str]:

@@ -94,13 +94,14 @@ def read_tokens(tokens: Sequence[str], space: DesignSpace) -> Delta:
     return Delta(edits)
 
 
-def _strata(
-    design: Design, outcomes: Mapping[Stratum, Tally], space: DesignSpace, *, valid_only: bool
-) -> list[str]:
+def _strata(design: Design, outcomes: Mapping[Stratum, Tally], space: DesignSpace, *, valid_only: bool) -> list[str]:
     words, tokens = vocabulary_of(space), []
     for stratum in space.sort_strata(design.strata):
         row = design.strata[stratum]
-        tokens += [words.stratum_token(stratum), *(_value_token(row[column.name], column, space) for column in space.columns)]
+        tokens += [
+            words.stratum_token(stratum),
+            *(_value_token(row[column.name], column, space) for column in space.columns),
+        ]
         if outcomes:
             rates = _rates(outcomes.get(stratum), space)
             tokens += rates[:1] if valid_only else rates

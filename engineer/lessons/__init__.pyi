@@ -1,6 +1,6 @@
 from .examination import Examination as Examination
 from .examination import agreement as agreement
-from .examination import examined as examined
+from .examination import examine as examine
 from .settings import Lessons as Lessons
 from .settings import LessonSettings as LessonSettings
 from .settings import Rule as Rule

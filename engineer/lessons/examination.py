@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.support import Share
-from lakewright.engineer.delta import FIELDS, ConfigDelta
-from lakewright.engineer.evidence import STEPS, DeltaGrammar, tokens_delta
+from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.evidence import DeltaGrammar, read_tokens
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Decode
 
 
 class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of so many questions, the share of changes, one for each size and ratio, that are exactly those of the rule.
+    """Of so many questions, the share of changes, one for each stratum and column, that are exactly those of the rule.
 
     chance: the share that are those of the rule for the next question; an engineer that does not read has no more.
     """
@@ -29,28 +29,33 @@ class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-def examined(examples: Sequence[tuple[list[str], list[str]]], config: EnvConfig, decode: Decode) -> Examination:
-    """Asks for an answer to the prompt of each example, under the grammar of deltas over the sizes of `config`."""
-    allowed = DeltaGrammar(config.sizes).allowed
-    given = [_strides(tokens_delta(decode(prompt, allowed)), config) for prompt, _ in examples]
-    right = [_strides(tokens_delta(taught), config) for _, taught in examples]
-    return Examination(len(examples), _same(given, right), _same(given, [*right[1:], right[0]]))
+def examine(
+    examples: Sequence[tuple[list[str], list[str]]], design: Design, space: DesignSpace, decode: Decode
+) -> Examination:
+    """Asks for an answer to the prompt of each example, under the grammar of deltas over the strata of `design`.
+
+    examples: prompts and right answers, in tokens. design, space: what the answers change. decode: the model.
+    """
+    allowed = DeltaGrammar(space, design.strata).allowed
+    given = [_strides(read_tokens(decode(prompt, allowed), space), design, space) for prompt, _ in examples]
+    right = [_strides(read_tokens(taught, space), design, space) for _, taught in examples]
+    return Examination(len(examples), _share_same(given, right), _share_same(given, [*right[1:], right[0]]))
 
 
-def agreement(given: ConfigDelta, right: ConfigDelta, config: EnvConfig) -> float:
-    """The share of changes of `config`, one for each size and ratio, that are the same steps in both."""
-    return _same([_strides(given, config)], [_strides(right, config)])
+def agreement(given: Delta, right: Delta, design: Design, space: DesignSpace) -> float:
+    """The share of changes of `design`, one for each stratum and column, that are the same steps in both."""
+    return _share_same([_strides(given, design, space)], [_strides(right, design, space)])
 
 
-def _strides(delta: ConfigDelta, config: EnvConfig) -> list[int]:
+def _strides(delta: Delta, design: Design, space: DesignSpace) -> list[int]:
     edits = delta.edits
     return [
-        round(getattr(edits[size], field) / STEPS[field]) if size in edits else 0
-        for size in config.sizes
-        for field in FIELDS
+        round(edits[stratum].changes.get(column.name, 0.0) / column.step) if stratum in edits else 0
+        for stratum in design.strata
+        for column in space.columns
     ]
 
 
-def _same(given: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> float:
+def _share_same(given: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> float:
     pairs = [pair for mine, yours in zip(given, right, strict=True) for pair in zip(mine, yours, strict=True)]
     return sum(one == other for one, other in pairs) / len(pairs)

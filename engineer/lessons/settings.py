@@ -47,7 +47,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def lessons(
         self, objective: Objective, shown: EvidenceSettings, difficulty: DifficultySettings | None = None
     ) -> Lessons:
-        """Those of a run in which boards are worth what `objective` says and the engineer is shown `shown`.
+        """Those of a run in which problems are worth what `objective` says and the engineer is shown `shown`.
 
         difficulty: how the run's forecasts are fitted.
         """

@@ -45,7 +45,7 @@ class Sampler(Protocol):
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
         """`count` problems to train on. Leaves the state as it is. All chance comes from `key`, consumed."""
 
-    def learn(self, rollouts: Sequence[Rollout], stage: int) -> None:
+    def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:
         """Notes the training rollouts on the problems of a stage, from 0."""
 
     def state_dict(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Sampler(Protocol):
 class MemorylessSampler(Stateless):
     """A sampler that learns nothing from a stage's rollouts."""
 
-    def learn(self, rollouts: Sequence[Rollout], stage: int) -> None:
+    def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:
         """Nothing to note."""
 
 

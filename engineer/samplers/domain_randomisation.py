@@ -1,37 +1,45 @@
-"""Domain randomisation for each board: Tobin et al. 2017, arXiv 1703.06907."""
+"""Domain randomisation for each problem: Tobin et al. 2017, arXiv 1703.06907."""
 
 import numpy as np
 
-from lakewright.core_jax import generator
-from lakewright.core_jax.config import MAX_HOLE_RATIO, EnvConfig
-from lakewright.core_jax.rows import Row
 from lakewright.core_jax.support import Count
+from lakewright.engineer.design import Design
+from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.guard import can_draw
 from lakewright.engineer.random_generators import Key, numpy_rng
-from lakewright.engineer.samplers.base import Drawn, Fresh, Score
-from lakewright.engineer.samplers.fresh import MemorylessSampler
+from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled, Score
+
+MOST_TRIES = 10_000  # for values of which problems can be drawn
 
 
 class DomainRandomisationSampler(MemorylessSampler):
-    """theta = (size, hole ratio, forced wait) ~ U(box), drawn for every `alike` boards; again where none exist.
+    """theta = (stratum, levels, traits) ~ U(box), drawn for every `alike` problems; again where none can be drawn.
 
-    Only the sizes and the number of agents are the config's.
+    Only the strata and the givens are the design's.
     """
 
     def __init__(self, alike: Count = 8) -> None:
         self.alike = alike
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Drawn:
-        """Boards of many configs, mixed."""
+    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+        """Problems of many designs, mixed."""
         rng = numpy_rng(key)
-        rows: list[Row] = []
-        while len(rows) < count:
-            rows += fresh(min(self.alike, count - len(rows)), _theta(fresh.config, rng))
-        return Drawn([rows[i] for i in rng.permutation(count)], count)
+        problems: list[Problem] = []
+        while len(problems) < count:
+            problems += fresh(min(self.alike, count - len(problems)), _theta(fresh.design, fresh.environment, rng))
+        return Sampled([problems[i] for i in rng.permutation(count)], count)
 
 
-def _theta(config: EnvConfig, rng: np.random.Generator) -> EnvConfig:
-    while True:
-        size, hole_ratio = int(rng.choice(sorted(config.sizes))), float(rng.uniform(0, MAX_HOLE_RATIO))
-        forced = bool(rng.integers(2))
-        if generator.can_draw(size, config.agents, hole_ratio, forced):
-            return EnvConfig.single(size, config.agents, hole_ratio, float(forced))
+def _theta(design: Design, environment: Environment, rng: np.random.Generator) -> Design:
+    space = environment.space
+    strata = space.sort_strata(design.strata)
+    for _ in range(MOST_TRIES):
+        stratum = strata[int(rng.choice(len(strata)))]
+        row: dict[str, int | float] = {space.share.name: 1.0}
+        for knob in space.knobs:
+            low, high = space.limits(stratum, knob)
+            value = float(rng.integers(2)) if knob.trait else float(rng.uniform(low, high))
+            row[knob.name] = knob.rounded(value) if knob.whole else value
+        if can_draw(stratum, row, environment):
+            return Design({stratum: row}, design.given, design.version)
+    raise ValueError(f"no problems can be drawn of {MOST_TRIES} random values; choose another sampler")

@@ -28,7 +28,6 @@ class PclSampler:
         self.strength = strength
         self.window = window
         self.seen: list[list[float]] = []  # rows of features, and the success
-        self.environment: Environment | None = None  # which knows the features; given with the first problems
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
         """The problems of intermediate predicted difficulty, in an order of their own chance."""
@@ -50,11 +49,13 @@ class PclSampler:
         twice = np.concatenate([scaled.fit_transform(points)] * 2)
         valid, weights = np.repeat([1, 0], len(points)), np.concatenate([success, 1 - success])
         model = LogisticRegression(C=self.strength, max_iter=1000).fit(twice, valid, sample_weight=weights)
-        return model.predict_proba(scaled.transform(np.array([environment.features(problem) for problem in problems])))[:, 1]
+        return model.predict_proba(scaled.transform(np.array([environment.features(problem) for problem in problems])))[
+            :, 1
+        ]
 
-    def learn(self, rollouts: Sequence[Rollout], stage: int) -> None:
+    def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:
         """Notes the success on the problems of a stage."""
-        self.seen += [[*self.environment.features(problem), group.success] for problem, group in rollouts]
+        self.seen += [[*environment.features(problem), group.success] for problem, group in rollouts]
         self.seen = self.seen[-self.window :]
 
     def state_dict(self) -> dict[str, Any]:
@@ -64,4 +65,3 @@ class PclSampler:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Features and success of the latest problems."""
         self.seen = list(state["seen"])
-

@@ -6,29 +6,29 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.rows import Row, fingerprint
 from lakewright.core_jax.support import Count, Share, convert
+from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.random_generators import Key, numpy_rng
-from lakewright.engineer.samplers.base import Drawn, Fresh, Rollout, Score
+from lakewright.engineer.samplers.base import Fresh, Rollout, Sampled, Score
 
 Beta = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and all ranks beyond the first have no chance
 
 
 class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A board that was trained on: its score p (1 - p) then, and the last stage that drew it."""
+    """A problem that was trained on: its score p (1 - p) then, and the last stage that drew it."""
 
-    row: Row
+    problem: Problem
     score: float
     stage: int
 
 
 class PlrSampler:
-    """`replay` of a stage's boards, or as many as there are, are boards of earlier stages, drawn without replacement by
+    """`replay` of a stage's problems, or as many as there are, are problems of earlier stages, drawn without replacement by
 
         P_i = (1 - staleness) h_i / sum(h) + staleness (c - C_i) / sum(c - C),    h_i = rank_i^(-1 / beta),
 
-    with rank 1 the largest score, c the stage to come and C_i the last one that drew the board; the others are fresh.
-    The `capacity` levels of the largest scores are kept. A replayed board is scored again by the stage's rollouts.
+    with rank 1 the largest score, c the stage to come and C_i the last one that drew the problem; the others are fresh.
+    The `capacity` levels of the largest scores are kept. A replayed problem is scored again by the stage's rollouts.
     """
 
     def __init__(self, replay: Share = 0.5, staleness: Share = 0.3, beta: Beta = 0.1, capacity: Count = 1024) -> None:
@@ -39,16 +39,16 @@ class PlrSampler:
         self.levels: list[Level] = []
         self.stage = 0
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Drawn:
-        """Old boards by rank and staleness, and fresh ones; nothing is rolled out for it."""
+    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+        """Old problems by rank and staleness, and fresh ones; nothing is rolled out for it."""
         rng, again = numpy_rng(key), min(round(self.replay * count), len(self.levels))
-        rows = fresh(count - again) if again < count else []
+        problems = fresh(count - again) if again < count else []
         if again:
-            chosen = rng.choice(len(self.levels), size=again, replace=False, p=self.chances())
-            rows += [self.levels[i].row for i in chosen]
-        return Drawn([rows[i] for i in rng.permutation(count)], count - again, replayed=again)
+            chosen = rng.choice(len(self.levels), size=again, replace=False, p=self.probabilities())
+            problems += [self.levels[i].problem for i in chosen]
+        return Sampled([problems[i] for i in rng.permutation(count)], count - again, replayed=again)
 
-    def chances(self) -> np.ndarray:
+    def probabilities(self) -> np.ndarray:
         """P, float [levels]."""
         scores = np.array([level.score for level in self.levels])
         ranks = np.empty(len(scores))
@@ -58,11 +58,11 @@ class PlrSampler:
         by_age = stale / stale.sum() if stale.any() else np.full(len(stale), 1 / len(stale))
         return (1 - self.staleness) * weights / weights.sum() + self.staleness * by_age
 
-    def learn(self, rollouts: Sequence[Rollout], stage: int) -> None:
-        """Scores the boards of a stage."""
-        levels = {fingerprint(level.row): level for level in self.levels}
-        for row, group in rollouts:
-            levels[fingerprint(row)] = Level(row, group.learnability, stage)
+    def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:
+        """Scores the problems of a stage."""
+        levels = {level.problem.key: level for level in self.levels}
+        for problem, group in rollouts:
+            levels[problem.key] = Level(problem, group.learnability, stage)
         self.levels = sorted(levels.values(), key=lambda level: -level.score)[: self.capacity]
         self.stage = stage + 1
 

@@ -1,31 +1,27 @@
 """The samplers by name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, one_of
 from lakewright.engineer.options import checked_options
+from lakewright.engineer.plugins import load_class
 from lakewright.engineer.samplers.base import Sampler
-from lakewright.engineer.samplers.dapo import DapoSampler
-from lakewright.engineer.samplers.domain_randomisation import DomainRandomisationSampler
-from lakewright.engineer.samplers.fresh import FreshSampler
-from lakewright.engineer.samplers.pcl import PclSampler
-from lakewright.engineer.samplers.plr import PlrSampler
-from lakewright.engineer.samplers.sfl import SflSampler
-from lakewright.engineer.samplers.vcrl import VcrlSampler
 
-SAMPLERS: dict[str, Callable[..., Sampler]] = {
-    "fresh": FreshSampler,
-    "domain_randomisation": DomainRandomisationSampler,
-    "sfl": SflSampler,
-    "plr": PlrSampler,
-    "dapo": DapoSampler,
-    "vcrl": VcrlSampler,
-    "pcl": PclSampler,
+ROOM = "lakewright.engineer.samplers"
+SAMPLERS = {
+    "fresh": f"{ROOM}.base:FreshSampler",
+    "domain_randomisation": f"{ROOM}.domain_randomisation:DomainRandomisationSampler",
+    "sfl": f"{ROOM}.sfl:SflSampler",
+    "plr": f"{ROOM}.plr:PlrSampler",
+    "dapo": f"{ROOM}.dapo:DapoSampler",
+    "vcrl": f"{ROOM}.vcrl:VcrlSampler",
+    "pcl": f"{ROOM}.pcl:PclSampler",
 }
+"""A new sampler is a file and a line here; one from elsewhere is named as `module:Class` or `FILE.py:Class`."""
+METHODS = ("draw", "learn", "state_dict", "load_state_dict")
 
 
 class SamplerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,6 +40,5 @@ class SamplerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def make_sampler(name: str, options: Mapping[str, Any]) -> Sampler:
     """The sampler of that name. Raises InputError on an unknown name or option, or a value outside its range."""
-    if name not in SAMPLERS:
-        raise InputError(f"{name!r:.60} is no sampler; choose from {', '.join(SAMPLERS)}")
-    return SAMPLERS[name](**checked_options("options", name, SAMPLERS[name], options))
+    kind = load_class(name, SAMPLERS, "sampler", METHODS)
+    return kind(**checked_options("options", name, kind, options))

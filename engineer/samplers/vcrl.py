@@ -6,26 +6,26 @@ from typing import Any
 import msgspec
 
 from lakewright.core_jax.results import Group
-from lakewright.core_jax.rows import Row, fingerprint
 from lakewright.core_jax.support import Count, Share, convert
+from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.random_generators import Key, numpy_rng
-from lakewright.engineer.samplers.base import Drawn, Fresh, Rollout, Score
+from lakewright.engineer.samplers.base import Fresh, Rollout, Sampled, Score
 
 
-class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A board of the memory, and its priority."""
+class Remembered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A problem of the memory, and its priority."""
 
-    row: Row
+    problem: Problem
     priority: float
 
 
 class VcrlSampler:
-    """Fresh boards are rolled out, and those with p >= threshold trained on, where p is the variance of a group's
+    """Fresh problems are rolled out, and those with p >= threshold trained on, where p is the variance of a group's
     verdicts k (G - k) / (G (G - 1)) over the most that it can be. The places of the others are filled from a memory of
-    boards that once had as much, the largest priority first, and then with the best of the others.
+    problems that once had as much, the largest priority first, and then with the best of the others.
 
-    The priority of a board in the memory is p <- momentum p + (1 - momentum) p' when it is trained on again with p',
-    and the `capacity` boards of the largest are kept. The threshold is `first` in the first stage and `later` after
+    The priority of a problem in the memory is p <- momentum p + (1 - momentum) p' when it is trained on again with p',
+    and the `capacity` problems of the largest are kept. The threshold is `first` in the first stage and `later` after
     it: in the paper 0.3 for 20 steps, then 0.8.
     """
 
@@ -34,32 +34,32 @@ class VcrlSampler:
         self.later = later
         self.momentum = momentum
         self.capacity = capacity
-        self.memory: list[Kept] = []
+        self.memory: list[Remembered] = []
         self.stage = 0
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Drawn:
-        """The boards above the threshold, then the memory's, then the best of the rest."""
-        rows = fresh(count)
-        rollouts = score(rows)
+    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+        """The problems above the threshold, then the memory's, then the best of the rest."""
+        problems = fresh(count)
+        rollouts = score(problems)
         threshold = self.later if self.stage else self.first
         order = sorted(rollouts, key=lambda rollout: -spread_of(rollout[1]))
-        above = [row for row, group in order if spread_of(group) >= threshold]
-        old = [kept.row for kept in self.memory][: count - len(above)]
-        rest = [row for row, _ in order[len(above) :]] + rows[len(rollouts) :]
+        above = [problem for problem, group in order if spread_of(group) >= threshold]
+        old = [known.problem for known in self.memory][: count - len(above)]
+        rest = [problem for problem, _ in order[len(above) :]] + problems[len(rollouts) :]
         chosen = [*above, *old, *rest][:count]
         permutation = numpy_rng(key).permutation(count)
-        return Drawn([chosen[i] for i in permutation], count, scored=len(rollouts), replayed=len(old))
+        return Sampled([chosen[i] for i in permutation], count, scored=len(rollouts), replayed=len(old))
 
-    def learn(self, rollouts: Sequence[Rollout], stage: int) -> None:
-        """Notes what the boards of a stage were worth in training."""
-        memory = {fingerprint(kept.row): kept for kept in self.memory}
-        for row, group in rollouts:
+    def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:
+        """Notes what the problems of a stage were worth in training."""
+        memory = {known.problem.key: known for known in self.memory}
+        for problem, group in rollouts:
             now = spread_of(group)
-            before = memory.get(fingerprint(row))
+            before = memory.get(problem.key)
             priority = self.momentum * before.priority + (1 - self.momentum) * now if before else now
-            memory[fingerprint(row)] = Kept(row, priority)
-        useful = (kept for kept in memory.values() if kept.priority >= self.later)
-        self.memory = sorted(useful, key=lambda kept: -kept.priority)[: self.capacity]
+            memory[problem.key] = Remembered(problem, priority)
+        useful = (known for known in memory.values() if known.priority >= self.later)
+        self.memory = sorted(useful, key=lambda known: -known.priority)[: self.capacity]
         self.stage = stage + 1
 
     def state_dict(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class VcrlSampler:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The memory and the stage to come."""
         self.stage = state["stage"]
-        self.memory = [convert(kept, Kept, "sampler state") for kept in state["memory"]]
+        self.memory = [convert(known, Remembered, "sampler state") for known in state["memory"]]
 
 
 def spread_of(group: Group) -> float:

@@ -5,7 +5,7 @@ from .llm import Message as Message
 from .llm import Reply as Reply
 from .llm import UnansweredError as UnansweredError
 from .llm import answer_schema as answer_schema
-from .llm import asked_of as asked_of
+from .llm import ask_about as ask_about
 from .llm import parse_answer as parse_answer
 from .proportional import ProportionalTeacher as ProportionalTeacher
 from .registry import MODELS as MODELS
@@ -19,5 +19,5 @@ from .self import Decode as Decode
 from .self_trained import Said as Said
 from .self_trained import Sample as Sample
 from .self_trained import SampleJson as SampleJson
-from .self_trained import deltas_in_json as deltas_in_json
-from .self_trained import deltas_of as deltas_of
+from .self_trained import read_json_answers as read_json_answers
+from .self_trained import read_token_answers as read_token_answers

@@ -3,13 +3,12 @@
 import math
 from typing import Any
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.support import Count, Share, Weight
-from lakewright.engineer.curriculum_cells import config_of, difficulty, grid, weights_of
-from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.design import Design, weigh_cells
 from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.proposal import Proposal, decided, moved_to
+from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
+from lakewright.engineer.space import Cell, DesignSpace
 
 REASON = "the cells nearest to the target difficulty"
 
@@ -18,7 +17,7 @@ class AdaRFTTeacher:
     """d <- clip(d + eta tanh(alpha (R - beta)), 0, 1), with R the success rate of the stage's training rollouts.
 
     The next stage draws from the `nearest` cells of the grid, those whose difficulty is nearest to d, all alike. The
-    difficulty of a cell is `engineer.curriculum_cells.difficulty`; the first d is that of the current config. The
+    difficulty of a cell is `DesignSpace.hardness`; the first d is that of the current design. The
     paper's scale is 0 .. 100 with eta = 50, alpha = 2, beta = 0.5.
     """
 
@@ -29,18 +28,21 @@ class AdaRFTTeacher:
         self.nearest = nearest
         self.target: float | None = None
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
-        """The cells about the moved target; no chance in it. Without rollouts, no edits."""
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The cells about the moved target. Deterministic. Without rollouts, no edits."""
         completions = sum(cell.groups.completions for cell in evidence.groups)
         if not completions:
-            return decided(ConfigDelta({}))
+            return propose_nothing()
         success = sum(cell.groups.valid for cell in evidence.groups) / completions
         if self.target is None:
-            self.target = sum(difficulty(cell, config) * share for cell, share in weights_of(config).items())
-        self.target = self.moved(self.target, success)
-        return moved_to(config, config_of(config, dict.fromkeys(self._near(config), 1.0)), REASON)
+            self.target = sum(
+                space.hardness(cell, design.strata) * share for cell, share in space.cells(design).items()
+            )
+        self.target = self.move_target(self.target, success)
+        weights = dict.fromkeys(self._list_near(design, space), 1.0)
+        return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
 
-    def moved(self, target: float, success: float) -> float:
+    def move_target(self, target: float, success: float) -> float:
         """The target after a success rate."""
         return min(1.0, max(0.0, target + self.eta * math.tanh(self.alpha * (success - self.beta))))
 
@@ -52,5 +54,8 @@ class AdaRFTTeacher:
         """The target difficulty."""
         self.target = state["target"]
 
-    def _near(self, config: EnvConfig) -> list:
-        return sorted(grid(config), key=lambda cell: abs(difficulty(cell, config) - (self.target or 0)))[: self.nearest]
+    def _list_near(self, design: Design, space: DesignSpace) -> list[Cell]:
+        def distance(cell: Cell) -> float:
+            return abs(space.hardness(cell, design.strata) - (self.target or 0))
+
+        return sorted(space.grid(design.strata), key=distance)[: self.nearest]

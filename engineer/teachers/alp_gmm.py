@@ -6,29 +6,29 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, Share
-from lakewright.engineer.delta import ConfigDelta, normalised
+from lakewright.engineer.design import Design, Row, normalize_rows
 from lakewright.engineer.evidence import CellGroups, Evidence
 from lakewright.engineer.options import Draws
-from lakewright.engineer.proposal import Proposal, decided, moved_to
+from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
+from lakewright.engineer.space import DesignSpace, Stratum
 
 REASON = "where the success rate changed most"
-SIZE, HOLE, WAIT, ALP = range(4)
 FEWEST = 2  # components
 Components = Annotated[int, msgspec.Meta(ge=FEWEST)]
 First = Annotated[int, msgspec.Meta(ge=2 * FEWEST)]
 
 
 class AlpGmmTeacher:
-    """Tasks theta = (size rank, hole ratio, forced wait), each 0 .. 1; a stage gives the success rate R of each cell.
+    """Tasks theta = (rank of the stratum, levels, traits), each 0 .. 1; a stage gives the success rate R of each cell.
 
     ALP(theta) = abs(R - R'), where R' belongs to the nearest task of earlier stages. A Gaussian mixture is fitted to
     the latest `window` (theta, ALP), its number of components, 2 to `components`, by AIC. Of `draws` tasks the share
     `random` is uniform, and so are all until there are `first` points; the others come from a component chosen in
-    proportion to its mean ALP. Shares and means of the tasks by size are the config.
+    proportion to its mean ALP. Shares and means of the tasks by stratum are the
+    design.
     """
 
     def __init__(
@@ -47,20 +47,21 @@ class AlpGmmTeacher:
         self.seen: list[list[float]] = []  # rows of theta and R
         self.points: list[list[float]] = []  # rows of theta and ALP
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
-        """The config of the drawn tasks. Without rollouts, no edits."""
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The design of the drawn tasks. Without rollouts, no edits."""
         if not evidence.groups:
-            return decided(ConfigDelta({}))
-        self.observe([_task(cell, config) for cell in evidence.groups])
-        return moved_to(config, _config_of(self._tasks(numpy_rng(key)), config), REASON)
+            return propose_nothing()
+        self.observe([_describe_task(seen, design, space) for seen in evidence.groups])
+        tasks = self._draw_tasks(numpy_rng(key), 1 + len(space.knobs))
+        return propose_rows(design, _rows_of(tasks, design, space), REASON, space)
 
     def observe(self, rows: list[list[float]]) -> None:
         """Takes in a stage's rows of theta and R."""
         if self.seen:
             old = np.array(self.seen)
             for row in rows:
-                nearest = int(np.argmin(np.linalg.norm(old[:, :ALP] - row[:ALP], axis=1)))
-                self.points.append([*row[:ALP], abs(row[ALP] - float(old[nearest, ALP]))])
+                nearest = int(np.argmin(np.linalg.norm(old[:, :-1] - row[:-1], axis=1)))
+                self.points.append([*row[:-1], abs(row[-1] - float(old[nearest, -1]))])
         self.seen = [*self.seen, *rows][-self.window :]
         self.points = self.points[-self.window :]
 
@@ -72,22 +73,22 @@ class AlpGmmTeacher:
         """Tasks with their success rates, and with their learning progress."""
         self.seen, self.points = list(state["seen"]), list(state["points"])
 
-    def _tasks(self, rng: np.random.Generator) -> np.ndarray:
-        """float [draws, 3]"""
-        uniform = rng.uniform(size=(self.draws, ALP))
+    def _draw_tasks(self, rng: np.random.Generator, axes: int) -> np.ndarray:
+        """float [draws, axes]"""
+        uniform = rng.uniform(size=(self.draws, axes))
         if len(self.points) < self.first:
             return uniform
         means, covariances = _mixture(np.array(self.points), self.components, int(rng.integers(1 << 31)))
-        progress = np.maximum(means[:, ALP], 0)
+        progress = np.maximum(means[:, -1], 0)
         chances = progress / progress.sum() if progress.sum() else np.full(len(means), 1 / len(means))
         chosen = rng.choice(len(means), size=self.draws, p=chances)
-        drawn = [rng.multivariate_normal(means[i, :ALP], covariances[i, :ALP, :ALP], method="eigh") for i in chosen]
+        drawn = [rng.multivariate_normal(means[i, :-1], covariances[i, :-1, :-1], method="eigh") for i in chosen]
         exploring = rng.uniform(size=(self.draws, 1)) < self.random
         return np.where(exploring, uniform, np.clip(drawn, 0, 1))
 
 
 def _mixture(points: np.ndarray, components: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Means [k, 4] and covariances [k, 4, 4] of the mixture of the least AIC."""
+    """Means [k, A + 1] and covariances [k, A + 1, A + 1], of A axes and ALP, of the mixture of the least AIC."""
     from sklearn.mixture import GaussianMixture  # a second to load: only who uses it waits
 
     counts = range(FEWEST, min(components, len(points) // 2) + 1)
@@ -98,20 +99,27 @@ def _mixture(points: np.ndarray, components: int, seed: int) -> tuple[np.ndarray
     return best.means_, best.covariances_
 
 
-def _task(cell: CellGroups, config: EnvConfig) -> list[float]:
-    sizes = sorted(config.sizes)
-    rank = sizes.index(cell.size) / max(len(sizes) - 1, 1)
-    return [rank, cell.hole_ratio / MAX_HOLE_RATIO, float(cell.forced), cell.groups.success]
+def _describe_task(seen: CellGroups, design: Design, space: DesignSpace) -> list[float]:
+    """Theta and R of a cell."""
+    strata, cell = space.sort_strata(design.strata), seen.cell
+    place = strata.index(cell.stratum) if cell.stratum in strata else 0
+    values = [
+        float(value) if knob.trait else (value - knob.low) / (knob.span or 1.0)
+        for knob, value in zip(space.knobs, cell.values, strict=True)
+    ]
+    return [place / max(len(strata) - 1, 1), *values, seen.groups.success]
 
 
-def _config_of(tasks: np.ndarray, config: EnvConfig) -> dict[int, SizeConfig]:
-    ranks = np.rint(tasks[:, SIZE] * (len(config.sizes) - 1))
-    ordered, sizes = sorted(config.sizes), {}
-    for size, old in config.sizes.items():
-        mine = tasks[ranks == ordered.index(size)]
-        sizes[size] = SizeConfig(0.0, old.hole_ratio, old.wait_ratio)
+def _rows_of(tasks: np.ndarray, design: Design, space: DesignSpace) -> dict[Stratum, Row]:
+    """The rows that tasks mean: shares and means by stratum."""
+    ranks = np.rint(tasks[:, 0] * (len(design.strata) - 1))
+    ordered, rows = space.sort_strata(design.strata), {}
+    for stratum, old in design.strata.items():
+        mine = tasks[ranks == ordered.index(stratum)]
+        rows[stratum] = {**old, space.share.name: 0.0}
         if len(mine):
-            _, hole, wait = mine.mean(axis=0).tolist()
-            share = len(mine) / len(tasks)
-            sizes[size] = SizeConfig(share, hole * MAX_HOLE_RATIO, wait if config.agents > 1 else 0.0)
-    return normalised(sizes)
+            rows[stratum][space.share.name] = len(mine) / len(tasks)
+            for knob, mean in zip(space.knobs, mine.mean(axis=0).tolist()[1:], strict=True):
+                low, high = space.limits(stratum, knob)
+                rows[stratum][knob.name] = min(high, max(low, mean if knob.trait else knob.low + mean * knob.span))
+    return normalize_rows(rows, space)

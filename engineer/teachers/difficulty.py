@@ -2,33 +2,34 @@
 
 import numpy as np
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.support import Natural, Share
-from lakewright.engineer.curriculum_cells import Cell, config_of
-from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.design import Design, weigh_cells
 from lakewright.engineer.difficulty import Forecast, HeldOutCell, value_of
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.options import Power
-from lakewright.engineer.proposal import Proposal, Stateless, decided, moved_to
+from lakewright.engineer.proposal import Proposal, Stateless, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
+from lakewright.engineer.space import Cell, DesignSpace
+from lakewright.engineer.teachers.controls import size_of
 
 REASON = "the cells of the largest expected learnability, weighed by the held-out boards"
 
 
 class DifficultyTeacher(Stateless):
-    """q_c ~ h_c l_c^power r_c / s_c^length over the held-out cells c; h_c is the share of the held-out boards,
-    l_c = p_c (1 - p_c), and s_c the map's size.
+    """q_c ~ h_c l_c^power r_c / s_c^length over the held-out cells c; h_c is the share of the held-out problems,
+    l_c = p_c (1 - p_c), and s_c the size of the stratum: its number, or its rank from 1.
 
-    Where the model's objective is the regret, l_c = 1 - p_c. r_c is the larger p of boards with and without a forced
-    wait of c's size and hole ratio, to the power of the model's reach.
+    Where the model's objective is the regret, l_c = 1 - p_c. r_c is the largest p of the cells that differ
+    from c in their traits alone, to the power of the model's reach.
 
-    With `group` G, l_c = 1 - p_c^G - (1 - p_c)^G instead: the chance that G plans do not all earn the same. Where
+    With `group` G, l_c = 1 - p_c^G - (1 - p_c)^G instead: the chance that G answers do not all earn the same. Where
     advantages are divided by their standard deviation, every such group pulls alike.
 
     With power 1 that is the maximum of sum_c h_c l_c log q_c: data on a cell have diminishing returns. With length 1 it
-    is so for a budget of tokens, as plans grow with the map: each board of c costs s_c of it. p is drawn from the
+    is so for a budget of tokens, as answers grow with the size: each problem of c costs s_c of it. p is drawn from the
     posterior of the model once a proposal (Thompson 1933), so that cells of which little is known are explored.
-    `mix` of the data are spread as the held-out boards are. A config draws one hole ratio a size: the mean of q's.
+    `mix` of the data are spread as the held-out problems are. A design draws one value of a level a stratum: the mean
+    of q's.
     """
 
     def __init__(self, power: Power = 1.0, mix: Share = 0.1, group: Natural = 0, length: Power = 0.0) -> None:
@@ -37,19 +38,23 @@ class DifficultyTeacher(Stateless):
         self.group = group
         self.length = length
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
-        """The config of q. Without rollouts, no edits."""
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The design of q. Without rollouts, no edits."""
         known = evidence.forecast
-        held_out = [part for part in known.held_out if part.cell.size in config.sizes] if known else []
+        held_out = [part for part in known.held_out if part.cell.stratum in design.strata] if known else []
         if known is None or not known.model.groups or not held_out:
-            return decided(ConfigDelta({}))
-        return moved_to(config, config_of(config, self._weights(known, held_out, config.agents, key)), REASON)
+            return propose_nothing()
+        weights = self._weigh(known, held_out, design, space, key)
+        return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
 
-    def _weights(self, known: Forecast, held_out: list[HeldOutCell], agents: int, key: Key) -> dict[Cell, float]:
+    def _weigh(
+        self, known: Forecast, held_out: list[HeldOutCell], design: Design, space: DesignSpace, key: Key
+    ) -> dict[Cell, float]:
         cells = [part.cell for part in held_out]
-        drawn = known.model.sampled(cells, [agents] * len(cells), numpy_rng(key), 1)
+        complete = [space.complete_cell(cell, design) for cell in cells]
+        drawn = known.model.sample(complete, space, numpy_rng(key), 1)
         shares = np.array([part.share for part in held_out])
-        sizes = np.array([cell.size for cell in cells])
+        sizes = np.array([size_of(cell.stratum, space) for cell in cells])
         reach = drawn.best[0] ** known.model.reach
         weights = shares * self._value(drawn.success[0], known) ** self.power * reach / sizes**self.length
         weights = (1 - self.mix) * weights / weights.sum() + self.mix * shares / shares.sum()

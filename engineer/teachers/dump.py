@@ -5,13 +5,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.support import Count
-from lakewright.engineer.curriculum_cells import Cell, binned, config_of, grid
-from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.design import Design, weigh_cells
 from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.proposal import Proposal, decided, moved_to
+from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
+from lakewright.engineer.space import Cell, DesignSpace
 
 REASON = "the cells of the largest upper confidence bound of the advantage"
 Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(UCB / tau) is no number
@@ -23,8 +22,8 @@ class DumpTeacher:
         UCB_c = L_c + sqrt(2 ln(n + 1) / (n_c + 1)),
 
     L_c the mean absolute GRPO advantage of the cell's last `window` groups, n_c the groups of the cell so far and n
-    those of all cells; L_c = 0 for a cell that was never drawn. p becomes a config by
-    `lakewright.engineer.curriculum_cells.config_of`.
+    those of all cells; L_c = 0 for a cell that was never drawn. p becomes a design by
+    `weigh_cells`.
     """
 
     def __init__(self, tau: Temperature = 0.1, window: Count = 300) -> None:
@@ -33,17 +32,17 @@ class DumpTeacher:
         self.counts: dict[Cell, int] = {}
         self.recent: dict[Cell, list[tuple[int, float]]] = {}  # groups and their mean advantage, a stage each
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
-        """The config of p; no chance in it. Without rollouts, no edits."""
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The design of p. Deterministic. Without rollouts, no edits."""
         if not evidence.groups:
-            return decided(ConfigDelta({}))
+            return propose_nothing()
         for seen in evidence.groups:
-            cell = binned(Cell(seen.size, seen.hole_ratio, seen.forced))
+            cell = space.bin_cell(seen.cell, design.strata)
             self._observe(cell, seen.groups.groups, seen.groups.advantage)
-        bounds = {cell: self.bound(cell) for cell in grid(config)}
+        bounds = {cell: self.bound(cell) for cell in space.grid(design.strata)}
         top = max(bounds.values())
         weights = {cell: math.exp((bound - top) / self.tau) for cell, bound in bounds.items()}
-        return moved_to(config, config_of(config, weights), REASON)
+        return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
 
     def bound(self, cell: Cell) -> float:
         """UCB of a cell."""

@@ -1,29 +1,28 @@
-"""The rule that shares out data in proportion to what a size's boards are worth to the training."""
+"""The rule that shares out data in proportion to what a stratum's problems are worth to the training."""
 
 from collections.abc import Mapping
 from typing import TypeVar
 
-from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.results import Outcomes
-from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.design import Delta, Design, Edit
 from lakewright.engineer.difficulty import Objective, value_of
-from lakewright.engineer.evidence import REASONS, Evidence
+from lakewright.engineer.evidence import Evidence, vocabulary_of
 from lakewright.engineer.options import Power
-from lakewright.engineer.proposal import Proposal, Stateless, decided
+from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.teachers.rules import RulesTeacher, outcomes_of
-from lakewright.engineer.teachers.step_edits import step_edit, stride_toward
+from lakewright.engineer.space import DesignSpace, Knob, Stratum
+from lakewright.engineer.tally import Tally
+from lakewright.engineer.teachers.rules import RulesTeacher, list_outcomes, make_step_edit, strides_toward
 
-Kind = TypeVar("Kind", bool, int)
+Kind = TypeVar("Kind", bool, int | str)
 
 
 class ProportionalTeacher(Stateless):
-    """Data d_s ~ w_s^power over the map sizes s, as Prioritized Level Replay does with levels (arXiv 2010.03934).
+    """Data d_s ~ w_s^power over the strata s, as Prioritized Level Replay does with levels (arXiv 2010.03934).
 
-    With v the valid rate of a size, w = v (1 - v), or 1 - v where the objective is the regret. The boards of a size
-    that force a wait and those that do not share its data by the same formula, so that waits go where they fail; the
-    wait ratio stays where one of the two rates is unknown. Both ratios move by two steps at most; holes move as the
-    threshold rule moves them that seeks the same objective. A size without outcomes stays as it is.
+    With v the valid rate of a stratum, w = v (1 - v), or 1 - v where the objective is the regret. The problems of a
+    stratum that have a trait and those that lack it share its data by the same formula, so that a trait goes where it
+    fails; its share stays where one of the two rates is unknown. These columns move by two steps at most; levels move
+    as the threshold rule moves them that seeks the same objective. A stratum without outcomes stays as it is.
     """
 
     def __init__(self, objective: Objective = "learnability", power: Power = 1.0) -> None:
@@ -31,36 +30,42 @@ class ProportionalTeacher(Stateless):
         self.power = power
         self.rules = RulesTeacher.seeking(objective)
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
-        """The delta of the rule; no chance in it."""
-        return decided(self.delta(evidence, config))
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The delta of the rule. Deterministic."""
+        return propose_delta(self.delta(evidence, design, space))
 
-    def delta(self, evidence: Evidence, config: EnvConfig) -> ConfigDelta:
-        """An edit for each size of `config` that the evidence is about and that is to change."""
-        seen = outcomes_of(evidence, config)
-        rates = {size: outcomes.rate(outcomes.valid) for size, outcomes in seen.items()}
-        data = sum(config.sizes[size].data_ratio for size in seen)
-        edits = {}
-        for size, share in self._shares(rates).items():
-            cell, (strides, token) = config.sizes[size], self.rules.strides(seen[size])
-            goal = SizeConfig(data * share, cell.hole_ratio, self._wait_ratio(seen[size], cell))
-            holes = {"hole_ratio": strides.get("hole_ratio", 0)}
-            edits[size] = step_edit(cell, stride_toward(cell, goal) | holes, REASONS[token])
-        return ConfigDelta({size: edit for size, edit in edits.items() if edit})
+    def delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
+        """An edit for each stratum of `design` that the evidence is about and that is to change."""
+        seen = list_outcomes(evidence, design, space)
+        data = sum(design.strata[stratum][space.share.name] for stratum in seen)
+        edits: dict[Stratum, Edit] = {}
+        for stratum, share in self._shares({one: tally.valid_rate for one, tally in seen.items()}).items():
+            row, (strides, token) = design.strata[stratum], self.rules.strides(seen[stratum], space)
+            traits = [space.knobs[place] for place in space.traits]
+            goal = {**row, space.share.name: data * share}
+            goal |= {knob.name: self._trait_share(seen[stratum], knob, row[knob.name]) for knob in traits}
+            levels = {space.knobs[place].name: strides.get(space.knobs[place].name, 0) for place in space.levels}
+            reason = vocabulary_of(space).reasons[token]
+            if edit := make_step_edit(row, strides_toward(row, goal, space) | levels, reason, space):
+                edits[stratum] = edit
+        return Delta(edits)
 
-    def _wait_ratio(self, outcomes: Outcomes, cell: SizeConfig) -> float:
-        rates = _rates_by_wait(outcomes)
-        return self._shares(rates)[True] if len(rates) == 2 else cell.wait_ratio
+    def _trait_share(self, tally: Tally, knob: Knob, now: float) -> float:
+        rates = _rates_by_trait(tally, knob)
+        return self._shares(rates)[True] if len(rates) == 2 else now
 
     def _shares(self, rates: Mapping[Kind, float]) -> dict[Kind, float]:
-        """What each kind of boards, by its valid rate, is to have of the data of all."""
+        """What each kind of problems, by its valid rate, is to have of the data of all."""
         worth = {kind: value_of(rate, self.objective) ** self.power for kind, rate in rates.items()}
         total = sum(worth.values())
         return {kind: part / total if total else 1 / len(worth) for kind, part in worth.items()}
 
 
-def _rates_by_wait(outcomes: Outcomes) -> dict[bool, float]:
-    """The valid rate of the boards that force a wait, and of those that do not, where there are any."""
-    free, free_valid = outcomes.boards - outcomes.wait_boards, outcomes.valid - outcomes.wait_valid
-    counts = {False: (free, free_valid), True: (outcomes.wait_boards, outcomes.wait_valid)}
-    return {forced: valid / boards for forced, (boards, valid) in counts.items() if boards}
+def _rates_by_trait(tally: Tally, knob: Knob) -> dict[bool, float]:
+    """The valid rate of the problems that have a trait, and of those that lack it, where there are any."""
+    having = tally.traits.get(knob.name, Tally(0, 0))
+    counts = {
+        False: (tally.problems - having.problems, tally.valid - having.valid),
+        True: (having.problems, having.valid),
+    }
+    return {has: valid / problems for has, (problems, valid) in counts.items() if problems}

@@ -1,40 +1,55 @@
 """The teachers by name."""
 
 import dataclasses
-import functools
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.options import checked_options
+from lakewright.engineer.plugins import load_class
 from lakewright.engineer.proposal import Teacher
-from lakewright.engineer.teachers.adarft import AdaRFTTeacher
-from lakewright.engineer.teachers.alp_gmm import AlpGmmTeacher
-from lakewright.engineer.teachers.difficulty import DifficultyTeacher
-from lakewright.engineer.teachers.domain_randomisation import DomainRandomisationTeacher
-from lakewright.engineer.teachers.dump import DumpTeacher
-from lakewright.engineer.teachers.e2h import EasyToHardTeacher
-from lakewright.engineer.teachers.fixed import FixedTeacher
-from lakewright.engineer.teachers.forecast import ForecastTeacher
+from lakewright.engineer.teachers.controls import MatchedRandomTeacher, check_match
 from lakewright.engineer.teachers.llm import Ask, LlmTeacher
-from lakewright.engineer.teachers.matched_random import MatchedRandomTeacher
-from lakewright.engineer.teachers.proportional import ProportionalTeacher
-from lakewright.engineer.teachers.random import RandomTeacher
-from lakewright.engineer.teachers.rlve import RlveTeacher
-from lakewright.engineer.teachers.rules import RulesTeacher
-from lakewright.engineer.teachers.saboteur import SaboteurTeacher
-from lakewright.engineer.teachers.sec import SecTeacher
 from lakewright.engineer.teachers.self import Decode, SelfTeacher
 from lakewright.engineer.teachers.self_trained import Sample, SampleJson, SelfTrainedLlmTeacher, SelfTrainedTeacher
-from lakewright.engineer.teachers.sfl import SflTeacher
-from lakewright.engineer.teachers.static import StaticTeacher
-from lakewright.engineer.teachers.thompson import ThompsonTeacher
+
+ROOM = "lakewright.engineer.teachers"
+TEACHERS = {
+    "fixed": f"{ROOM}.controls:FixedTeacher",
+    "static": f"{ROOM}.controls:StaticTeacher",
+    "domain_randomisation": f"{ROOM}.controls:DomainRandomisationTeacher",
+    "random": f"{ROOM}.controls:RandomTeacher",
+    "rules": f"{ROOM}.rules:RulesTeacher",
+    "proportional": f"{ROOM}.proportional:ProportionalTeacher",
+    "e2h_cosine": f"{ROOM}.e2h:CosineTeacher",
+    "e2h_gaussian": f"{ROOM}.e2h:GaussianTeacher",
+    "adarft": f"{ROOM}.adarft:AdaRFTTeacher",
+    "sec": f"{ROOM}.sec:SecTeacher",
+    "thompson": f"{ROOM}.thompson:ThompsonTeacher",
+    "alp_gmm": f"{ROOM}.alp_gmm:AlpGmmTeacher",
+    "sfl": f"{ROOM}.sfl:SflTeacher",
+    "rlve": f"{ROOM}.rlve:RlveTeacher",
+    "dump": f"{ROOM}.dump:DumpTeacher",
+    "difficulty": f"{ROOM}.difficulty:DifficultyTeacher",
+    "forecast": f"{ROOM}.forecast:ForecastTeacher",
+    "saboteur": f"{ROOM}.controls:SaboteurTeacher",
+    "matched_random": f"{ROOM}.registry:match_random",
+    "self": f"{ROOM}.registry:ask_model",
+    "self_trained": f"{ROOM}.registry:sample_model",
+    "base": f"{ROOM}.registry:ask_model",
+    "endpoint": f"{ROOM}.registry:ask_model",
+}
+"""A new teacher is a file and a line here; one from elsewhere is named as `module:Class` or `FILE.py:Class`."""
+MODELS = ("self", "self_trained", "base", "endpoint")
+"""The current checkpoint, the same trained on its proposals, that of the warm-up, and a model behind a server."""
+METHODS = ("propose", "state_dict", "load_state_dict")
 
 
 @dataclasses.dataclass(frozen=True)
 class Tools:
-    """What teachers may need of the run: its evidence settings, and the way in which their model is asked.
+    """What teachers may need of a trainer: its evidence settings, and the way in which their model is asked.
 
     That is `decode` for a model that speaks tokens, `ask` for one that speaks language; `sample` and `sample_json` for
     those that are trained on their answers too. proposals, inline: as in `LlmTeacher`.
@@ -49,7 +64,8 @@ class Tools:
     inline: bool = False
 
 
-def _model(tools: Tools) -> Teacher:
+def ask_model(tools: Tools) -> Teacher:
+    """The teacher that asks a model for an answer."""
     if tools.ask:
         return LlmTeacher(tools.ask, tools.evidence, tools.proposals, tools.inline)
     if tools.decode:
@@ -57,7 +73,8 @@ def _model(tools: Tools) -> Teacher:
     raise InputError("teacher: there is no model to ask; give a decode or an ask function")
 
 
-def _self_trained(tools: Tools) -> Teacher:
+def sample_model(tools: Tools) -> Teacher:
+    """The teacher that samples a group of answers of a model that is trained on them."""
     if tools.sample:
         return SelfTrainedTeacher(tools.sample, tools.evidence)
     if tools.sample_json:
@@ -65,35 +82,9 @@ def _self_trained(tools: Tools) -> Teacher:
     raise InputError("teacher: there is no model to sample from; give a sample function")
 
 
-def _matched_random(tools: Tools, match: str = "rules") -> Teacher:
+def match_random(tools: Tools, match: str = "rules") -> Teacher:
+    """The control that edits as much as another teacher."""
     return MatchedRandomTeacher(make_teacher(match, tools))
-
-
-_ALONE: dict[str, Callable[..., Teacher]] = {
-    "fixed": FixedTeacher,
-    "static": StaticTeacher,
-    "domain_randomisation": DomainRandomisationTeacher,
-    "random": RandomTeacher,
-    "rules": RulesTeacher,
-    "proportional": ProportionalTeacher,
-    "e2h_cosine": functools.partial(EasyToHardTeacher, "cosine"),
-    "e2h_gaussian": functools.partial(EasyToHardTeacher, "gaussian"),
-    "adarft": AdaRFTTeacher,
-    "sec": SecTeacher,
-    "thompson": ThompsonTeacher,
-    "alp_gmm": AlpGmmTeacher,
-    "sfl": SflTeacher,
-    "rlve": RlveTeacher,
-    "dump": DumpTeacher,
-    "difficulty": DifficultyTeacher,
-    "forecast": ForecastTeacher,
-    "saboteur": SaboteurTeacher,
-}
-# The current checkpoint, the same trained on its proposals, the one of the warm-up, and one behind a server.
-MODELS = ("self", "self_trained", "base", "endpoint")
-_WITH_TOOLS: dict[str, Callable[..., Teacher]] = {"matched_random": _matched_random, **dict.fromkeys(MODELS, _model)}
-_WITH_TOOLS["self_trained"] = _self_trained
-TEACHERS = (*_ALONE, *_WITH_TOOLS)
 
 
 def make_teacher(name: str, tools: Tools | None = None, options: Mapping[str, Any] | None = None) -> Teacher:
@@ -102,9 +93,8 @@ def make_teacher(name: str, tools: Tools | None = None, options: Mapping[str, An
     Raises InputError on an unknown name or option, naming the choices, and where a tool is missing.
     """
     checked = check_teacher(name, options or {})
-    if name in _ALONE:
-        return _ALONE[name](**checked)
-    return _WITH_TOOLS[name](tools or Tools(), **checked)
+    make = load_class(name, TEACHERS, "teacher", METHODS)
+    return make(tools or Tools(), **checked) if _needs_tools(make) else make(**checked)
 
 
 def check_teacher(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,17 +102,16 @@ def check_teacher(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises InputError where there is no teacher of that name, or it has no such option, or the value is out of range.
     """
-    if name not in TEACHERS:
-        raise InputError(f"teacher: {name!r:.60} is unknown; choose from {', '.join(TEACHERS)}")
-    checked = checked_options("teacher_options", name, _ALONE.get(name) or _WITH_TOOLS[name], options)
-    if name in _ALONE:
-        _ALONE[name](**checked)  # which knows what options go together
-    if "match" in checked:
-        _check_match(checked["match"])
+    make = load_class(name, TEACHERS, "teacher", METHODS)
+    checked = checked_options("teacher_options", name, make, options)
+    if not _needs_tools(make):
+        make(**checked)  # which knows what options go together
+    if name == "matched_random":
+        match = checked.get("match", "rules")
+        check_match(match)
+        check_teacher(match, {})
     return checked
 
 
-def _check_match(name: str) -> None:
-    if name == "matched_random":
-        raise InputError("teacher_options: match is matched_random; name another teacher")
-    check_teacher(name, {})
+def _needs_tools(make: Any) -> bool:
+    return "tools" in inspect.signature(make).parameters

@@ -1,31 +1,31 @@
-"""The threshold rule: harder where the policy succeeds, easier where it fails."""
+"""The threshold rule: harder where the policy succeeds, easier where it fails; and edits in whole steps."""
 
+from collections.abc import Mapping
 from typing import Self
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Outcomes
 from lakewright.core_jax.support import Share
-from lakewright.core_jax.terms import FAILURE_NAMES
-from lakewright.engineer.delta import ConfigDelta, SizeEdit
+from lakewright.engineer.design import Delta, Design, Edit, Row, make_edit
 from lakewright.engineer.difficulty import Objective
-from lakewright.engineer.evidence import FRONTIER, REASONS, TOO_EASY, TOO_HARD, Evidence
-from lakewright.engineer.proposal import Proposal, Stateless, decided
+from lakewright.engineer.evidence import FRONTIER, STRIDES, TOO_EASY, TOO_HARD, Evidence, vocabulary_of
+from lakewright.engineer.evidence.vocabulary import because_token
+from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.teachers.step_edits import step_edit
+from lakewright.engineer.space import DesignSpace, Knob, Stratum
+from lakewright.engineer.tally import Tally
 
 
 class RulesTeacher(Stateless):
-    """Per map size, by the valid rate v (reasoning-gym's coaching rule, with the paper's advice on data):
+    """Per stratum, by the valid rate v (reasoning-gym's coaching rule, with the paper's advice on data):
 
-    v > harder_above: more waits, more holes, a bit less data. v < easier_below: fewer holes, fewer waits, and less
-    data, as it gives no signal. Between them, at the frontier: more data. Hole and wait move two steps where v is
-    nearer to 1 (or 0) than to the threshold. A size without outcomes stays as it is.
+    v > harder_above: harder, and a bit less data. v < easier_below: easier, and less data, as it gives no signal.
+    Between them, at the frontier: more data. Knobs move two steps where v is nearer to 1 (or 0) than to the threshold;
+    knobs of unknown direction stay, and so does a stratum without outcomes.
     """
 
     @classmethod
     def seeking(cls, objective: Objective) -> Self:
-        """The rule whose frontier is where boards are worth most: for learnability, p (1 - p), around one half.
+        """The rule whose frontier is where problems are worth most: for learnability, p (1 - p), around one half.
 
         The regret pays until about 0.6 (docs/results.md, "Does the trial predict?"), so there only a valid rate that is
         nearly zero is too low.
@@ -41,39 +41,61 @@ class RulesTeacher(Stateless):
         self.easier_below = easier_below
         self.harder_above = harder_above
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
-        """The delta of the rule; no chance in it."""
-        return decided(self.delta(evidence, config))
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The delta of the rule. Deterministic."""
+        return propose_delta(self.delta(evidence, design, space))
 
-    def delta(self, evidence: Evidence, config: EnvConfig) -> ConfigDelta:
-        """An edit for each size of `config` that the evidence is about."""
-        seen = outcomes_of(evidence, config)
-        edits = {size: self._edit(config, size, outcomes) for size, outcomes in seen.items()}
-        return ConfigDelta({size: edit for size, edit in edits.items() if edit})
+    def delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
+        """An edit for each stratum of `design` that the evidence is about."""
+        edits: dict[Stratum, Edit] = {}
+        for stratum, tally in list_outcomes(evidence, design, space).items():
+            strides, token = self.strides(tally, space)
+            if edit := make_step_edit(design.strata[stratum], strides, vocabulary_of(space).reasons[token], space):
+                edits[stratum] = edit
+        return Delta(edits)
 
-    def _edit(self, config: EnvConfig, size: int, outcomes: Outcomes) -> SizeEdit | None:
-        strides, token = self.strides(outcomes)
-        return step_edit(config.sizes[size], strides, REASONS[token])
-
-    def strides(self, outcomes: Outcomes) -> tuple[dict[str, int], str]:
-        """By how many steps each ratio of a size is to move, and the token of the reason."""
-        valid = outcomes.rate(outcomes.valid)
+    def strides(self, tally: Tally, space: DesignSpace) -> tuple[dict[str, int], str]:
+        """By how many steps each column of a stratum is to move, and the token of the reason."""
+        valid, share = tally.valid_rate, space.share.name
         if valid > self.harder_above:
             stride = 2 if valid > (1 + self.harder_above) / 2 else 1
-            return {"data_ratio": -1, "hole_ratio": stride, "wait_ratio": stride}, TOO_EASY
+            return {share: -1, **{knob.name: stride * knob.harder for knob in space.knobs}}, TOO_EASY
         if valid < self.easier_below:
             stride = 2 if valid < self.easier_below / 2 else 1
-            return {"data_ratio": -1, "hole_ratio": -stride, "wait_ratio": -stride}, _dominating(outcomes)
-        return {"data_ratio": 1}, FRONTIER
+            strides = {knob.name: -stride * knob.harder for knob in space.knobs}
+            return {share: -1, **strides}, _dominating(tally, space)
+        return {share: 1}, FRONTIER
 
 
-def outcomes_of(evidence: Evidence, config: EnvConfig) -> dict[int, Outcomes]:
-    """Of each size of `config`, ascending, its outcomes; a size without any boards is left out."""
-    seen = {size: evidence.outcomes[size] for size in sorted(config.sizes) if size in evidence.outcomes}
-    return {size: outcomes for size, outcomes in seen.items() if outcomes.boards}
+def list_outcomes(evidence: Evidence, design: Design, space: DesignSpace) -> dict[Stratum, Tally]:
+    """The outcomes of each stratum of `design`, by rank; a stratum without any problems is left out."""
+    strata = (stratum for stratum in space.sort_strata(design.strata) if stratum in evidence.outcomes)
+    return {stratum: evidence.outcomes[stratum] for stratum in strata if evidence.outcomes[stratum].problems}
 
 
-def _dominating(outcomes: Outcomes) -> str:
+def _dominating(tally: Tally, space: DesignSpace) -> str:
     """The reason token of the most frequent failure."""
-    name = max(FAILURE_NAMES[1:], key=lambda name: outcomes.failures.get(name, 0))
-    return f"<because_{name}>" if outcomes.failures.get(name) else TOO_HARD
+    name = max(space.failures, key=lambda name: tally.failures.get(name, 0))
+    return because_token(name) if tally.failures.get(name) else TOO_HARD
+
+
+def fits(row: Row, column: Knob, stride: int) -> bool:
+    """Whether `stride` steps leave a value of a row inside the column's range, float noise aside."""
+    low, high = (0.0, 1.0) if column.trait else (column.low, column.high)
+    return low - 1e-9 <= row[column.name] + stride * column.step <= high + 1e-9
+
+
+def make_step_edit(row: Row, strides: Mapping[str, int], reason: str, space: DesignSpace) -> Edit | None:
+    """The edit by so many steps a column, without those that do not fit; None if nothing is left."""
+    changes = {
+        column.name: strides[column.name] * column.step
+        for column in space.columns
+        if column.name in strides and fits(row, column, strides[column.name])
+    }
+    return make_edit(space, reason, changes) if any(changes.values()) else None
+
+
+def strides_toward(row: Row, goal: Row, space: DesignSpace) -> dict[str, int]:
+    """By how many steps, two at most, each column is to move toward `goal`, whether they fit or not."""
+    changes = {column.name: (goal[column.name] - row[column.name]) / column.step for column in space.columns}
+    return {name: max(min(STRIDES), min(max(STRIDES), round(change))) for name, change in changes.items()}

@@ -5,13 +5,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.support import Share
-from lakewright.engineer.curriculum_cells import Cell, binned, config_of, grid
-from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.design import Design, weigh_cells
 from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.proposal import Proposal, decided, moved_to
+from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
+from lakewright.engineer.space import Cell, DesignSpace
 
 REASON = "the cells where the advantage was largest"
 Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(Q / tau) is no number
@@ -21,7 +20,7 @@ class SecTeacher:
     """Q_c <- rate E[abs A] + (1 - rate) Q_c of each cell c that was trained on, Q = 0 at first; p_c ~ exp(Q_c / tau).
 
     E[abs A] is the mean over a cell's groups of the mean absolute GRPO advantage. p over the grid of cells becomes a
-    config by `lakewright.engineer.curriculum_cells.config_of`.
+    design by `weigh_cells`.
     """
 
     def __init__(self, rate: Share = 0.5, tau: Temperature = 0.2) -> None:
@@ -29,18 +28,19 @@ class SecTeacher:
         self.tau = tau
         self.values: dict[Cell, float] = {}
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
-        """The config of p; no chance in it. Without rollouts, no edits."""
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The design of p. Deterministic. Without rollouts, no edits."""
         if not evidence.groups:
-            return decided(ConfigDelta({}))
+            return propose_nothing()
         for seen in evidence.groups:
-            cell = binned(Cell(seen.size, seen.hole_ratio, seen.forced))
+            cell = space.bin_cell(seen.cell, design.strata)
             self.values[cell] = self.rate * seen.groups.advantage + (1 - self.rate) * self.values.get(cell, 0.0)
-        return moved_to(config, config_of(config, self.shares(config)), REASON)
+        weights = self.shares(space.grid(design.strata))
+        return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
 
-    def shares(self, config: EnvConfig) -> dict[Cell, float]:
+    def shares(self, grid: list[Cell]) -> dict[Cell, float]:
         """p of every cell of the grid."""
-        weights = {cell: math.exp(self.values.get(cell, 0.0) / self.tau) for cell in grid(config)}
+        weights = {cell: math.exp(self.values.get(cell, 0.0) / self.tau) for cell in grid}
         total = math.fsum(weights.values())
         return {cell: weight / total for cell, weight in weights.items()}
 

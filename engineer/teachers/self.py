@@ -2,19 +2,20 @@
 
 from collections.abc import Callable, Sequence
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import (
     DeltaGrammar,
     Evidence,
     EvidenceSettings,
     evidence_tokens,
-    fitted,
-    shown,
-    tokens_delta,
+    fit_to_budget,
+    read_tokens,
+    show,
 )
 from lakewright.engineer.proposal import Proposal, Stateless
 from lakewright.engineer.random_generators import Key
+from lakewright.engineer.space import DesignSpace
 
 Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Decode = Callable[[list[str], Allowed], list[str]]
@@ -30,16 +31,16 @@ class SelfTeacher(Stateless):
         self.decode = decode
         self.settings = settings
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The checkpoint's delta; whatever tokens come back, a proposal, with an error where they make no delta."""
-        view = shown(evidence, self.settings.chosen(), key)
-        view, cut = fitted(view, self.settings.budget, lambda view: len(evidence_tokens(view)))
-        prompt = evidence_tokens(view)
-        answer = self.decode(prompt, DeltaGrammar(config.sizes).allowed)
+        view = show(evidence, self.settings.chosen(), key)
+        view, cut = fit_to_budget(view, self.settings.budget, lambda view: len(evidence_tokens(view, space)))
+        prompt = evidence_tokens(view, space)
+        answer = self.decode(prompt, DeltaGrammar(space, design.strata).allowed)
         # Whatever came back must go into a file: what is not text is written as escapes.
         text = " ".join(map(str, answer)).encode(errors="backslashreplace").decode()
         try:
-            delta, error = tokens_delta(answer), ""
+            delta, error = read_tokens(answer, space), ""
         except InputError as problem:
             delta, error = None, str(problem)
         return Proposal(" ".join(prompt), text, delta, error, summary=text, cut=cut, tokens=len(answer))

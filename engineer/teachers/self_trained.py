@@ -5,21 +5,21 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import (
     DeltaGrammar,
     Evidence,
     EvidenceSettings,
     evidence_tokens,
-    fitted,
-    shown,
-    tokens_delta,
+    fit_to_budget,
+    read_tokens,
+    show,
 )
 from lakewright.engineer.proposal import Proposal, Spoken, Stateless
 from lakewright.engineer.random_generators import Key, numpy_rng, split
-from lakewright.engineer.teachers.llm import Message, Reply, asked_of, parse_answer, prompt_text, proposal_of
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.teachers.llm import Message, Reply, ask_about, parse_answer, prompt_text, propose_replies
 from lakewright.engineer.teachers.self import Allowed
 
 Sample = Callable[[list[str], Allowed, int], list[list[str]]]
@@ -48,17 +48,17 @@ class SelfTrainedTeacher(Stateless):
         self.sample = sample
         self.settings = settings
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The checkpoint's deltas, an answer a line; with an error where no answer makes one."""
         showing, asking = split(key)
-        view = shown(evidence, self.settings.chosen(), showing)
-        view, cut = fitted(view, self.settings.budget, lambda view: len(evidence_tokens(view)))
-        prompt = evidence_tokens(view)
+        view = show(evidence, self.settings.chosen(), showing)
+        view, cut = fit_to_budget(view, self.settings.budget, lambda view: len(evidence_tokens(view, space)))
+        prompt = evidence_tokens(view, space)
         seed = int(numpy_rng(asking).integers(2**31))
-        answers = self.sample(prompt, DeltaGrammar(config.sizes).allowed, seed)
+        answers = self.sample(prompt, DeltaGrammar(space, design.strata).allowed, seed)
         text = "\n".join(" ".join(answer) for answer in answers)
-        found = deltas_of(answers)
-        usable = [delta for delta in found if isinstance(delta, ConfigDelta)]
+        found = read_token_answers(answers, space)
+        usable = [delta for delta in found if isinstance(delta, Delta)]
         different = [delta for place, delta in enumerate(usable) if delta not in usable[:place]]
         return Proposal(
             prompt=" ".join(prompt),
@@ -79,28 +79,28 @@ class SelfTrainedLlmTeacher(Stateless):
         self.sample = sample
         self.settings = settings
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The checkpoint's deltas; with an error where no answer makes one."""
         showing, asking = split(key)
-        messages, schema, cut = asked_of(evidence, config, self.settings, showing)
+        messages, schema, cut = ask_about(evidence, design, space, self.settings, showing)
         spoken, texts = self.sample(messages, schema, int(numpy_rng(asking).integers(2**31)))
         replies = [Reply(text, len(answer)) for text, answer in zip(texts, spoken.answers, strict=True)]
-        proposal = proposal_of(replies)
+        proposal = propose_replies(replies, space)
         return msgspec.structs.replace(proposal, prompt=prompt_text(messages), cut=cut, spoken=spoken)
 
 
-def deltas_of(answers: Sequence[Sequence[str]]) -> list[ConfigDelta | InputError]:
+def read_token_answers(answers: Sequence[Sequence[str]], space: DesignSpace) -> list[Delta | InputError]:
     """What each answer in tokens means, or why it means nothing."""
-    return _read(tokens_delta, answers)
+    return _read(lambda answer: read_tokens(answer, space), answers)
 
 
-def deltas_in_json(texts: Sequence[str]) -> list[ConfigDelta | InputError]:
+def read_json_answers(texts: Sequence[str], space: DesignSpace) -> list[Delta | InputError]:
     """What each answer in JSON means, or why it means nothing."""
-    return _read(lambda text: ConfigDelta(parse_answer(text).edits), texts)
+    return _read(lambda text: parse_answer(text, space)[0], texts)
 
 
-def _read(reader: Callable[[A], ConfigDelta], answers: Sequence[A]) -> list[ConfigDelta | InputError]:
-    found: list[ConfigDelta | InputError] = []
+def _read(reader: Callable[[A], Delta], answers: Sequence[A]) -> list[Delta | InputError]:
+    found: list[Delta | InputError] = []
     for answer in answers:
         try:
             found.append(reader(answer))

@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.support import Share
-from lakewright.engineer.curriculum_cells import Cell, binned, config_of, grid
-from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.design import Design, weigh_cells
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.options import Draws
-from lakewright.engineer.proposal import Proposal, decided, moved_to
+from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
+from lakewright.engineer.space import Cell, DesignSpace
 
 REASON = "the cells whose groups are most likely informative"
 
@@ -22,7 +21,7 @@ class ThompsonTeacher:
 
     With s informative and f other groups of a cell in a stage: S <- decay S + s and F <- decay F + f. For each of
     `draws` slots theta_c ~ Beta(1 + S_c, 1 + F_c) is drawn for every cell of the grid, and the slot goes to the
-    largest; the shares of the slots become a config by `lakewright.engineer.curriculum_cells.config_of`.
+    largest; the shares of the slots become a design by `weigh_cells`.
     """
 
     def __init__(self, decay: Share = 0.8, draws: Draws = 256) -> None:
@@ -30,16 +29,16 @@ class ThompsonTeacher:
         self.draws = draws
         self.counts: dict[Cell, tuple[float, float]] = {}
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: Key) -> Proposal:
-        """The config of the slots. Without rollouts, no edits."""
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The design of the slots. Without rollouts, no edits."""
         if not evidence.groups:
-            return decided(ConfigDelta({}))
-        self._observe(evidence)
-        cells, rng = grid(config), numpy_rng(key)
+            return propose_nothing()
+        self._observe(evidence, design, space)
+        cells, rng = space.grid(design.strata), numpy_rng(key)
         counts = np.array([self.counts.get(cell, (0.0, 0.0)) for cell in cells])
         drawn = rng.beta(1 + counts[:, 0], 1 + counts[:, 1], size=(self.draws, len(cells)))
         slots = Counter(cells[place] for place in drawn.argmax(axis=1))
-        return moved_to(config, config_of(config, slots), REASON)
+        return propose_rows(design, weigh_cells(slots, design, space), REASON, space)
 
     def state_dict(self) -> dict[str, Any]:
         """S and F by cell."""
@@ -49,10 +48,10 @@ class ThompsonTeacher:
         """S and F by cell."""
         self.counts = {Cell.named(name): (float(s), float(f)) for name, (s, f) in state["counts"].items()}
 
-    def _observe(self, evidence: Evidence) -> None:
+    def _observe(self, evidence: Evidence, design: Design, space: DesignSpace) -> None:
         self.counts = {cell: (self.decay * s, self.decay * f) for cell, (s, f) in self.counts.items()}
         for seen in evidence.groups:
-            cell = binned(Cell(seen.size, seen.hole_ratio, seen.forced))
+            cell = space.bin_cell(seen.cell, design.strata)
             s, f = self.counts.get(cell, (0.0, 0.0))
             informative = seen.groups.informative
             self.counts[cell] = (s + informative, f + seen.groups.groups - informative)

@@ -1,0 +1,16 @@
+from .design import Delta as Delta
+from .design import Design as Design
+from .environment import Environment as Environment
+from .environment import Group as Group
+from .environment import Problem as Problem
+from .environment import Verdict as Verdict
+from .proposal import Proposal as Proposal
+from .proposal import Teacher as Teacher
+from .redesign import Decision as Decision
+from .redesign import Engineer as Engineer
+from .space import Cell as Cell
+from .space import DesignSpace as DesignSpace
+from .space import Given as Given
+from .space import Knob as Knob
+from .tally import Tally as Tally
+from .words import Words as Words

@@ -1,0 +1,59 @@
+"""Classes by name: those of a registry, and a user's own as `module:Class` or `FILE.py:Class`."""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from lakewright.core_jax.errors import InputError
+
+
+def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Sequence[str]) -> Any:
+    """The class, or the function that makes an object, of a name.
+
+    name: one of the registry, or `module:Class`, or `FILE.py:Class`, which are imported.
+    registry: `module:Class` by name.
+    kind: what it must be, for messages, such as teacher.
+    methods: what it must have.
+
+    Raises InputError where there is no such class, or it lacks a method.
+    """
+    if name not in registry and ":" not in name:
+        raise InputError(f"{kind}: {name!r:.60} is unknown; choose from {', '.join(registry)}, or name module:Class")
+    spec = registry.get(name, name)
+    where, _, attribute = spec.rpartition(":")
+    module = _import(where, f"{kind} {name!r:.80}")
+    found = getattr(module, attribute, None)
+    if found is None:
+        raise InputError(f"{kind} {name!r:.80}: {where} has no {attribute!r:.60}; correct the name")
+    if isinstance(found, type) and (missing := [method for method in methods if not hasattr(found, method)]):
+        raise InputError(f"{kind} {name!r:.80}: it has no {missing[0]}; a {kind} has {', '.join(methods)}")
+    if not callable(found):
+        raise InputError(f"{kind} {name!r:.80}: {attribute} is no class; name a class")
+    return found
+
+
+def _import(where: str, what: str) -> ModuleType:
+    """A module by its name or its file. Raises InputError where that cannot be imported."""
+    try:
+        if not where.endswith(".py"):
+            return importlib.import_module(where)
+        path = Path(where).resolve()
+        if not path.is_file():
+            raise InputError(f"{what}: {where} is no file; check the path")
+        name = f"lakewright_plugin_{path.stem}"
+        if (known := sys.modules.get(name)) and getattr(known, "__file__", None) == str(path):
+            return known
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # so that its classes can be pickled by name, as worker processes need
+        spec.loader.exec_module(module)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{what}: {where} cannot be imported ({type(error).__name__}: {error}); correct it") from error
+    return module

@@ -1,0 +1,189 @@
+"""Teachers that follow no evidence: baselines and controls for experiments."""
+
+import itertools
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import HoleRatio, Share
+from lakewright.engineer.design import Delta, Design, Edit, Row, make_edit, normalize_rows
+from lakewright.engineer.evidence import STRIDES, Evidence
+from lakewright.engineer.proposal import Proposal, Stateless, Teacher, propose_delta, propose_nothing, propose_rows
+from lakewright.engineer.random_generators import Key, numpy_rng, split
+from lakewright.engineer.space import DesignSpace, Knob, Stratum
+from lakewright.engineer.teachers.rules import fits
+
+Tilt = Annotated[float, msgspec.Meta(ge=-20, le=20)]  # beyond, all data are of one stratum
+
+
+class FixedTeacher(Stateless):
+    """Proposes no edits: the paper's fixed config."""
+
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """A delta without edits."""
+        return propose_nothing()
+
+
+class StaticTeacher(Stateless):
+    """Goes to one design and stays: `values` of the knobs for all strata, data in proportion to size ** `tilt`.
+
+    The size of a stratum is its number, or its rank from 1 where strata are names; `cost` of the teacher `difficulty`
+    is the same. `hole_ratio` and `wait_ratio` are those of the lake; knobs of other environments that `values` does not
+    name stay in the middle. A search trains once with the options of each of `designs()` and takes the best by
+    validation.
+    """
+
+    def __init__(
+        self,
+        hole_ratio: HoleRatio = 0.25,
+        wait_ratio: Share = 0.5,
+        tilt: Tilt = 0.0,
+        values: dict[str, float] = {},  # noqa: B006
+    ) -> None:
+        self.values = {"hole_ratio": hole_ratio, "wait_ratio": wait_ratio, **values}
+        self.tilt = tilt
+
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The delta to the static design. Deterministic."""
+        rows = {}
+        for stratum in design.strata:
+            row: Row = {space.share.name: float(size_of(stratum, space)) ** self.tilt}
+            for knob in space.knobs:
+                low, high = space.limits(stratum, knob)
+                row[knob.name] = self.values.get(knob.name, (low + high) / 2)
+            rows[stratum] = row
+        return propose_rows(design, normalize_rows(rows, space), "the static config", space)
+
+
+def size_of(stratum: Stratum, space: DesignSpace) -> float:
+    """The size of a stratum: its number, or its rank from 1 where it has none above 0."""
+    return stratum if isinstance(stratum, int) and stratum > 0 else space.ranks[stratum] + 1
+
+
+def designs() -> list[dict[str, float]]:
+    """The options of the search of the lake: hole ratio x wait ratio x data for all sizes alike or more for the large."""
+    grid = itertools.product((0.1, 0.25, 0.4), (0.25, 0.5, 0.75), (0.0, 2.0))
+    return [dict(zip(("hole_ratio", "wait_ratio", "tilt"), design, strict=True)) for design in grid]
+
+
+class DomainRandomisationTeacher(Stateless):
+    """theta ~ U(box) (Tobin et al. 2017, arXiv 1703.06907): knobs uniform in their ranges, and shares uniform on the
+    simplex, drawn again for every stage. The sampler of the same name draws theta for every few problems instead.
+    """
+
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The delta to a random design."""
+        rng = numpy_rng(key)
+        shares = rng.dirichlet([1.0] * len(design.strata)).tolist()
+        rows: dict[Stratum, Row] = {}
+        for stratum, share in zip(space.sort_strata(design.strata), shares, strict=True):
+            rows[stratum] = {space.share.name: share}
+            for knob in space.knobs:
+                rows[stratum][knob.name] = float(rng.uniform(*_drawn_range(stratum, knob, space)))
+        ordered = {stratum: rows[stratum] for stratum in design.strata}
+        return propose_rows(design, normalize_rows(ordered, space), "drawn uniformly from the box", space)
+
+
+def _drawn_range(stratum: Stratum, knob: Knob, space: DesignSpace) -> tuple[float, float]:
+    """The range of a knob; of a trait all shares, as the guard knows which are legal."""
+    return (0.0, 1.0) if knob.trait else space.limits(stratum, knob)
+
+
+class RandomTeacher(Stateless):
+    """Edits a uniform number of strata, each in a uniform number of columns, by steps that stay inside their ranges."""
+
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """Random edits of 1 to all strata of `design`."""
+        strata, rng = list(design.strata), numpy_rng(key)
+        places = rng.permutation(len(strata))[: rng.integers(1, len(strata) + 1)].tolist()
+        chosen = space.sort_strata(strata[place] for place in places)
+        return propose_delta(Delta({one: self._edit(one, design.strata[one], space, rng) for one in chosen}))
+
+    def _edit(self, stratum: Stratum, row: Row, space: DesignSpace, rng: np.random.Generator) -> Edit:
+        columns = [column.name for column in space.columns]
+        names = rng.permutation(columns)[: rng.integers(1, len(columns) + 1)].tolist()
+        known = {column.name: column for column in space.columns}
+        changes = {}
+        for name in names:
+            fitting = [stride for stride in STRIDES if fits(row, known[name], stride)]
+            changes[name] = int(rng.choice(fitting)) * known[name].step if fitting else 0.0
+        return make_edit(space, "drawn at random", changes)
+
+
+class MatchedRandomTeacher:
+    """Asks another teacher, and gives its edits to random strata, each change with a random sign.
+
+    So the number of edits and the absolute changes of each column are those of the other teacher: this control
+    separates the choice from the change. A sign that would leave the range is turned. Asking costs what it costs the
+    other teacher, whose prompt, error, summary, state and tokens are this one's too.
+    """
+
+    def __init__(self, other: Teacher) -> None:
+        self.other = other
+
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The other teacher's proposal with its edits dealt to random strata."""
+        asking, dealing = split(key)
+        asked = self.other.propose(evidence, design, space, asking)
+        if asked.delta is None:
+            return asked
+        rng = numpy_rng(dealing)
+        unknown = [stratum for stratum in asked.delta.edits if stratum not in design.strata]
+        strata = space.sort_strata(design.strata)
+        drawn = rng.permutation(len(strata)).tolist()[: len(asked.delta.edits) - len(unknown)]
+        edits = [edit for stratum, edit in asked.delta.edits.items() if stratum not in unknown]
+        dealt = {
+            strata[place]: _turn_signs(design.strata[strata[place]], edit, space, rng)
+            for place, edit in zip(drawn, edits, strict=True)
+        }
+        own = propose_delta(Delta({stratum: dealt[stratum] for stratum in space.sort_strata(dealt)}))
+        costs = {"tokens": asked.tokens, "dollars": asked.dollars}
+        return msgspec.structs.replace(own, prompt=asked.prompt, summary=asked.summary, cut=asked.cut, **costs)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The other teacher's."""
+        return self.other.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The other teacher's."""
+        self.other.load_state_dict(state)
+
+
+def _turn_signs(row: Row, edit: Edit, space: DesignSpace, rng: np.random.Generator) -> Edit:
+    changes = {}
+    for column in space.columns:
+        change = abs(edit.changes.get(column.name, 0.0)) * float(rng.choice([-1, 1]))
+        low, high = (0.0, 1.0) if column.trait else (column.low, column.high)
+        inside = low <= row[column.name] + change <= high
+        changes[column.name] = change if inside or not change else -change
+    return make_edit(space, "a random edit of the same size as another teacher's", changes)
+
+
+class SaboteurTeacher(Stateless):
+    """A test of the defences: it always asks for the problems from which least can be learned.
+
+    All data to the stratum whose valid rate v has the least v (1 - v), the last of several; and every stratum as hard
+    as can be where v < 1/2 or is unknown, else as easy as can be. What of it is legal is the guard's to say.
+    """
+
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The worst design. Deterministic."""
+        rates = {stratum: seen.valid_rate for stratum, seen in evidence.outcomes.items()}
+        valid = {stratum: rates.get(stratum, 0.0) for stratum in design.strata}
+        worst = min(design.strata, key=lambda one: (valid[one] * (1 - valid[one]), -space.ranks[one]))
+        rows: dict[Stratum, Row] = {}
+        for stratum in design.strata:
+            rows[stratum] = {space.share.name: float(stratum == worst)}
+            for knob in space.knobs:
+                low, high = space.limits(stratum, knob)
+                hard = (valid[stratum] < 0.5) == (knob.harder >= 0)
+                rows[stratum][knob.name] = high if hard else low
+        return propose_rows(design, normalize_rows(rows, space), "the worst config", space)
+
+
+def check_match(name: str) -> None:
+    """Raises InputError where `matched_random` is to match itself."""
+    if name == "matched_random":
+        raise InputError("teacher_options: match is matched_random; name another teacher")

@@ -1,0 +1,1 @@
+"""Environments: the lake, and those of other projects."""

@@ -1,0 +1,226 @@
+"""The lake as an environment: map sizes with hole and wait ratios, boards of the vmapped generator, exact verdicts."""
+
+import functools
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from lakewright.core_jax.config import (
+    MAX_HOLE_RATIO,
+    MAX_SIZE,
+    MAX_TOKEN_SIZE,
+    MIN_SIZE,
+    EnvConfig,
+    SizeConfig,
+    hole_ratio_of,
+    holes_of,
+    with_teams,
+)
+from lakewright.core_jax.generator import can_draw_for, generate, generate_in_turn
+from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.rows import Row, board_key, rows_in_turn, rows_of
+from lakewright.core_jax.terms import FAILURE_NAMES
+from lakewright.engineer.design import Design
+from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.engineer.space import Cell, DesignSpace, Given, Knob
+from lakewright.engineer.tally import Tally
+from lakewright.experiments.environments.lake_words import LakeWords
+
+GRADES = ("optimal_makespan", "optimal_sum_of_costs")
+WAIT = "wait_ratio"
+
+
+class LakeSpace(DesignSpace):
+    """The lake's design space, whose one trait needs more than one agent."""
+
+    def siblings(self, cell: Cell) -> list[Cell]:
+        """As `DesignSpace.siblings`: an agent alone never has to wait."""
+        return super().siblings(cell) if not cell.given or cell.given[0] > 1 else []
+
+
+@functools.cache
+def lake_space(*, several: bool = True) -> LakeSpace:
+    """The design space of boards. several: whether there is more than one agent, as one alone never has to wait."""
+    return LakeSpace(
+        range(MIN_SIZE, MAX_SIZE + 1),
+        (
+            Knob(
+                name="hole_ratio",
+                meaning="the share of cells that are holes",
+                high=MAX_HOLE_RATIO,
+                step=0.05,
+                reach=0.1,
+                told=(0.1, 0.3),
+                word="hole",
+            ),
+            Knob(
+                name=WAIT,
+                meaning="the share of boards on which a wait is forced",
+                trait=True,
+                step=0.1,
+                reach=0.25,
+                word="wait",
+            ),
+        ),
+        share=Knob(name="data_ratio", meaning="the share of boards", step=0.05, reach=0.15, word="data"),
+        limits={} if several else {size: {WAIT: (0.0, 0.0)} for size in range(MIN_SIZE, MAX_SIZE + 1)},
+        scale=lambda size: (int(size) - 6.5) / 3.5,
+        givens=(Given(name="agents", middle=2.0, half=3.0),),
+        failures=FAILURE_NAMES[1:],
+        grades=GRADES,
+        words=LakeWords(),
+        spoken=range(MIN_SIZE, MAX_TOKEN_SIZE + 1),
+    )
+
+
+def design_of(config: EnvConfig) -> Design:
+    """The design of a config."""
+    rows = {size: msgspec.structs.asdict(cell) for size, cell in config.sizes.items()}
+    return Design(rows, given={"agents": config.agents})
+
+
+def config_of(design: Design) -> EnvConfig:
+    """The config of a design. Raises ValueError where a ratio is out of range."""
+    return EnvConfig({size: SizeConfig(**row) for size, row in design.strata.items()}, int(design.given["agents"]))
+
+
+def tally_of(outcomes: Outcomes) -> Tally:
+    """Outcomes on boards as a tally."""
+    return Tally(
+        problems=outcomes.boards,
+        valid=outcomes.valid,
+        failures=outcomes.failures,
+        grades={name: getattr(outcomes, name) for name in GRADES},
+        traits={WAIT: Tally(outcomes.wait_boards, outcomes.wait_valid)},
+    )
+
+
+def outcomes_of(tally: Tally) -> Outcomes:
+    """The inverse of `tally_of`."""
+    waits = tally.traits.get(WAIT, Tally(0, 0))
+    grades = {name: tally.grades.get(name, 0) for name in GRADES}
+    return Outcomes(
+        boards=tally.problems,
+        valid=tally.valid,
+        failures=tally.failures,
+        wait_boards=waits.problems,
+        wait_valid=waits.valid,
+        **grades,
+    )
+
+
+def cell_of(row: Row) -> Cell:
+    """The cell that a board is of, with its number of agents."""
+    return Cell(row.size, (float(row.hole_ratio or 0), bool(row.wait_required)), (row.agents,))
+
+
+def row_of(problem: Problem) -> Row:
+    """The board of a problem."""
+    return problem.data if isinstance(problem.data, Row) else msgspec.convert(problem.data, Row)
+
+
+def problem_of(row: Row) -> Problem:
+    """A board as a problem of the loop, whose policy sees the row and not a prompt in words."""
+    return Problem("", data=row, cell=cell_of(row), key=board_key(row))
+
+
+class Lake(Environment):
+    """Boards of the frozen lake for several agents.
+
+    agents: on each board; teams: numbers of agents that boards have in turn instead.
+    """
+
+    def __init__(self, agents: int = 2, teams: Sequence[int] = ()) -> None:
+        self.agents, self.teams = agents, tuple(teams)
+        self.space = lake_space(several=agents > 1)
+        self._reachable = can_draw_for(self.teams)
+
+    @classmethod
+    def of(cls, config: EnvConfig, teams: Sequence[int] = ()) -> "Lake":
+        """The lake of a config."""
+        return cls(config.agents, teams)
+
+    def start(self) -> Design:
+        """Equal shares of 3x3 to 6x6, a quarter of holes, half of the boards with a forced wait."""
+        wait = 0.5 if self.agents > 1 else 0.0
+        return design_of(EnvConfig({size: SizeConfig(0.25, 0.25, wait) for size in (3, 4, 5, 6)}, self.agents))
+
+    def make(self, cell: Cell, rng: random.Random) -> Problem:
+        """A board of a cell, as a question in words."""
+        agents = int(cell.given[0]) if cell.given else self.agents
+        config = EnvConfig.single(int(cell.stratum), agents, float(cell.values[0]), float(cell.values[1]))
+        (row,) = rows_of(generate(config, rng.getrandbits(31), 1), config)
+        return self._in_words(row)
+
+    def judge(self, problem: Problem, answer: str) -> Verdict:
+        """The simulator's verdict on a plan in words, which is read strictly."""
+        from lakewright.experiments.interop.text_tasks import TextTask, score
+
+        row = row_of(problem)
+        seen = TextTask(row).judge(answer)
+        grades = tuple(name for name in GRADES if seen.valid and getattr(seen, name))
+        failure = "" if seen.valid else str(seen.failure)
+        return Verdict(bool(seen.valid), score(row, seen), failure, grades, -1 if seen.step is None else seen.step)
+
+    def drawable(self, cell: Cell) -> bool:
+        """Whether boards of a cell are met by one in 256 attempts or more, for every team that fits on the size."""
+        hole_ratio, wait = cell.values
+        return self._reachable(int(cell.stratum), self.agents, float(hole_ratio), bool(wait))
+
+    def cells(self, design: Design) -> dict[Cell, float]:
+        """The share of each cell of the boards, for each team in turn."""
+        parts = with_teams(config_of(design), self.teams)
+        found = {}
+        for part in parts:
+            for cell, share in self.space.cells(design_of(part)).items():
+                found[cell._replace(given=(part.agents,))] = share / len(parts)
+        return found
+
+    def canonical(self, cell: Cell) -> Cell:
+        """The cell whose hole ratio is that of its number of holes."""
+        (agents,), (hole_ratio, wait) = cell.given or (self.agents,), cell.values
+        holes = holes_of(int(cell.stratum), int(agents), float(hole_ratio))
+        return Cell(cell.stratum, (hole_ratio_of(int(cell.stratum), int(agents), holes), bool(wait)), (agents,))
+
+    def measures(self, problems: Sequence[Problem]) -> dict[str, float]:
+        """Mean optima."""
+        rows = list(map(row_of, problems))
+        return {name: float(np.mean([getattr(row, name) for row in rows])) for name in ("makespan", "sum_of_costs")}
+
+    def features(self, problem: Problem) -> list[float]:
+        """Size, agents, share of holes, both optima and forced wait."""
+        row = row_of(problem)
+        holes = sum(line.count("H") for line in row.grid) / row.size**2
+        optima = row.makespan or 0, row.sum_of_costs or 0
+        return [float(row.size), float(row.agents), holes, *map(float, optima), float(bool(row.wait_required))]
+
+    def describe(self, problem: Problem, answer: str, verdict: Verdict) -> str:
+        """The board, the agents and the answer."""
+        row = row_of(problem)
+        ends = zip(row.starts, row.goals, strict=True)
+        agents = "; ".join(f"agent {number} {s} to {g}" for number, (s, g) in enumerate(ends))
+        return "\n".join([f"{row.size}x{row.size}", *row.grid, agents, f"answer: {answer[:500]}"])
+
+    def draw(self, design: Design, count: int, seed: int, first: int = 0) -> list[Problem]:
+        """As `Environment.draw`, by the vmapped generator, as questions in words."""
+        rows = self.draw_rows(design, count, seed, first)
+        return [msgspec.structs.replace(self._in_words(row), version=design.version) for row in rows]
+
+    def draw_rows(self, design: Design, count: int, seed: int, first: int = 0) -> list[Row]:
+        """The boards of `draw`."""
+        configs = with_teams(config_of(design), self.teams)
+        return rows_in_turn(generate_in_turn(configs, seed, count, first=first), configs)
+
+    def _in_words(self, row: Row) -> Problem:
+        from lakewright.experiments.interop.text_tasks import TextTask
+
+        task = TextTask(row)
+        return msgspec.structs.replace(problem_of(row), prompt=task.question, answer=task.answer)
+
+
+def read_row(fields: Mapping[str, Any]) -> Row:
+    """A row from its fields in a file."""
+    return msgspec.convert(fields, Row)
