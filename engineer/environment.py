@@ -4,8 +4,8 @@ import abc
 import hashlib
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -68,10 +68,6 @@ class Group(results.Group, frozen=True, kw_only=True):
                 failures[verdict.failure] = failures.get(verdict.failure, 0) + 1
         fields = msgspec.structs.asdict(counted) | {"failures": failures}
         return cls(**fields, rewards=rewards, cell=problem.cell, version=problem.version)
-
-
-Rollouts: TypeAlias = Callable[[Sequence[Problem], int, int], tuple[list[results.Group], int]]
-"""Rolls out a policy: problems, answers to each, a seed -> a group for each problem, and the tokens that took."""
 
 
 class Environment(abc.ABC):
@@ -139,6 +135,10 @@ class Environment(abc.ABC):
             self.draw_one(cells[place], seed, first + number, design.version)
             for number, place in enumerate(places.tolist())
         ]
+
+    def draw_cell(self, cell: Cell, count: int, seed: int, first: int = 0) -> list[Problem]:
+        """Problems first .. first + count - 1 of the set of a cell, which has its givens, and a seed."""
+        return [self.draw_one(cell, seed, first + number) for number in range(count)]
 
     def draw_one(self, cell: Cell, seed: int, index: int, version: int = 0) -> Problem:
         """The problem of a cell, a seed and an index, with its key. Raises InputError where `make` gives no problem."""

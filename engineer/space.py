@@ -1,6 +1,8 @@
 """The design space: what may be changed about an environment, as strata x knobs, and the cells of its problems."""
 
+import hashlib
 import itertools
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -428,6 +430,15 @@ class DesignSpace:
                 row[knob.name] = knob.rounded((low + high) / 2)
             rows[stratum] = row
         return self.design(rows, **given)
+
+    def signature(self) -> str:
+        """What a state must have been made with: the strata, columns, ranges and givens."""
+        parts = [
+            [str(stratum) for stratum in self.strata],
+            [[column.name, column.low, column.high, column.trait, column.whole] for column in self.columns],
+            [given.name for given in self.givens],
+        ]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def sort_strata(self, strata: Iterable[Stratum]) -> list[Stratum]:
         """Strata by rank."""

@@ -209,6 +209,12 @@ class Lake(Environment):
         rows = self.draw_rows(design, count, seed, first)
         return [msgspec.structs.replace(self._in_words(row), version=design.version) for row in rows]
 
+    def draw_cell(self, cell: Cell, count: int, seed: int, first: int = 0) -> list[Problem]:
+        """As `Environment.draw_cell`, by the vmapped generator; for policies that see rows."""
+        agents = int(cell.given[0]) if cell.given else self.agents
+        config = EnvConfig.single(int(cell.stratum), agents, float(cell.values[0]), float(cell.values[1]))
+        return list(map(problem_of, rows_of(generate(config, seed, count, first=first), config)))
+
     def draw_rows(self, design: Design, count: int, seed: int, first: int = 0) -> list[Row]:
         """The boards of `draw`."""
         configs = with_teams(config_of(design), self.teams)

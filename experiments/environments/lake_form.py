@@ -49,12 +49,18 @@ def from_lake(tree: Tree) -> Tree:
     for fits, read in _READERS:
         if fits(tree):
             return read(tree)
-    names = {new: old for old, new in NAMES.items()} | ({"sizes": "strata"} if "signal" in tree else {})
+    names = {new: old for old, new in NAMES.items()}
+    names |= {"sizes": "strata"} if "signal" in tree else {"strata": "cells"} if "candidates" in tree else {}
     return {names.get(name, name): from_lake(_cell_in(name, value)) for name, value in tree.items()}
 
 
 def _rename(name: str, tree: Mapping[str, Any]) -> str:
-    return "sizes" if name == "strata" and "signal" in tree else NAMES.get(name, name)
+    """The lake's name of a field of a record."""
+    if name == "strata" and "signal" in tree:
+        return "sizes"
+    if name == "cells" and "candidates" in tree:
+        return "strata"
+    return NAMES.get(name, name)
 
 
 def _cell_out(name: str, value: Tree) -> Tree:
