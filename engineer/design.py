@@ -1,4 +1,4 @@
-"""Designs, and deltas between them: what problems are drawn from, and the typed change that an engineer answers with."""
+"""Designs and deltas: what problems are drawn from, and the typed change that an engineer answers with."""
 
 import json
 import math

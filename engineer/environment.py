@@ -53,7 +53,7 @@ class Verdict(msgspec.Struct, frozen=True):
 class Group(results.Group, frozen=True, kw_only=True):
     """Several answers of one policy to one problem. rewards: of each. cell, version: those of the problem."""
 
-    rewards: list[float] = []
+    rewards: tuple[float, ...] = ()
     cell: Cell = Cell("", ())
     version: int = 0
 
@@ -67,7 +67,7 @@ class Group(results.Group, frozen=True, kw_only=True):
             if not verdict.valid:
                 failures[verdict.failure] = failures.get(verdict.failure, 0) + 1
         fields = msgspec.structs.asdict(counted) | {"failures": failures}
-        return cls(**fields, rewards=rewards, cell=problem.cell, version=problem.version)
+        return cls(**fields, rewards=tuple(rewards), cell=problem.cell, version=problem.version)
 
 
 class Environment(abc.ABC):

@@ -412,7 +412,7 @@ class DesignSpace:
     def design(self, rows: Mapping[Stratum, Mapping[str, float]], **given: float) -> "Design":
         """The design of these rows, checked: a share and a value of each knob for each stratum.
 
-        Shares are taken relative to their sum. Raises InputError on an unknown stratum or knob, or a value out of range.
+        Shares must sum to one. Raises InputError on an unknown stratum or knob, or a value out of range.
         """
         from lakewright.engineer.design import Design, check_design, normalize
 

@@ -63,7 +63,7 @@ def size_of(stratum: Stratum, space: DesignSpace) -> float:
 
 
 def designs() -> list[dict[str, float]]:
-    """The options of the search of the lake: hole ratio x wait ratio x data for all sizes alike or more for the large."""
+    """The options of the lake's search: hole ratio x wait ratio x data for all sizes alike or more for the large."""
     grid = itertools.product((0.1, 0.25, 0.4), (0.25, 0.5, 0.75), (0.0, 2.0))
     return [dict(zip(("hole_ratio", "wait_ratio", "tilt"), design, strict=True)) for design in grid]
 

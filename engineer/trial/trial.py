@@ -1,21 +1,19 @@
-"""The trial: a policy is rolled out on a few problems of proposed designs and of the current one, before any training."""
+"""The trial: a policy is rolled out on a few problems of proposed designs and of the current one, before training."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from lakewright.core_jax.results import Group
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Mix, Objective, Worth
+from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.space import Cell
 from lakewright.engineer.trial.selection import Lead, choose_rival, estimate_lead, problems_by_round
 from lakewright.engineer.trial.signals import CellTrial, Signal, TrialSettings, Tried, problems_to_try, sum_up_trial
 
-if TYPE_CHECKING:
-    from lakewright.engineer.environment import Environment, Problem
-
-RollOut: TypeAlias = "Callable[[Sequence[Problem], int, int], tuple[Sequence[Group], int]]"
+RollOut: TypeAlias = Callable[[Sequence[Problem], int, int], tuple[Sequence[Group], int]]
 """Rolls a policy out: problems, answers to each, and the turn of the trial, from which chance comes -> a group for each
 problem, in their order, and the tokens that took.
 """
@@ -56,7 +54,7 @@ class TrialWork:
 
     def __init__(
         self,
-        environment: "Environment",
+        environment: Environment,
         roll_out: RollOut,
         settings: TrialSettings,
         objective: Objective,
