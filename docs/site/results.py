@@ -7,7 +7,7 @@ docs/data/studies/NAME.json is results.json of a study; docs/data/demo/seedN.jso
 says of a run of the demo, and docs/data/smollm2/seedN.json of one of the preset smollm2, where engineers.json is what
 `lakewright engineer sample --json` says, and rounds.json has figures and answers of each round of a run's
 engineer.json; docs/data/trial_checks/NAME.json is a list of the files that `lakewright study check-trials` writes.
-docs/data/benchmark and docs/data/trainee hold what `lakewright benchmark eval` and `lakewright study trainee` write,
+docs/data/benchmark holds what `lakewright benchmark eval` writes, docs/data/trainee a closed study of ways to train,
 docs/data/searches a search that was stopped, docs/data/fault the runs that were run again, as they were before, and
 docs/data/printed tables of figures of which no more is left.
 
@@ -45,17 +45,13 @@ from result_tables import (
 
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pooled_calibration
-from lakewright.experiments.charts import reliability_chart
+from lakewright.experiments.charts.reliability import reliability_chart
 from lakewright.experiments.loop.redesign import EngineerAnswers, counts_table
-from lakewright.experiments.study import (
-    Results,
-    TrialCheck,
-    as_table,
-    curves_svg,
-    reliability_of,
-    reliability_table,
-    study_svg,
-)
+from lakewright.experiments.study.curves import curves_svg
+from lakewright.experiments.study.plot import study_svg
+from lakewright.experiments.study.results import Results
+from lakewright.experiments.study.results_table import as_table
+from lakewright.experiments.study.trial_checks import TrialCheck, reliability_of, reliability_table
 
 DOCS = Path(__file__).parents[1]
 PAGE = DOCS / "results.md"

@@ -27,7 +27,7 @@ SIZE, AGENTS = 8, 4
 STEPS = 64  # of an episode
 AT_ONCE = (1, 64, 1024, 4096)
 ROUNDS, SECONDS = 5, 2.0
-SCRIPT = Path(__file__).parent / "comparison" / "pogema_play.py"
+SCRIPT = Path(__file__).with_name("pogema_play.py")
 Play = Callable[[], float]
 
 __all__ = ["measure", "table"]
@@ -54,7 +54,7 @@ def measure(pogema: Path | None = None) -> Bench:
             rates[name].append(play())
     fastest = max((statistics.median(rates[name]) for name in peers), default=None)
     found = [_measurement(name, rates[name], fastest if name in ours else None) for name in players]
-    return Bench(machine(), found, {}, [])
+    return Bench(machine(), found)
 
 
 def _ours(count: int) -> Play:

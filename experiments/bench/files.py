@@ -30,7 +30,9 @@ from lakewright.core_jax.solver import solve
 from lakewright.experiments.bench.lake import HOLE_RATIO, machine, random_boards
 from lakewright.experiments.bench.measurement import markdown
 from lakewright.experiments.bench.timing import wall_and_processor
-from lakewright.experiments.board_files import draw_file, solve_file, verify_file
+from lakewright.experiments.board_files.drawing import draw_file
+from lakewright.experiments.board_files.solving import solve_file
+from lakewright.experiments.board_files.verifying import verify_file
 
 SIZES, ROWS, DRAWN = (5, 8, 10), 1 << 16, 1 << 13
 WAIT_RATIO = 0.5

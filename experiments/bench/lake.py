@@ -24,19 +24,8 @@ from lakewright.core_jax.solver import Stage, solve, solve_by_flood, solve_with_
 from lakewright.core_jax.support import cores, seconds_by_phase
 from lakewright.core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
 from lakewright.experiments.bench import timing
-from lakewright.experiments.bench.comparison import (
-    PEERS,
-    Answers,
-    Crew,
-    Peer,
-    PlainBoard,
-    copies,
-    crew,
-    flood_bytes,
-    flood_layers,
-    version,
-)
-from lakewright.experiments.bench.measurement import Bench, FloodLimit, Measurement, Profile
+from lakewright.experiments.bench.measurement import Bench, Measurement, Profile
+from lakewright.experiments.bench.peers import PEERS, Answers, Crew, Peer, PlainBoard, crew, version
 from lakewright.experiments.bench.simulator import simulator
 from lakewright.experiments.bench.timing import timed
 
@@ -59,14 +48,12 @@ class Case:
 
 
 def measure(only: int | None = None, on_progress: Callable[[], object] = lambda: None) -> Bench:
-    """Runs every benchmark: generate, solve and verify, where time goes, the peers, and what bandwidth would allow.
+    """Runs every benchmark: generate, solve and verify, where time goes, and the peers.
 
     only: of so many agents, or None for all.
     """
     found: list[Measurement] = []
-    limits: list[FloodLimit] = []
     profiles: list[Profile] = []
-    copied = copies()
     with crew(1) as one, crew(cores()) as all_cores:
         for size, agents in CASES:
             if agents != (only or agents):
@@ -76,11 +63,9 @@ def measure(only: int | None = None, on_progress: Callable[[], object] = lambda:
             theirs = [_peer(peer, case, one, all_cores) for peer in PEERS]
             found += [_compared(solved, theirs), *theirs, *_generate(size, agents)]
             if agents == 2:
-                flooded = _flood(case)
-                found += [flooded, *simulator(case.boards, case.labels)]
-                limits.append(_flood_limit(case, flooded, copied))
+                found += [_flood(case), *simulator(case.boards, case.labels)]
             on_progress()
-    return Bench(machine(), found, copied, limits, profiles)
+    return Bench(machine(), found, profiles)
 
 
 def random_boards(size: int, agents: int, count: int) -> Board:
@@ -168,19 +153,6 @@ def _compared(ours: Measurement, theirs: list[Measurement]) -> Measurement:
     if not rates or ours.rate is None:
         return ours
     return msgspec.structs.replace(ours, times_fastest_peer=ours.rate / max(rates))
-
-
-def _flood_limit(case: Case, flooded: Measurement, copied: dict[str, float]) -> FloodLimit:
-    layers = flood_layers(np.asarray(case.labels.sum_of_costs))
-    moved = flood_bytes(case.size, layers)
-    return FloodLimit(
-        size=case.size,
-        layers=layers,
-        bytes_per_board=moved,
-        at_memory=copied["memory"] * 1e9 / moved,
-        at_cache=copied["cache"] * 1e9 / moved,
-        reached=flooded.rate or 0.0,
-    )
 
 
 def machine() -> dict[str, Any]:

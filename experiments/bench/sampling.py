@@ -16,7 +16,7 @@ from lakewright.experiments.bench.lake import machine
 from lakewright.experiments.bench.measurement import Bench, Measurement, table
 from lakewright.experiments.bench.timing import timed
 from lakewright.experiments.loop.settings import load_settings, seed_for
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.runtime.library_setup import prepare_training
 
 WARMUP_STEPS = 300
 PROMPTS = 512

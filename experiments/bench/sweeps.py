@@ -20,17 +20,11 @@ from lakewright.core_jax.solver import solve
 from lakewright.core_jax.support import cores
 from lakewright.experiments.bench.measurement import markdown
 from lakewright.experiments.bench.timing import wall_and_processor
-from lakewright.experiments.sweep import (
-    Executor,
-    Local,
-    Ray,
-    Record,
-    SweepFolder,
-    SweepSpec,
-    draw_boards,
-    make_shard,
-    sweep,
-)
+from lakewright.experiments.sweep.executors import Executor, Local, Ray
+from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.sweep.runner import sweep
+from lakewright.experiments.sweep.shards import Record, draw_boards, make_shard
+from lakewright.experiments.sweep.spec import SweepSpec
 
 HOLE_RATIO = 0.3
 CASES = ((5, 2, 1 << 14), (8, 2, 1 << 14), (10, 2, 1 << 14), (8, 3, 1 << 10))  # size, agents, boards of a shard

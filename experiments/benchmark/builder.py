@@ -21,7 +21,7 @@ from lakewright.core_jax.rows import Fingerprint, fingerprint, read_all_as, writ
 from lakewright.core_jax.support import locked, read_config, write_json
 from lakewright.experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, moved_from
 from lakewright.experiments.benchmark.tiers import TIERS, Tier
-from lakewright.experiments.resumable import Claim
+from lakewright.experiments.resumable.claims import Claim
 
 FORMAT = 1
 NAME = "benchmark"

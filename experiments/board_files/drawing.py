@@ -10,7 +10,7 @@ from lakewright.core_jax.generator import check_count, generate, manifest_of, ma
 from lakewright.core_jax.rows import SCHEMA, drawn_columns
 from lakewright.core_jax.support import write_json
 from lakewright.experiments.board_files.watch import UNWATCHED, Watch
-from lakewright.experiments.resumable import Pace, Part, job_of, parts_of
+from lakewright.experiments.resumable.parts import Pace, Part, job_of, parts_of
 
 
 def draw_file(config: EnvConfig, seed: int, count: int, out: Path, watch: Watch = UNWATCHED) -> None:

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from lakewright.experiments.cli.conventions import Json, print_found
+from lakewright.experiments.cli.conventions.options import Json
+from lakewright.experiments.cli.conventions.output import print_found
 from lakewright.experiments.loop.settings import presets
 
 app = App()

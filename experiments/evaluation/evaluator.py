@@ -22,7 +22,8 @@ from lakewright.experiments.evaluation.evaluation_set import EvaluationSet, read
 from lakewright.experiments.evaluation.judging import judged_rows
 from lakewright.experiments.evaluation.labels import labelled
 from lakewright.experiments.evaluation.scores import Summary, Tokens, hole_scores, judged_scores, scores
-from lakewright.experiments.resumable import Claim, Journal
+from lakewright.experiments.resumable.claims import Claim
+from lakewright.experiments.resumable.journal import Journal
 from lakewright.policy.codecs import PROMPT, encode_compact_prompt, encode_prompt
 from lakewright.policy.inference import BudgetSpentError
 

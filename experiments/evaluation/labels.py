@@ -14,7 +14,8 @@ import pyarrow as pa
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import SCHEMA, Row, fingerprint, read_all, solve_columns, unsolvable_here, write_rows
 from lakewright.experiments.evaluation.evaluation_set import EvaluationSet
-from lakewright.experiments.resumable import Claim, job_of, parts_of, work_in_parts
+from lakewright.experiments.resumable.claims import Claim
+from lakewright.experiments.resumable.parts import job_of, parts_of, work_in_parts
 
 
 class LabelledSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

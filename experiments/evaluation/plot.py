@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lakewright.core_jax.support import replacing
-from lakewright.experiments.charts import INK, LOOK
+from lakewright.experiments.charts.appearance import INK, LOOK
 from lakewright.experiments.evaluation.published_scores import PUBLISHED, SIZES
 from lakewright.experiments.evaluation.scores import JudgedScores, Summary, TeamScore
 

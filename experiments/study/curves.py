@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lakewright.experiments.charts import Point, Series, line_chart
+from lakewright.experiments.charts.lines import Point, Series, line_chart
 from lakewright.experiments.study.results import Results
 from lakewright.experiments.study.run_results import RunResult
 

@@ -12,14 +12,10 @@ from lakewright.core_jax.support import write_atomically
 from lakewright.experiments.loop import check_machine
 from lakewright.experiments.loop import run as run_loop
 from lakewright.experiments.loop.records import RunFolder, write
-from lakewright.experiments.resumable import work_on
-from lakewright.experiments.runtime import (
-    is_of_the_disk,
-    keep_compiled_programs,
-    prepare_training,
-    progress,
-    system_error,
-)
+from lakewright.experiments.resumable.pool import work_on
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs, prepare_training
+from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
 from lakewright.experiments.study.curves import curves_svg
 from lakewright.experiments.study.final_test import take_final_test
 from lakewright.experiments.study.plot import study_svg

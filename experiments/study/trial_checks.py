@@ -14,7 +14,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import locked
 from lakewright.experiments.loop.records import RunFolder, Stage, Trial, read, write
 from lakewright.experiments.loop.redesign import try_configs
-from lakewright.experiments.runtime import progress
+from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.experiments.study.run_results import finished
 from lakewright.experiments.study.study import CLAIM, Planned, StudyFolder
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import cores
-from lakewright.experiments.resumable import ATTEMPTS, WorkerDiedError, side_by_side
+from lakewright.experiments.resumable.worker_processes import ATTEMPTS, WorkerDiedError, side_by_side
 from lakewright.experiments.sweep.worker_process import prepare
 
 A = TypeVar("A")

@@ -11,7 +11,7 @@ import msgspec
 
 from lakewright.core_jax.generator import content_hash, prng, versions
 from lakewright.core_jax.support import read_config
-from lakewright.experiments.resumable import Claim
+from lakewright.experiments.resumable.claims import Claim
 from lakewright.experiments.sweep.shards import Record
 from lakewright.experiments.sweep.spec import SweepCell, SweepSpec
 

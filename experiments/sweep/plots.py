@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.charts import INK, LOOK, PERCENT, saved, style
+from lakewright.experiments.charts.appearance import INK, LOOK, PERCENT, saved, style
 from lakewright.experiments.sweep.cells import CellSummary, Rate, rate, summarize
 from lakewright.experiments.sweep.distributions import optima, predictors
 from lakewright.experiments.sweep.folder import SweepFolder

@@ -15,7 +15,7 @@ from lakewright.core_jax.solver import solve
 from lakewright.core_jax.statistics import COLUMNS, features, table
 from lakewright.core_jax.support import replacing, write_atomically
 from lakewright.core_jax.types import Board, Labels
-from lakewright.experiments.resumable import writer_name
+from lakewright.experiments.resumable.claims import writer_name
 from lakewright.experiments.sweep.spec import Shard, SweepCell, shard_name
 
 KEYS = ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index"]

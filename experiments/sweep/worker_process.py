@@ -5,7 +5,7 @@ import os
 
 import jax
 
-from lakewright.experiments.runtime import keep_compiled_programs
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs
 
 
 @functools.cache

@@ -2,8 +2,8 @@
 
 from lakewright.core_jax.support import write_atomically
 from lakewright.experiments.loop.records import RunFolder
-from lakewright.experiments.view.pages import report_page
-from lakewright.experiments.view.templating import render
+from lakewright.experiments.view.pages.run_page import report_page
+from lakewright.experiments.view.templating.rendering import render
 
 
 def write_report(folder: RunFolder) -> None:

@@ -8,9 +8,10 @@ from urllib.parse import quote
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.view.catalogue import Catalogue
-from lakewright.experiments.view.pages import SITE_PAGES, page_for
-from lakewright.experiments.view.templating import Page, render, static_files
+from lakewright.experiments.view.catalogue.discovery import Catalogue
+from lakewright.experiments.view.pages.board_pages import SITE_PAGES
+from lakewright.experiments.view.pages.routes import page_for
+from lakewright.experiments.view.templating.rendering import Page, render, static_files
 
 MARK = ".lakewright-site"
 DYNAMIC = ("compare", "editor", "api/", "export/")  # what needs the server

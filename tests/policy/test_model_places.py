@@ -9,7 +9,7 @@ import torch
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import verify_rows
 from lakewright.experiments.loop.settings import load_settings
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.runtime.library_setup import prepare_training
 from lakewright.policy.checkpoints import load_checkpoint, save_checkpoint
 from lakewright.policy.model_places import PRETRAINED, is_on_hub, model_place
 from lakewright.policy.planning import load_planner

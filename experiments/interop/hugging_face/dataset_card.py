@@ -9,7 +9,7 @@ from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCardData
 from tabulate import tabulate
 
-from lakewright.experiments.benchmark import BenchmarkManifest
+from lakewright.experiments.benchmark.builder import BenchmarkManifest
 
 SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 TAGS = ["mapf", "planning", "multi-agent", "path-finding", "frozenlake", "reinforcement-learning"]

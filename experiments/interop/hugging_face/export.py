@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import replacing_folder
-from lakewright.experiments.benchmark import BENCHMARK_SCHEMA, BenchmarkManifest, read_benchmark
+from lakewright.experiments.benchmark.builder import BenchmarkManifest, read_benchmark
+from lakewright.experiments.benchmark.cells import BENCHMARK_SCHEMA
 from lakewright.experiments.interop.hugging_face.dataset_card import ConfigFile, card_text
 
 CARD = "README.md"

@@ -9,7 +9,7 @@ import numpy as np
 
 from lakewright.core_jax.results import Outcomes, pool
 from lakewright.core_jax.rows import Row, read_all
-from lakewright.experiments.interop.episodes import as_pixels
+from lakewright.experiments.interop.episodes.pictures import as_pixels
 from lakewright.experiments.loop.records import Done, RunFolder, Stage, Trial, Validation, read
 
 COUNTERS = ("step", "epoch")  # of TRL's log, whose steps begin anew with each stage

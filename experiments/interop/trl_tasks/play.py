@@ -8,7 +8,8 @@ from typing import Any
 
 from datasets import Dataset
 
-from lakewright.experiments.interop.episodes import PlayedLake, board_pool
+from lakewright.experiments.interop.episodes.game import PlayedLake
+from lakewright.experiments.interop.episodes.pools import board_pool
 
 PROMPT = """\
 Bring {agents} agents across a frozen lake, each to its own goal, by calling the tool `move` again and again: it moves \

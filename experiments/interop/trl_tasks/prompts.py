@@ -7,7 +7,7 @@ import msgspec
 from datasets import Dataset
 
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.interop.episodes import pool_rows
+from lakewright.experiments.interop.episodes.pools import pool_rows
 from lakewright.policy.codecs import encode_prompt
 from lakewright.policy.tasks import task_of
 from lakewright.policy.training import RewardSettings, reward_texts

@@ -8,20 +8,13 @@ import msgspec
 from lakewright.core_jax.rows import Row, board_key
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
 from lakewright.experiments.loop.records import Answer, Example, RunFolder, Stage, Validation, read, read_answers
-from lakewright.experiments.view.catalogue import (
-    PAGE,
-    VERDICTS,
-    Catalogue,
-    Filters,
-    Item,
-    Kind,
-    Tile,
-    answers_to,
-    policies_of,
-    table_of,
-)
-from lakewright.experiments.view.pictures import played, still_svg
-from lakewright.experiments.view.templating import Crumb, Page, asked_for, picture, plain
+from lakewright.experiments.view.catalogue.board_answers import answers_to
+from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS, Filters, Tile
+from lakewright.experiments.view.catalogue.board_tables import policies_of, table_of
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
+from lakewright.experiments.view.pictures.played_plans import played, still_svg
+from lakewright.experiments.view.templating.queries import asked_for, plain
+from lakewright.experiments.view.templating.rendering import Crumb, Page, picture
 
 Query = Mapping[str, list[str]]
 SITE_PAGES = 4  # of each list of boards that a static site holds

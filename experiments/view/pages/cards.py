@@ -6,8 +6,10 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import pool
 from lakewright.core_jax.support import is_locked, read_raw
 from lakewright.experiments.loop.records import RunFolder, Validation, read
-from lakewright.experiments.sweep import SweepFolder
-from lakewright.experiments.view.catalogue import Item, Kind, progress_of, stamp_of
+from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.view.catalogue.discovery import Item, Kind
+from lakewright.experiments.view.catalogue.run_progress import progress_of
+from lakewright.experiments.view.catalogue.stamps import stamp_of
 from lakewright.experiments.view.pages.run_page import agents_of
 
 KEPT = 1000  # summaries of runs

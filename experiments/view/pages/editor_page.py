@@ -7,9 +7,10 @@ import msgspec
 from lakewright.core_jax.config import MAX_AGENTS, MAX_SIZE, MIN_SIZE
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.view.catalogue import Catalogue, Kind
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind
 from lakewright.experiments.view.pages.board_pages import checkpoints_of
-from lakewright.experiments.view.templating import LONGEST, Crumb, Page
+from lakewright.experiments.view.templating.queries import LONGEST
+from lakewright.experiments.view.templating.rendering import Crumb, Page
 from lakewright.policy.model_places import PRETRAINED
 
 FIRST = '{"grid":["..H..",".HH..",".....","..HH.","....."],"starts":[[0,0],[2,4]],"goals":[[4,4],[2,0]]}'

@@ -6,9 +6,10 @@ from typing import Any
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_raw
 from lakewright.core_jax.types import FAILURE_NAMES
-from lakewright.experiments.charts import heat_map, stacked_bars
-from lakewright.experiments.view.catalogue import Catalogue, Item
-from lakewright.experiments.view.templating import Crumb, Page, Table, percent, picture
+from lakewright.experiments.charts.bars import stacked_bars
+from lakewright.experiments.charts.heat import heat_map
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
+from lakewright.experiments.view.templating.rendering import Crumb, Page, Table, percent, picture
 
 Query = Mapping[str, list[str]]
 

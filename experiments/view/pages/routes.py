@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lakewright.experiments.view.catalogue import Catalogue, Kind, MissingError
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from lakewright.experiments.view.pages.board_pages import board_page, boards_page
 from lakewright.experiments.view.pages.compare_page import compare_page
 from lakewright.experiments.view.pages.editor_page import editor_page
@@ -14,7 +14,7 @@ from lakewright.experiments.view.pages.run_page import run_page
 from lakewright.experiments.view.pages.stage_page import stage_page
 from lakewright.experiments.view.pages.study_page import study_page
 from lakewright.experiments.view.pages.sweep_page import sweep_page
-from lakewright.experiments.view.templating import Page
+from lakewright.experiments.view.templating.rendering import Page
 
 Query = Mapping[str, list[str]]
 Route = tuple[re.Pattern[str], Callable[..., Page]]

@@ -10,7 +10,10 @@ from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.engineer.delta import FIELDS
 from lakewright.engineer.difficulty import pooled_calibration
 from lakewright.engineer.evidence import Evidence
-from lakewright.experiments.charts import Point, Series, heat_map, line_chart, reliability_chart, stacked_bars
+from lakewright.experiments.charts.bars import stacked_bars
+from lakewright.experiments.charts.heat import heat_map
+from lakewright.experiments.charts.lines import Point, Series, line_chart
+from lakewright.experiments.charts.reliability import reliability_chart
 from lakewright.experiments.loop.records import Chapter
 
 Count = Callable[[Outcomes], tuple[int, int]]

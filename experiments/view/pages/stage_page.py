@@ -10,7 +10,7 @@ from lakewright.core_jax.support import read_raw
 from lakewright.engineer.delta import FIELDS, ConfigDelta
 from lakewright.engineer.evidence import Evidence, evidence_text
 from lakewright.engineer.negotiation import Attempt
-from lakewright.experiments.charts import difficulty_svg
+from lakewright.experiments.charts.difficulty_map import difficulty_svg
 from lakewright.experiments.loop.records import (
     Decision,
     Done,
@@ -24,10 +24,10 @@ from lakewright.experiments.loop.records import (
     Validation,
     read,
 )
-from lakewright.experiments.view.catalogue import Catalogue, Item
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.pages import run_charts as charts
-from lakewright.experiments.view.pictures import played
-from lakewright.experiments.view.templating import Crumb, Page, Table, percent, picture, points
+from lakewright.experiments.view.pictures.played_plans import played
+from lakewright.experiments.view.templating.rendering import Crumb, Page, Table, percent, picture, points
 
 STEPS = ("evidence", "prompt", "answer", "delta", "guard", "trial", "drawn", "change", "plans")
 MOST_PLAYERS = 8

@@ -5,11 +5,11 @@ from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import is_locked
-from lakewright.experiments.view.catalogue import Catalogue, Item, Kind
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
 from lakewright.experiments.view.pages.cards import Card, card_of
 from lakewright.experiments.view.pages.compare_page import arm_of, arms_chart, history_of
 from lakewright.experiments.view.pages.folder_pages import record_of
-from lakewright.experiments.view.templating import Crumb, Page, Table, picture
+from lakewright.experiments.view.templating.rendering import Crumb, Page, Table, picture
 
 RESULTS = "results.json"
 COLUMNS = {"arm": "", "seeds": "seeds", "valid": "valid %", "deviation": "s.d.", "gain": "gain", "forced": "forced %"}

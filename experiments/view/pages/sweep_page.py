@@ -4,10 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from lakewright.experiments.charts import Point, Series, heat_map, line_chart
-from lakewright.experiments.sweep import SweepFolder
-from lakewright.experiments.view.catalogue import Catalogue, Item, SweepQuestion, SweepTable
-from lakewright.experiments.view.templating import Crumb, Page, Table, asked_for, picture
+from lakewright.experiments.charts.heat import heat_map
+from lakewright.experiments.charts.lines import Point, Series, line_chart
+from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
+from lakewright.experiments.view.catalogue.sweep_table import SweepQuestion, SweepTable
+from lakewright.experiments.view.templating.queries import asked_for
+from lakewright.experiments.view.templating.rendering import Crumb, Page, Table, picture
 
 SHARES = ("solvable", "undecided", "wait_required")
 AXES = ("hole_ratio", "size", "agents", "wait_ratio")

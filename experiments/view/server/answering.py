@@ -10,11 +10,11 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, verify_rows
 from lakewright.core_jax.solver import check_memory
 from lakewright.experiments.loop.records import Example, RunFolder, Stage
-from lakewright.experiments.view.catalogue import Catalogue, Kind, MissingError
-from lakewright.experiments.view.pages import drawn_row
-from lakewright.experiments.view.pictures import played, still_svg
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
+from lakewright.experiments.view.pages.editor_page import drawn_row
+from lakewright.experiments.view.pictures.played_plans import played, still_svg
 from lakewright.experiments.view.server.solving import CompilingError, Solver
-from lakewright.experiments.view.templating import fragment
+from lakewright.experiments.view.templating.rendering import fragment
 from lakewright.policy.model_places import PRETRAINED
 
 PATIENCE = 120.0  # seconds that a question to a checkpoint waits for those before it

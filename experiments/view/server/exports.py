@@ -6,8 +6,9 @@ from starlette.responses import Response
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
 from lakewright.experiments.loop.records import Example
-from lakewright.experiments.view.catalogue import Catalogue, Kind, MissingError, table_of
-from lakewright.experiments.view.pictures import moving_svg, still_svg
+from lakewright.experiments.view.catalogue.board_tables import table_of
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
+from lakewright.experiments.view.pictures.played_plans import moving_svg, still_svg
 
 FORMS = {
     "row": (".jsonl", "application/jsonl"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.runtime import keep_compiled_programs
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs
 from lakewright.experiments.view.server.routing import application
 
 HOST = "127.0.0.1"

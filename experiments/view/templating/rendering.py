@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
-from lakewright.experiments.charts import escaped
+from lakewright.experiments.charts.svg_text import escaped
 
 Links = Callable[..., str | None]  # an address and its query as a link from this page; None where it leads nowhere
 

@@ -13,10 +13,11 @@ from lakewright.core_jax.config import holes_of
 from lakewright.core_jax.errors import InputError, TooRareError
 from lakewright.core_jax.rows import read_all, read_rows
 from lakewright.core_jax.rows.row import BENCHMARK_COLUMNS, Row
-from lakewright.experiments.benchmark import TIERS, build, cells
 from lakewright.experiments.benchmark import builder as benchmark
+from lakewright.experiments.benchmark import cells
+from lakewright.experiments.benchmark.builder import build
 from lakewright.experiments.benchmark.cells import BenchmarkRow, draw_cell, moved_from
-from lakewright.experiments.benchmark.tiers import HARD, PAPER, BenchmarkCell, Tier
+from lakewright.experiments.benchmark.tiers import HARD, PAPER, TIERS, BenchmarkCell, Tier
 from lakewright.experiments.cli import main
 from tests.support.boards.generated_rows import shown
 from tests.support.boards.prompt_boards import read_board

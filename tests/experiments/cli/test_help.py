@@ -11,15 +11,15 @@ from cyclopts import App
 
 from lakewright.engineer.teachers import TEACHERS
 from lakewright.experiments.cli import build_app, conventions, main
-from lakewright.experiments.cli.conventions import take_overrides
+from lakewright.experiments.cli.conventions.overrides import take_overrides
 from lakewright.experiments.evaluation.planners import PLANNERS
-from lakewright.experiments.interop.trackers import TRACKERS
+from lakewright.experiments.interop.trackers.adapters import TRACKERS
 from lakewright.experiments.sweep import BACKENDS
 from tests.support.processes.commands import surroundings
 
 HEAVY = ("jax", "numpy", "torch", "transformers", "trl", "pyarrow", "matplotlib", "scipy", "sklearn", "duckdb")
 PROMISED = {
-    *("generate", "solve", "verify", "run", "report", "bench", "settings", "study", "study trainee", "engineer"),
+    *("generate", "solve", "verify", "run", "report", "bench", "settings", "study", "engineer"),
     *("engineer show", "engineer propose", "engineer replay", "benchmark", "benchmark build", "benchmark eval"),
     *("sweep", "sweep run", "sweep status", "sweep plot"),
 }
@@ -119,8 +119,8 @@ def test_a_wrong_choice_is_refused_with_the_choices(capsys):
         ),
         (["bench", "--loud"], "lakewright bench: Unknown option: --loud; see `lakewright bench --help`"),
         (
-            ["bench", "--sampling", "--updates"],
-            "lakewright bench: --sampling and --updates exclude",
+            ["bench", "--sampling", "--sweeps"],
+            "lakewright bench: --sweeps and --sampling exclude",
         ),
         (["solve", "--out", "o.jsonl"], "lakewright solve: IN is missing; give it a value; see "),
         (["sweep", "spec.toml"], "lakewright sweep: --out is missing; give it a value; see "),

@@ -5,11 +5,13 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import SCHEMA, columns_of, write_rows
-from lakewright.experiments.evaluation import EvaluationSettings, as_table, labels
+from lakewright.experiments.evaluation import labels
 from lakewright.experiments.evaluation.answerers import AnswerRow
 from lakewright.experiments.evaluation.evaluation_set import read_set, spread
+from lakewright.experiments.evaluation.evaluator import EvaluationSettings
 from lakewright.experiments.evaluation.judging import JudgedRow, judged_rows
-from lakewright.experiments.resumable import Journal
+from lakewright.experiments.evaluation.table import as_table
+from lakewright.experiments.resumable.journal import Journal
 from lakewright.policy.codecs import PublishedRow, Refusal, encode_prompt
 from tests.support.boards.generated_rows import unsolved
 from tests.support.samples.evaluations import ROWS, CertifiedAnswers, board_of, in_words, run_evaluation

@@ -7,8 +7,9 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli import main
-from lakewright.experiments.interop.trackers import TRACKERS, Publisher, points_of
-from lakewright.experiments.interop.trackers.adapters import prepare
+from lakewright.experiments.interop.trackers.adapters import TRACKERS, prepare
+from lakewright.experiments.interop.trackers.figures import points_of
+from lakewright.experiments.interop.trackers.publishing import Publisher
 from lakewright.experiments.loop import run
 from lakewright.experiments.loop.records import RunFolder
 from tests.support.processes.commands import HOUSE

@@ -14,12 +14,14 @@ from lakewright.core_jax.rows import fingerprint, read_all
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records import RunFolder, Validation, read
-from lakewright.experiments.study import as_table, curves_svg, run_study
 from lakewright.experiments.study import runner as studying
 from lakewright.experiments.study import study as study_module
+from lakewright.experiments.study.curves import curves_svg
 from lakewright.experiments.study.prediction import ranked
 from lakewright.experiments.study.results import Results, results_of
+from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.run_results import CurvePoint, last_policy
+from lakewright.experiments.study.runner import run_study
 from lakewright.experiments.study.study import Plan, StudyFolder, plan_of
 from lakewright.experiments.study.trial_checks import TrialCheck, reliability_of
 from tests.support.machines.power_cuts import PowerCutError, cut_power

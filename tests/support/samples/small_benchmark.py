@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lakewright.experiments.benchmark import TIERS, build
+from lakewright.experiments.benchmark.builder import build
+from lakewright.experiments.benchmark.tiers import TIERS
 from tests.support.processes.killable_work import SMALL_TIER
 
 

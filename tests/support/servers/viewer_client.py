@@ -4,7 +4,7 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from lakewright.experiments.view.server import application
+from lakewright.experiments.view.server.routing import application
 
 HOSTILE = "<script>alert(1)</script>\"'&]]>\x00\x1b[31m"
 

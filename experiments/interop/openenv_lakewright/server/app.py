@@ -14,7 +14,7 @@ from openenv_lakewright.models import LakeAction, LakeObservation, LakeState
 from openenv_lakewright.server.lake_environment import LakeEnvironment
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.interop.episodes import board_pool
+from lakewright.experiments.interop.episodes.pools import board_pool
 
 CLIENTS = 16  # at the same time
 OPTIONS = "LAKEWRIGHT_OPTIONS"

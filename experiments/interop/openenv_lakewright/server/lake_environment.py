@@ -8,7 +8,8 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
 from openenv_lakewright.models import LakeAction, LakeObservation, LakeState
 
-from lakewright.experiments.interop.episodes import BoardPool, PlayedLake
+from lakewright.experiments.interop.episodes.game import PlayedLake
+from lakewright.experiments.interop.episodes.pools import BoardPool
 
 
 class LakeEnvironment(Environment[LakeAction, LakeObservation, LakeState]):

@@ -7,8 +7,10 @@ import pytest
 
 from lakewright.core_jax.rows import board_key, read_all, write_rows
 from lakewright.experiments.loop.records import RunFolder
-from lakewright.experiments.view.catalogue import Catalogue, Filters, Kind, Tile, answers_to, table_of
-from lakewright.experiments.view.catalogue.board_table import KEY, asked, boards_of_file
+from lakewright.experiments.view.catalogue.board_answers import answers_to
+from lakewright.experiments.view.catalogue.board_table import KEY, Filters, Tile, asked, boards_of_file
+from lakewright.experiments.view.catalogue.board_tables import table_of
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind
 from tests.support.boards.generated_rows import rows
 from tests.support.samples.finished_run import finish
 

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from lakewright.core_jax.rows import write_rows
-from lakewright.experiments.view.server import application
+from lakewright.experiments.view.server.routing import application
 from tests.support.samples.finished_run import board
 from tests.support.samples.other_folders import benchmark, evaluation, study
 from tests.support.samples.tiny_sweep import SPEC, make

@@ -26,11 +26,11 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.solver import Stage, solve, solve_with_stages
 from lakewright.core_jax.types import Board, Failure, Status, Verdict
-from lakewright.experiments.bench import markdown
-from lakewright.experiments.bench.comparison import UNSOLVABLE, PlainBoard, w9_cbs, w9_joint_astar
-from lakewright.experiments.campaign.independent_replay import Replay, replayed
-from lakewright.experiments.campaign.related_boards import contradicted
-from lakewright.experiments.resumable import Journal
+from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.peers import UNSOLVABLE, PlainBoard, w9_cbs, w9_joint_astar
+from lakewright.experiments.label_checks.independent_replay import Replay, replayed
+from lakewright.experiments.label_checks.related_boards import contradicted
+from lakewright.experiments.resumable.journal import Journal
 
 TEAMS, SIZES, HOLE_RATIOS = (3, 4, 5), tuple(range(3, 11)), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 EVERY = 2  # batches of which one is of a team

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.types import JUMP, PAD, WAIT, Failure
-from lakewright.experiments.campaign import independent_replay, label_campaign
-from lakewright.experiments.campaign.independent_replay import replayed
-from lakewright.experiments.campaign.label_campaign import Kind, _replays, fresh_boards
+from lakewright.experiments.label_checks import campaign as label_campaign
+from lakewright.experiments.label_checks import independent_replay
+from lakewright.experiments.label_checks.campaign import Kind, _replays, fresh_boards
+from lakewright.experiments.label_checks.independent_replay import replayed
 
 BOARDS = 512
 

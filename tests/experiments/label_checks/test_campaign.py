@@ -3,7 +3,7 @@
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.campaign import label_campaign as campaign
+from lakewright.experiments.label_checks import campaign
 
 
 def test_a_campaign_compares_labels_and_replays_plans(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.types import Status
-from lakewright.experiments.campaign.related_boards import contradicted
+from lakewright.experiments.label_checks.related_boards import contradicted
 from tests.support.boards.sample_boards import mixed_boards
 
 
