@@ -188,7 +188,7 @@ def test_a_door_is_where_another_wing_or_a_user_enters():
 
 def test_inside_a_wing_one_imports_the_file():
     for file in FILES:
-        for line, name in imports(file):
+        for line, name in entered(file):
             ours = name in DOORS and wing_of(name) == wing_of(module_of(file))
             late = is_not_yet(name) or is_not_yet(module_of(file))
             assert late or not ours, f"{file}:{line}: {name} is the door for others; import the file"
@@ -249,7 +249,8 @@ def test_a_room_is_worth_its_folder():
 
 def test_a_file_is_worth_its_name():
     for file in FILES:
-        short = not file.name.startswith("__") and lines_of(file) < FILE_LINES
+        program = file.name.startswith("__") or "__main__" in file.read_text()
+        short = not program and lines_of(file) < FILE_LINES
         alone = short and len(callers()[module_of(file)]) < FILE_CALLERS
         assert not alone or is_not_yet(module_of(file)), f"{file} is short and has one caller; move it there"
 

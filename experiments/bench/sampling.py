@@ -42,7 +42,7 @@ __all__ = ["measure", "table"]
 def measure() -> Bench:
     """Trains shortly, then samples; then the pretrained policy plans for teams."""
     prepare_training()
-    return Bench(machine(), [*_of_tiny_model(), *_of_pretrained()], {}, [])
+    return Bench(machine(), [*_of_tiny_model(), *_of_pretrained()])
 
 
 def _of_tiny_model() -> list[Measurement]:

@@ -1,4 +1,4 @@
-"""`lakewright run`, `report` and `track`: the closed loop in a folder, what it came to, and its figures elsewhere."""
+"""`lakewright run`, `report`, `track` and `settings`: the closed loop in a folder."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from lakewright.experiments.cli.conventions.options import TEACHERS, TRACKERS, Json
-from lakewright.experiments.cli.conventions.output import encoded, print_summary
+from lakewright.experiments.cli.conventions.output import encoded, print_found, print_summary
 from lakewright.experiments.cli.conventions.overrides import Overrides
 from lakewright.experiments.loop.settings import presets
 from lakewright.experiments.runtime.library_setup import prepare_training
@@ -94,8 +94,32 @@ def report(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = Fa
 
 
 def _report(folder: "RunFolder", json: bool) -> None:
-    from lakewright.experiments.view.report import write_report
     from lakewright.experiments.view.run_table import as_json, as_table
+    from lakewright.experiments.view.site import write_report
 
     write_report(folder)
     print(encoded(as_json(folder)) if json else f"report: {folder.report}\n{as_table(folder)}")
+
+
+@app.command(
+    usage="Usage: lakewright settings [PREFIX] [OPTIONS]",
+    help_epilogue="example: lakewright settings grpo --preset h100",
+)
+def settings(
+    prefix: Annotated[str, Parameter(name="PREFIX", show_default=False)] = "",
+    /,
+    *,
+    preset: Annotated[str, Parameter(choices=presets())] = "cpu",
+    json: Json = False,
+) -> None:
+    """List the settings of a run: name, type, default and meaning.
+
+    Set one by `lakewright run SETTING=VALUE`.
+
+    Args:
+        prefix: Only settings whose name starts so, such as grpo or grpo.host.
+        preset: The preset whose values are the defaults.
+    """
+    from lakewright.experiments.loop.settings import list_settings, settings_table
+
+    print_found(list_settings(preset, prefix), json, settings_table)

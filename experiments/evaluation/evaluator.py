@@ -15,17 +15,17 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash
-from lakewright.core_jax.rows import Row, board_of
+from lakewright.core_jax.rows import Row, VerdictRow, board_of
 from lakewright.core_jax.support import Count, Natural, Weight, locked, write_atomically, write_json
 from lakewright.experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
 from lakewright.experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread
-from lakewright.experiments.evaluation.judging import judged_rows
 from lakewright.experiments.evaluation.labels import labelled
 from lakewright.experiments.evaluation.scores import Summary, Tokens, hole_scores, judged_scores, scores
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.experiments.resumable.journal import Journal
-from lakewright.policy.codecs import PROMPT, encode_compact_prompt, encode_prompt
+from lakewright.policy.codecs import PROMPT, Refusal, Refused, encode_compact_prompt, encode_prompt
 from lakewright.policy.inference import BudgetSpentError
+from lakewright.policy.judging import judge_plans, read_plan
 
 
 class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -168,3 +168,29 @@ def _tokens(answers: Sequence[AnswerRow], spent: float) -> Tokens:
     completion = sum(answer.completion_tokens or 0 for answer in answers)
     cut_off = sum(answer.finish == "length" for answer in answers)
     return Tokens(len(answers), prompt, completion, cut_off, spent)
+
+
+class JudgedRow(msgspec.Struct, frozen=True):
+    """A line of verdicts.jsonl: the verdict on an answer, and if it is no plan the reason and the problem found."""
+
+    sample: int
+    verdict: VerdictRow
+    refusal: str | None = None
+    problem: str | None = msgspec.field(default=None, name="told")
+
+
+def judged_rows(rows: Sequence[Row], answers: Sequence[AnswerRow]) -> list[JudgedRow]:
+    """The verdict of the simulator on each answer to its row, a batch of one size and number of agents at once."""
+    plans = [_read(row, answer) for row, answer in zip(rows, answers, strict=True)]
+    return [
+        JudgedRow(answer.sample, verdict, plan.reason, plan.problem)
+        if isinstance(plan, Refused)
+        else JudgedRow(answer.sample, verdict)
+        for answer, plan, verdict in zip(answers, plans, judge_plans(rows, plans), strict=True)
+    ]
+
+
+def _read(row: Row, answer: AnswerRow) -> list[str] | Refused:
+    if answer.text is None:
+        return answer.plan or Refused(Refusal.NO_PLAN, "the tokens of the answer name no plan")
+    return read_plan(answer.text, row.agents)

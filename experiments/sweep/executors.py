@@ -5,6 +5,7 @@ An executor is anything with `map(function, items)` that yields the results in a
 """
 
 import contextlib
+import functools
 import itertools
 import logging
 import os
@@ -13,10 +14,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+import jax
+
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import cores
 from lakewright.experiments.resumable.worker_processes import ATTEMPTS, WorkerDiedError, side_by_side
-from lakewright.experiments.sweep.worker_process import prepare
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -118,3 +121,12 @@ def _cluster(workers: int | None) -> Iterator[tuple[Any, int]]:
 
 
 BACKENDS: dict[str, type[Local] | type[Ray]] = {"local": Local, "ray": Ray}
+
+
+@functools.cache
+def prepare() -> None:
+    """Limits this process to one core and, unless JAX_PLATFORMS is set, to the CPU; to be called before JAX is used."""
+    os.environ["NPROC"] = "1"
+    if "JAX_PLATFORMS" not in os.environ:
+        jax.config.update("jax_platforms", "cpu")
+    keep_compiled_programs()

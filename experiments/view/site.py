@@ -1,4 +1,4 @@
-"""A static site of the viewer's pages, to publish anywhere: what can be reached from the first page by links."""
+"""The viewer's pages as files: a static site to publish anywhere, or a run's report as one file."""
 
 import os
 from collections.abc import Sequence
@@ -8,10 +8,12 @@ from urllib.parse import quote
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
+from lakewright.experiments.loop.records import RunFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue
 from lakewright.experiments.view.pages.board_pages import SITE_PAGES
+from lakewright.experiments.view.pages.rendering import Page, render, static_files
 from lakewright.experiments.view.pages.routes import page_for
-from lakewright.experiments.view.templating.rendering import Page, render, static_files
+from lakewright.experiments.view.pages.run_page import report_page
 
 MARK = ".lakewright-site"
 DYNAMIC = ("compare", "editor", "api/", "export/")  # what needs the server
@@ -85,3 +87,12 @@ def _written(catalogue: Catalogue, place: Place, links: _Links) -> str:
     except InputError as error:
         links.followed.clear()
         return render(Page("This cannot be shown", "error.html", {"words": str(error)[:600]}), links, "bundle")
+
+
+def write_report(folder: RunFolder) -> None:
+    """Writes report.html from what the run has finished so far."""
+    write_atomically(folder.report, render(report_page(folder), _nowhere, "report").encode())
+
+
+def _nowhere(address: str, **query: object) -> None:
+    """A report leads to no other page."""

@@ -12,9 +12,8 @@ from lakewright.experiments.view.catalogue.board_answers import answers_to
 from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS, Filters, Tile
 from lakewright.experiments.view.catalogue.board_tables import policies_of, table_of
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
+from lakewright.experiments.view.pages.rendering import Crumb, Page, asked_for, picture, plain
 from lakewright.experiments.view.pictures.played_plans import played, still_svg
-from lakewright.experiments.view.templating.queries import asked_for, plain
-from lakewright.experiments.view.templating.rendering import Crumb, Page, picture
 
 Query = Mapping[str, list[str]]
 SITE_PAGES = 4  # of each list of boards that a static site holds

@@ -1,5 +1,6 @@
-"""Every item in a few words, as a card: what it is, how far it is, and how well a run's policy does."""
+"""Every item as a card: what it is, how far it is, how well a run's policy does; and the first page, of all cards."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lakewright.core_jax.errors import InputError
@@ -7,9 +8,10 @@ from lakewright.core_jax.results import pool
 from lakewright.core_jax.support import is_locked, read_raw
 from lakewright.experiments.loop.records import RunFolder, Validation, read
 from lakewright.experiments.sweep.folder import SweepFolder
-from lakewright.experiments.view.catalogue.discovery import Item, Kind
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
 from lakewright.experiments.view.catalogue.run_progress import progress_of
 from lakewright.experiments.view.catalogue.stamps import stamp_of
+from lakewright.experiments.view.pages.rendering import Page
 from lakewright.experiments.view.pages.run_page import agents_of
 
 KEPT = 1000  # summaries of runs
@@ -112,3 +114,14 @@ _KNOWN = {
     Kind.BENCHMARK: _benchmark,
     Kind.BOARDS: _boards,
 }
+
+
+def index_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
+    """Everything there is, by kind; the runs of a study are on its own page."""
+    items = catalogue.items()
+    studies = tuple(f"{item.name}/" for item in items if item.kind is Kind.STUDY)
+    cards = [card_of(item) for item in items if not item.name.startswith(studies)]
+    groups = {kind: [card for card in cards if card.item.kind is kind] for kind in Kind}
+    shown = {kind: found for kind, found in groups.items() if found}
+    live = any(card.state == "running" for card in cards)
+    return Page("Lakewright", "index.html", {"groups": shown, "total": len(cards)}, (), live)

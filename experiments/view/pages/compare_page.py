@@ -15,9 +15,8 @@ from lakewright.experiments.charts.lines import Point, Series, line_chart
 from lakewright.experiments.loop.records import Chapter, RunFolder, chapters
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind
 from lakewright.experiments.view.catalogue.stamps import stamp_of
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, asked_for, percent, picture
 from lakewright.experiments.view.pages.run_charts import MEASURES, curve, tokens_after
-from lakewright.experiments.view.templating.queries import asked_for
-from lakewright.experiments.view.templating.rendering import Crumb, Page, Table, percent, picture
 
 MOST_RUNS = 64
 SEED = re.compile(r"-s\d+$")

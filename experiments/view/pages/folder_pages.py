@@ -9,7 +9,7 @@ from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.experiments.charts.bars import stacked_bars
 from lakewright.experiments.charts.heat import heat_map
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
-from lakewright.experiments.view.templating.rendering import Crumb, Page, Table, percent, picture
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, percent, picture
 
 Query = Mapping[str, list[str]]
 

@@ -18,9 +18,9 @@ from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.catalogue.run_progress import StageProgress, progress_of
 from lakewright.experiments.view.pages import run_charts as charts
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, percent, picture
 from lakewright.experiments.view.pages.stage_page import stage_values
 from lakewright.experiments.view.pictures.board_pictures import caption, frames
-from lakewright.experiments.view.templating.rendering import Crumb, Page, Table, percent, picture
 
 Log = Sequence[Mapping[str, float | None]]
 

@@ -26,8 +26,8 @@ from lakewright.experiments.loop.records import (
 )
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.pages import run_charts as charts
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, percent, picture, points
 from lakewright.experiments.view.pictures.played_plans import played
-from lakewright.experiments.view.templating.rendering import Crumb, Page, Table, percent, picture, points
 
 STEPS = ("evidence", "prompt", "answer", "delta", "guard", "trial", "drawn", "change", "plans")
 MOST_PLAYERS = 8

@@ -9,7 +9,7 @@ from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kin
 from lakewright.experiments.view.pages.cards import Card, card_of
 from lakewright.experiments.view.pages.compare_page import arm_of, arms_chart, history_of
 from lakewright.experiments.view.pages.folder_pages import record_of
-from lakewright.experiments.view.templating.rendering import Crumb, Page, Table, picture
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, picture
 
 RESULTS = "results.json"
 COLUMNS = {"arm": "", "seeds": "seeds", "valid": "valid %", "deviation": "s.d.", "gain": "gain", "forced": "forced %"}

@@ -9,8 +9,7 @@ from lakewright.experiments.charts.lines import Point, Series, line_chart
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.catalogue.sweep_table import SweepQuestion, SweepTable
-from lakewright.experiments.view.templating.queries import asked_for
-from lakewright.experiments.view.templating.rendering import Crumb, Page, Table, picture
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, asked_for, picture
 
 SHARES = ("solvable", "undecided", "wait_required")
 AXES = ("hole_ratio", "size", "agents", "wait_ratio")

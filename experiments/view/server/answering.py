@@ -12,9 +12,9 @@ from lakewright.core_jax.solver import check_memory
 from lakewright.experiments.loop.records import Example, RunFolder, Stage
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from lakewright.experiments.view.pages.editor_page import drawn_row
+from lakewright.experiments.view.pages.rendering import fragment
 from lakewright.experiments.view.pictures.played_plans import played, still_svg
 from lakewright.experiments.view.server.solving import CompilingError, Solver
-from lakewright.experiments.view.templating.rendering import fragment
 from lakewright.policy.model_places import PRETRAINED
 
 PATIENCE = 120.0  # seconds that a question to a checkpoint waits for those before it

@@ -17,12 +17,12 @@ from starlette.routing import Route
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from lakewright.experiments.view.catalogue.stamps import stamp_of_item
+from lakewright.experiments.view.pages.rendering import Page, render, static_files
 from lakewright.experiments.view.pages.routes import page_for
 from lakewright.experiments.view.server.answering import Answering
 from lakewright.experiments.view.server.exports import export
 from lakewright.experiments.view.server.kept_pages import KeptPages
 from lakewright.experiments.view.server.protection import Protection
-from lakewright.experiments.view.templating.rendering import Page, render, static_files
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 # For each kind of page the parts of its address before the name of an item.

@@ -10,7 +10,8 @@ import pytest
 from cyclopts import App
 
 from lakewright.engineer.teachers import TEACHERS
-from lakewright.experiments.cli import build_app, conventions, main
+from lakewright.experiments.cli import build_app, main
+from lakewright.experiments.cli.conventions import options
 from lakewright.experiments.cli.conventions.overrides import take_overrides
 from lakewright.experiments.evaluation.planners import PLANNERS
 from lakewright.experiments.interop.trackers.adapters import TRACKERS
@@ -92,10 +93,10 @@ def test_the_help_of_the_program_names_every_command_and_shell_completion(capsys
 @pytest.mark.parametrize(
     ("offered", "there"),
     [
-        (conventions.TEACHERS, TEACHERS),
-        (conventions.SOLVERS, PLANNERS),
-        (conventions.BACKENDS, BACKENDS),
-        (conventions.TRACKERS, TRACKERS),
+        (options.TEACHERS, TEACHERS),
+        (options.SOLVERS, PLANNERS),
+        (options.BACKENDS, BACKENDS),
+        (options.TRACKERS, TRACKERS),
     ],
     ids=["teachers", "solvers", "backends", "trackers"],
 )

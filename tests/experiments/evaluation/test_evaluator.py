@@ -8,8 +8,7 @@ from lakewright.core_jax.rows import SCHEMA, columns_of, write_rows
 from lakewright.experiments.evaluation import labels
 from lakewright.experiments.evaluation.answerers import AnswerRow
 from lakewright.experiments.evaluation.evaluation_set import read_set, spread
-from lakewright.experiments.evaluation.evaluator import EvaluationSettings
-from lakewright.experiments.evaluation.judging import JudgedRow, judged_rows
+from lakewright.experiments.evaluation.evaluator import EvaluationSettings, JudgedRow, judged_rows
 from lakewright.experiments.evaluation.table import as_table
 from lakewright.experiments.resumable.journal import Journal
 from lakewright.policy.codecs import PublishedRow, Refusal, encode_prompt

@@ -14,7 +14,7 @@ import pytest
 
 from lakewright.core_jax.rows import board_key, write_rows
 from lakewright.experiments.interop.episodes.pools import pool_rows
-from lakewright.experiments.interop.text_tasks.tasks import TextTask
+from lakewright.experiments.interop.text_tasks import TextTask
 from tests.support.boards.generated_rows import small_rows
 from tests.support.processes.commands import HOUSE, surroundings
 from tests.support.servers.chat_server import send, serving

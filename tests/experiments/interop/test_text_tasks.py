@@ -4,8 +4,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import board_key
-from lakewright.experiments.interop.text_tasks.drawing import BoardStream
-from lakewright.experiments.interop.text_tasks.tasks import TextTask, score
+from lakewright.experiments.interop.text_tasks import BoardStream, TextTask, score
 from lakewright.policy.codecs import Refused
 from lakewright.policy.judging import judge_plans, read_plan
 from tests.support.boards.generated_rows import small_rows

@@ -14,8 +14,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.interop.trl_tasks.play import LakePlay
-from lakewright.experiments.interop.trl_tasks.prompts import LakePrompts, plan_reward
+from lakewright.experiments.interop.trl_tasks import LakePlay, LakePrompts, plan_reward
 from tests.support.models.tool_calling_model import tool_calling_checkpoint
 from tests.support.tools.text_games import joint_moves
 

@@ -1,10 +1,14 @@
-"""A board as a question, its certified answer, and the score of any other."""
+"""A board as a question in text, its certified answer, and the score of any other: for language-model frameworks."""
 
+import functools
 from typing import Any
 
 import msgspec
 
-from lakewright.core_jax.rows import Row, VerdictRow
+from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import generate
+from lakewright.core_jax.rows import Row, VerdictRow, rows_of
 from lakewright.policy.codecs import encode_prompt, plan_text
 from lakewright.policy.judging import judge_plans, read_plan
 from lakewright.policy.tasks import Task, task_of
@@ -52,3 +56,33 @@ def score(row: Row, verdict: VerdictRow) -> float:
     if not verdict.valid or verdict.sum_of_costs is None or row.sum_of_costs is None:
         return 0.0
     return VALID + COST / (1 + max(0, verdict.sum_of_costs - row.sum_of_costs))
+
+
+CHUNK = 32
+
+
+class BoardStream:
+    """The endless set of boards of a kind and a seed. Raises InputError where there are no such boards."""
+
+    def __init__(self, size: int, agents: int, hole_ratio: float, wait_ratio: float, seed: int) -> None:
+        try:
+            config = EnvConfig.single(size, agents, hole_ratio, wait_ratio)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        self._size, self._config, self._seed = size, config, seed
+
+    def __getitem__(self, index: int) -> Row:
+        """The row of the board of this number, with its plan; the same for the same kind, seed and number."""
+        first = index - index % CHUNK
+        return _chunk(self._config.agents, self._size, self._kind, self._seed, first)[index - first]
+
+    @property
+    def _kind(self) -> tuple[float, float]:
+        cell = self._config.sizes[self._size]
+        return cell.hole_ratio, cell.wait_ratio
+
+
+@functools.lru_cache(maxsize=256)
+def _chunk(agents: int, size: int, ratios: tuple[float, float], seed: int, first: int) -> list[Row]:
+    config = EnvConfig.single(size, agents, *ratios)
+    return rows_of(generate(config, seed, CHUNK, first=first), config)

@@ -1,15 +1,17 @@
-"""Pages from Jinja templates: everything is escaped, except the SVG that our own code draws."""
+"""Pages from Jinja templates, and the query of an address as our own types. Both are strict with outside text."""
 
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jinja2
+import msgspec
 from markupsafe import Markup
 
+from lakewright.core_jax.errors import InputError
 from lakewright.experiments.charts.svg_text import escaped
 
 Links = Callable[..., str | None]  # an address and its query as a link from this page; None where it leads nowhere
@@ -124,3 +126,26 @@ def moment(seconds: float) -> str:
 def words(name: str) -> str:
     """A name of the code for people: `vertex_conflict` is `vertex conflict`."""
     return name.replace("_", " ")
+
+
+T = TypeVar("T", bound=msgspec.Struct)
+LONGEST = 4096  # letters of a value
+
+
+def asked_for(kind: type[T], query: Mapping[str, list[str]]) -> T:
+    """The fields of `kind` from a query; empty ones count as not given. Raises InputError naming field and value."""
+    given = {name: values[-1] for name, values in query.items() if name in kind.__struct_fields__ and values[-1] != ""}
+    if long := [name for name, value in given.items() if len(value) > LONGEST]:
+        raise InputError(f"address: {long[0]} is too long; give at most {LONGEST} letters")
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(f"address: {str(error).replace('`', '')}; correct it, or go back") from error
+
+
+def plain(found: msgspec.Struct) -> dict[str, str]:
+    """The query that asks for this; what is as always is left out."""
+    defaults = type(found)()
+    values = {name: getattr(found, name) for name in found.__struct_fields__}
+    changed = {name: value for name, value in values.items() if value != getattr(defaults, name)}
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in changed.items()}

@@ -1,1 +1,0 @@
-"""The lake for TRL's own GRPO trainer: whole plans as answers to prompts, and play step by step by a tool."""
