@@ -10,6 +10,7 @@ from .chunks import read_chunks as read_chunks
 from .columns import columns_of as columns_of
 from .columns import places_by_kind as places_by_kind
 from .columns import to_python as to_python
+from .distances import find_distance as find_distance
 from .identity import Fingerprint as Fingerprint
 from .identity import board_key as board_key
 from .identity import fingerprint as fingerprint

@@ -5,10 +5,8 @@ with tabs between: bucket, map, width, height, start x, start y, goal x, goal y,
 is the agent's shortest path on its own, never an optimum of the team.
 """
 
-from collections import deque
-
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.rows import Row
+from lakewright.core_jax.rows import Row, find_distance
 from lakewright.experiments.interop.mapf_formats.cells import Cell, check_agents
 
 FREE, BLOCKED = ".G", "@OT"  # of the published letters; swamp and water are neither for a team on ice
@@ -25,8 +23,9 @@ def map_text(row: Row) -> str:
 def scenario_text(row: Row, map_name: str) -> str:
     """The starts and goals of a board as a scenario on the map of that name."""
     lines = ["version 1"]
-    for start, goal in zip(row.starts, row.goals, strict=True):
-        length = f"{_shortest(row, start, goal):.8f}"
+    for agent, (start, goal) in enumerate(zip(row.starts, row.goals, strict=True)):
+        steps = find_distance(row, agent)
+        length = f"{-1 if steps is None else steps:.8f}"  # -1 where the goal cannot be reached
         numbers = (row.size, row.size, start[1], start[0], goal[1], goal[0])
         lines.append("\t".join(["0", map_name, *map(str, numbers), length]))
     return "\n".join(lines) + "\n"
@@ -105,18 +104,3 @@ def _number(text: str, place: str) -> int:
     if not (digits.isdecimal() and len(digits) <= DIGITS):
         raise InputError(f"{place} is {digits!r:.40}; give a whole number of at most {DIGITS} digits")
     return int(digits)
-
-
-def _shortest(row: Row, start: Cell, goal: Cell) -> int:
-    """The length of the agent's shortest path on its own, -1 where there is none."""
-    lengths, queue = {start: 0}, deque([start])
-    while queue:
-        here = queue.popleft()
-        if here == goal:
-            return lengths[here]
-        for there in ((here[0] + 1, here[1]), (here[0] - 1, here[1]), (here[0], here[1] + 1), (here[0], here[1] - 1)):
-            on_board = 0 <= there[0] < row.size and 0 <= there[1] < row.size
-            if on_board and row.grid[there[0]][there[1]] == "." and there not in lengths:
-                lengths[there] = lengths[here] + 1
-                queue.append(there)
-    return -1

@@ -13,7 +13,7 @@ from lakewright.experiments.study.run_results import RunResult, run_result
 from lakewright.experiments.study.study import Planned
 from tests.support.samples.tiny_runs import finished, tiny_run
 
-OLDER = Path(__file__).parents[3] / "docs" / "data" / "studies" / "frontier-forecast.json"
+OLDER = Path(__file__).parents[3] / "docs" / "data" / "studies" / "frontier-forecast" / "results.json"
 
 
 def result_of(made_by: str, teacher: str) -> RunResult:

@@ -65,6 +65,7 @@ def specs() -> Fuzzed:
     tomls = [*(HOUSE / "experiments" / "presets" / "sweeps").glob("*.toml")]
     tomls += [HOUSE / "tests" / "experiments" / "study" / "study.toml"]
     tomls += sorted((HOUSE / "experiments" / "presets" / "studies").glob("*.toml"))
+    tomls += sorted((HOUSE / "docs" / "data" / "studies").glob("*/spec.toml"))
     return read, [*(path.read_bytes() for path in tomls), *(msgspec.json.encode(read_raw(path)) for path in tomls)]
 
 
