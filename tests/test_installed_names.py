@@ -12,25 +12,12 @@ import pytest
 HOUSE = Path(__file__).parents[1]
 WINGS = ("core_jax", "policy", "engineer", "experiments")
 SOURCES = ("setup.py", "pyproject.toml", "README.md", "LICENSE")
-COMMAND = (
-    "-m",
-    "lakewright.experiments.cli",
-)  # unlike the script `lakewright`, it looks for modules in the folder first
-GENERATE = (
-    "generate",
-    "--count",
-    "2",
-    "--size",
-    "3",
-    "--agents",
-    "2",
-    "--hole-ratio",
-    "0.2",
-    "--wait-ratio",
-    "0.5",
-    "--out",
-    "boards.jsonl",
-)
+COMMAND = ("-m", "lakewright.experiments.cli")  # unlike the script `lakewright`, it looks for modules here first
+KIND = ("--size", "3", "--agents", "2", "--hole-ratio", "0.2", "--wait-ratio", "0.5")
+GENERATE = ("generate", "--count", "2", *KIND, "--out", "boards.jsonl")
+MODEL = ("model.hidden=32", "model.layers=1", "model.heads=2", "model.mlp=32", "horizon=8")
+STEPS = ("warmup.steps=2", "warmup.batch=8", "warmup.boards=32", "grpo.steps=1", "grpo.prompts=4", "grpo.group=2")
+QUICK = (*MODEL, *STEPS, "stages=1", "trial.boards=8", "trial.samples=2", "validation.boards=2")
 
 
 def run_python(python: Path, folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -75,8 +62,7 @@ def test_a_wheel_works_without_the_repository_beside_such_a_folder(users_folder,
     taken = "from lakewright.engineer.teachers import TEACHERS; print(*TEACHERS)"
     assert "difficulty" in assert_works(python, users_folder, "-c", taken, **outside)
     assert_works(python, users_folder, *COMMAND, *GENERATE, **outside)
-    settings = ("stages=1", "warmup.steps=2", "warmup.boards=16", "warmup.batch=4", "grpo.steps=1", "trial=none")
-    assert_works(python, users_folder, *COMMAND, "run", "--out", "run", "--teacher", "random", *settings, **outside)
+    assert_works(python, users_folder, *COMMAND, "run", "--out", "run", "--teacher", "random", *QUICK, **outside)
     assert (users_folder / "run" / "report.html").exists()
     assert_works(python, users_folder, *COMMAND, "view", "bundle", "run", "--out", "site", **outside)
     assert (users_folder / "site" / "index.html").exists()
