@@ -30,7 +30,7 @@ from lakewright.core_jax.solver import solve
 from lakewright.experiments.bench.lake import HOLE_RATIO, machine, random_boards
 from lakewright.experiments.bench.measurement import markdown
 from lakewright.experiments.bench.timing import wall_and_processor
-from lakewright.experiments.board_files.drawing import draw_file
+from lakewright.experiments.board_files.generating import generate_file
 from lakewright.experiments.board_files.solving import solve_file
 from lakewright.experiments.board_files.verifying import verify_file
 
@@ -104,7 +104,7 @@ def file_rates(folder: Path, size: int) -> Iterator[FileRate]:
         return folder / f"in{form}", folder / f"out{form}"
 
     calls: dict[str, tuple[Callable[[], object], Callable[[str], object]]] = {
-        "generate": (draw_all, lambda form: draw_file(config, 0, ROWS, folder / f"drawn{form}")),
+        "generate": (draw_all, lambda form: generate_file(config, 0, ROWS, folder / f"drawn{form}")),
         "solve": (lambda: solve(boards), lambda form: solve_file(*of(form))),
         "verify": (lambda: verify(boards, moves), lambda form: verify_file(*of(form))),
         READ: (lambda: verify(boards, moves), lambda form: _READERS[form](folder / f"in{form}")),

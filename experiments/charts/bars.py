@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from lakewright.experiments.charts.frame import HEIGHT, axes, colour, legend, picture, scales
-from lakewright.experiments.charts.svg_text import escaped
+from lakewright.experiments.charts.frame import HEIGHT, axes, colour, escaped, legend, picture, scales
 
 
 def stacked_bars(

@@ -1,11 +1,11 @@
 """The frame of a chart as SVG: its axes with round numbers, its title, its legend."""
 
+import html
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from lakewright.experiments.charts.appearance import COLOURS
-from lakewright.experiments.charts.svg_text import escaped
 
 WIDTH, HEIGHT = 460, 260  # of the whole picture without its legend, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 46, 14, 44, 40  # margins around what is plotted
@@ -102,3 +102,9 @@ def _up_tick(y: float, name: str) -> str:
 
 def _widened(low: float, high: float) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def escaped(text: object) -> str:
+    """Text as markup that shows it; what cannot be shown becomes U+FFFD."""
+    shown = (letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in str(text))
+    return html.escape("".join(shown), quote=True)

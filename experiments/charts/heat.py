@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from lakewright.experiments.charts.frame import WIDTH, picture, text
-from lakewright.experiments.charts.svg_text import escaped
+from lakewright.experiments.charts.frame import WIDTH, escaped, picture, text
 
 FIELD, LINE, MARGIN, TOP = 58, 30, 64, 46
 LIGHT, DARK = (230, 242, 249), (8, 64, 106)

@@ -10,13 +10,13 @@ from lakewright.experiments.charts.frame import (
     Scale,
     axes,
     colour,
+    escaped,
     legend,
     picture,
     scales,
     short,
     text,
 )
-from lakewright.experiments.charts.svg_text import escaped
 
 DASHES = ("", "7 3", "7 3 2 3", "2 3", "10 3 2 3 2 3", "4 2", "1 2", "12 3")
 # About the origin, in the colour of their series.

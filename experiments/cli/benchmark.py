@@ -55,7 +55,7 @@ def export(
         benchmark: A folder of `benchmark build`.
         to: The folder to write, which must not exist yet.
     """
-    from lakewright.experiments.interop.hugging_face.export import export_benchmark
+    from lakewright.experiments.interop.hugging_face import export_benchmark
 
     print_summary(msgspec.to_builtins(export_benchmark(benchmark, to)), json)
 

@@ -51,11 +51,11 @@ def generate(
     """
     single = {"size": size, "agents": agents, "hole_ratio": hole_ratio, "wait_ratio": wait_ratio}
     env = _env_config(config, single)
-    from lakewright.experiments.board_files.drawing import draw_file
+    from lakewright.experiments.board_files.generating import generate_file
 
     begun = time.monotonic()
     with _watched("boards", count, "boards") as watch:
-        draw_file(env, seed, count, out, watch)
+        generate_file(env, seed, count, out, watch)
     seconds = round(time.monotonic() - begun, 3)
     print_summary({"boards": count, "seconds": seconds, "out": str(out)}, json)
 

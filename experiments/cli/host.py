@@ -37,8 +37,7 @@ def estimate(
 
     settings = load_settings(preset, list(overrides))
     prepare_training(settings.start)
-    from lakewright.experiments.host.estimate import GB, estimate_of
-    from lakewright.experiments.host.estimate_text import estimate_table
+    from lakewright.experiments.host.estimate import GB, estimate_of, estimate_table
 
     print_found(estimate_of(settings, round(accelerator * GB)), json, estimate_table)
 

@@ -17,7 +17,7 @@ from lakewright.experiments.runtime.library_setup import keep_compiled_programs,
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
 from lakewright.experiments.study.curves import curves_svg
-from lakewright.experiments.study.final_test import take_final_test
+from lakewright.experiments.study.final_evaluation import take_final_test
 from lakewright.experiments.study.plot import study_svg
 from lakewright.experiments.study.results import Results, results_of
 from lakewright.experiments.study.results_table import as_table

@@ -33,7 +33,7 @@ from lakewright.experiments.loop.records import RunFolder, Trial, read, write
 from lakewright.experiments.loop.redesign import try_configs
 from lakewright.experiments.loop.settings import RunSettings, ValidationSettings, merged, preset_table
 from lakewright.experiments.resumable.claims import Claim
-from lakewright.experiments.study.final_test import final_boards, take_final_test
+from lakewright.experiments.study.final_evaluation import final_boards, take_final_test
 from lakewright.experiments.study.random_configs import Configs, random_configs
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -8,9 +8,8 @@ import msgspec
 from lakewright.core_jax.rows import Row, board_key
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
 from lakewright.experiments.loop.records import Answer, Example, RunFolder, Stage, Validation, read, read_answers
-from lakewright.experiments.view.catalogue.board_answers import answers_to
 from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS, Filters, Tile
-from lakewright.experiments.view.catalogue.board_tables import policies_of, table_of
+from lakewright.experiments.view.catalogue.board_tables import answers_to, policies_of, table_of
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
 from lakewright.experiments.view.pages.rendering import Crumb, Page, asked_for, picture, plain
 from lakewright.experiments.view.pictures.played_plans import played, still_svg

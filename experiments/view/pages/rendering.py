@@ -12,7 +12,7 @@ import msgspec
 from markupsafe import Markup
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.charts.svg_text import escaped
+from lakewright.experiments.charts.frame import escaped
 
 Links = Callable[..., str | None]  # an address and its query as a link from this page; None where it leads nowhere
 

@@ -1,6 +1,6 @@
 """What is on a drawn board, as SVG about the middle of a cell: agents, goals, holes, plates, text."""
 
-from lakewright.experiments.charts.svg_text import escaped
+from lakewright.experiments.charts.frame import escaped
 
 CELL = 40  # the side of a cell, in the units of a drawing
 INK, PAPER, SOFT = "#1d2733", "#ffffff", "#55606c"

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.types import DELTAS, MOVES
-from lakewright.experiments.charts.svg_text import escaped
+from lakewright.experiments.charts.frame import escaped
 from lakewright.experiments.loop.records import Example
 from lakewright.experiments.view.pictures import board_art as art
 from lakewright.experiments.view.pictures.board_art import CELL, FONT, INK, PAPER, SOFT

@@ -10,7 +10,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_rows, verify_rows
 from lakewright.experiments.benchmark.cells import BenchmarkRow
 from lakewright.experiments.cli import main
-from lakewright.experiments.interop.hugging_face.export import export_benchmark
+from lakewright.experiments.interop.hugging_face import export_benchmark
 from tests.support.processes.killable_work import SMALL_TIER as SMALL
 from tests.support.samples.small_benchmark import build_small
 

@@ -7,9 +7,8 @@ import pytest
 
 from lakewright.core_jax.rows import board_key, read_all, write_rows
 from lakewright.experiments.loop.records import RunFolder
-from lakewright.experiments.view.catalogue.board_answers import answers_to
 from lakewright.experiments.view.catalogue.board_table import KEY, Filters, Tile, asked, boards_of_file
-from lakewright.experiments.view.catalogue.board_tables import table_of
+from lakewright.experiments.view.catalogue.board_tables import answers_to, table_of
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind
 from tests.support.boards.generated_rows import rows
 from tests.support.samples.finished_run import finish

@@ -1,15 +1,75 @@
-"""The card of the exported benchmark: metadata that Hugging Face reads, and the text that people read."""
+"""A benchmark as a data set of the Hugging Face Hub: its folder, and the card that describes it."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from datasets import DatasetInfo, Features, SplitDict, SplitInfo
 from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCardData
 from tabulate import tabulate
 
-from lakewright.experiments.benchmark.builder import BenchmarkManifest
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import replacing_folder
+from lakewright.experiments.benchmark.builder import BenchmarkManifest, read_benchmark
+from lakewright.experiments.benchmark.cells import BENCHMARK_SCHEMA
+
+CARD = "README.md"
+
+
+class ConfigFile(NamedTuple):
+    """The file of a config: rows, bytes in memory, bytes on disk."""
+
+    config: str
+    path: str
+    rows: int
+    memory: int
+    disk: int
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """What an export holds: its boards, and how many each config has."""
+
+    boards: int
+    configs: dict[str, int]
+    out: str
+
+
+def export_benchmark(benchmark: Path, out: Path) -> Exported:
+    """Writes the benchmark in the folder `benchmark` to the new folder `out`.
+
+    Raises InputError where the benchmark is not complete, one of its files was changed, or `out` exists.
+    """
+    if out.exists():
+        raise InputError(f"{out}: exists already; name a folder that does not, or remove it")
+    manifest, rows = read_benchmark(benchmark)
+    with replacing_folder(out) as folder:
+        files = [_write(folder, config, part) for config, part in _configs(rows)]
+        (folder / CARD).write_text(_card(manifest, rows, files), encoding="utf-8")
+    return Exported(len(rows), {file.config: file.rows for file in files}, str(out))
+
+
+def _configs(rows: pa.Table) -> list[tuple[str, pa.Table]]:
+    """The rows of each wait ratio, in their order."""
+    ratios = sorted(pc.unique(rows["wait_ratio"]).to_pylist())
+    return [(f"wr{ratio:g}", rows.filter(pc.equal(rows["wait_ratio"], ratio))) for ratio in ratios]
+
+
+def _write(folder: Path, config: str, rows: pa.Table) -> ConfigFile:
+    path = folder / "data" / config / "test.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(rows.combine_chunks(), path)
+    return ConfigFile(config, str(path.relative_to(folder)), len(rows), rows.nbytes, path.stat().st_size)
+
+
+def _card(manifest: BenchmarkManifest, rows: pa.Table, files: list[ConfigFile]) -> str:
+    certificates = {str(pair["values"]): pair["counts"] for pair in pc.value_counts(rows["certificate"]).to_pylist()}
+    return card_text(manifest, BENCHMARK_SCHEMA, files, certificates)
+
 
 SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 TAGS = ["mapf", "planning", "multi-agent", "path-finding", "frozenlake", "reinforcement-learning"]
@@ -90,16 +150,6 @@ gives the same bytes with the same versions: {versions}. SHA-256 of its Parquet 
 
 MIT, as the program that draws the boards. They are drawn, not taken from any other data.
 """
-
-
-class ConfigFile(NamedTuple):
-    """The file of a config: rows, bytes in memory, bytes on disk."""
-
-    config: str
-    path: str
-    rows: int
-    memory: int
-    disk: int
 
 
 def card_text(

@@ -13,7 +13,7 @@ from lakewright.experiments.board_files.watch import UNWATCHED, Watch
 from lakewright.experiments.resumable.parts import Pace, Part, job_of, parts_of
 
 
-def draw_file(config: EnvConfig, seed: int, count: int, out: Path, watch: Watch = UNWATCHED) -> None:
+def generate_file(config: EnvConfig, seed: int, count: int, out: Path, watch: Watch = UNWATCHED) -> None:
     """Draws the first `count` boards of the set of `config` and `seed` into `out`, or continues it.
 
     Raises as `generate`, and InputError where the file cannot be made.
