@@ -44,20 +44,20 @@ def measure(pogema: Path | None = None) -> Bench:
     """Each plays for SECONDS in turn, ROUNDS times. Raises InputError where POGEMA cannot be run."""
     peers: dict[str, Play] = {}
     if pogema is not None:
-        version = _pogema(pogema, 1)[0].version  # which says what is wrong before anything is measured
-        peers = {f"POGEMA {version}, {count} at once": _peer(pogema, count) for count in sorted({1, cores()})}
-    ours: dict[str, Play] = {f"make_vec, {count} at once": _ours(count) for count in AT_ONCE}
+        version = _run_pogema(pogema, 1)[0].version  # which says what is wrong before anything is measured
+        peers = {f"POGEMA {version}, {count} at once": _prepare_pogema(pogema, count) for count in sorted({1, cores()})}
+    ours: dict[str, Play] = {f"make_vec, {count} at once": _prepare_lake(count) for count in AT_ONCE}
     players = ours | peers
     rates: dict[str, list[float]] = {name: [] for name in players}
     for _ in range(ROUNDS):
         for name, play in players.items():
             rates[name].append(play())
     fastest = max((statistics.median(rates[name]) for name in peers), default=None)
-    found = [_measurement(name, rates[name], fastest if name in ours else None) for name in players]
+    found = [_make_measurement(name, rates[name], fastest if name in ours else None) for name in players]
     return Bench(machine(), found)
 
 
-def _ours(count: int) -> Play:
+def _prepare_lake(count: int) -> Play:
     """Random play in so many environments; compiled, and at once in the middle of their episodes."""
     kind: dict[str, Any] = {"size": SIZE, "agents": AGENTS, "hole_ratio": HOLE_RATIO, "step_limit": STEPS}
     env = gymnasium.make_vec(LAKE, num_envs=count, **kind)
@@ -75,11 +75,11 @@ def _ours(count: int) -> Play:
     return play
 
 
-def _peer(python: Path, count: int) -> Play:
-    return lambda: sum(found.rate for found in _pogema(python, count))
+def _prepare_pogema(python: Path, count: int) -> Play:
+    return lambda: sum(found.rate for found in _run_pogema(python, count))
 
 
-def _pogema(python: Path, count: int) -> list[PogemaRate]:
+def _run_pogema(python: Path, count: int) -> list[PogemaRate]:
     """The rates of so many processes at the same time, each with one environment, which is how POGEMA is vectorised."""
     words = [str(python), str(SCRIPT), *map(str, (SIZE, AGENTS, STEPS, SECONDS))]
     try:
@@ -96,7 +96,7 @@ def _pogema(python: Path, count: int) -> list[PogemaRate]:
     return [msgspec.convert(json.loads(out), PogemaRate) for out, _ in said]
 
 
-def _measurement(name: str, rates: list[float], fastest: float | None) -> Measurement:
+def _make_measurement(name: str, rates: list[float], fastest: float | None) -> Measurement:
     rate = statistics.median(rates)
     return Measurement(
         work="random play",

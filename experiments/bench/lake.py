@@ -58,12 +58,12 @@ def measure(only: int | None = None, on_progress: Callable[[], object] = lambda:
         for size, agents in CASES:
             if agents != (only or agents):
                 continue
-            case, solved = _solve(size, agents)
-            profiles.append(_profile(case))
-            theirs = [_peer(peer, case, one, all_cores) for peer in PEERS]
-            found += [_compared(solved, theirs), *theirs, *_generate(size, agents)]
+            case, solved = _measure_solver(size, agents)
+            profiles.append(_profile_solver(case))
+            theirs = [_measure_peer(peer, case, one, all_cores) for peer in PEERS]
+            found += [_compare_with_peers(solved, theirs), *theirs, *_measure_generator(size, agents)]
             if agents == 2:
-                found += [_flood(case), *simulator(case.boards, case.labels)]
+                found += [_measure_floods(case), *simulator(case.boards, case.labels)]
             on_progress()
     return Bench(machine(), found, profiles)
 
@@ -73,7 +73,7 @@ def random_boards(size: int, agents: int, count: int) -> Board:
     return draw_free(size, agents, holes_of(size, agents, HOLE_RATIO), seed=0, first=0, count=count)
 
 
-def _solve(size: int, agents: int) -> tuple[Case, Measurement]:
+def _measure_solver(size: int, agents: int) -> tuple[Case, Measurement]:
     boards = random_boards(size, agents, BOARDS[agents])
     on_device = jax.tree.map(jnp.asarray, boards)
     measured, solved = timed("solve", size, agents, BOARDS[agents], lambda seed: solve_with_stages(on_device))
@@ -88,34 +88,34 @@ def _solve(size: int, agents: int) -> tuple[Case, Measurement]:
     )
 
 
-def _profile(case: Case) -> Profile:
+def _profile_solver(case: Case) -> Profile:
     """Of as many calls as the rate is a median of; their programs are compiled by now."""
     on_device = jax.tree.map(jnp.asarray, case.boards)
     seconds = seconds_by_phase(lambda: [solve(on_device) for _ in range(timing.REPEATS)])
     return Profile(case.size, case.agents, {phase: total / timing.REPEATS for phase, total in seconds.items()})
 
 
-def _flood(case: Case) -> Measurement:
+def _measure_floods(case: Case) -> Measurement:
     on_device = jax.tree.map(jnp.asarray, case.boards)
     count = len(case.boards.starts)
     return timed("floods alone", case.size, case.agents, count, lambda seed: solve_by_flood(on_device))[0]
 
 
-def _generate(size: int, agents: int) -> Iterator[Measurement]:
+def _measure_generator(size: int, agents: int) -> Iterator[Measurement]:
     count = DRAWN[agents]
     for wait_ratio in WAIT_RATIOS[agents]:
         draw = functools.partial(generate, EnvConfig.single(size, agents, HOLE_RATIO, wait_ratio), count=count)
         yield timed(f"generate, wait ratio {wait_ratio:g}", size, agents, count, draw)[0]
 
 
-def _peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:
+def _measure_peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:
     """A peer on the boards of a case, those with a solution only where it does not end on the others."""
     row = Measurement(work="solve", size=case.size, agents=case.agents, solver=peer.name)
     if version(peer) is None:
         return msgspec.structs.replace(row, note="not installed: pip install lakewright[bench]")
     status = np.asarray(case.labels.status)
     places = np.flatnonzero((status == Status.SOLVABLE) | peer.decides)[:PEER_BOARDS]
-    boards = _plain(case.boards, places)
+    boards = _plain_boards(case.boards, places)
     runs: list[list[Answers]] = []
     for _ in range(timing.REPEATS):  # each continues where the one before ended, so that slow peers see many boards too
         runs.append(all_cores.solve(peer, boards, sum(len(run[0].costs) for run in runs), PEER_SECONDS))
@@ -140,7 +140,7 @@ def _peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:
     )
 
 
-def _plain(boards: Board, places: np.ndarray) -> list[PlainBoard]:
+def _plain_boards(boards: Board, places: np.ndarray) -> list[PlainBoard]:
     fields = (np.asarray(field)[places].tolist() for field in (boards.holes, boards.starts, boards.goals))
     return [
         PlainBoard(holes, [tuple(cell) for cell in starts], [tuple(cell) for cell in goals])
@@ -148,7 +148,7 @@ def _plain(boards: Board, places: np.ndarray) -> list[PlainBoard]:
     ]
 
 
-def _compared(ours: Measurement, theirs: list[Measurement]) -> Measurement:
+def _compare_with_peers(ours: Measurement, theirs: list[Measurement]) -> Measurement:
     rates = [row.rate for row in theirs if row.rate is not None]
     if not rates or ours.rate is None:
         return ours
@@ -159,7 +159,7 @@ def machine() -> dict[str, Any]:
     """What the rates depend on: the processor, its cores, JAX's device, and the versions of packages and peers."""
     device = jax.devices()[0]
     return {
-        "processor": _processor(),
+        "processor": _read_processor(),
         "cores": cores(),
         "device": device.device_kind,
         "jax": jax.__version__,
@@ -169,7 +169,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _processor() -> str:
+def _read_processor() -> str:
     """The processor's name as Linux gives it, else as Python does."""
     try:
         with open("/proc/cpuinfo") as lines:

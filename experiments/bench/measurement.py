@@ -68,24 +68,26 @@ PROFILED = "where the time of solve goes"
 
 def table(bench: Bench) -> str:
     """The benchmark as Markdown."""
-    return "\n".join([", ".join(f"{name} {value}" for name, value in bench.machine.items()), "", *_tables(bench)])
+    return "\n".join(
+        [", ".join(f"{name} {value}" for name, value in bench.machine.items()), "", *_format_tables(bench)]
+    )
 
 
-def _tables(bench: Bench) -> Iterator[str]:
-    yield from markdown(MEASURED, [_measured(row) for row in bench.measurements])
+def _format_tables(bench: Bench) -> Iterator[str]:
+    yield from markdown(MEASURED, [_format_measurement(row) for row in bench.measurements])
     if bench.profiles:
         yield ""
-        yield from _profiled(bench.profiles)
+        yield from _format_profiles(bench.profiles)
 
 
-def _profiled(profiles: Sequence[Profile]) -> Iterator[str]:
+def _format_profiles(profiles: Sequence[Profile]) -> Iterator[str]:
     """One column for each profile and one line for each phase, in the order in which they come."""
     phases = [*dict.fromkeys(phase for row in profiles for phase in row.seconds if phase != REST), REST]
     cases = [f"{row.agents} agents, {row.size}x{row.size}" for row in profiles]
     yield from markdown((PROFILED, *cases), [(phase, *(row.share(phase) for row in profiles)) for phase in phases])
 
 
-def _measured(row: Measurement) -> tuple[str, ...]:
+def _format_measurement(row: Measurement) -> tuple[str, ...]:
     solver = row.solver if row.given == "all" else f"{row.solver} ({row.given} boards)"
     rate = f"{row.rate:,.0f} {row.what}" if row.rate is not None else row.note
     return (

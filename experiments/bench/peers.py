@@ -58,14 +58,14 @@ def w9_cbs(board: PlainBoard) -> int | None:
     """w9-pathfinding's conflict-based search, C++."""
     from w9_pathfinding.mapf import CBS
 
-    return _w9(CBS, board)
+    return _solve_with_w9(CBS, board)
 
 
 def w9_joint_astar(board: PlainBoard) -> int | None:
     """w9-pathfinding's A* over joint states with operator decomposition, C++."""
     from w9_pathfinding.mapf import MultiAgentAStar
 
-    return _w9(MultiAgentAStar, board)
+    return _solve_with_w9(MultiAgentAStar, board)
 
 
 def pymapf_cbs(board: PlainBoard) -> int | None:
@@ -117,20 +117,20 @@ def crew(workers: int) -> Iterator[Crew]:
     """Starts the workers; they end with the block. Nothing is timed while they import what they need."""
     context = multiprocessing.get_context("spawn")  # a fork of a process with XLA's threads may hang
     barrier = context.Barrier(workers)
-    with context.Pool(workers, _enter, (barrier,)) as pool:
-        pool.map(_meet, range(workers), chunksize=1)
+    with context.Pool(workers, _enter_barrier, (barrier,)) as pool:
+        pool.map(_meet_others, range(workers), chunksize=1)
         yield Crew(pool, workers)
 
 
 _all_here: Barrier
 
 
-def _enter(barrier: Barrier) -> None:
+def _enter_barrier(barrier: Barrier) -> None:
     global _all_here
     _all_here = barrier
 
 
-def _meet(worker: int) -> None:
+def _meet_others(worker: int) -> None:
     """Returns once all workers are there."""
     _all_here.wait()
 
@@ -147,7 +147,7 @@ def _solve_for(
     return Answers(first, costs, passed)
 
 
-def _w9(algorithm, board: PlainBoard) -> int | None:
+def _solve_with_w9(algorithm, board: PlainBoard) -> int | None:
     """Its cells are (column, row), its paths end at the final arrival, and swaps are legal unless forbidden."""
     from w9_pathfinding.envs import Grid
 

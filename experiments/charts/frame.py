@@ -37,7 +37,7 @@ class Scale(NamedTuple):
 
 def scales(x: tuple[float, float], y: tuple[float, float]) -> tuple[Scale, Scale]:
     """The scales of a chart over these ranges; a range without extent is widened."""
-    return Scale(*_widened(*x), LEFT, WIDTH - RIGHT), Scale(*_widened(*y), HEIGHT - BOTTOM, TOP)
+    return Scale(*_widen_range(*x), LEFT, WIDTH - RIGHT), Scale(*_widen_range(*y), HEIGHT - BOTTOM, TOP)
 
 
 def axes(across: Scale, up: Scale, x_label: str, y_label: str, names: Mapping[float, str] | None = None) -> str:
@@ -100,7 +100,7 @@ def _up_tick(y: float, name: str) -> str:
     return line + text(LEFT - 6, y + 4, name, "end")
 
 
-def _widened(low: float, high: float) -> tuple[float, float]:
+def _widen_range(low: float, high: float) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 

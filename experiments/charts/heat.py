@@ -30,12 +30,12 @@ def heat_map(
         parts.append(text(MARGIN - 8, y + LINE / 2 + 3, name, "end"))
         for n, value in enumerate(cells):
             words = f"{name}, {columns[n]}: {form.format(value) if value is not None else 'nothing'}"
-            parts.append(_field(MARGIN + FIELD * n, y, value, top, form, words))
+            parts.append(_draw_field(MARGIN + FIELD * n, y, value, top, form, words))
     width = MARGIN + FIELD * len(columns) + 8
     return picture(title, "".join(parts), TOP + 24 + LINE * len(rows), max(width, WIDTH))
 
 
-def _field(x: float, y: float, value: float | None, top: float, form: str, words: str) -> str:
+def _draw_field(x: float, y: float, value: float | None, top: float, form: str, words: str) -> str:
     box = f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{FIELD - 2}" height="{LINE - 2}" rx="4"'
     if value is None:
         return f'{box} fill="none" stroke="currentColor" opacity=".2"><title>{escaped(words)}</title></rect>'

@@ -65,36 +65,40 @@ def line_chart(
     points = [point for one in drawn for point in one.points]
     xs = [point.x for point in points] + list(names or ())
     ys = [y for point in points for y in (point.y, point.low, point.high) if y is not None]
-    across, up = scales((min(xs, default=0), max(xs, default=1)), y_range or _range(ys))
-    parts = [axes(across, up, x_label, y_label, names), *(_mark(across(x), word) for x, word in (marks or {}).items())]
-    parts += [_band(one, n, across, up) for n, one in enumerate(drawn)]
-    parts += [_curve(one, n, across, up) for n, one in enumerate(drawn)]
-    below, height = legend([one.name for one in series], [_sample(n) for n in range(len(series))])
+    across, up = scales((min(xs, default=0), max(xs, default=1)), y_range or _choose_range(ys))
+    parts = [
+        axes(across, up, x_label, y_label, names),
+        *(_draw_mark(across(x), word) for x, word in (marks or {}).items()),
+    ]
+    parts += [_draw_band(one, n, across, up) for n, one in enumerate(drawn)]
+    parts += [_draw_curve(one, n, across, up) for n, one in enumerate(drawn)]
+    below, height = legend([one.name for one in series], [_draw_sample(n) for n in range(len(series))])
     if len(series) == 1:
         below, height = "", 0
     return picture(title, "".join(parts) + below, HEIGHT + height)
 
 
-def _range(ys: Sequence[float]) -> tuple[float, float]:
+def _choose_range(ys: Sequence[float]) -> tuple[float, float]:
     if not ys:
         return 0, 1
     room = 0.06 * (max(ys) - min(ys))
     return (0 if 0 <= min(ys) < max(ys) / 3 else min(ys) - room), max(ys) + room
 
 
-def _curve(one: Series, n: int, across: Scale, up: Scale) -> str:
+def _draw_curve(one: Series, n: int, across: Scale, up: Scale) -> str:
     places = [(across(point.x), up(point.y)) for point in one.points]
     line = " ".join(f"{x},{y}" for x, y in places)
     look = f'stroke="currentColor" stroke-width="1.9" stroke-dasharray="{DASHES[n % len(DASHES)]}" fill="none"'
     marked = zip(one.points, places, strict=True) if len(places) <= MOST_MARKED else ()
     dots = "".join(
-        f'<g transform="translate({x} {y})">{MARKS[n % len(MARKS)]}<title>{escaped(_words(one, point))}</title></g>'
+        f'<g transform="translate({x} {y})">{MARKS[n % len(MARKS)]}'
+        f"<title>{escaped(_describe_point(one, point))}</title></g>"
         for point, (x, y) in marked
     )
     return f'<g color="{colour(n)}" fill="currentColor"><polyline points="{line}" {look}/>{dots}</g>'
 
 
-def _band(one: Series, n: int, across: Scale, up: Scale) -> str:
+def _draw_band(one: Series, n: int, across: Scale, up: Scale) -> str:
     sure = [(across(p.x), up(p.low), up(p.high)) for p in one.points if p.low is not None and p.high is not None]
     if not sure:
         return ""
@@ -105,17 +109,17 @@ def _band(one: Series, n: int, across: Scale, up: Scale) -> str:
     return f'<polygon points="{" ".join(f"{x},{y}" for x, y in outline)}" fill="{colour(n)}" opacity=".16"/>'
 
 
-def _words(one: Series, point: Point) -> str:
+def _describe_point(one: Series, point: Point) -> str:
     sure = f" ({short(point.low)} to {short(point.high)})" if point.low is not None and point.high is not None else ""
     return f"{one.name}: {point.words or f'{point.y:.4g}'}{sure}"
 
 
-def _sample(n: int) -> str:
+def _draw_sample(n: int) -> str:
     line = f'<line x2="20" stroke="currentColor" stroke-width="1.9" stroke-dasharray="{DASHES[n % len(DASHES)]}"/>'
     return f'{line}<g transform="translate(10 0)" fill="currentColor">{MARKS[n % len(MARKS)]}</g>'
 
 
-def _mark(x: float, word: str) -> str:
+def _draw_mark(x: float, word: str) -> str:
     if x > WIDTH:
         return ""
     line = f'<line x1="{x}" x2="{x}" y1="{TOP}" y2="{HEIGHT - 40}" stroke="currentColor" opacity=".3"'

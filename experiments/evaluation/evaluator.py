@@ -82,12 +82,12 @@ def evaluate(
     with locked(out), Journal(out / "answers.jsonl", AnswerRow) as journal:
         kept = list(journal)
         who = answerer(out)
-        CLAIM.take(out, _job(found, who, settings), replace=not kept)
+        CLAIM.take(out, _describe_job(found, who, settings), replace=not kept)
         found = labelled(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
         rows = spread(found.rows, settings.per_cell) if settings.per_cell else found.rows
         there = {(answer.id, answer.sample) for answer in kept}
-        prompts = {row.id: _prompt(row, found, settings) if who.in_words else "" for row in rows}
-        asked = [one for one in _questions(rows, prompts, settings) if (one.row.id, one.sample) not in there]
+        prompts = {row.id: _write_prompt(row, found, settings) if who.in_words else "" for row in rows}
+        asked = [one for one in _list_questions(rows, prompts, settings) if (one.row.id, one.sample) not in there]
         total = len(rows) * (settings.samples + settings.greedy)
         on_progress("answers", total - len(asked), total)
         try:
@@ -100,14 +100,16 @@ def evaluate(
         return _summarise(out, found, rows, who, kept, settings)
 
 
-def _questions(rows: Sequence[Row], prompts: Mapping[str, str], settings: EvaluationSettings) -> Iterator[WantedAnswer]:
+def _list_questions(
+    rows: Sequence[Row], prompts: Mapping[str, str], settings: EvaluationSettings
+) -> Iterator[WantedAnswer]:
     """Every answer that is wanted, the greedy ones first."""
     for sample in range(settings.first, settings.samples + 1):
         for row in rows:
             yield WantedAnswer(row, prompts[row.id], sample, settings.temperature if sample else 0.0)
 
 
-def _prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str:
+def _write_prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str:
     if settings.prompt != "row":
         written = encode_compact_prompt if settings.prompt == "compact" else encode_prompt
         try:
@@ -121,7 +123,7 @@ def _prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str
     return found.texts[row.id]
 
 
-def _job(found: EvaluationSet, who: Answerer, settings: EvaluationSettings) -> EvaluationJob:
+def _describe_job(found: EvaluationSet, who: Answerer, settings: EvaluationSettings) -> EvaluationJob:
     prompt = content_hash(PROMPT) if settings.prompt == "own" else settings.prompt
     return EvaluationJob(CLAIM.format, found.sha256, who.identity, settings.temperature, prompt)
 
@@ -155,7 +157,7 @@ def _summarise(
         teams=teams,
         pooled=pooled,
         refusals=dict(Counter(found.refusal for found in judged if found.refusal and found.sample == settings.first)),
-        tokens=_tokens(answers, who.spent),
+        tokens=_count_tokens(answers, who.spent),
         judged=judged_scores(rows, verdicts, wanted) if settings.samples else None,
         hole_ratios=hole_scores(rows, verdicts, settings.first),
     )
@@ -163,7 +165,7 @@ def _summarise(
     return summary
 
 
-def _tokens(answers: Sequence[AnswerRow], spent: float) -> Tokens:
+def _count_tokens(answers: Sequence[AnswerRow], spent: float) -> Tokens:
     prompt = sum(answer.prompt_tokens or 0 for answer in answers)
     completion = sum(answer.completion_tokens or 0 for answer in answers)
     cut_off = sum(answer.finish == "length" for answer in answers)
@@ -181,7 +183,7 @@ class JudgedRow(msgspec.Struct, frozen=True):
 
 def judged_rows(rows: Sequence[Row], answers: Sequence[AnswerRow]) -> list[JudgedRow]:
     """The verdict of the simulator on each answer to its row, a batch of one size and number of agents at once."""
-    plans = [_read(row, answer) for row, answer in zip(rows, answers, strict=True)]
+    plans = [_read_answer(row, answer) for row, answer in zip(rows, answers, strict=True)]
     return [
         JudgedRow(answer.sample, verdict, plan.reason, plan.problem)
         if isinstance(plan, Refused)
@@ -190,7 +192,7 @@ def judged_rows(rows: Sequence[Row], answers: Sequence[AnswerRow]) -> list[Judge
     ]
 
 
-def _read(row: Row, answer: AnswerRow) -> list[str] | Refused:
+def _read_answer(row: Row, answer: AnswerRow) -> list[str] | Refused:
     if answer.text is None:
         return answer.plan or Refused(Refusal.NO_PLAN, "the tokens of the answer name no plan")
     return read_plan(answer.text, row.agents)

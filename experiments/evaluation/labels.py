@@ -44,7 +44,7 @@ def labelled(found: EvaluationSet, folder: Path, on_progress: Callable[[int], No
         _check_same_boards(found, path)
     CLAIM.take(folder, LabelledSet(found.sha256), replace=not there)
     if not solved.exists():
-        _solve(found, bare, solved, on_progress)
+        _solve_rows(found, bare, solved, on_progress)
     rows = {row.id: row for row in read_all(solved)}
     return msgspec.structs.replace(found, rows=[rows[row.id] for row in found.rows])
 
@@ -59,7 +59,7 @@ def _check_same_boards(found: EvaluationSet, path: Path) -> None:
             )
 
 
-def _solve(found: EvaluationSet, bare: Path, solved: Path, on_progress: Callable[[int], None]) -> None:
+def _solve_rows(found: EvaluationSet, bare: Path, solved: Path, on_progress: Callable[[int], None]) -> None:
     if not bare.exists():
         write_rows(bare, [_without_labels(row) for row in found.rows])
 
@@ -67,7 +67,7 @@ def _solve(found: EvaluationSet, bare: Path, solved: Path, on_progress: Callable
         return solve_columns(rows, on_progress=on_progress), {}
 
     with parts_of(solved, job_of("benchmark eval", {"input": bare}, {}), SCHEMA) as parts:
-        work_in_parts(bare, parts, unsolvable_here, label, _refuse)
+        work_in_parts(bare, parts, unsolvable_here, label, _refuse_file)
         parts.assemble()
 
 
@@ -75,5 +75,5 @@ def _without_labels(row: Row) -> Row:
     return Row(row.id, row.size, row.agents, row.grid, row.starts, row.goals, row.hole_ratio)
 
 
-def _refuse(problem: str) -> None:
+def _refuse_file(problem: str) -> None:
     raise InputError(problem)

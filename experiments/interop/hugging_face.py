@@ -48,25 +48,25 @@ def export_benchmark(benchmark: Path, out: Path) -> Exported:
         raise InputError(f"{out}: exists already; name a folder that does not, or remove it")
     manifest, rows = read_benchmark(benchmark)
     with replacing_folder(out) as folder:
-        files = [_write(folder, config, part) for config, part in _configs(rows)]
-        (folder / CARD).write_text(_card(manifest, rows, files), encoding="utf-8")
+        files = [_write_config(folder, config, part) for config, part in _split_configs(rows)]
+        (folder / CARD).write_text(_write_card(manifest, rows, files), encoding="utf-8")
     return Exported(len(rows), {file.config: file.rows for file in files}, str(out))
 
 
-def _configs(rows: pa.Table) -> list[tuple[str, pa.Table]]:
+def _split_configs(rows: pa.Table) -> list[tuple[str, pa.Table]]:
     """The rows of each wait ratio, in their order."""
     ratios = sorted(pc.unique(rows["wait_ratio"]).to_pylist())
     return [(f"wr{ratio:g}", rows.filter(pc.equal(rows["wait_ratio"], ratio))) for ratio in ratios]
 
 
-def _write(folder: Path, config: str, rows: pa.Table) -> ConfigFile:
+def _write_config(folder: Path, config: str, rows: pa.Table) -> ConfigFile:
     path = folder / "data" / config / "test.parquet"
     path.parent.mkdir(parents=True)
     pq.write_table(rows.combine_chunks(), path)
     return ConfigFile(config, str(path.relative_to(folder)), len(rows), rows.nbytes, path.stat().st_size)
 
 
-def _card(manifest: BenchmarkManifest, rows: pa.Table, files: list[ConfigFile]) -> str:
+def _write_card(manifest: BenchmarkManifest, rows: pa.Table, files: list[ConfigFile]) -> str:
     certificates = {str(pair["values"]): pair["counts"] for pair in pc.value_counts(rows["certificate"]).to_pylist()}
     return card_text(manifest, BENCHMARK_SCHEMA, files, certificates)
 
@@ -162,21 +162,21 @@ def card_text(
         here=".",
         first=files[0].config,
         boards=manifest.boards,
-        configs=_table(
+        configs=_format_table(
             ("config", "boards", "bytes of Parquet"), [(f"`{file.config}`", file.rows, file.disk) for file in files]
         ),
-        counts=_table(
+        counts=_format_table(
             ("agents", "size", "boards", "with a forced wait"),
             [
                 (count.agents, f"{count.size}x{count.size}", count.boards, count.wait_required)
                 for count in manifest.counts
             ],
         ),
-        columns=_table(
+        columns=_format_table(
             ("column", "type", "what"),
             [(f"`{field.name}`", f"`{field.type}`", COLUMNS[field.name]) for field in schema],
         ),
-        certificates=_table(
+        certificates=_format_table(
             ("certificate", "boards", "what"),
             [(f"`{name}`", count, CERTIFICATES[name]) for name, count in sorted(certificates.items())],
         ),
@@ -184,10 +184,10 @@ def card_text(
         versions=", ".join(f"{name} {version}" for name, version in request.versions.items()),
         sha256=manifest.files["benchmark.parquet"].sha256,
     )
-    return f"---\n{_metadata(manifest, schema, files)}\n---\n{text}"
+    return f"---\n{_write_metadata(manifest, schema, files)}\n---\n{text}"
 
 
-def _metadata(manifest: BenchmarkManifest, schema: pa.Schema, files: Sequence[ConfigFile]) -> str:
+def _write_metadata(manifest: BenchmarkManifest, schema: pa.Schema, files: Sequence[ConfigFile]) -> str:
     """The YAML that the hub and `load_dataset` read."""
     parts = [(file.config, [file]) for file in files]
     everything = ("default", list(files))
@@ -205,11 +205,13 @@ def _metadata(manifest: BenchmarkManifest, schema: pa.Schema, files: Sequence[Co
             for config, some in (everything, *parts)
         ],
     )
-    DatasetInfosDict({config: _info(schema, some) for config, some in (everything, *parts)}).to_dataset_card_data(data)
+    DatasetInfosDict(
+        {config: _describe_dataset(schema, some) for config, some in (everything, *parts)}
+    ).to_dataset_card_data(data)
     return str(data)
 
 
-def _info(schema: pa.Schema, files: Sequence[ConfigFile]) -> DatasetInfo:
+def _describe_dataset(schema: pa.Schema, files: Sequence[ConfigFile]) -> DatasetInfo:
     memory, rows = sum(file.memory for file in files), sum(file.rows for file in files)
     return DatasetInfo(
         features=Features.from_arrow_schema(schema),
@@ -219,5 +221,5 @@ def _info(schema: pa.Schema, files: Sequence[ConfigFile]) -> DatasetInfo:
     )
 
 
-def _table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def _format_table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)

@@ -74,7 +74,7 @@ class BoardStream:
     def __getitem__(self, index: int) -> Row:
         """The row of the board of this number, with its plan; the same for the same kind, seed and number."""
         first = index - index % CHUNK
-        return _chunk(self._config.agents, self._size, self._kind, self._seed, first)[index - first]
+        return _draw_chunk(self._config.agents, self._size, self._kind, self._seed, first)[index - first]
 
     @property
     def _kind(self) -> tuple[float, float]:
@@ -83,6 +83,6 @@ class BoardStream:
 
 
 @functools.lru_cache(maxsize=256)
-def _chunk(agents: int, size: int, ratios: tuple[float, float], seed: int, first: int) -> list[Row]:
+def _draw_chunk(agents: int, size: int, ratios: tuple[float, float], seed: int, first: int) -> list[Row]:
     config = EnvConfig.single(size, agents, *ratios)
     return rows_of(generate(config, seed, CHUNK, first=first), config)

@@ -111,22 +111,24 @@ def measure(
     Raises ImportError where w9-pathfinding is not installed (`pip install lakewright[bench]`), InputError where the
     journal is of another seed.
     """
-    with _kept(journal, seed, agents) as (found, keep):
+    with _journal_batches(journal, seed, agents) as (found, keep):
         done = sum(tried.boards for tried in found)
         on_progress(done)
         while done < count:
-            found.append(_batch(seed, len(found), count - done, agents))
+            found.append(_try_batch(seed, len(found), count - done, agents))
             keep(found[-1])
             done += found[-1].boards
             on_progress(found[-1].boards)
     alike: dict[tuple[int, float], list[Tried]] = defaultdict(list)
     for tried in found:
         alike[tried.agents, tried.hole_ratio].append(tried)
-    return [_total(parts) for _, parts in sorted(alike.items())]
+    return [_sum_up(parts) for _, parts in sorted(alike.items())]
 
 
 @contextlib.contextmanager
-def _kept(path: Path | None, seed: int, agents: int | None) -> Iterator[tuple[list[Tried], Callable[[Tried], object]]]:
+def _journal_batches(
+    path: Path | None, seed: int, agents: int | None
+) -> Iterator[tuple[list[Tried], Callable[[Tried], object]]]:
     """The batches that are finished, and what keeps another."""
     if path is None:
         yield [], lambda tried: None
@@ -147,7 +149,7 @@ def _kept(path: Path | None, seed: int, agents: int | None) -> Iterator[tuple[li
 def table(found: list[Total]) -> str:
     """The campaign as Markdown, and the wrong boards."""
     examples = [drawn for total in found for drawn in total.examples]
-    return "\n".join([*markdown(HEAD, [_row(total) for total in found]), *examples])
+    return "\n".join([*markdown(HEAD, [_format_total(total) for total in found]), *examples])
 
 
 def fresh_boards(random: np.random.Generator, kind: Kind, count: int) -> Board:
@@ -161,7 +163,7 @@ def fresh_boards(random: np.random.Generator, kind: Kind, count: int) -> Board:
     return Board(holes, cells[:, : kind.agents], cells[:, kind.agents : ends])  # type: ignore[arg-type]
 
 
-def _batch(seed: int, number: int, most: int, only: int | None) -> Tried:
+def _try_batch(seed: int, number: int, most: int, only: int | None) -> Tried:
     """Draws the boards of a batch, all of one kind, and tries them; batches do not depend on one another."""
     random = np.random.default_rng((seed, number))
     team = number % EVERY == 0 if only is None else only > 2
@@ -176,12 +178,14 @@ def _batch(seed: int, number: int, most: int, only: int | None) -> Tried:
     boards = fresh_boards(random, kind, min(AT_ONCE if team else AT_ONCE_FOR_TWO, most))
     found = solve_with_stages(boards, makespan_plans=True)
     labels = found.labels
-    theirs = [_theirs(plain) for plain in _plain(boards)]
+    theirs = [_solve_with_peers(plain) for plain in _plain_boards(boards)]
     undecided = np.asarray(labels.status) == Status.UNDECIDED
     missing = np.array([cost is None for cost in theirs])
     ours = np.where(np.asarray(labels.status) == Status.UNSOLVABLE, UNSOLVABLE, labels.sum_of_costs)
     differs = ~undecided & ~missing & (ours != np.array([cost if cost is not None else 0 for cost in theirs]))
-    wrong = differs | (np.asarray(labels.solvable) & ~_replays(boards, labels)) | contradicted(boards, labels, random)
+    wrong = (
+        differs | (np.asarray(labels.solvable) & ~_replay_labels(boards, labels)) | contradicted(boards, labels, random)
+    )
     return Tried(
         seed=seed,
         batch=number,
@@ -191,13 +195,13 @@ def _batch(seed: int, number: int, most: int, only: int | None) -> Tried:
         undecided=int(undecided.sum()),
         uncompared=int((missing & ~undecided).sum()),
         wrong=int(wrong.sum()),
-        seconds=[_seconds(boards, row) for row in range(min(TIMED, len(theirs)))],
+        seconds=[_time_row(boards, row) for row in range(min(TIMED, len(theirs)))],
         decided={stage.name.lower(): int((found.stage == stage).sum()) for stage in Stage},
-        examples=[str(plain) for plain, bad in zip(_plain(boards), wrong, strict=True) if bad][:3],
+        examples=[str(plain) for plain, bad in zip(_plain_boards(boards), wrong, strict=True) if bad][:3],
     )
 
 
-def _theirs(board: PlainBoard) -> int | None:
+def _solve_with_peers(board: PlainBoard) -> int | None:
     """The optimum by A* over joint states; where that takes too long, by CBS, which finds long plans of many agents
     sooner, but never that there is none. None where both take too long.
     """
@@ -205,7 +209,7 @@ def _theirs(board: PlainBoard) -> int | None:
     return w9_cbs(board) if cost is None else cost
 
 
-def _seconds(boards: Board, row: int) -> float:
+def _time_row(boards: Board, row: int) -> float:
     """How much processor time one board takes on its own; other work on the machine hardly matters to that."""
     alone = jax.tree.map(lambda field: field[row : row + 1], boards)
     taken: list[float] = []
@@ -216,7 +220,7 @@ def _seconds(boards: Board, row: int) -> float:
     return min(taken)
 
 
-def _replays(boards: Board, labels) -> np.ndarray:
+def _replay_labels(boards: Board, labels) -> np.ndarray:
     """Whether both plans reach their optima, and the cheaper one waits just where it must: bool [B].
 
     The simulator must think so, and a replay that shares no code with it.
@@ -227,22 +231,22 @@ def _replays(boards: Board, labels) -> np.ndarray:
     good = np.ones(len(plans[0]), bool)
     for judge in (partial(verify, boards), replay):
         cheap, fast = (judge(moves) for moves in plans)
-        good &= _valid(cheap) & _valid(fast)
+        good &= _is_valid(cheap) & _is_valid(fast)
         good &= (cheap.sum_of_costs == labels.sum_of_costs) & (fast.makespan == labels.makespan)
     return good & (replay(plans[0]).waits == labels.wait_required)
 
 
-def _valid(found: Verdict | Replay) -> np.ndarray:
+def _is_valid(found: Verdict | Replay) -> np.ndarray:
     return found.valid if isinstance(found, Replay) else np.asarray(found.failure) == Failure.NONE
 
 
-def _plain(boards: Board) -> Iterator[PlainBoard]:
+def _plain_boards(boards: Board) -> Iterator[PlainBoard]:
     fields = (np.asarray(field).tolist() for field in (boards.holes, boards.starts, boards.goals))
     for holes, starts, goals in zip(*fields, strict=True):
         yield PlainBoard(holes, [tuple(cell) for cell in starts], [tuple(cell) for cell in goals])
 
 
-def _total(parts: list[Tried]) -> Total:
+def _sum_up(parts: list[Tried]) -> Total:
     milliseconds = 1e3 * np.array([second for part in parts for second in part.seconds])
     median, late, longest = (round(float(np.quantile(milliseconds, share)), 2) for share in (0.5, 0.99, 1))
     return Total(
@@ -255,7 +259,7 @@ def _total(parts: list[Tried]) -> Total:
     )
 
 
-def _row(total: Total) -> tuple[str, ...]:
+def _format_total(total: Total) -> tuple[str, ...]:
     alone = total.milliseconds_alone
     times = f"{alone.p50:.2f}", f"{alone.p99:.1f}", f"{alone.max:.0f}"
     counts = (str(number) for number in (total.undecided, total.uncompared, total.wrong))

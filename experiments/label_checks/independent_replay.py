@@ -37,7 +37,7 @@ def replayed(holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, moves: np
         inside = ((there >= 0) & (there < size)).all(axis=-1)
         row, column = np.clip(there, 0, size - 1).transpose(2, 0, 1)
         dry = ~holes[np.arange(boards)[:, None], row, column]
-        valid &= (inside & dry).all(axis=1) & _apart(here, there)
+        valid &= (inside & dry).all(axis=1) & _keep_apart(here, there)
         arrival[(there != goals).any(axis=-1)] = step + 2
         waited[:, :, step] = moves[:, :, step] == WAITS
         here = there
@@ -46,7 +46,7 @@ def replayed(holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, moves: np
     return Replay(valid, arrival.max(axis=1), arrival.sum(axis=1), np.any(waited & before, axis=(1, 2)))
 
 
-def _apart(here: np.ndarray, there: np.ndarray) -> np.ndarray:
+def _keep_apart(here: np.ndarray, there: np.ndarray) -> np.ndarray:
     """Whether no two agents are in one cell after the step, and none have exchanged cells: bool [B]."""
     apart = np.ones(len(here), bool)
     for one in range(here.shape[1]):

@@ -16,20 +16,22 @@ def contradicted(boards: Board, labels: Labels, random: np.random.Generator) -> 
     A board that is turned or mirrored, and its agents in another order, has the same optima and forced wait; one with
     starts and goals exchanged the same makespan. A further hole lowers no optimum, and an agent less raises none.
     """
-    makespan, cost, wait = _optima(labels)
+    makespan, cost, wait = _read_optima(labels)
     wrong = np.zeros(len(cost), bool)
-    alike = _optima(solve(_reordered(_turned(boards, random), random)))
+    alike = _read_optima(solve(_reorder_agents(_turn_boards(boards, random), random)))
     for ours, theirs in zip((makespan, cost, wait), alike, strict=True):
-        wrong |= _holds(np.not_equal, ours, theirs)
-    wrong |= _holds(np.not_equal, makespan, _optima(solve(Board(boards.holes, boards.goals, boards.starts)))[0])
-    narrower = _optima(solve(_with_a_hole(boards, random)))
-    fewer = _optima(solve(Board(boards.holes, boards.starts[:, :-1], boards.goals[:, :-1])))
+        wrong |= _check_relation(np.not_equal, ours, theirs)
+    wrong |= _check_relation(
+        np.not_equal, makespan, _read_optima(solve(Board(boards.holes, boards.goals, boards.starts)))[0]
+    )
+    narrower = _read_optima(solve(_with_a_hole(boards, random)))
+    fewer = _read_optima(solve(Board(boards.holes, boards.starts[:, :-1], boards.goals[:, :-1])))
     for place, ours in enumerate((makespan, cost)):
-        wrong |= _holds(np.less, narrower[place], ours) | _holds(np.greater, fewer[place], ours)
+        wrong |= _check_relation(np.less, narrower[place], ours) | _check_relation(np.greater, fewer[place], ours)
     return wrong
 
 
-def _optima(labels: Labels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _read_optima(labels: Labels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Makespan, sum of costs and forced wait, float [B] each: infinite without a plan, NaN where undecided."""
     status = np.asarray(labels.status)
 
@@ -39,12 +41,12 @@ def _optima(labels: Labels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return known(labels.makespan), known(labels.sum_of_costs), known(labels.wait_required)
 
 
-def _holds(relation: Callable[..., np.ndarray], one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _check_relation(relation: Callable[..., np.ndarray], one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Where two known values are in a relation."""
     return relation(one, other) & ~np.isnan(one) & ~np.isnan(other)
 
 
-def _turned(boards: Board, random: np.random.Generator) -> Board:
+def _turn_boards(boards: Board, random: np.random.Generator) -> Board:
     """All boards turned by the same quarters, and mirrored or not, but not left as they are."""
     quarters, mirrored = divmod(int(random.integers(1, 8)), 2)
     size = boards.holes.shape[-1]
@@ -58,7 +60,7 @@ def _turned(boards: Board, random: np.random.Generator) -> Board:
     return jax.tree.map(np.ascontiguousarray, Board(holes, *ends))  # type: ignore[arg-type]
 
 
-def _reordered(boards: Board, random: np.random.Generator) -> Board:
+def _reorder_agents(boards: Board, random: np.random.Generator) -> Board:
     order = random.permutation(boards.starts.shape[1])
     return Board(boards.holes, boards.starts[:, order], boards.goals[:, order])
 

@@ -48,12 +48,18 @@ def ranked(one: Sequence[float], other: Sequence[float]) -> Rank | None:
         return None
     found = spearmanr(one, other)
     again = bootstrap(
-        (one, other), _rho, paired=True, vectorized=False, method="percentile", n_resamples=2000, rng=RESAMPLING_SEED
+        (one, other),
+        _correlate_ranks,
+        paired=True,
+        vectorized=False,
+        method="percentile",
+        n_resamples=2000,
+        rng=RESAMPLING_SEED,
     )
     return Rank(float(found.statistic), float(found.pvalue), *map(float, again.confidence_interval))
 
 
-def _rho(one: np.ndarray, other: np.ndarray) -> float:
+def _correlate_ranks(one: np.ndarray, other: np.ndarray) -> float:
     """The correlation of ranks; 0 for a resample of equal values."""
     ranks = rankdata(one), rankdata(other)
     return float(np.corrcoef(*ranks)[0, 1]) if all(np.ptp(rank) for rank in ranks) else 0.0

@@ -74,7 +74,7 @@ class RunResult(msgspec.Struct, frozen=True):
 
 def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Outcomes) -> RunResult:
     """The result of a finished run. judged: how its last policy did. before: the outcomes of the warm-up's policy."""
-    stages = _stages(run, planned)
+    stages = _list_stages(run, planned)
     sizes = judged.sizes
     found = pool(sizes.values())
     trials = [read(stage.trial, Trial) for stage in stages if stage.trial.exists()]
@@ -92,8 +92,8 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Out
         tried=len(trials),
         kept=sum(trial.chosen == 0 for trial in trials),
         taken_back=sum(stage.taken_back() is not None for stage in stages),
-        refused=sum(_refused(read(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()),
-        curve=_curve(run, len(stages)),
+        refused=sum(_count_refused(read(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()),
+        curve=_read_curve(run, len(stages)),
         leads=[max(trial.leads[1:], key=lambda lead: lead.mean) for trial in trials if trial.leads],
         calibrations=[known for stage in stages if (known := stage.calibration())],
         engineer=[figures for stage in stages if (figures := stage.engineer_figures())],
@@ -105,7 +105,7 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Out
 
 def finished(run: RunFolder, planned: Planned) -> bool:
     """Whether a run has done all its stages or spent its budget."""
-    stages = _stages(run, planned)
+    stages = _list_stages(run, planned)
     if len(stages) == planned.settings.stages:
         return True
     return bool(stages) and spent(run, len(stages)).total >= (planned.settings.budget or math.inf)
@@ -131,7 +131,7 @@ def forced_by_size(sizes: Mapping[int, Outcomes]) -> dict[int, float]:
     return {size: 100 * forced_rate(part) for size, part in sizes.items() if part.wait_boards}
 
 
-def _curve(run: RunFolder, stages: int) -> list[CurvePoint]:
+def _read_curve(run: RunFolder, stages: int) -> list[CurvePoint]:
     """The warm-up and each stage on the run's held-out set, which is not that of a study's final test."""
     points = [CurvePoint(0, _held_out_valid(run.warmup))]
     for number in range(stages):
@@ -164,10 +164,10 @@ def _as_taught(settings: RunSettings, stage: Stage) -> float | None:
     return agreement(delta, settings.taught.rule.delta(view, config), config)
 
 
-def _stages(run: RunFolder, planned: Planned) -> list[Stage]:
+def _list_stages(run: RunFolder, planned: Planned) -> list[Stage]:
     stages = (run.stage(number) for number in range(planned.settings.stages))
     return [stage for stage in stages if stage.done.exists()]
 
 
-def _refused(decision: Decision) -> int:
+def _count_refused(decision: Decision) -> int:
     return (decision.verdict.status == "refused") + len(decision.refused)

@@ -37,7 +37,7 @@ def run_study(
     none of the others; an error that is no InputError leaves its traceback in the run's folder.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
-    chosen = _chosen(plan.runs, arms, seeds)
+    chosen = _choose_runs(plan.runs, arms, seeds)
     for planned in chosen:
         check_machine(planned.settings)
     with folder.held(plan):
@@ -68,7 +68,7 @@ def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
     return results
 
 
-def _chosen(runs: Sequence[Planned], arms: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
+def _choose_runs(runs: Sequence[Planned], arms: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
     """The runs of these arms and seeds, where none are named of all. Raises InputError on an unknown one."""
     _check_known("--arms", arms, [run.arm for run in runs])
     _check_known("--seeds", seeds, [run.seed for run in runs])
@@ -114,11 +114,11 @@ def _run_one(planned: Planned, out: Path) -> str:
     except InputError as error:
         return str(error)
     except Exception as error:  # whatever it is, it concerns this run only, and the others continue
-        return _described(error, run)
+        return _describe_error(error, run)
     return ""
 
 
-def _described(error: Exception, run: RunFolder) -> str:
+def _describe_error(error: Exception, run: RunFolder) -> str:
     """An error in one line; unless the disk is at fault, its traceback goes to the run's folder, if it has begun."""
     if isinstance(error, OSError) and is_of_the_disk(error):
         error.filename = error.filename or str(run.folder)

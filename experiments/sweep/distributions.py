@@ -26,7 +26,7 @@ def optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
         there = [cell for cell in row if _boards_with(cell, "sum_of_costs") >= FEWEST_OF_DISTRIBUTION]
         chosen = sorted({round(place) for place in np.linspace(0, len(there) - 1, DISTRIBUTIONS)}) if there else []
         for n, cell in enumerate(there[place] for place in chosen):
-            costs, boards = _distribution(values, cell.cell, "sum_of_costs")
+            costs, boards = _pool_distribution(values, cell.cell, "sum_of_costs")
             look = style(n) | {"markevery": max(1, len(costs) // 12), "drawstyle": "steps-post"}
             left.plot(costs, 100 * boards.cumsum() / boards.sum(), **look, label=f"hole ratio {cell.hole_ratio:g}")
         left.set(title=f"{title_of(kind)}, {size}x{size}", xlabel="at most so many steps, sum of costs")
@@ -98,7 +98,7 @@ def area(values: pa.Table, cell: str, statistic: str) -> float:
     return float(waiting @ (below + others / 2) / (waiting.sum() * others.sum()))
 
 
-def _distribution(values: pa.Table, cell: str, statistic: str) -> tuple[np.ndarray, np.ndarray]:
+def _pool_distribution(values: pa.Table, cell: str, statistic: str) -> tuple[np.ndarray, np.ndarray]:
     """The values of a statistic in a cell, rising, and how many boards have each."""
     of = values.filter((pc.field("cell") == cell) & (pc.field("statistic") == statistic))
     pooled = of.group_by("value").aggregate([("boards", "sum")]).sort_by("value")

@@ -73,8 +73,8 @@ class Ray:
 
     def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:
         """As `Executor.map`. Raises InputError where Ray is not installed."""
-        with _cluster(self._workers) as (ray, at_once):
-            call = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(_call)
+        with _connect_cluster(self._workers) as (ray, at_once):
+            call = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(_call_prepared)
             waiting = iter(items)
             running = [call.remote(function, item) for item in itertools.islice(waiting, at_once)]
             try:
@@ -91,13 +91,13 @@ class Ray:
                     ray.cancel(task, force=True)
 
 
-def _call(function: Callable[[A], R], item: A) -> R:
+def _call_prepared(function: Callable[[A], R], item: A) -> R:
     prepare()
     return function(item)
 
 
 @contextlib.contextmanager
-def _cluster(workers: int | None) -> Iterator[tuple[Any, int]]:
+def _connect_cluster(workers: int | None) -> Iterator[tuple[Any, int]]:
     """Yields Ray, connected for this block if it was not before, and how many tasks it gets at a time."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:

@@ -40,7 +40,7 @@ def plot(folder: Path) -> list[Path]:
     cells = summarize(sweep)
     values = pq.read_table(sweep.folder / "values.parquet")
     written = []
-    for name, figure in _figures(cells, values):
+    for name, figure in _draw_figures(cells, values):
         with matplotlib.rc_context(LOOK | {"svg.hashsalt": name}):
             png = io.BytesIO()
             figure.savefig(png, format="png", dpi=150)
@@ -50,31 +50,37 @@ def plot(folder: Path) -> list[Path]:
     return written
 
 
-def _figures(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
+def _draw_figures(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
     """Names and figures, of those for which the sweep has data."""
     free, strata = ([cell for cell in cells if (cell.wait_ratio is None) == kind] for kind in (True, False))
     several = len({cell.hole_ratio for cell in cells}) > 1
     with matplotlib.rc_context(LOOK):
         if several and free:
-            yield from _lines("solvable", free, "Boards that are solvable", "% of boards", _rate("solvable"), THRESHOLD)
+            yield from _draw_lines(
+                "solvable", free, "Boards that are solvable", "% of boards", _rate_of("solvable"), THRESHOLD
+            )
             title = "Unsolvable though each agent alone has a path"
-            share = _complement("solvable_if_connected")
-            yield from _lines("blocked", free, title, "% of boards where\neach agent has a path", share)
+            share = _complement_of("solvable_if_connected")
+            yield from _draw_lines("blocked", free, title, "% of boards where\neach agent has a path", share)
         if several and strata:
-            yield from _lines("acceptance", strata, "Attempts that met their stratum", "% of attempts", _acceptance)
+            yield from _draw_lines(
+                "acceptance", strata, "Attempts that met their stratum", "% of attempts", _acceptance_of
+            )
         if several and len({cell.size for cell in free}) > 1:
-            yield from _maps("waits", free, "Forced waits: every cheapest plan waits", "% of solvable boards")
+            yield from _draw_maps("waits", free, "Forced waits: every cheapest plan waits", "% of solvable boards")
         if several:
             title = "Solvable boards whose shortest paths cannot all be kept"
-            yield from _lines("gaps", cells, title, "% of solvable boards", _complement("shortest_paths_suffice"))
+            yield from _draw_lines(
+                "gaps", cells, title, "% of solvable boards", _complement_of("shortest_paths_suffice")
+            )
             title = "Boards that shortest paths leave open"
-            share = _complement("bound_certificate")
-            yield from _lines("open", cells, title, "% of boards that need\na flood or a search", share)
+            share = _complement_of("bound_certificate")
+            yield from _draw_lines("open", cells, title, "% of boards that need\na flood or a search", share)
         yield from optima(cells, values)
         yield from predictors(cells, values)
 
 
-def _lines(
+def _draw_lines(
     name: str, cells: Group, title: str, unit: str, share: Share, threshold: float | None = None
 ) -> Iterator[tuple[str, Figure]]:
     """A share over the hole ratio, with 95 % intervals: one line for each size, one panel for each number of agents."""
@@ -98,12 +104,12 @@ def _lines(
     yield name, figure
 
 
-def _maps(name: str, cells: Group, title: str, unit: str) -> Iterator[tuple[str, Figure]]:
+def _draw_maps(name: str, cells: Group, title: str, unit: str) -> Iterator[tuple[str, Figure]]:
     """How often a wait is forced, by size and hole ratio."""
     if not any("wait_required" in cell.rates for cell in cells):
         return
     figure, panels = panels_of(cells, title, share_y=False)
-    shares = [_grid(group, lambda cell: _percent(cell.rates["wait_required"])) for _, group in by_kind(cells)]
+    shares = [_make_grid(group, lambda cell: _to_percent(cell.rates["wait_required"])) for _, group in by_kind(cells)]
     top = np.nanmax([np.nanmax(grid) for _, _, grid in shares])
     for axes, (ratios, sizes, grid) in zip(panels, shares, strict=True):
         drawn = axes.imshow(grid, origin="lower", aspect="auto", cmap=MAP, vmin=0, vmax=top)
@@ -116,7 +122,7 @@ def _maps(name: str, cells: Group, title: str, unit: str) -> Iterator[tuple[str,
     yield name, figure
 
 
-def _grid(group: Group, number: Callable[[CellSummary], float]) -> tuple[list[float], list[int], np.ndarray]:
+def _make_grid(group: Group, number: Callable[[CellSummary], float]) -> tuple[list[float], list[int], np.ndarray]:
     """Hole ratios, sizes, and a number of each cell, [sizes, hole ratios], NaN where there is none."""
     ratios, sizes = sorted({cell.hole_ratio for cell in group}), sorted({cell.size for cell in group})
     grid = np.full((len(sizes), len(ratios)), np.nan)
@@ -125,11 +131,11 @@ def _grid(group: Group, number: Callable[[CellSummary], float]) -> tuple[list[fl
     return ratios, sizes, grid
 
 
-def _rate(name: str) -> Share:
+def _rate_of(name: str) -> Share:
     return lambda cell: cell.rates.get(name)
 
 
-def _complement(name: str) -> Share:
+def _complement_of(name: str) -> Share:
     """How often something does not happen."""
 
     def share(cell: CellSummary) -> Rate | None:
@@ -141,9 +147,9 @@ def _complement(name: str) -> Share:
     return share
 
 
-def _acceptance(cell: CellSummary) -> Rate | None:
+def _acceptance_of(cell: CellSummary) -> Rate | None:
     return None if cell.acceptance is None else rate(cell.boards, round(cell.boards / cell.acceptance))
 
 
-def _percent(found: Rate) -> float:
+def _to_percent(found: Rate) -> float:
     return np.nan if found.rate is None or found.of < FEWEST else 100 * found.rate

@@ -61,24 +61,32 @@ def shown_stage(folder: RunFolder, number: int) -> Shown:
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []
     trial = read(stage.trial, Trial) if stage.trial.exists() else None
     engineer = read(stage.engineer, EngineerTraining) if stage.engineer.exists() else None
-    evidence, config = _evidence(stage), stage.config()
+    evidence, config = _read_evidence(stage), stage.config()
     teacher = decision.teacher if decision else folder.settings().teacher
     return Shown(
-        str(folder.folder), number, teacher, config, evidence, attempts, trial, *_next(stage.following()), engineer
+        str(folder.folder),
+        number,
+        teacher,
+        config,
+        evidence,
+        attempts,
+        trial,
+        *_describe_next(stage.following()),
+        engineer,
     )
 
 
 def proposed(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
     """What the teacher of `settings` proposes after a finished stage, having seen those before it."""
     finished_stage(folder, number)
-    *_, last = _replayed(settings, folder, range(number + 1), only=number)
+    *_, last = _replay_stages(settings, folder, range(number + 1), only=number)
     return last
 
 
 def replayed(settings: Sequence[RunSettings], folder: RunFolder) -> Iterator[Replayed]:
     """The run's own decisions, and what other teachers make of the same evidence, stage by stage."""
     numbers = range(len(folder.finished_stages()))
-    others = [_replayed(chosen, folder, numbers) for chosen in settings]
+    others = [_replay_stages(chosen, folder, numbers) for chosen in settings]
     for number in numbers:
         yield Replayed(str(folder.folder), number, RECORDED, shown_stage(folder, number).attempts)
         for other in others:
@@ -127,13 +135,13 @@ def side_by_side(found: Sequence[Replayed], configs: dict[tuple[str, int], EnvCo
     blocks = []
     for (folder, stage), replays in groupby(found, lambda replay: (replay.folder, replay.stage)):
         config = configs[folder, stage]
-        rows = [(replay.teacher, *_outcome(replay, config)) for replay in replays]
+        rows = [(replay.teacher, *_describe_outcome(replay, config)) for replay in replays]
         table = tabulate(rows, tablefmt="plain", disable_numparse=True)
         blocks.append(f"{folder} stage {stage}: {describe(config)}\n{indent(table, '  ')}")
     return "\n\n".join(blocks)
 
 
-def _outcome(replay: Replayed, config: EnvConfig) -> tuple[str, str]:
+def _describe_outcome(replay: Replayed, config: EnvConfig) -> tuple[str, str]:
     """The verdict on what a teacher proposed, and what would change or why it was refused."""
     if not replay.attempts:
         return "not asked", "the stage was taken back"
@@ -147,15 +155,17 @@ def printable(text: str) -> str:
     return "\n".join(map(one_line, text.split("\n")))
 
 
-def _next(following: Next) -> tuple[EnvConfig, Source, list[str]]:
+def _describe_next(following: Next) -> tuple[EnvConfig, Source, list[str]]:
     return following.config, following.source, following.reasons
 
 
-def _evidence(stage: Stage) -> Evidence:
+def _read_evidence(stage: Stage) -> Evidence:
     return stage.read_evidence()
 
 
-def _replayed(settings: RunSettings, folder: RunFolder, numbers: range, only: int | None = None) -> Iterator[Replayed]:
+def _replay_stages(
+    settings: RunSettings, folder: RunFolder, numbers: range, only: int | None = None
+) -> Iterator[Replayed]:
     """A teacher's proposals stage by stage, its state handed on; one without state is asked after `only` alone."""
     state = None
     for number in numbers:
@@ -166,7 +176,7 @@ def _replayed(settings: RunSettings, folder: RunFolder, numbers: range, only: in
         key = key_for(settings.seed, f"stage {number} teacher")
         reachable = can_draw_for(settings.teams)
         guard = trust_region(settings, stage)
-        attempts = negotiate(teacher, _evidence(stage), stage.config(), key, guard, reachable)
+        attempts = negotiate(teacher, _read_evidence(stage), stage.config(), key, guard, reachable)
         state = teacher.state_dict()
         yield Replayed(str(folder.folder), number, settings.teacher, attempts)
 

@@ -37,7 +37,7 @@ def write_site(paths: Sequence[Path], out: Path) -> int:
         if place not in done:
             done.add(place)
             links = _Links(place)
-            write_atomically(out / place.file, _written(catalogue, place, links).encode())
+            write_atomically(out / place.file, _write_page(catalogue, place, links).encode())
             waiting += links.followed
     return len(done)
 
@@ -79,7 +79,7 @@ class _Links:
         return quote(os.path.relpath(f"/{file}", f"/{self._here}"))
 
 
-def _written(catalogue: Catalogue, place: Place, links: _Links) -> str:
+def _write_page(catalogue: Catalogue, place: Place, links: _Links) -> str:
     """A page, or one that says why it cannot be shown."""
     try:
         query = {"page": [str(place.page)]} if place.page else {}
@@ -91,8 +91,8 @@ def _written(catalogue: Catalogue, place: Place, links: _Links) -> str:
 
 def write_report(folder: RunFolder) -> None:
     """Writes report.html from what the run has finished so far."""
-    write_atomically(folder.report, render(report_page(folder), _nowhere, "report").encode())
+    write_atomically(folder.report, render(report_page(folder), _lead_nowhere, "report").encode())
 
 
-def _nowhere(address: str, **query: object) -> None:
+def _lead_nowhere(address: str, **query: object) -> None:
     """A report leads to no other page."""

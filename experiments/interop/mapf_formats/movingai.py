@@ -41,7 +41,7 @@ def read_map(text: str, place: str) -> list[str]:
     for number, line in enumerate(lines[:head], 1):
         name, _, value = line.partition(" ")
         if name in ("height", "width"):
-            sides[name] = _number(value, f"{place}:{number}: {name}")
+            sides[name] = _read_number(value, f"{place}:{number}: {name}")
     rows = [(number, line) for number, line in enumerate(lines[head + 1 :], head + 2) if line]
     height, width = sides.get("height", len(rows)), sides.get("width", len(rows[0][1]) if rows else 0)
     if height != width:
@@ -61,7 +61,7 @@ def read_scenario(text: str, place: str) -> tuple[str, list[Cell], list[Cell], t
         raise InputError(
             f"{place}:1: {lines[0][1] if lines else ''!r:.40} where `version 1` should be; this is no scenario"
         )
-    entries = [_entry(line, f"{place}:{number}") for number, line in lines[1:]]
+    entries = [_read_entry(line, f"{place}:{number}") for number, line in lines[1:]]
     if not entries:
         raise InputError(f"{place}: no agent; a scenario has a line for each")
     maps, sides = {entry[0] for entry in entries}, {entry[1] for entry in entries}
@@ -88,18 +88,18 @@ def _grid_line(line: str, width: int, place: str) -> str:
     return "".join("." if letter in FREE else "H" for letter in line)
 
 
-def _entry(line: str, place: str) -> tuple[str, tuple[int, int], Cell, Cell]:
+def _read_entry(line: str, place: str) -> tuple[str, tuple[int, int], Cell, Cell]:
     parts = line.rstrip().split("\t")
     if len(parts) != len(COLUMNS):
         raise InputError(f"{place}: {len(parts)} columns between tabs; give {len(COLUMNS)}: {', '.join(COLUMNS)}")
     numbers = []
     for name, part in zip(COLUMNS[2:8], parts[2:8], strict=True):
-        numbers.append(_number(part, f"{place}: {name}"))
+        numbers.append(_read_number(part, f"{place}: {name}"))
     width, height, start_x, start_y, goal_x, goal_y = numbers
     return parts[1], (width, height), (start_y, start_x), (goal_y, goal_x)
 
 
-def _number(text: str, place: str) -> int:
+def _read_number(text: str, place: str) -> int:
     digits = text.strip()
     if not (digits.isdecimal() and len(digits) <= DIGITS):
         raise InputError(f"{place} is {digits!r:.40}; give a whole number of at most {DIGITS} digits")

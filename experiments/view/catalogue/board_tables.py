@@ -37,9 +37,9 @@ def table_of(catalogue: Catalogue, item: Item, part: str, policy: str = "") -> B
     if item.kind is Kind.RUN:
         return _of_run(RunFolder(item.path), item, part, policy)
     if item.kind is Kind.EVALUATION:
-        return _answered(catalogue, item)
+        return _find_answered(catalogue, item)
     path = item.path if item.kind is Kind.BOARDS else _benchmark_file(item.path)
-    return BoardTable(path.name, *boards_of_file(_there(path)), countable=_countable(path))
+    return BoardTable(path.name, *boards_of_file(_check_there(path)), countable=_is_countable(path))
 
 
 def policies_of(folder: RunFolder) -> dict[str, Stage]:
@@ -70,7 +70,7 @@ def _of_run(folder: RunFolder, item: Item, part: str, policy: str) -> BoardTable
 
 def _held_out(folder: RunFolder, item: Item, policy: str) -> BoardTable:
     """The held-out boards, each with the plan that a policy gave for it, by default the last one."""
-    boards, policies = _there(folder.validation), policies_of(folder)
+    boards, policies = _check_there(folder.validation), policies_of(folder)
     if policy and policy not in policies:
         raise MissingError(f"{item.name}: no policy {policy!r:.40} is validated; choose from {', '.join(policies)}")
     if not policies:
@@ -99,7 +99,7 @@ def _with_plans(boards: Path, stage: Stage) -> tuple[str, list[Any]]:
 
 def _rolled_out(stage: Stage, title: str) -> BoardTable:
     """The boards of a stage, each with the results of its rollouts, all of its groups pooled."""
-    boards, groups, plans = _there(stage.boards), written_so_far(stage.groups), written_so_far(stage.rollouts)
+    boards, groups, plans = _check_there(stage.boards), written_so_far(stage.groups), written_so_far(stage.rollouts)
     if not groups.exists():
         return BoardTable(title, *boards_of_file(boards))
     pooled = (
@@ -130,10 +130,10 @@ def _name_in(path: Path) -> str:
     return "CAST(boards.place AS VARCHAR)" if re.match(rb'\{"board":\d', begin) else KEY
 
 
-def _answered(catalogue: Catalogue, item: Item) -> BoardTable:
+def _find_answered(catalogue: Catalogue, item: Item) -> BoardTable:
     """The boards of an evaluation with the first answer to each, and the rates of all answers to it."""
-    summary = read_raw(_there(item.path / "summary.json"))
-    boards = _evaluated(catalogue, item.path, summary if isinstance(summary, dict) else {})
+    summary = read_raw(_check_there(item.path / "summary.json"))
+    boards = _find_evaluated(catalogue, item.path, summary if isinstance(summary, dict) else {})
     judged = (
         "SELECT verdict.id AS id, arg_min(verdict, sample) AS first, arg_min(sample, sample) AS sample, "
         "avg(CAST(verdict.valid AS INTEGER)) AS success, count(*) AS completions, "
@@ -148,18 +148,18 @@ def _answered(catalogue: Catalogue, item: Item) -> BoardTable:
     known |= {"answer": "a.plan", "kept": "true"}
     known["learnability"] = "CASE WHEN v.completions > 1 THEN v.success * (1 - v.success) END"
     query, values = boards_of_file(boards, known, source)
-    files: list[Any] = [escaped_glob(_there(item.path / name)) for name in ("verdicts.jsonl", "answers.jsonl")]
-    several = isinstance(summary, dict) and _several(summary)
+    files: list[Any] = [escaped_glob(_check_there(item.path / name)) for name in ("verdicts.jsonl", "answers.jsonl")]
+    several = isinstance(summary, dict) and _has_several(summary)
     return BoardTable("Boards and answers", query, [*values, *files], judged=True, several=several)
 
 
-def _several(summary: dict[str, Any]) -> bool:
+def _has_several(summary: dict[str, Any]) -> bool:
     """Whether an evaluation asked for more than one answer to each board."""
     samples = summary.get("samples", 0)
     return isinstance(samples, int) and samples + bool(summary.get("greedy", True)) > 1
 
 
-def _evaluated(catalogue: Catalogue, folder: Path, summary: dict[str, Any]) -> Path:
+def _find_evaluated(catalogue: Catalogue, folder: Path, summary: dict[str, Any]) -> Path:
     """The file of an evaluation's boards. Raises InputError where it lies outside of what is shown."""
     if (folder / "boards.jsonl").exists():
         return folder / "boards.jsonl"
@@ -173,13 +173,13 @@ def _benchmark_file(folder: Path) -> Path:
     return next((folder / name for name in BENCHMARK_FILES if (folder / name).exists()), folder / BENCHMARK_FILES[0])
 
 
-def _there(path: Path) -> Path:
+def _check_there(path: Path) -> Path:
     if not path.exists():
         raise MissingError(f"{path.name} is not there yet, or no longer")
     return path
 
 
-def _countable(path: Path) -> bool:
+def _is_countable(path: Path) -> bool:
     return path.suffix == ".parquet" or path.stat().st_size <= COUNTED
 
 
@@ -203,10 +203,10 @@ def _of_evaluation(item: Item, name: str) -> list[Answer]:
         f"WHERE v.verdict.id = ? ORDER BY v.sample LIMIT {MOST}"
     )
     files: list[Any] = [escaped_glob(item.path / file) for file in ("verdicts.jsonl", "answers.jsonl")]
-    return [_answer({**found["verdict"], "plan": found["plan"]}) for found in asked(query, [*files, name])]
+    return [_read_answer({**found["verdict"], "plan": found["plan"]}) for found in asked(query, [*files, name])]
 
 
-def _answer(found: dict[str, Any]) -> Answer:
+def _read_answer(found: dict[str, Any]) -> Answer:
     given = {name: found.get(name) for name in Answer.__struct_fields__}
     given |= {"plan": given["plan"] or [], "failure": given["failure"] or "parse_error", "text": given["text"] or ""}
     given |= {name: -1 if given[name] is None else given[name] for name in ("agent", "step")}

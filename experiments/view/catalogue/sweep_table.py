@@ -75,8 +75,10 @@ class SweepTable:
             f"WHERE {value} IS NOT NULL{where} GROUP BY ALL ORDER BY curve, place"
         )
         found = asked(query, [self._files, *(given for _, given in only)])
-        return [_point(**line) for line in found]
+        return [_make_point(**line) for line in found]
 
 
-def _point(curve: float | None, place: float | None, mean: float, deviation: float | None, boards: int) -> SweepPoint:
+def _make_point(
+    curve: float | None, place: float | None, mean: float, deviation: float | None, boards: int
+) -> SweepPoint:
     return SweepPoint(curve, place, mean, NORMAL * (deviation or 0.0) / max(boards, 1) ** 0.5, boards)

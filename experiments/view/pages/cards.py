@@ -39,7 +39,7 @@ def card_of(item: Item) -> Card:
     return Card(item, address, found.get("state", ""), found.get("words", ""), found.get("valid"), "")
 
 
-def _run(item: Item) -> dict[str, Any]:
+def _summarise_run(item: Item) -> dict[str, Any]:
     """A run in a line; read again once its files have changed."""
     stamp = stamp_of(item.path)
     kept = _SUMMARIES.get(str(item.path))
@@ -47,12 +47,12 @@ def _run(item: Item) -> dict[str, Any]:
         return kept[1]
     if len(_SUMMARIES) >= KEPT:
         _SUMMARIES.clear()
-    found = _summary(item)
+    found = _summarise_item(item)
     _SUMMARIES[str(item.path)] = stamp, found
     return found
 
 
-def _summary(item: Item) -> dict[str, Any]:
+def _summarise_item(item: Item) -> dict[str, Any]:
     """How far a run is, and the share of valid plans of its last policy."""
     folder = RunFolder(item.path)
     settings = folder.settings()
@@ -73,14 +73,14 @@ def _summary(item: Item) -> dict[str, Any]:
     return {"state": state or progress.state, "words": words, "valid": valid}
 
 
-def _sweep(item: Item) -> dict[str, Any]:
+def _summarise_sweep(item: Item) -> dict[str, Any]:
     status = SweepFolder(item.path).status()
     words = f"{status.shards_done} of {status.shards} shards, {status.boards_done:,} of {status.boards:,} boards"
     state = "finished" if status.shards_done == status.shards else "running" if status.boards_per_second else "stopped"
     return {"state": state, "words": words}
 
 
-def _evaluation(item: Item) -> dict[str, Any]:
+def _summarise_evaluation(item: Item) -> dict[str, Any]:
     if not (item.path / "summary.json").exists():
         return {"state": "running", "words": "no summary yet"}
     found = read_raw(item.path / "summary.json")
@@ -90,29 +90,29 @@ def _evaluation(item: Item) -> dict[str, Any]:
     return {"state": state, "words": f"{found.get('who', '')!s:.80}, {found.get('boards', '?')!s:.12} boards"}
 
 
-def _study(item: Item) -> dict[str, Any]:
+def _summarise_study(item: Item) -> dict[str, Any]:
     runs = (item.path / "runs").iterdir() if (item.path / "runs").is_dir() else ()
     state = "running" if is_locked(item.path) else "finished" if (item.path / "results.json").exists() else "stopped"
     return {"state": state, "words": f"{len(list(runs))} runs under one budget of tokens each"}
 
 
-def _benchmark(item: Item) -> dict[str, Any]:
+def _summarise_benchmark(item: Item) -> dict[str, Any]:
     found = read_raw(item.path / "manifest.json")
     boards = found.get("boards", "?") if isinstance(found, dict) else "?"
     return {"state": "finished", "words": f"{boards!s:.12} certified boards with prompts"}
 
 
-def _boards(item: Item) -> dict[str, Any]:
+def _summarise_boards(item: Item) -> dict[str, Any]:
     return {"words": f"{item.path.stat().st_size / 1e6:.1f} MB"}
 
 
 _KNOWN = {
-    Kind.RUN: _run,
-    Kind.SWEEP: _sweep,
-    Kind.EVALUATION: _evaluation,
-    Kind.STUDY: _study,
-    Kind.BENCHMARK: _benchmark,
-    Kind.BOARDS: _boards,
+    Kind.RUN: _summarise_run,
+    Kind.SWEEP: _summarise_sweep,
+    Kind.EVALUATION: _summarise_evaluation,
+    Kind.STUDY: _summarise_study,
+    Kind.BENCHMARK: _summarise_benchmark,
+    Kind.BOARDS: _summarise_boards,
 }
 
 

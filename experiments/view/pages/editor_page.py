@@ -29,7 +29,7 @@ def editor_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
     drawn_row(text)
     runs = [item for item in catalogue.items() if item.kind is Kind.RUN]
     values = {"board_text": text, "sizes": range(MIN_SIZE, MAX_SIZE + 1), "teams": range(1, MAX_AGENTS + 1)}
-    values |= {"checkpoints": _checkpoints(runs)}
+    values |= {"checkpoints": _list_checkpoints(runs)}
     return Page("Board editor", "editor.html", values, [Crumb("All", ""), Crumb("editor", "editor")])
 
 
@@ -44,7 +44,7 @@ def drawn_row(text: str) -> Row:
         raise InputError(f"board: {error}") from error
 
 
-def _checkpoints(runs: list) -> list[tuple[str, str]]:
+def _list_checkpoints(runs: list) -> list[tuple[str, str]]:
     """What may be asked, with words for it: the policy that comes with the package, and the runs' checkpoints."""
     found = [(PRETRAINED, PRETRAINED)]
     for item in runs:

@@ -20,10 +20,10 @@ def evaluation_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
         raise InputError(f"{item.name}: has no summary.json yet; it is written when all answers are judged")
     found = record_of(item, "summary.json")
     try:
-        values = {"item": item, "summary": found, "rates": _rates(found), "charts": _evaluation_charts(found)}
+        values = {"item": item, "summary": found, "rates": _tabulate_rates(found), "charts": _evaluation_charts(found)}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{item.name}: summary.json is not one of this version ({error!r:.80})") from error
-    return Page(item.name, "evaluation.html", values, _crumbs(item))
+    return Page(item.name, "evaluation.html", values, _crumbs_of(item))
 
 
 def benchmark_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
@@ -39,17 +39,17 @@ def benchmark_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
     rows = [tuple(map(str, team.values())) for team in counts]
     table = Table(("agents", "size", "boards", "wait required"), rows)
     values = {"item": item, "manifest": found, "counts": table, "chart": _by_kind("Boards", counts, "boards")}
-    return Page(item.name, "benchmark.html", values, _crumbs(item))
+    return Page(item.name, "benchmark.html", values, _crumbs_of(item))
 
 
-def _rates(found: dict[str, Any]) -> Table:
+def _tabulate_rates(found: dict[str, Any]) -> Table:
     """A line for each number of agents and size, and one for all."""
     header = ("agents", "size", "boards", "valid %", "95 %", "optimal sum of costs %", "valid, wait forced %")
     lines = [(cell["agents"], cell["size"], cell["score"]) for cell in found["cells"]]
-    return Table(header, [_rate(*line) for line in [*lines, ("all", "", found["pooled"])]])
+    return Table(header, [_format_rate(*line) for line in [*lines, ("all", "", found["pooled"])]])
 
 
-def _rate(agents: Any, size: Any, score: dict[str, Any]) -> tuple[str, ...]:
+def _format_rate(agents: Any, size: Any, score: dict[str, Any]) -> tuple[str, ...]:
     counts = score["outcomes"]
     boards, waits = int(counts["boards"]), int(counts["wait_boards"])
     low, high = (float(end) for end in score["intervals"]["valid"])
@@ -87,5 +87,5 @@ def record_of(item: Item, name: str) -> dict[str, Any]:
     return found
 
 
-def _crumbs(item: Item) -> list[Crumb]:
+def _crumbs_of(item: Item) -> list[Crumb]:
     return [Crumb("All", ""), Crumb(item.name, f"{item.kind}/{item.name}")]

@@ -48,12 +48,12 @@ def render(page: Page, links: Links, mode: str = "live") -> str:
     """A whole page. mode: live, bundle (a static site) or report (one file, without scripts)."""
     style = static_files()["style.css"].decode() if mode == "report" else ""
     given = {"page": page, "link": links, "mode": mode, "style": Markup(style), **page.values}
-    return _environment().get_template(page.template).render(given)
+    return _make_environment().get_template(page.template).render(given)
 
 
 def fragment(template: str, values: Mapping[str, Any]) -> str:
     """A part of a page."""
-    return _environment().get_template(template).render({"mode": "live", "link": lambda *_, **__: None, **values})
+    return _make_environment().get_template(template).render({"mode": "live", "link": lambda *_, **__: None, **values})
 
 
 def picture(svg: str) -> Markup:
@@ -69,26 +69,26 @@ def static_files() -> dict[str, bytes]:
 
 
 @functools.cache
-def _environment() -> jinja2.Environment:
+def _make_environment() -> jinja2.Environment:
     found = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_template),
+        loader=jinja2.FunctionLoader(_read_template),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        finalize=_escape_value,
     )
     found.filters |= {"percent": percent, "points": points, "words": words, "svg": picture}
     found.filters |= {"ago": ago, "moment": moment, "duration": duration}
     return found
 
 
-def _template(name: str) -> str:
+def _read_template(name: str) -> str:
     file: Traversable = resources.files("lakewright.experiments") / "view" / "templates" / name
     return file.read_text(encoding="utf-8")
 
 
-def _shown(value: Any) -> Any:
+def _escape_value(value: Any) -> Any:
     """Text of others without what cannot be shown; markup of our own as it is."""
     return value if isinstance(value, Markup) or not isinstance(value, str) else Markup(escaped(value))
 

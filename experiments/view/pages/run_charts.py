@@ -156,13 +156,13 @@ def difficulty_map(evidence: Evidence, title: str) -> str:
     rates = {(cell.size, cell.hole_ratio, cell.forced): cell.groups for cell in evidence.groups}
     sizes = sorted({size for size, _, _ in rates})
     kinds = sorted({(ratio, forced) for _, ratio, forced in rates})
-    values = [[_success(rates, size, kind) for kind in kinds] for size in sizes]
+    values = [[_success_rate(rates, size, kind) for kind in kinds] for size in sizes]
     columns = [f"{ratio:g}{' W' if forced else ''}" for ratio, forced in kinds]
     rows = [f"{size}x{size}" for size in sizes]
     return heat_map(title, rows, columns, values, "valid plans in %, by hole ratio (W: wait forced)", top=100)
 
 
-def _success(rates: Mapping, size: int, kind: tuple[float, bool]) -> float | None:
+def _success_rate(rates: Mapping, size: int, kind: tuple[float, bool]) -> float | None:
     found = rates.get((size, *kind))
     return None if found is None else 100 * found.success
 

@@ -16,7 +16,7 @@ FORMS = {
     "map": (".map", "text/plain"),
     "scen": (".scen", "text/plain"),
     "svg": (".svg", "image/svg+xml"),
-    "moving": ("_moving.svg", "image/svg+xml"),
+    "moving": ("_write_moving.svg", "image/svg+xml"),
 }
 
 
@@ -34,7 +34,7 @@ def export(catalogue: Catalogue, kind: str, part: str, place: int, name: str, fo
     return Response(_WRITERS[form](tile.row), media_type=media, headers=headers)
 
 
-def _moving(row: Row) -> str:
+def _write_moving(row: Row) -> str:
     if row.plan is None:
         raise InputError("this board has no plan that could move; export its picture")
     return moving_svg(Example(row, row.plan, "none", -1, -1))
@@ -45,5 +45,5 @@ _WRITERS = {
     "map": map_text,
     "scen": lambda row: scenario_text(row, "board.map"),
     "svg": still_svg,
-    "moving": _moving,
+    "moving": _write_moving,
 }

@@ -58,7 +58,7 @@ class _Site:
         """A page, or why there is none."""
         address, query = request.path_params["address"].rstrip("/"), request.url.query
         if len(address) + len(query) > LONGEST_ADDRESS:
-            return _refused(InputError(f"the address is longer than {LONGEST_ADDRESS} letters"))
+            return _refuse_request(InputError(f"the address is longer than {LONGEST_ADDRESS} letters"))
         return await _guarded(self._page, address, query, request.headers.get("if-none-match"))
 
     async def draw(self, request: Request) -> Response:
@@ -124,15 +124,17 @@ async def _guarded(function, *arguments, short: bool = False, **named) -> Respon
         found = await run_in_threadpool(function, *arguments, **named)
         return found if isinstance(found, Response) else HTMLResponse(found)
     except InputError as error:
-        return _refused(error, short)
+        return _refuse_request(error, short)
     except OSError as error:
-        return _refused(MissingError(f"{error.strerror or error}; was it removed while you looked?"), short)
+        return _refuse_request(MissingError(f"{error.strerror or error}; was it removed while you looked?"), short)
     except Exception:  # a page never shows a stack trace; the terminal does
         LOG.exception("a page could not be made")
-        return _refused(InputError("this page could not be made; the terminal of lakewright view says why"), short, 500)
+        return _refuse_request(
+            InputError("this page could not be made; the terminal of lakewright view says why"), short, 500
+        )
 
 
-def _refused(error: InputError, short: bool = False, status: int = 0) -> Response:
+def _refuse_request(error: InputError, short: bool = False, status: int = 0) -> Response:
     missing = isinstance(error, MissingError)
     status = status or (404 if missing else 422)
     if short:

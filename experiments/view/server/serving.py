@@ -25,7 +25,7 @@ def serve(paths: Sequence[Path], port: int = 0, browser: bool = False) -> None:
     """
     keep_compiled_programs()
     app = application(paths)
-    with contextlib.closing(_listening(port)) as listener:
+    with contextlib.closing(_open_socket(port)) as listener:
         address = f"http://{HOST}:{listener.getsockname()[1]}/"
         print(address, flush=True)
         print("lakewright view: reads only; stop it with Ctrl-C", file=sys.stderr)
@@ -36,7 +36,7 @@ def serve(paths: Sequence[Path], port: int = 0, browser: bool = False) -> None:
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def _listening(port: int) -> socket.socket:
+def _open_socket(port: int) -> socket.socket:
     try:
         listener = socket.create_server((HOST, port))
     except (OSError, OverflowError) as error:

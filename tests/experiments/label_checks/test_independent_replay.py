@@ -14,7 +14,7 @@ from lakewright.core_jax.solver import solve
 from lakewright.core_jax.types import JUMP, PAD, WAIT, Failure
 from lakewright.experiments.label_checks import campaign as label_campaign
 from lakewright.experiments.label_checks import independent_replay
-from lakewright.experiments.label_checks.campaign import Kind, _replays, fresh_boards
+from lakewright.experiments.label_checks.campaign import Kind, _replay_labels, fresh_boards
 from lakewright.experiments.label_checks.independent_replay import replayed
 
 BOARDS = 512
@@ -58,7 +58,7 @@ def test_a_plan_or_a_label_that_is_spoilt_is_found(monkeypatch, believes):
     def held(labels):
         if believes:
             monkeypatch.setattr(label_campaign, "verify", credulous(labels))
-        return _replays(boards, labels)[good]
+        return _replay_labels(boards, labels)[good]
 
     _, boards, labels = drawn(0)
     good = np.flatnonzero(np.asarray(labels.solvable) & (np.asarray(labels.sum_of_costs) > 0))
