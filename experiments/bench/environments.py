@@ -19,8 +19,8 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import cores
-from lakewright.experiments.bench.lake import HOLE_RATIO, machine
-from lakewright.experiments.bench.measurement import Bench, Measurement, table
+from lakewright.experiments.bench.lake import HOLE_RATIO, describe_machine
+from lakewright.experiments.bench.measurement import Bench, Measurement
 
 LAKE = "lakewright.experiments.interop.environments:lakewright/Lake-v0"  # from the room that registers it
 SIZE, AGENTS = 8, 4
@@ -30,8 +30,6 @@ ROUNDS, SECONDS = 5, 2.0
 SCRIPT = Path(__file__).with_name("pogema_play.py")
 Play = Callable[[], float]
 
-__all__ = ["measure", "table"]
-
 
 class PogemaRate(msgspec.Struct, frozen=True):
     """What POGEMA's own process says."""
@@ -40,7 +38,7 @@ class PogemaRate(msgspec.Struct, frozen=True):
     rate: float
 
 
-def measure(pogema: Path | None = None) -> Bench:
+def measure_rates(pogema: Path | None = None) -> Bench:
     """Each plays for SECONDS in turn, ROUNDS times. Raises InputError where POGEMA cannot be run."""
     peers: dict[str, Play] = {}
     if pogema is not None:
@@ -54,7 +52,7 @@ def measure(pogema: Path | None = None) -> Bench:
             rates[name].append(play())
     fastest = max((statistics.median(rates[name]) for name in peers), default=None)
     found = [_make_measurement(name, rates[name], fastest if name in ours else None) for name in players]
-    return Bench(machine(), found)
+    return Bench(describe_machine(), found)
 
 
 def _prepare_lake(count: int) -> Play:

@@ -27,8 +27,8 @@ from lakewright.core_jax.generator import generate
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.rows import Row, column_writer, drawn_columns, write_rows
 from lakewright.core_jax.solver import solve
-from lakewright.experiments.bench.lake import HOLE_RATIO, machine, random_boards
-from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.lake import HOLE_RATIO, describe_machine, random_boards
+from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.timing import wall_and_processor
 from lakewright.experiments.board_files.generating import generate_file
 from lakewright.experiments.board_files.solving import solve_file
@@ -77,12 +77,14 @@ class FilesBench(msgspec.Struct, frozen=True):
     peak_mib: dict[int, float]
 
 
-def measure() -> FilesBench:
+def measure_rates() -> FilesBench:
     """Measures all of it in a folder that is removed afterwards."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rates = [rate for size in SIZES for rate in file_rates(folder, size)]
-        return FilesBench(machine(), rates, *_time_first_boards(folder), _count_kinds(folder), _measure_memory(folder))
+        return FilesBench(
+            describe_machine(), rates, *_time_first_boards(folder), _count_kinds(folder), _measure_memory(folder)
+        )
 
 
 def file_rates(folder: Path, size: int) -> Iterator[FileRate]:
@@ -188,7 +190,7 @@ def _run_command(arguments: list[str], environment: dict[str, str]) -> tuple[flo
     return time.perf_counter() - begun, used.ru_maxrss / 1024
 
 
-def table(bench: FilesBench) -> str:
+def format_table(bench: FilesBench) -> str:
     """The benchmark as Markdown."""
     head = ("work", "size", "form", "rows a second", "the core", "share", "by processor time")
     rates = [
@@ -211,4 +213,4 @@ def table(bench: FilesBench) -> str:
     single.append((f"{len(KINDS)} kinds, {ROWS_A_KIND} rows each, solved", f"{bench.kinds:.1f} s"))
     single += [(f"most memory, {rows:,} rows solved", f"{mib:,.0f} MiB") for rows, mib in bench.peak_mib.items()]
     about = ", ".join(f"{name} {value}" for name, value in bench.machine.items())
-    return "\n".join([about, "", *markdown(head, rates), "", *markdown(("what", "measured"), single)])
+    return "\n".join([about, "", *format_markdown(head, rates), "", *format_markdown(("what", "measured"), single)])

@@ -25,9 +25,9 @@ from lakewright.core_jax.support import cores, seconds_by_phase
 from lakewright.core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
 from lakewright.experiments.bench import timing
 from lakewright.experiments.bench.measurement import Bench, Measurement, Profile
-from lakewright.experiments.bench.peers import PEERS, Answers, Crew, Peer, PlainBoard, crew, version
-from lakewright.experiments.bench.simulator import simulator
-from lakewright.experiments.bench.timing import timed
+from lakewright.experiments.bench.peers import PEERS, Answers, Crew, Peer, PlainBoard, find_version, start_crew
+from lakewright.experiments.bench.simulator import measure_simulator
+from lakewright.experiments.bench.timing import time_call
 
 CASES = ((5, 2), (8, 2), (10, 2), (8, 3), (10, 3), (8, 4), (10, 5))  # size, agents
 HOLE_RATIO = 0.3
@@ -47,14 +47,14 @@ class Case:
     labels: Labels
 
 
-def measure(only: int | None = None, on_progress: Callable[[], object] = lambda: None) -> Bench:
+def measure_rates(only: int | None = None, on_progress: Callable[[], object] = lambda: None) -> Bench:
     """Runs every benchmark: generate, solve and verify, where time goes, and the peers.
 
     only: of so many agents, or None for all.
     """
     found: list[Measurement] = []
     profiles: list[Profile] = []
-    with crew(1) as one, crew(cores()) as all_cores:
+    with start_crew(1) as one, start_crew(cores()) as all_cores:
         for size, agents in CASES:
             if agents != (only or agents):
                 continue
@@ -63,9 +63,9 @@ def measure(only: int | None = None, on_progress: Callable[[], object] = lambda:
             theirs = [_measure_peer(peer, case, one, all_cores) for peer in PEERS]
             found += [_compare_with_peers(solved, theirs), *theirs, *_measure_generator(size, agents)]
             if agents == 2:
-                found += [_measure_floods(case), *simulator(case.boards, case.labels)]
+                found += [_measure_floods(case), *measure_simulator(case.boards, case.labels)]
             on_progress()
-    return Bench(machine(), found, profiles)
+    return Bench(describe_machine(), found, profiles)
 
 
 def random_boards(size: int, agents: int, count: int) -> Board:
@@ -76,7 +76,7 @@ def random_boards(size: int, agents: int, count: int) -> Board:
 def _measure_solver(size: int, agents: int) -> tuple[Case, Measurement]:
     boards = random_boards(size, agents, BOARDS[agents])
     on_device = jax.tree.map(jnp.asarray, boards)
-    measured, solved = timed("solve", size, agents, BOARDS[agents], lambda seed: solve_with_stages(on_device))
+    measured, solved = time_call("solve", size, agents, BOARDS[agents], lambda seed: solve_with_stages(on_device))
     labels = solved.labels
     kinds = np.bincount(np.asarray(labels.certificate), minlength=len(CERTIFICATE_NAMES))
     stages = {stage.name.lower().replace("_", " "): int((solved.stage == stage).sum()) for stage in Stage}
@@ -98,20 +98,20 @@ def _profile_solver(case: Case) -> Profile:
 def _measure_floods(case: Case) -> Measurement:
     on_device = jax.tree.map(jnp.asarray, case.boards)
     count = len(case.boards.starts)
-    return timed("floods alone", case.size, case.agents, count, lambda seed: solve_by_flood(on_device))[0]
+    return time_call("floods alone", case.size, case.agents, count, lambda seed: solve_by_flood(on_device))[0]
 
 
 def _measure_generator(size: int, agents: int) -> Iterator[Measurement]:
     count = DRAWN[agents]
     for wait_ratio in WAIT_RATIOS[agents]:
         draw = functools.partial(generate, EnvConfig.single(size, agents, HOLE_RATIO, wait_ratio), count=count)
-        yield timed(f"generate, wait ratio {wait_ratio:g}", size, agents, count, draw)[0]
+        yield time_call(f"generate, wait ratio {wait_ratio:g}", size, agents, count, draw)[0]
 
 
 def _measure_peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:
     """A peer on the boards of a case, those with a solution only where it does not end on the others."""
     row = Measurement(work="solve", size=case.size, agents=case.agents, solver=peer.name)
-    if version(peer) is None:
+    if find_version(peer) is None:
         return msgspec.structs.replace(row, note="not installed: pip install lakewright[bench]")
     status = np.asarray(case.labels.status)
     places = np.flatnonzero((status == Status.SOLVABLE) | peer.decides)[:PEER_BOARDS]
@@ -155,7 +155,7 @@ def _compare_with_peers(ours: Measurement, theirs: list[Measurement]) -> Measure
     return msgspec.structs.replace(ours, times_fastest_peer=ours.rate / max(rates))
 
 
-def machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """What the rates depend on: the processor, its cores, JAX's device, and the versions of packages and peers."""
     device = jax.devices()[0]
     return {
@@ -165,7 +165,7 @@ def machine() -> dict[str, Any]:
         "jax": jax.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
-        **{peer.package: version(peer) for peer in PEERS if version(peer)},
+        **{peer.package: find_version(peer) for peer in PEERS if find_version(peer)},
     }
 
 

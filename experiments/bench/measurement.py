@@ -66,7 +66,7 @@ MEASURED = (
 PROFILED = "where the time of solve goes"
 
 
-def table(bench: Bench) -> str:
+def format_table(bench: Bench) -> str:
     """The benchmark as Markdown."""
     return "\n".join(
         [", ".join(f"{name} {value}" for name, value in bench.machine.items()), "", *_format_tables(bench)]
@@ -74,7 +74,7 @@ def table(bench: Bench) -> str:
 
 
 def _format_tables(bench: Bench) -> Iterator[str]:
-    yield from markdown(MEASURED, [_format_measurement(row) for row in bench.measurements])
+    yield from format_markdown(MEASURED, [_format_measurement(row) for row in bench.measurements])
     if bench.profiles:
         yield ""
         yield from _format_profiles(bench.profiles)
@@ -84,7 +84,9 @@ def _format_profiles(profiles: Sequence[Profile]) -> Iterator[str]:
     """One column for each profile and one line for each phase, in the order in which they come."""
     phases = [*dict.fromkeys(phase for row in profiles for phase in row.seconds if phase != REST), REST]
     cases = [f"{row.agents} agents, {row.size}x{row.size}" for row in profiles]
-    yield from markdown((PROFILED, *cases), [(phase, *(row.share(phase) for row in profiles)) for phase in phases])
+    yield from format_markdown(
+        (PROFILED, *cases), [(phase, *(row.share(phase) for row in profiles)) for phase in phases]
+    )
 
 
 def _format_measurement(row: Measurement) -> tuple[str, ...]:
@@ -106,6 +108,6 @@ def _format_measurement(row: Measurement) -> tuple[str, ...]:
     )
 
 
-def markdown(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
+def format_markdown(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
     """The lines of a Markdown table."""
     return tabulate(rows, head, tablefmt="github", disable_numparse=True).splitlines()

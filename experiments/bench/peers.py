@@ -86,7 +86,7 @@ PEERS = (
 )
 
 
-def version(peer: Peer) -> str | None:
+def find_version(peer: Peer) -> str | None:
     """The installed version, None if there is none."""
     try:
         return metadata.version(peer.package)
@@ -113,7 +113,7 @@ class Crew:
 
 
 @contextlib.contextmanager
-def crew(workers: int) -> Iterator[Crew]:
+def start_crew(workers: int) -> Iterator[Crew]:
     """Starts the workers; they end with the block. Nothing is timed while they import what they need."""
     context = multiprocessing.get_context("spawn")  # a fork of a process with XLA's threads may hang
     barrier = context.Barrier(workers)

@@ -12,7 +12,7 @@ REPEATS = 5
 R = TypeVar("R")
 
 
-def timed(
+def time_call(
     work: str, size: int, agents: int, count: int, call: Callable[[int], R], what: str = "boards"
 ) -> tuple[Measurement, R]:
     """The rate of `call`, which handles `count` things under a new seed each time, and what its last call returned."""

@@ -74,7 +74,7 @@ class BenchmarkManifest(msgspec.Struct, frozen=True):
     files: dict[str, BenchmarkFile]
 
 
-def build(
+def build_benchmark(
     folder: Path, name: str, seed: int, on_progress: Callable[[int], object] = lambda boards: None
 ) -> BenchmarkManifest:
     """Builds the benchmark of a tier in `folder`, or resumes its build.

@@ -49,27 +49,27 @@ def bench(
         from lakewright.experiments.bench import sweeps as of_sweeps
 
         other = of_sweeps if sweeps else of_sampling if sampling else of_files
-        print_found(other.measure(), json, other.table)
+        print_found(other.measure_rates(), json, other.format_table)
         return 0
     if campaign is not None:
         return _campaign(campaign, seed, journal, agents, json)
     from lakewright.experiments.bench import lake
-    from lakewright.experiments.bench.measurement import table
+    from lakewright.experiments.bench.measurement import format_table
 
     if environments:
         from lakewright.experiments.bench import environments as of_environments  # which needs an extra
 
-        print_found(of_environments.measure(pogema), json, table)
+        print_found(of_environments.measure_rates(pogema), json, format_table)
         return 0
     with progress("bench", None, "cases") as bar:
-        results = lake.measure(agents, bar.update)
-    print_found(results, json, table)
+        results = lake.measure_rates(agents, bar.update)
+    print_found(results, json, format_table)
     return 0
 
 
 def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, json: bool) -> int:
     """The exit code is 1 where a label is wrong."""
-    from lakewright.experiments.label_checks.campaign import measure, table
+    from lakewright.experiments.label_checks.campaign import check_labels, format_totals
 
     if boards < 1:
         raise InputError(f"--campaign is {boards}; give at least 1")
@@ -78,6 +78,6 @@ def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, 
     if importlib.util.find_spec("w9_pathfinding") is None:
         raise InputError("--campaign asks w9-pathfinding, which is not installed; pip install 'lakewright[bench]'")
     with progress("boards", boards, "boards") as bar:
-        found = measure(boards, seed, journal, bar.update, agents)
-    print_found(found, json, table)
+        found = check_labels(boards, seed, journal, bar.update, agents)
+    print_found(found, json, format_totals)
     return int(any(total.wrong for total in found))

@@ -34,7 +34,7 @@ def build(
         tier: The paper's cells, or harder ones.
         seed: The same seed gives the same boards.
     """
-    from lakewright.experiments.benchmark.builder import build as build_in
+    from lakewright.experiments.benchmark.builder import build_benchmark as build_in
 
     with progress("benchmark", TIERS[tier].count, "boards") as bar:
         manifest = build_in(out, tier, seed, bar.update)

@@ -56,12 +56,12 @@ def propose(
     prepare_training()
     from lakewright.experiments.loop.records import RunFolder
     from lakewright.experiments.loop.settings import with_teacher
-    from lakewright.experiments.view.proposals import proposal_text, proposed
+    from lakewright.experiments.view.proposals import ask_teacher, proposal_text
 
     run = RunFolder(folder)
     number = len(run.finished_stages()) - 1 if stage is None else stage
     settings = with_teacher(run.settings(), teacher, list(overrides))
-    print_found(proposed(settings, run, number), json, proposal_text)
+    print_found(ask_teacher(settings, run, number), json, proposal_text)
 
 
 @app.command(
@@ -127,13 +127,13 @@ def replay(
     from lakewright.engineer.teachers import MODELS
     from lakewright.experiments.loop.records import RunFolder
     from lakewright.experiments.loop.settings import with_teacher
-    from lakewright.experiments.view.proposals import Replayed, replayed, side_by_side
+    from lakewright.experiments.view.proposals import Replayed, replay_teachers, side_by_side
 
     names = teachers.split(",") if teachers else [name for name in TEACHERS if name not in MODELS]
     found: list[Replayed] = []
     configs: dict[tuple[str, int], EnvConfig] = {}
     for path in (first, *others):
         run = RunFolder(path)
-        found += replayed([with_teacher(run.settings(), name, list(overrides)) for name in names], run)
+        found += replay_teachers([with_teacher(run.settings(), name, list(overrides)) for name in names], run)
         configs |= {(str(path), number): stage.config() for number, stage in enumerate(run.finished_stages())}
     print_found(found, json, lambda found: side_by_side(found, configs))

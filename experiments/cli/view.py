@@ -36,7 +36,7 @@ def serve(
     if not 0 <= port <= LAST_PORT:
         raise InputError(f"--port is {port}; give 1 to {LAST_PORT}, or leave it out")
     try:
-        from lakewright.experiments.view.server.serving import serve as serve_pages
+        from lakewright.experiments.view.server.serving import serve_pages as serve_pages
     except ImportError as error:
         raise InputError(INSTALL) from error
     serve_pages(paths, port, open_browser)

@@ -62,7 +62,7 @@ def read_set(place: Path) -> EvaluationSet:
         return EvaluationSet(rows, texts, path, hashlib.file_digest(file, "sha256").hexdigest())
 
 
-def spread(rows: list[Row], each: int) -> list[Row]:
+def spread_rows(rows: list[Row], each: int) -> list[Row]:
     """At most `each` rows of every number of agents and size, evenly over them, in their order."""
     kinds: dict[tuple[int, int], list[int]] = {}
     for place, row in enumerate(rows):

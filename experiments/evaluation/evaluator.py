@@ -18,9 +18,9 @@ from lakewright.core_jax.generator import content_hash
 from lakewright.core_jax.rows import Row, VerdictRow, board_of
 from lakewright.core_jax.support import Count, Natural, Weight, locked, write_atomically, write_json
 from lakewright.experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
-from lakewright.experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread
-from lakewright.experiments.evaluation.labels import labelled
-from lakewright.experiments.evaluation.scores import Summary, Tokens, hole_scores, judged_scores, scores
+from lakewright.experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread_rows
+from lakewright.experiments.evaluation.labels import label_rows
+from lakewright.experiments.evaluation.scores import Summary, Tokens, hole_scores, judged_scores, score_answers
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.experiments.resumable.journal import Journal
 from lakewright.policy.codecs import PROMPT, Refusal, Refused, encode_compact_prompt, encode_prompt
@@ -83,8 +83,8 @@ def evaluate(
         kept = list(journal)
         who = answerer(out)
         CLAIM.take(out, _describe_job(found, who, settings), replace=not kept)
-        found = labelled(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
-        rows = spread(found.rows, settings.per_cell) if settings.per_cell else found.rows
+        found = label_rows(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
+        rows = spread_rows(found.rows, settings.per_cell) if settings.per_cell else found.rows
         there = {(answer.id, answer.sample) for answer in kept}
         prompts = {row.id: _write_prompt(row, found, settings) if who.in_words else "" for row in rows}
         asked = [one for one in _list_questions(rows, prompts, settings) if (one.row.id, one.sample) not in there]
@@ -143,7 +143,7 @@ def _summarise(
     judged = judged_rows([by_id[answer.id] for answer in answers], answers)
     write_atomically(out / VERDICTS, msgspec.json.Encoder().encode_lines(judged))
     verdicts = {(found.verdict.id, found.sample): found.verdict for found in judged}
-    cells, teams, pooled = scores(rows, verdicts, settings.first, settings.samples)
+    cells, teams, pooled = score_answers(rows, verdicts, settings.first, settings.samples)
     summary = Summary(
         who=who.name,
         benchmark=str(found.path),

@@ -28,7 +28,7 @@ class LabelledSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 CLAIM = Claim("set of labels", "labels.json", LabelledSet, 1, "lakewright benchmark eval", exclusive=False)
 
 
-def labelled(found: EvaluationSet, folder: Path, on_progress: Callable[[int], None]) -> EvaluationSet:
+def label_rows(found: EvaluationSet, folder: Path, on_progress: Callable[[int], None]) -> EvaluationSet:
     """The set with certified labels, solved where the benchmark has none.
 
     Raises InputError where `folder` holds the labels of another benchmark.

@@ -19,12 +19,12 @@ Planner = Callable[[Row, int], list[str]]
 STEPS_A_SIDE = 4  # of a random walk: the most, in sides of the board
 
 
-def optimal(row: Row, seed: int) -> list[str]:
+def plan_optimally(row: Row, seed: int) -> list[str]:
     """The certified plan; no agent moves if there is none."""
     return row.plan or [""] * row.agents
 
 
-def prioritized(row: Row, seed: int) -> list[str]:
+def plan_by_priority(row: Row, seed: int) -> list[str]:
     """Agent 0 plans first; an agent without a path past the earlier ones stays at its start."""
     paths: list[list[Cell]] = []
     for start, goal in zip(row.starts, row.goals, strict=True):
@@ -32,13 +32,13 @@ def prioritized(row: Row, seed: int) -> list[str]:
     return [_write_moves(path) for path in paths]
 
 
-def greedy(row: Row, seed: int) -> list[str]:
+def plan_greedily(row: Row, seed: int) -> list[str]:
     """A shortest path for each agent; an agent without one stays at its start."""
     pairs = zip(row.starts, row.goals, strict=True)
     return [_write_moves(_find_earliest_path(row, start, goal, []) or [start]) for start, goal in pairs]
 
 
-def offset(row: Row, seed: int) -> list[str]:
+def plan_by_offset(row: Row, seed: int) -> list[str]:
     """Down or up, then right or left, as far as the goal is away."""
     plans = []
     for start, goal in zip(row.starts, row.goals, strict=True):
@@ -54,10 +54,10 @@ def at_random(row: Row, seed: int) -> list[str]:
 
 
 PLANNERS: dict[str, Planner] = {
-    "optimal": optimal,
-    "prioritized": prioritized,
-    "greedy": greedy,
-    "offset": offset,
+    "optimal": plan_optimally,
+    "prioritized": plan_by_priority,
+    "greedy": plan_greedily,
+    "offset": plan_by_offset,
     "random": at_random,
 }
 

@@ -111,7 +111,7 @@ class Summary(msgspec.Struct, frozen=True):
 Judged = Annotated[dict[tuple[str, int], VerdictRow], "by id and sample"]
 
 
-def scores(
+def score_answers(
     rows: Sequence[Row], judged: Judged, first: int, samples: int
 ) -> tuple[list[CellScore], list[TeamScore], Score]:
     """The scores of each cell, of each number of agents, and of all boards.
@@ -151,7 +151,7 @@ def judged_scores(rows: Sequence[Row], judged: Judged, wanted: Sequence[int]) ->
         found = [judged[row.id, sample] for sample in wanted if (row.id, sample) in judged]
         if len(found) == len(wanted):
             chosen[row.id, 0] = found[best_valid(found) or 0]
-    return JudgedScores(len(wanted), *scores(rows, chosen, 0, 0))
+    return JudgedScores(len(wanted), *score_answers(rows, chosen, 0, 0))
 
 
 def _rate_of(name: str) -> Callable[[CellScore], float]:

@@ -26,10 +26,10 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.solver import Stage, solve, solve_with_stages
 from lakewright.core_jax.types import Board, Failure, Status, Verdict
-from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.peers import UNSOLVABLE, PlainBoard, w9_cbs, w9_joint_astar
-from lakewright.experiments.label_checks.independent_replay import Replay, replayed
-from lakewright.experiments.label_checks.related_boards import contradicted
+from lakewright.experiments.label_checks.independent_replay import Replay, replay_plans
+from lakewright.experiments.label_checks.related_boards import find_contradictions
 from lakewright.experiments.resumable.journal import Journal
 
 TEAMS, SIZES, HOLE_RATIOS = (3, 4, 5), tuple(range(3, 11)), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -98,7 +98,7 @@ class Kind(NamedTuple):
     hole_ratio: float
 
 
-def measure(
+def check_labels(
     count: int,
     seed: int = 0,
     journal: Path | None = None,
@@ -146,10 +146,10 @@ def _journal_batches(
         yield found, journal.add
 
 
-def table(found: list[Total]) -> str:
+def format_totals(found: list[Total]) -> str:
     """The campaign as Markdown, and the wrong boards."""
     examples = [drawn for total in found for drawn in total.examples]
-    return "\n".join([*markdown(HEAD, [_format_total(total) for total in found]), *examples])
+    return "\n".join([*format_markdown(HEAD, [_format_total(total) for total in found]), *examples])
 
 
 def fresh_boards(random: np.random.Generator, kind: Kind, count: int) -> Board:
@@ -184,7 +184,9 @@ def _try_batch(seed: int, number: int, most: int, only: int | None) -> Tried:
     ours = np.where(np.asarray(labels.status) == Status.UNSOLVABLE, UNSOLVABLE, labels.sum_of_costs)
     differs = ~undecided & ~missing & (ours != np.array([cost if cost is not None else 0 for cost in theirs]))
     wrong = (
-        differs | (np.asarray(labels.solvable) & ~_replay_labels(boards, labels)) | contradicted(boards, labels, random)
+        differs
+        | (np.asarray(labels.solvable) & ~_replay_labels(boards, labels))
+        | find_contradictions(boards, labels, random)
     )
     return Tried(
         seed=seed,
@@ -227,7 +229,7 @@ def _replay_labels(boards: Board, labels) -> np.ndarray:
     """
     plans = [np.asarray(moves) for moves in (labels.moves, labels.makespan_moves)]
     holes, starts, goals = (np.asarray(part) for part in (boards.holes, boards.starts, boards.goals))
-    replay = partial(replayed, holes, starts, goals)
+    replay = partial(replay_plans, holes, starts, goals)
     good = np.ones(len(plans[0]), bool)
     for judge in (partial(verify, boards), replay):
         cheap, fast = (judge(moves) for moves in plans)

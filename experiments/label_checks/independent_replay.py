@@ -22,7 +22,7 @@ class Replay(NamedTuple):
     waits: np.ndarray
 
 
-def replayed(holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, moves: np.ndarray) -> Replay:
+def replay_plans(holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, moves: np.ndarray) -> Replay:
     """holes bool [B, n, n]; starts, goals int [B, K, 2]; moves int [B, K, T], 0 to 4, and -1 after the last one."""
     boards, agents, steps = moves.shape
     size = holes.shape[-1]

@@ -10,7 +10,7 @@ from lakewright.core_jax.solver import solve
 from lakewright.core_jax.types import Board, Labels, Status
 
 
-def contradicted(boards: Board, labels: Labels, random: np.random.Generator) -> np.ndarray:
+def find_contradictions(boards: Board, labels: Labels, random: np.random.Generator) -> np.ndarray:
     """On which of B boards the labels contradict those of a related board: bool [B]. Undecided labels contradict none.
 
     A board that is turned or mirrored, and its agents in another order, has the same optima and forced wait; one with

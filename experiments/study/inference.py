@@ -48,11 +48,11 @@ def paired_tests(arms: dict[str, dict[int, float]], family: Sequence[tuple[str, 
     values = [_p_value(pairs) for _, _, pairs in found]
     return [
         PairedTest(arm, other, _estimate_statistic((pairs[:, 0] - pairs[:, 1]).tolist()), len(pairs), value, corrected)
-        for (arm, other, pairs), value, corrected in zip(found, values, holm(values), strict=True)
+        for (arm, other, pairs), value, corrected in zip(found, values, correct_by_holm(values), strict=True)
     ]
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def correct_by_holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction: p_(i) becomes max over j <= i of min(1, (m - j) p_(j)), j from 0."""
     corrected, largest = [0.0] * len(p_values), 0.0
     for rank, place in enumerate(np.argsort(p_values, kind="stable").tolist()):

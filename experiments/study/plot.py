@@ -5,7 +5,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lakewright.experiments.charts.appearance import COLOURS, INK, LOOK, saved
+from lakewright.experiments.charts.appearance import COLOURS, INK, LOOK, save_svg
 from lakewright.experiments.study.prediction import Prediction, Rank
 from lakewright.experiments.study.results import Results
 
@@ -16,8 +16,8 @@ def study_svg(results: Results) -> str:
     """One picture on white."""
     with matplotlib.rc_context(LOOK | {"svg.hashsalt": "study"}):
         if results.prediction:
-            return saved(_draw_prediction(results.prediction))
-        return saved(_draw_arms(results))
+            return save_svg(_draw_prediction(results.prediction))
+        return save_svg(_draw_arms(results))
 
 
 def _draw_arms(results: Results) -> Figure:

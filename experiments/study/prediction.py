@@ -39,10 +39,10 @@ def prediction_of(trial: Trial, plan: Plan, gains: Mapping[str, float]) -> Predi
     scores = [tried[arm].score for arm in gains]
     informative = [tried[arm].signal.informative for arm in gains]
     found = list(gains.values())
-    return Prediction(scores, informative, found, ranked(scores, found), ranked(informative, found))
+    return Prediction(scores, informative, found, correlate_ranks(scores, found), correlate_ranks(informative, found))
 
 
-def ranked(one: Sequence[float], other: Sequence[float]) -> Rank | None:
+def correlate_ranks(one: Sequence[float], other: Sequence[float]) -> Rank | None:
     """Spearman's rank correlation; None where all values of one are alike, which have no ranks."""
     if min(len(set(one)), len(set(other))) < 2:
         return None

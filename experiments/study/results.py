@@ -11,15 +11,15 @@ from lakewright.experiments.study.inference import Estimate, PairedTest, interqu
 from lakewright.experiments.study.prediction import Prediction, prediction_of
 from lakewright.experiments.study.run_results import (
     RunResult,
-    along,
-    finished,
+    average_curve,
     forced_by_size,
+    is_finished,
     last_policy,
-    percent,
     run_result,
+    to_percent,
     valid_by_size,
 )
-from lakewright.experiments.study.study import Plan, Planned, StudyFolder, StudySpec, predicted
+from lakewright.experiments.study.study import Plan, Planned, StudyFolder, StudySpec, read_prediction
 
 CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
 
@@ -95,16 +95,16 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
     return Results(
         budget=plan.spec.budget,
         baseline=plan.spec.baseline,
-        valid=percent(before, before.valid),
+        valid=to_percent(before, before.valid),
         held_out=before.boards,
         arms=[_arm_result([run for run in runs if run.arm == name], plan.spec, solved) for name in names],
         runs=runs,
         missing=[planned.name for planned in plan.runs if planned not in done],
-        prediction=prediction_of(predicted(folder), plan, {run.arm: run.gain for run in runs})
+        prediction=prediction_of(read_prediction(folder), plan, {run.arm: run.gain for run in runs})
         if plan.spec.configs
         else None,
         tests=paired_tests(_by_seed(runs, lambda run: run.valid), plan.spec.family),
-        along=paired_tests(_by_seed(runs, lambda run: along(run.curve, plan.spec.budget)), plan.spec.family),
+        along=paired_tests(_by_seed(runs, lambda run: average_curve(run.curve, plan.spec.budget)), plan.spec.family),
         sizes=valid_by_size(begun),
         forced_sizes=forced_by_size(begun),
     )
@@ -112,7 +112,7 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
 
 def _is_finished(plan: Plan, folder: StudyFolder, planned: Planned) -> bool:
     run = folder.run(planned)
-    return finished(run, planned) and (not plan.spec.test or folder.test_of(run).exists())
+    return is_finished(run, planned) and (not plan.spec.test or folder.test_of(run).exists())
 
 
 def _judge_policy(plan: Plan, folder: StudyFolder, run: RunFolder, policy: Stage | None = None) -> Validation:
@@ -152,7 +152,7 @@ def _arm_result(runs: Sequence[RunResult], spec: StudySpec, solved: dict[str, np
         refused=sum(run.refused for run in runs),
         against=_compare_with_baseline(runs, spec.baseline, solved),
         middle=interquartile_mean([run.valid for run in runs]),
-        along=mean(lambda run: along(run.curve, spec.budget)),
+        along=mean(lambda run: average_curve(run.curve, spec.budget)),
     )
 
 

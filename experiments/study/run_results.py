@@ -81,10 +81,10 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Out
     return RunResult(
         arm=planned.arm,
         seed=planned.seed,
-        valid=percent(found, found.valid),
-        gain=percent(found, found.valid) - percent(before, before.valid),
+        valid=to_percent(found, found.valid),
+        gain=to_percent(found, found.valid) - to_percent(before, before.valid),
         forced=100 * forced_rate(found),
-        optimal=percent(found, found.optimal_sum_of_costs),
+        optimal=to_percent(found, found.optimal_sum_of_costs),
         sizes=valid_by_size(sizes),
         tokens=spent(run, len(stages)),
         stages=len(stages),
@@ -103,7 +103,7 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Out
     )
 
 
-def finished(run: RunFolder, planned: Planned) -> bool:
+def is_finished(run: RunFolder, planned: Planned) -> bool:
     """Whether a run has done all its stages or spent its budget."""
     stages = _list_stages(run, planned)
     if len(stages) == planned.settings.stages:
@@ -116,14 +116,14 @@ def last_policy(run: RunFolder) -> Stage:
     return run.standing(len(run.finished_stages()) - 1)
 
 
-def percent(outcomes: Outcomes, count: int) -> float:
+def to_percent(outcomes: Outcomes, count: int) -> float:
     """A count of outcomes as a share of the boards, in percent."""
     return 100 * outcomes.rate(count)
 
 
 def valid_by_size(sizes: Mapping[int, Outcomes]) -> dict[int, float]:
     """Valid % on each map size."""
-    return {size: percent(part, part.valid) for size, part in sizes.items()}
+    return {size: to_percent(part, part.valid) for size, part in sizes.items()}
 
 
 def forced_by_size(sizes: Mapping[int, Outcomes]) -> dict[int, float]:
@@ -141,7 +141,7 @@ def _read_curve(run: RunFolder, stages: int) -> list[CurvePoint]:
     return points
 
 
-def along(curve: Sequence[CurvePoint], budget: int) -> float:
+def average_curve(curve: Sequence[CurvePoint], budget: int) -> float:
     """The mean valid % over the tokens of a run: the area under its curve, lines between its points, by the budget."""
     tokens, valid = zip(*((point.tokens, point.valid) for point in curve), strict=True)
     places = np.unique(np.clip([0, *tokens, budget], 0, budget))
@@ -150,7 +150,7 @@ def along(curve: Sequence[CurvePoint], budget: int) -> float:
 
 def _held_out_valid(stage: Stage) -> float:
     found = pool(read(stage.validation, Validation).sizes.values())
-    return percent(found, found.valid)
+    return to_percent(found, found.valid)
 
 
 def _as_taught(settings: RunSettings, stage: Stage) -> float | None:

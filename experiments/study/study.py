@@ -183,7 +183,7 @@ def begin_run(planned: Planned, folder: StudyFolder) -> RunFolder:
     return run
 
 
-def predicted(folder: StudyFolder) -> Trial:
+def read_prediction(folder: StudyFolder) -> Trial:
     """The trial of a study of configs."""
     return read(folder.trial, Trial)
 

@@ -15,7 +15,7 @@ from lakewright.core_jax.support import locked
 from lakewright.experiments.loop.records import RunFolder, Stage, Trial, read, write
 from lakewright.experiments.loop.redesign import try_configs
 from lakewright.experiments.runtime.progress_bars import progress
-from lakewright.experiments.study.run_results import finished
+from lakewright.experiments.study.run_results import is_finished
 from lakewright.experiments.study.study import CLAIM, Planned, StudyFolder
 
 BINS = 5
@@ -112,7 +112,7 @@ def reliability_table(found: TrialReliability) -> str:
 def _list_trials(folder: StudyFolder, planned: Planned) -> Iterator[tuple[Planned, Stage, int]]:
     """The stages of a finished run whose trial compared something."""
     run = folder.run(planned)
-    if not finished(run, planned):
+    if not is_finished(run, planned):
         return
     for number, stage in enumerate(run.finished_stages()):
         if stage.trial.exists() and read(stage.trial, Trial).leads:

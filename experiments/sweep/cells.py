@@ -83,7 +83,7 @@ class CellSummary(msgspec.Struct, frozen=True):
     quantities: dict[str, Spread]
 
 
-def summarize(sweep: SweepFolder) -> list[CellSummary]:
+def summarize_sweep(sweep: SweepFolder) -> list[CellSummary]:
     """Writes cells.parquet, cells.json and values.parquet of the finished shards; cells without any are left out.
 
     values.parquet: how many boards of each cell have each value of a statistic, by wait_required. Raises InputError
@@ -116,12 +116,12 @@ def summarize(sweep: SweepFolder) -> list[CellSummary]:
     return summaries
 
 
-def rate(count: int, of: int) -> Rate:
+def make_rate(count: int, of: int) -> Rate:
     """How often something happens, with Wilson's interval."""
     return Rate(count, of, count / of if of else None, *wilson(count, of))
 
 
-def quantiles(values: np.ndarray, counts: np.ndarray) -> tuple[float, ...]:
+def find_quantiles(values: np.ndarray, counts: np.ndarray) -> tuple[float, ...]:
     """The LEVELS of ascending `values` with multiplicities `counts`: the least value that reaches each share."""
     up_to = np.cumsum(counts)
     places = np.searchsorted(up_to, np.asarray(LEVELS) * up_to[-1] - 1e-9)
@@ -167,7 +167,7 @@ def _read_spreads(values: pa.Table) -> dict[str, dict[str, Spread]]:
         some, counts = value[begin:end], boards[begin:end]
         mean = float(some @ counts / counts.sum())
         found[names[0][begin]][names[1][begin]] = Spread(
-            int(counts.sum()), mean, quantiles(some, counts), float(some[-1])
+            int(counts.sum()), mean, find_quantiles(some, counts), float(some[-1])
         )
     return found
 
@@ -186,7 +186,7 @@ def _summarize_cell(
         boards=boards,
         boards_per_second=boards / sum(record.seconds for record in records),
         acceptance=sum(part.met for part in strata) / sum(part.drawn for part in strata) if strata else None,
-        rates={name: rate(*counts) for name, counts in events.items()},
+        rates={name: make_rate(*counts) for name, counts in events.items()},
         quantities=quantities,
     )
 

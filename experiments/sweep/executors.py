@@ -50,7 +50,7 @@ class Local:
 
     def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:
         """As `Executor.map`."""
-        with contextlib.closing(side_by_side(function, items, self.workers, prepare)) as finished:
+        with contextlib.closing(side_by_side(function, items, self.workers, prepare_worker)) as finished:
             for item, done in finished:
                 yield _result_of(item, done)
 
@@ -92,7 +92,7 @@ class Ray:
 
 
 def _call_prepared(function: Callable[[A], R], item: A) -> R:
-    prepare()
+    prepare_worker()
     return function(item)
 
 
@@ -124,7 +124,7 @@ BACKENDS: dict[str, type[Local] | type[Ray]] = {"local": Local, "ray": Ray}
 
 
 @functools.cache
-def prepare() -> None:
+def prepare_worker() -> None:
     """Limits this process to one core and, unless JAX_PLATFORMS is set, to the CPU; to be called before JAX is used."""
     os.environ["NPROC"] = "1"
     if "JAX_PLATFORMS" not in os.environ:

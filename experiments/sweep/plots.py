@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.charts.appearance import INK, LOOK, PERCENT, saved, style
-from lakewright.experiments.sweep.cells import CellSummary, Rate, rate, summarize
-from lakewright.experiments.sweep.distributions import optima, predictors
+from lakewright.experiments.charts.appearance import INK, LOOK, PERCENT, choose_style, save_svg
+from lakewright.experiments.sweep.cells import CellSummary, Rate, make_rate, summarize_sweep
+from lakewright.experiments.sweep.distributions import draw_optima, draw_predictors
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.sweep.panels import (
     FEWEST,
@@ -37,14 +37,14 @@ Share: TypeAlias = Callable[[CellSummary], Rate | None]
 def plot(folder: Path) -> list[Path]:
     """Summarizes a sweep and draws its pictures into DIR/plots: their paths. Raises InputError as `summarize`."""
     sweep = SweepFolder(folder)
-    cells = summarize(sweep)
+    cells = summarize_sweep(sweep)
     values = pq.read_table(sweep.folder / "values.parquet")
     written = []
     for name, figure in _draw_figures(cells, values):
         with matplotlib.rc_context(LOOK | {"svg.hashsalt": name}):
             png = io.BytesIO()
             figure.savefig(png, format="png", dpi=150)
-            for path, data in ((".svg", saved(figure).encode()), (".png", png.getvalue())):
+            for path, data in ((".svg", save_svg(figure).encode()), (".png", png.getvalue())):
                 written.append(sweep.folder / "plots" / f"{name}{path}")
                 write_atomically(written[-1], data)
     return written
@@ -76,8 +76,8 @@ def _draw_figures(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]
             title = "Boards that shortest paths leave open"
             share = _complement_of("bound_certificate")
             yield from _draw_lines("open", cells, title, "% of boards that need\na flood or a search", share)
-        yield from optima(cells, values)
-        yield from predictors(cells, values)
+        yield from draw_optima(cells, values)
+        yield from draw_predictors(cells, values)
 
 
 def _draw_lines(
@@ -92,8 +92,8 @@ def _draw_lines(
             points = [(cell.hole_ratio, found) for cell in row if (found := share(cell)) and found.of >= FEWEST]
             ratios = [ratio for ratio, _ in points]
             middle, low, high = 100 * np.array([[f.rate or 0, f.low, f.high] for _, f in points]).reshape(-1, 3).T
-            axes.errorbar(ratios, middle, [middle - low, high - middle], **style(n), capsize=2, elinewidth=0.8)
-            axes.plot([], [], **style(n), label=f"{size}x{size}")
+            axes.errorbar(ratios, middle, [middle - low, high - middle], **choose_style(n), capsize=2, elinewidth=0.8)
+            axes.plot([], [], **choose_style(n), label=f"{size}x{size}")
         if threshold is not None:
             axes.axvline(threshold, color=INK, linewidth=0.8, linestyle=(0, (1, 3)))
             axes.text(threshold, 1.0, " percolation threshold", transform=axes.get_xaxis_transform(), va="top", size=8)
@@ -148,7 +148,7 @@ def _complement_of(name: str) -> Share:
 
 
 def _acceptance_of(cell: CellSummary) -> Rate | None:
-    return None if cell.acceptance is None else rate(cell.boards, round(cell.boards / cell.acceptance))
+    return None if cell.acceptance is None else make_rate(cell.boards, round(cell.boards / cell.acceptance))
 
 
 def _to_percent(found: Rate) -> float:

@@ -38,7 +38,7 @@ def as_table(folder: RunFolder) -> str:
     """One line for each finished stage, and its most common failures below."""
     lines: list[tuple[str, ...]] = []
     for chapter in chapters(folder):
-        config = describe(chapter.config) if chapter.config else "certified plans"
+        config = describe_config(chapter.config) if chapter.config else "certified plans"
         name = chapter.name + " (taken back)" * chapter.taken_back
         lines.append((name, *_format_rates(chapter.pooled), config))
         lines.append(("", "", "", "", "", f"failures: {_failure_line(chapter.pooled)}"))
@@ -81,7 +81,7 @@ def _format_rates(outcomes: Outcomes) -> list[str]:
     return [f"{100 * rate:.1f}" for rate in (*map(outcomes.rate, counts), forced_rate(outcomes))]
 
 
-def describe(config: EnvConfig) -> str:
+def describe_config(config: EnvConfig) -> str:
     """A config in a line: for each size its share, hole ratio and wait ratio."""
     cells = sorted(config.sizes.items())
     return " · ".join(f"{size}: {c.data_ratio:.2f} {c.hole_ratio:.2f} {c.wait_ratio:.2f}" for size, c in cells)

@@ -11,7 +11,7 @@ from lakewright.core_jax.support import write_atomically
 from lakewright.experiments.loop.records import RunFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue
 from lakewright.experiments.view.pages.board_pages import SITE_PAGES
-from lakewright.experiments.view.pages.rendering import Page, render, static_files
+from lakewright.experiments.view.pages.rendering import Page, render_page, static_files
 from lakewright.experiments.view.pages.routes import page_for
 from lakewright.experiments.view.pages.run_page import report_page
 
@@ -83,15 +83,15 @@ def _write_page(catalogue: Catalogue, place: Place, links: _Links) -> str:
     """A page, or one that says why it cannot be shown."""
     try:
         query = {"page": [str(place.page)]} if place.page else {}
-        return render(page_for(catalogue, place.address, query), links, "bundle")
+        return render_page(page_for(catalogue, place.address, query), links, "bundle")
     except InputError as error:
         links.followed.clear()
-        return render(Page("This cannot be shown", "error.html", {"words": str(error)[:600]}), links, "bundle")
+        return render_page(Page("This cannot be shown", "error.html", {"words": str(error)[:600]}), links, "bundle")
 
 
 def write_report(folder: RunFolder) -> None:
     """Writes report.html from what the run has finished so far."""
-    write_atomically(folder.report, render(report_page(folder), _lead_nowhere, "report").encode())
+    write_atomically(folder.report, render_page(report_page(folder), _lead_nowhere, "report").encode())
 
 
 def _lead_nowhere(address: str, **query: object) -> None:

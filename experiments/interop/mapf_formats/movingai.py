@@ -72,7 +72,7 @@ def read_scenario(text: str, place: str) -> tuple[str, list[Cell], list[Cell], t
     return maps.pop(), [entry[2] for entry in entries], [entry[3] for entry in entries], sides.pop()
 
 
-def board(grid: list[str], scenario: tuple[list[Cell], list[Cell]], name: str, place: str) -> Row:
+def make_board(grid: list[str], scenario: tuple[list[Cell], list[Cell]], name: str, place: str) -> Row:
     """The row of a map and of the starts and goals on it. Raises InputError where they do not fit."""
     starts, goals = scenario
     check_agents(grid, starts, goals, place)

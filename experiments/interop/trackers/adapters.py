@@ -97,7 +97,7 @@ TRACKERS: dict[str, Callable[[RunFolder], Tracker]] = {
 }
 
 
-def prepare(name: str, folder: RunFolder) -> None:
+def prepare_tracker(name: str, folder: RunFolder) -> None:
     """Makes TRL's own runs of the stages join the group. Raises InputError where there is no such tracker here."""
     if name not in TRACKERS:
         raise InputError(f"tracker {name!r:.40} is not known; choose from {', '.join(TRACKERS)}")

@@ -137,7 +137,7 @@ class BoardTable(msgspec.Struct, frozen=True):
         query = f"SELECT * FROM ({self.relation}) {where} ORDER BY {SORTS[filters.sort]} LIMIT ? OFFSET ?"
         if not filters.sort:
             query = f"SELECT * FROM ({self.relation}) {where} LIMIT ? OFFSET ?"
-        found = asked(query, [*self.values, *values, PAGE + 1, filters.page * PAGE])
+        found = ask_database(query, [*self.values, *values, PAGE + 1, filters.page * PAGE])
         return [_read_tile(raw) for raw in found[:PAGE]], len(found) > PAGE
 
     def count(self, filters: Filters) -> int | None:
@@ -145,13 +145,13 @@ class BoardTable(msgspec.Struct, frozen=True):
         if not self.countable:
             return None
         where, values = _write_where(filters)
-        [found] = asked(f"SELECT count(*) AS boards FROM ({self.relation}) {where}", [*self.values, *values])
+        [found] = ask_database(f"SELECT count(*) AS boards FROM ({self.relation}) {where}", [*self.values, *values])
         return found["boards"]
 
     def at(self, place: int) -> tuple[Tile, bool]:
         """The board at a place of the file, from 0, and whether one follows. Raises InputError where there is none."""
         query = f"SELECT * FROM ({self.relation}) WHERE place BETWEEN ? AND ? ORDER BY place LIMIT 2"
-        found = asked(query, [*self.values, place, place + 1])
+        found = ask_database(query, [*self.values, place, place + 1])
         if not found or found[0]["place"] != place:
             raise InputError(f"{self.title}: has no board {place}; choose a smaller number")
         return _read_tile(found[0]), len(found) > 1
@@ -195,7 +195,7 @@ def boards_of_file(path: Path, known: Mapping[str, str] = NOTHING, source: str =
     return f"SELECT boards.*, {given} FROM ({boards}) AS boards {source}", values
 
 
-def asked(query: str, values: list[Any]) -> list[dict[str, Any]]:
+def ask_database(query: str, values: list[Any]) -> list[dict[str, Any]]:
     """The rows that DuckDB answers with. Raises InputError, in one line, where a file cannot be read."""
     try:
         with _open_database().cursor() as cursor:

@@ -14,7 +14,7 @@ from lakewright.experiments.view.catalogue.board_table import (
     KEY,
     BoardTable,
     Tile,
-    asked,
+    ask_database,
     boards_of_file,
     escaped_glob,
 )
@@ -53,7 +53,7 @@ def written_so_far(path: Path) -> Path:
     return path if path.exists() else path.with_name(f".{path.name}.part")
 
 
-def lines(columns: dict[str, str]) -> str:
+def read_lines_sql(columns: dict[str, str]) -> str:
     """SQL that reads lines of JSON of the next file that is given."""
     kinds = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
     return f"read_json(?, format = 'newline_delimited', columns = {{{kinds}}}, ignore_errors = true)"
@@ -91,7 +91,7 @@ def _with_plans(boards: Path, stage: Stage) -> tuple[str, list[Any]]:
     known = {name: f"p.answer.{name}" for name in ("failure", "agent", "step")}
     known |= {"answer": "p.answer.plan", "failures": "[p.answer.failure]", "kept": "p.board IS NOT NULL"}
     known |= {"success": "CAST(p.answer.failure = 'none' AS INTEGER)", "completions": "1"}
-    once = f"SELECT board, first(answers)[1] AS answer FROM {lines(PLANS_COLUMNS)} GROUP BY board"
+    once = f"SELECT board, first(answers)[1] AS answer FROM {read_lines_sql(PLANS_COLUMNS)} GROUP BY board"
     source = f"LEFT JOIN ({once}) AS p ON p.board = {_name_in(stage.plans)} ORDER BY boards.place"
     query, values = boards_of_file(boards, known, source)
     return query, [*values, escaped_glob(stage.plans)]
@@ -106,14 +106,16 @@ def _rolled_out(stage: Stage, title: str) -> BoardTable:
         "SELECT board, sum(completions) AS completions, sum(valid) AS valid, "
         "list_distinct(flatten(list(map_keys(failures)))) AS failures"
     )
-    source = f"LEFT JOIN ({pooled} FROM {lines(GROUP_COLUMNS)} GROUP BY board) AS g ON g.board = {_name_in(groups)}"
+    source = (
+        f"LEFT JOIN ({pooled} FROM {read_lines_sql(GROUP_COLUMNS)} GROUP BY board) AS g ON g.board = {_name_in(groups)}"
+    )
     success = "g.valid / g.completions"
     known = {"success": success, "completions": "g.completions", "learnability": f"{success} * (1 - {success})"}
     known |= {"failures": "g.failures", "kept": "false"}
     files = [escaped_glob(groups)]
     if plans.exists():
         known["kept"] = "k.board IS NOT NULL"
-        kept = f"SELECT DISTINCT board FROM {lines(PLANS_COLUMNS)}"
+        kept = f"SELECT DISTINCT board FROM {read_lines_sql(PLANS_COLUMNS)}"
         source += f" LEFT JOIN ({kept}) AS k ON k.board = {_name_in(plans)}"
         files.append(escaped_glob(plans))
     query, values = boards_of_file(boards, known, f"{source} ORDER BY boards.place")
@@ -140,8 +142,8 @@ def _find_answered(catalogue: Catalogue, item: Item) -> BoardTable:
         "list_distinct(list(verdict.failure)) AS failures"
     )
     source = (
-        f"JOIN ({judged} FROM {lines(JUDGED_COLUMNS)} GROUP BY verdict.id) AS v ON v.id = boards.id "
-        f"LEFT JOIN {lines(ANSWER_COLUMNS)} AS a ON a.id = v.id AND a.sample = v.sample ORDER BY boards.place"
+        f"JOIN ({judged} FROM {read_lines_sql(JUDGED_COLUMNS)} GROUP BY verdict.id) AS v ON v.id = boards.id "
+        f"LEFT JOIN {read_lines_sql(ANSWER_COLUMNS)} AS a ON a.id = v.id AND a.sample = v.sample ORDER BY boards.place"
     )
     known = {name: f"v.first.{name}" for name in ("failure", "agent", "step")}
     known |= {name: f"v.{name}" for name in ("success", "completions", "failures")}
@@ -198,12 +200,12 @@ def answers_to(item: Item, part: str, tile: Tile) -> list[Answer]:
 
 def _of_evaluation(item: Item, name: str) -> list[Answer]:
     query = (
-        f"SELECT v.verdict AS verdict, a.plan AS plan FROM {lines(JUDGED_COLUMNS)} AS v "
-        f"LEFT JOIN {lines(ANSWER_COLUMNS)} AS a ON a.id = v.verdict.id AND a.sample = v.sample "
+        f"SELECT v.verdict AS verdict, a.plan AS plan FROM {read_lines_sql(JUDGED_COLUMNS)} AS v "
+        f"LEFT JOIN {read_lines_sql(ANSWER_COLUMNS)} AS a ON a.id = v.verdict.id AND a.sample = v.sample "
         f"WHERE v.verdict.id = ? ORDER BY v.sample LIMIT {MOST}"
     )
     files: list[Any] = [escaped_glob(item.path / file) for file in ("verdicts.jsonl", "answers.jsonl")]
-    return [_read_answer({**found["verdict"], "plan": found["plan"]}) for found in asked(query, [*files, name])]
+    return [_read_answer({**found["verdict"], "plan": found["plan"]}) for found in ask_database(query, [*files, name])]
 
 
 def _read_answer(found: dict[str, Any]) -> Answer:

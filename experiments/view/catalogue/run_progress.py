@@ -52,13 +52,13 @@ def progress_of(folder: RunFolder, settings: RunSettings) -> Progress:
         stages.append(_describe_current(folder, settings, *parts[first]))
     later = "the budget was spent before" if over else "to come"
     stages += [StageProgress(name, number, "waiting", later) for name, number, _ in parts[len(stages) :]]
-    written = newest(folder.folder)
+    written = find_newest(folder.folder)
     running = is_locked(folder.folder) or time.time() - written < ALIVE
     state = "finished" if over else "running" if running else "stopped"
     return Progress(state, written, stages, _estimate_left(folder, stages))
 
 
-def newest(folder: Path) -> float:
+def find_newest(folder: Path) -> float:
     """When something was last written into a run folder."""
     return max((entry.stat().st_mtime for entry in files_of(folder)), default=0.0)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.statistics import COLUMNS
 from lakewright.experiments.sweep.folder import SweepFolder
-from lakewright.experiments.view.catalogue.board_table import asked, escaped_glob
+from lakewright.experiments.view.catalogue.board_table import ask_database, escaped_glob
 
 AXES = ("hole_ratio", "size", "agents", "wait_ratio")
 SHARES = {"solvable": "status = 'solvable'", "undecided": "status = 'undecided'", "wait_required": "wait_required"}
@@ -74,7 +74,7 @@ class SweepTable:
             f"stddev_samp({value}) AS deviation, count({value}) AS boards FROM read_parquet(?) "
             f"WHERE {value} IS NOT NULL{where} GROUP BY ALL ORDER BY curve, place"
         )
-        found = asked(query, [self._files, *(given for _, given in only)])
+        found = ask_database(query, [self._files, *(given for _, given in only)])
         return [_make_point(**line) for line in found]
 
 

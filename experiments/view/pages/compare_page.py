@@ -15,8 +15,8 @@ from lakewright.experiments.charts.lines import Point, Series, line_chart
 from lakewright.experiments.loop.records import Chapter, RunFolder, chapters
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind
 from lakewright.experiments.view.catalogue.stamps import stamp_of
-from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, asked_for, percent, picture
-from lakewright.experiments.view.pages.run_charts import MEASURES, curve, tokens_after
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, asked_for, format_percent, mark_svg
+from lakewright.experiments.view.pages.run_charts import MEASURES, curve_of, tokens_after
 
 MOST_RUNS = 64
 SEED = re.compile(r"-s\d+$")
@@ -52,14 +52,14 @@ def compare_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
         "chosen": names,
         "asked": asked,
         "measures": {name: words for name, (words, _) in MEASURES.items()},
-        "chart": picture(chart) if any(histories.values()) else None,
+        "chart": mark_svg(chart) if any(histories.values()) else None,
         "ends": _tabulate_ends(histories),
-        "differing": differing(settings),
+        "differing": tabulate_differences(settings),
     }
     return Page("Compare runs", "compare.html", values, [Crumb("All", ""), Crumb("compare", "compare")])
 
 
-def differing(settings: Mapping[str, Mapping[str, Any]]) -> Table:
+def tabulate_differences(settings: Mapping[str, Mapping[str, Any]]) -> Table:
     """The settings in which runs differ, a column for each run."""
     every = list(dict.fromkeys(name for each in settings.values() for name in each))
     rows = []
@@ -97,7 +97,7 @@ def _draw_chart(series: Sequence[Series], measure: str) -> str:
 
 def _series_of_runs(histories: Mapping[str, Sequence[Chapter]], measure: str) -> list[Series]:
     _, count = MEASURES[measure]
-    return [Series(name, curve(history, count)) for name, history in histories.items()]
+    return [Series(name, curve_of(history, count)) for name, history in histories.items()]
 
 
 def _series_of_arms(histories: Mapping[str, Sequence[Chapter]], measure: str) -> list[Series]:
@@ -135,7 +135,7 @@ def _tabulate_ends(histories: Mapping[str, Sequence[Chapter]]) -> Table:
         if history:
             last = history[-1].pooled
             pairs = (count(last) for _, count in MEASURES.values())
-            shares = (percent(counted / of) if of else "" for counted, of in pairs)
+            shares = (format_percent(counted / of) if of else "" for counted, of in pairs)
             rows.append((name, history[-1].name, f"{tokens_after(history)[-1]:.0f}", *shares))
     return Table(("run", "after", "tokens", *(f"{words} %" for words, _ in MEASURES.values())), rows)
 

@@ -9,7 +9,7 @@ from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.experiments.charts.bars import stacked_bars
 from lakewright.experiments.charts.heat import heat_map
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
-from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, percent, picture
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
 
 Query = Mapping[str, list[str]]
 
@@ -53,9 +53,19 @@ def _format_rate(agents: Any, size: Any, score: dict[str, Any]) -> tuple[str, ..
     counts = score["outcomes"]
     boards, waits = int(counts["boards"]), int(counts["wait_boards"])
     low, high = (float(end) for end in score["intervals"]["valid"])
-    shares = [percent(int(counts[name]) / boards) if boards else "" for name in ("valid", "optimal_sum_of_costs")]
-    forced = percent(int(counts["wait_valid"]) / waits) if waits else ""
-    return f"{agents}", f"{size}", str(boards), shares[0], f"{percent(low)} to {percent(high)}", shares[1], forced
+    shares = [
+        format_percent(int(counts[name]) / boards) if boards else "" for name in ("valid", "optimal_sum_of_costs")
+    ]
+    forced = format_percent(int(counts["wait_valid"]) / waits) if waits else ""
+    return (
+        f"{agents}",
+        f"{size}",
+        str(boards),
+        shares[0],
+        f"{format_percent(low)} to {format_percent(high)}",
+        shares[1],
+        forced,
+    )
 
 
 def _evaluation_charts(found: dict[str, Any]) -> list:
@@ -68,7 +78,7 @@ def _evaluation_charts(found: dict[str, Any]) -> list:
         for name in FAILURE_NAMES[1:]
     }
     bars = stacked_bars("Failed plans by type", names, kinds, x_label="agents and size", y_label="% of boards")
-    return [_by_kind("Valid plans in %", cells, "rate", 100), picture(bars)]
+    return [_by_kind("Valid plans in %", cells, "rate", 100), mark_svg(bars)]
 
 
 def _by_kind(title: str, cells: list[dict[str, Any]], name: str, top: float | None = None) -> Any:
@@ -76,7 +86,7 @@ def _by_kind(title: str, cells: list[dict[str, Any]], name: str, top: float | No
     agents, sizes = sorted({cell["agents"] for cell in cells}), sorted({cell["size"] for cell in cells})
     values = {(cell["agents"], cell["size"]): float(cell[name]) for cell in cells}
     lines = [[values.get((team, size)) for size in sizes] for team in agents]
-    return picture(heat_map(title, [f"{n} agents" for n in agents], [f"{n}x{n}" for n in sizes], lines, top=top))
+    return mark_svg(heat_map(title, [f"{n} agents" for n in agents], [f"{n}x{n}" for n in sizes], lines, top=top))
 
 
 def record_of(item: Item, name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import msgspec
 from markupsafe import Markup
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.charts.frame import escaped
+from lakewright.experiments.charts.frame import escape_text
 
 Links = Callable[..., str | None]  # an address and its query as a link from this page; None where it leads nowhere
 
@@ -44,19 +44,19 @@ class Table(NamedTuple):
     caption: str = ""
 
 
-def render(page: Page, links: Links, mode: str = "live") -> str:
+def render_page(page: Page, links: Links, mode: str = "live") -> str:
     """A whole page. mode: live, bundle (a static site) or report (one file, without scripts)."""
     style = static_files()["style.css"].decode() if mode == "report" else ""
     given = {"page": page, "link": links, "mode": mode, "style": Markup(style), **page.values}
     return _make_environment().get_template(page.template).render(given)
 
 
-def fragment(template: str, values: Mapping[str, Any]) -> str:
+def render_fragment(template: str, values: Mapping[str, Any]) -> str:
     """A part of a page."""
     return _make_environment().get_template(template).render({"mode": "live", "link": lambda *_, **__: None, **values})
 
 
-def picture(svg: str) -> Markup:
+def mark_svg(svg: str) -> Markup:
     """SVG of our own drawing, whose texts are escaped where they are written."""
     return Markup(svg)
 
@@ -78,8 +78,8 @@ def _make_environment() -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=_escape_value,
     )
-    found.filters |= {"percent": percent, "points": points, "words": words, "svg": picture}
-    found.filters |= {"ago": ago, "moment": moment, "duration": duration}
+    found.filters |= {"percent": format_percent, "points": format_points, "words": plain_words, "svg": mark_svg}
+    found.filters |= {"ago": format_ago, "moment": format_moment, "duration": format_duration}
     return found
 
 
@@ -90,20 +90,20 @@ def _read_template(name: str) -> str:
 
 def _escape_value(value: Any) -> Any:
     """Text of others without what cannot be shown; markup of our own as it is."""
-    return value if isinstance(value, Markup) or not isinstance(value, str) else Markup(escaped(value))
+    return value if isinstance(value, Markup) or not isinstance(value, str) else Markup(escape_text(value))
 
 
-def percent(share: float | None) -> str:
+def format_percent(share: float | None) -> str:
     """A share in percent, with one digit behind the point."""
     return "" if share is None else f"{100 * share:.1f}"
 
 
-def points(change: float) -> str:
+def format_points(change: float) -> str:
     """A change of a share, in percentage points with its sign."""
     return f"{100 * change:+.1f}"
 
 
-def duration(seconds: float | None) -> str:
+def format_duration(seconds: float | None) -> str:
     """Seconds for people."""
     if seconds is None:
         return ""
@@ -113,17 +113,17 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:.0f} s"
 
 
-def ago(seconds: float) -> str:
+def format_ago(seconds: float) -> str:
     """How long ago a moment was, in seconds since 1970."""
-    return f"{duration(max(0.0, time.time() - seconds))} ago"
+    return f"{format_duration(max(0.0, time.time() - seconds))} ago"
 
 
-def moment(seconds: float) -> str:
+def format_moment(seconds: float) -> str:
     """A moment in seconds since 1970, as a date and a time of this machine's clock."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
-def words(name: str) -> str:
+def plain_words(name: str) -> str:
     """A name of the code for people: `vertex_conflict` is `vertex conflict`."""
     return name.replace("_", " ")
 
@@ -143,7 +143,7 @@ def asked_for(kind: type[T], query: Mapping[str, list[str]]) -> T:
         raise InputError(f"address: {str(error).replace('`', '')}; correct it, or go back") from error
 
 
-def plain(found: msgspec.Struct) -> dict[str, str]:
+def query_for(found: msgspec.Struct) -> dict[str, str]:
     """The query that asks for this; what is as always is left out."""
     defaults = type(found)()
     values = {name: getattr(found, name) for name in found.__struct_fields__}

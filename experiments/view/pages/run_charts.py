@@ -40,7 +40,7 @@ def share_point(x: float, count: int, of: int, words: str = "") -> Point:
     return Point(x, 100 * count / of, 100 * float(found.low), 100 * float(found.high), words)
 
 
-def curve(history: Sequence[Chapter], count: Count) -> list[Point]:
+def curve_of(history: Sequence[Chapter], count: Count) -> list[Point]:
     """A share over the tokens."""
     there = zip(history, tokens_after(history), strict=True)
     return [
@@ -51,7 +51,7 @@ def curve(history: Sequence[Chapter], count: Count) -> list[Point]:
 
 def rates_chart(history: Sequence[Chapter]) -> str:
     """Valid and optimal plans over the tokens."""
-    series = [Series(name, curve(history, count)) for name, count in MEASURES.values()]
+    series = [Series(name, curve_of(history, count)) for name, count in MEASURES.values()]
     return _over_tokens("Plans for held-out boards", series)
 
 

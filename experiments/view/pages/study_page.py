@@ -9,7 +9,7 @@ from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kin
 from lakewright.experiments.view.pages.cards import Card, card_of
 from lakewright.experiments.view.pages.compare_page import arm_of, arms_chart, history_of
 from lakewright.experiments.view.pages.folder_pages import record_of
-from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, picture
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, mark_svg
 
 RESULTS = "results.json"
 COLUMNS = {"arm": "", "seeds": "seeds", "valid": "valid %", "deviation": "s.d.", "gain": "gain", "forced": "forced %"}
@@ -62,7 +62,7 @@ def _draw_chart(cards: Sequence[Card]) -> Any:
             histories[card.item.name.rpartition("/")[2]] = history_of(card.item.path)
         except InputError:  # its card says so
             continue
-    return picture(arms_chart(histories, "valid")) if any(histories.values()) else None
+    return mark_svg(arms_chart(histories, "valid")) if any(histories.values()) else None
 
 
 def _of_records(make: Any, found: dict[str, Any], name: str) -> Table | None:

@@ -9,7 +9,7 @@ from lakewright.experiments.charts.lines import Point, Series, line_chart
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.catalogue.sweep_table import SweepQuestion, SweepTable
-from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, asked_for, picture
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, asked_for, mark_svg
 
 SHARES = ("solvable", "undecided", "wait_required")
 AXES = ("hole_ratio", "size", "agents", "wait_ratio")
@@ -32,7 +32,7 @@ def sweep_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]])
         "axes": AXES,
         "agents": table.spec.agents,
         "sizes": table.spec.sizes,
-        "pictures": [picture(svg) for svg in _draw_pictures(question, points, scale)] if points else [],
+        "pictures": [mark_svg(svg) for svg in _draw_pictures(question, points, scale)] if points else [],
         "answer": _tabulate_points(question, points, scale),
     }
     running = table.status.shards_done < table.status.shards and table.status.boards_per_second is not None

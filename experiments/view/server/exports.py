@@ -20,7 +20,7 @@ FORMS = {
 }
 
 
-def export(catalogue: Catalogue, kind: str, part: str, place: int, name: str, form: str) -> Response:
+def export_board(catalogue: Catalogue, kind: str, part: str, place: int, name: str, form: str) -> Response:
     """A board of a table in one of FORMS. Raises InputError where there is none, or no such form."""
     if form not in FORMS:
         raise InputError(f"form is {form!r:.40}; choose from {', '.join(FORMS)}")

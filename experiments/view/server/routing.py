@@ -17,10 +17,10 @@ from starlette.routing import Route
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from lakewright.experiments.view.catalogue.stamps import stamp_of_item
-from lakewright.experiments.view.pages.rendering import Page, render, static_files
+from lakewright.experiments.view.pages.rendering import Page, render_page, static_files
 from lakewright.experiments.view.pages.routes import page_for
 from lakewright.experiments.view.server.answering import Answering
-from lakewright.experiments.view.server.exports import export
+from lakewright.experiments.view.server.exports import export_board
 from lakewright.experiments.view.server.kept_pages import KeptPages
 from lakewright.experiments.view.server.protection import Protection
 
@@ -33,7 +33,7 @@ LONGEST_ADDRESS = 16_384
 LOG = logging.getLogger("lakewright.view")
 
 
-def application(paths: Sequence[Path]) -> Starlette:
+def make_application(paths: Sequence[Path]) -> Starlette:
     """The viewer of what lies under `paths`. Raises InputError where one is not there."""
     site = _Site(Catalogue(paths))
     routes = [
@@ -77,7 +77,7 @@ class _Site:
     async def export(self, request: Request) -> Response:
         """A board as a file."""
         form = request.query_params.get("form", "")
-        return await _guarded(export, self._catalogue, form=form, **request.path_params)
+        return await _guarded(export_board, self._catalogue, form=form, **request.path_params)
 
     def _page(self, address: str, query: str, known: str | None) -> Response:
         html = self._rendered(address, query)
@@ -92,7 +92,7 @@ class _Site:
         if stamp and (kept := self._kept.get(place, stamp)):
             return kept
         page = page_for(self._catalogue, address, asked)
-        html = render(page, link)
+        html = render_page(page, write_link)
         if stamp and (not page.live or not address):
             self._kept.keep(place, stamp, html)
         return html
@@ -112,7 +112,7 @@ class _Site:
         return stamp_of_item(self._catalogue.find(Kind(of), "/".join(rest[behind:]))) if of in list(Kind) else ""
 
 
-def link(address: str, **query: object) -> str:
+def write_link(address: str, **query: object) -> str:
     """An address of this server, from its root."""
     given = urlencode(query, doseq=True)
     return f"/{quote(address)}{'?' if given else ''}{given}"
@@ -140,7 +140,7 @@ def _refuse_request(error: InputError, short: bool = False, status: int = 0) -> 
     if short:
         return Response(str(error)[:600], status, media_type="text/plain")
     title = "Not here" if missing else "This cannot be shown"
-    return HTMLResponse(render(Page(title, "error.html", {"words": str(error)[:600]}), link), status)
+    return HTMLResponse(render_page(Page(title, "error.html", {"words": str(error)[:600]}), write_link), status)
 
 
 async def _static(request: Request) -> Response:

@@ -7,7 +7,7 @@ import pytest
 from lakewright.core_jax.config import holes_of
 from lakewright.core_jax.support import REST
 from lakewright.experiments.bench import lake, peers, sampling, simulator, timing
-from lakewright.experiments.bench.measurement import Bench, table
+from lakewright.experiments.bench.measurement import Bench, format_table
 from lakewright.experiments.cli import main
 
 APART = peers.PlainBoard([[False, True, False]] * 3, [(0, 0), (1, 0)], [(0, 2), (2, 0)])
@@ -26,7 +26,7 @@ def measured(**settings) -> Bench:
         for module, values in ((lake, few), (simulator, few_steps)):
             for name, value in values.items():
                 patch.setattr(module, name, value)
-        return lake.measure()
+        return lake.measure_rates()
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_a_solved_case_says_how_its_boards_were_decided(found):
 def test_peers_that_are_here_agree_with_our_labels_and_others_say_how_to_get_them(found):
     rows = [row for row in found.measurements if row.solver != "lakewright"]
     for row, peer in zip(rows, peers.PEERS, strict=True):
-        if peers.version(peer):
+        if peers.find_version(peer):
             assert (row.differing, row.note) == (0, ""), row
             assert row.rate > 0, row
             assert row.given == ("all" if peer.decides else "solvable"), row
@@ -75,7 +75,7 @@ def test_without_peers_their_rows_say_so_and_nothing_is_compared():
 
 
 def test_the_benchmark_is_read_by_programs_and_by_people(found, capsys, monkeypatch):
-    monkeypatch.setattr("lakewright.experiments.bench.lake.measure", lambda agents, on_progress: found)
+    monkeypatch.setattr("lakewright.experiments.bench.lake.measure_rates", lambda agents, on_progress: found)
     assert main(["bench", "--json"]) == 0
     assert msgspec.json.decode(capsys.readouterr().out, type=Bench) == found
     assert main(["bench"]) == 0
@@ -98,10 +98,10 @@ def test_completions_per_second_are_measured_against_transformers(capsys, monkey
 
 
 def test_a_table_without_phases_ends_with_the_measurements(found):
-    lines = table(msgspec.structs.replace(found, profiles=[])).splitlines()
+    lines = format_table(msgspec.structs.replace(found, profiles=[])).splitlines()
     assert lines[-1].startswith("| ")
     assert sum(line.startswith("|-") for line in lines) == 1, "an empty table is shown"
-    assert sum(line.startswith("|-") for line in table(found).splitlines()) == 2
+    assert sum(line.startswith("|-") for line in format_table(found).splitlines()) == 2
 
 
 def test_the_same_random_boards_come_each_time_with_the_holes_asked_for():

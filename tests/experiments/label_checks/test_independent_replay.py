@@ -15,7 +15,7 @@ from lakewright.core_jax.types import JUMP, PAD, WAIT, Failure
 from lakewright.experiments.label_checks import campaign as label_campaign
 from lakewright.experiments.label_checks import independent_replay
 from lakewright.experiments.label_checks.campaign import Kind, _replay_labels, fresh_boards
-from lakewright.experiments.label_checks.independent_replay import replayed
+from lakewright.experiments.label_checks.independent_replay import replay_plans
 
 BOARDS = 512
 
@@ -33,7 +33,7 @@ def test_it_agrees_with_the_simulator_on_optimal_plans_spoilt_plans_and_any_move
     for _ in range(changes):  # at random places, padding among them
         places = [random.integers(0, length, BOARDS) for length in moves.shape[1:]]
         moves[np.arange(BOARDS), *places] = random.choice([*range(PAD, JUMP + 1), -128, -2, 127], BOARDS)
-    theirs, ours = verify(boards, moves), replayed(boards.holes, boards.starts, boards.goals, moves)
+    theirs, ours = verify(boards, moves), replay_plans(boards.holes, boards.starts, boards.goals, moves)
     valid = np.asarray(theirs.failure) == Failure.NONE
     differs = np.flatnonzero(ours.valid != valid)[:1]
     assert not len(differs), [part[differs] for part in (boards.holes, boards.starts, boards.goals, moves)]

@@ -7,7 +7,7 @@ import pytest
 
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.types import Status
-from lakewright.experiments.label_checks.related_boards import contradicted
+from lakewright.experiments.label_checks.related_boards import find_contradictions
 from tests.support.boards.sample_boards import mixed_boards
 
 
@@ -20,7 +20,7 @@ def test_true_labels_contradict_those_of_no_related_board(boards):
     labels = solve(boards)
     assert len(set(np.asarray(labels.status).tolist())) > 1, "boards with a plan and without one are among them"
     for seed in range(4):
-        wrong = contradicted(boards, labels, np.random.default_rng(seed))
+        wrong = find_contradictions(boards, labels, np.random.default_rng(seed))
         assert not wrong.any(), f"boards {np.flatnonzero(wrong)}"
 
 
@@ -30,11 +30,11 @@ def test_a_false_optimum_or_wait_is_contradicted_by_the_board_turned(boards, nam
     true = np.asarray(getattr(labels, name))
     false = dataclasses.replace(labels, **{name: ~true if true.dtype == bool else true + 1})
     solvable = np.asarray(labels.status) == Status.SOLVABLE
-    assert (contradicted(boards, false, np.random.default_rng(0)) == solvable).all()
+    assert (find_contradictions(boards, false, np.random.default_rng(0)) == solvable).all()
 
 
 def test_a_board_without_a_plan_that_is_said_to_have_one_is_contradicted(boards):
     labels = solve(boards)
     lies = dataclasses.replace(labels, status=np.full(len(boards.holes), Status.SOLVABLE))
     unsolvable = np.asarray(labels.status) == Status.UNSOLVABLE
-    assert (contradicted(boards, lies, np.random.default_rng(0)) == unsolvable).all()
+    assert (find_contradictions(boards, lies, np.random.default_rng(0)) == unsolvable).all()

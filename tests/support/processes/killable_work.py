@@ -78,7 +78,7 @@ def tiny_loop(line: str) -> None:
 def endless_build(line: str) -> None:
     """Builds the small benchmark in a folder, and stays for ever in its second cell."""
     from lakewright.experiments.benchmark import builder
-    from lakewright.experiments.benchmark.builder import build
+    from lakewright.experiments.benchmark.builder import build_benchmark
 
     draw, begun = builder.draw_cell, []
 
@@ -89,7 +89,7 @@ def endless_build(line: str) -> None:
         return draw(*given)
 
     builder.draw_cell = draw_one
-    build(Path(line), "small", 0)
+    build_benchmark(Path(line), "small", 0)
 
 
 KINDS = {
