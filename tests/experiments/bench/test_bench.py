@@ -69,7 +69,7 @@ def test_peers_that_are_here_agree_with_our_labels_and_others_say_how_to_get_the
 
 
 def test_without_peers_their_rows_say_so_and_nothing_is_compared():
-    rows = measured(version=lambda peer: None).measurements
+    rows = measured(find_version=lambda peer: None).measurements
     assert [row.note for row in rows].count("not installed: pip install lakewright[bench]") == len(peers.PEERS)
     assert all(row.times_fastest_peer is None for row in rows)
 

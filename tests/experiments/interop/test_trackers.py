@@ -122,7 +122,7 @@ def test_what_a_tracker_did_not_take_is_published_again(tmp_path, notebook, monk
 def test_the_command_publishes_and_says_how_much(tmp_path, notebook, capsys, monkeypatch):
     finish(tmp_path)
     monkeypatch.setitem(TRACKERS, "tensorboard", Notebook)
-    monkeypatch.setattr("lakewright.experiments.interop.trackers.publishing.prepare", lambda name, folder: None)
+    monkeypatch.setattr("lakewright.experiments.interop.trackers.publishing.prepare_tracker", lambda name, folder: None)
     assert main(["track", str(tmp_path), "--to", "tensorboard", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"tensorboard": 3}
 
