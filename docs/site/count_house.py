@@ -3,8 +3,8 @@
     python docs/site/count_house.py                  # the working tree
     python docs/site/count_house.py c28e1fc HEAD     # these commits beside it
 
-Counted are the Python files of the four wings, without the tests and without the guests of `experiments/interop`, which
-are packages of their own. Special methods such as `__init__` are no function names, and a comment is a line of its own.
+Counted are the Python files of the four wings, without the tests and without packages of their own, which are called
+NAME_lakewright. Special methods such as `__init__` are no function names, and a comment is a line of its own.
 """
 
 import ast

@@ -10,11 +10,11 @@ import os
 import msgspec
 import uvicorn
 from openenv.core.env_server.http_server import create_app
-from openenv_lakewright.models import LakeAction, LakeObservation, LakeState
-from openenv_lakewright.server.lake_environment import LakeEnvironment
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.interop.episodes.pools import board_pool
+from openenv_lakewright.models import LakeAction, LakeObservation, LakeState
+from openenv_lakewright.server.lake_environment import LakeEnvironment
 
 CLIENTS = 16  # at the same time
 OPTIONS = "LAKEWRIGHT_OPTIONS"

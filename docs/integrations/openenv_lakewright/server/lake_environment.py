@@ -6,10 +6,10 @@ from typing import Any
 
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
-from openenv_lakewright.models import LakeAction, LakeObservation, LakeState
 
 from lakewright.experiments.interop.episodes.game import PlayedLake
 from lakewright.experiments.interop.episodes.pools import BoardPool
+from openenv_lakewright.models import LakeAction, LakeObservation, LakeState
 
 
 class LakeEnvironment(Environment[LakeAction, LakeObservation, LakeState]):

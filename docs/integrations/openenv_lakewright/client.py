@@ -4,6 +4,7 @@ from typing import Any
 
 from openenv.core import EnvClient
 from openenv.core.client_types import StepResult
+
 from openenv_lakewright.models import LakeAction, LakeObservation, LakeState
 
 
