@@ -17,7 +17,6 @@ from lakewright.experiments.loop.redesign.engineer_speech import JsonSpeech, Tok
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.training import load_engineer
 from lakewright.experiments.resumable import Spending
-from lakewright.policy.checkpoints import only_plans
 from lakewright.policy.inference import (
     KEYS,
     BudgetSpentError,
@@ -30,6 +29,7 @@ from lakewright.policy.inference import (
     dollars,
     json_prompt,
 )
+from lakewright.policy.models import answers_only_plans
 
 Policy = tuple[PreTrainedModel, PreTrainedTokenizerFast]
 
@@ -68,7 +68,7 @@ def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     """A checkpoint answers in tokens where its vocabulary has the engineer's words, else in language."""
     load = functools.cache(lambda: load_engineer(settings, policy.checkpoint))
     model, tokenizer = load()
-    if only_plans(model):
+    if answers_only_plans(model):
         raise InputError(
             f"teacher {settings.teacher} asks {policy.checkpoint}, a board network, which has no answers except plans; "
             "choose a teacher that asks no checkpoint"

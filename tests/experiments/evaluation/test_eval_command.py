@@ -13,9 +13,9 @@ from lakewright.core_jax.rows import Row, write_rows
 from lakewright.experiments.evaluation.answerers import AnswerRow
 from lakewright.experiments.evaluation.scores import Summary
 from lakewright.experiments.resumable import Journal
-from lakewright.policy.checkpoints import save_checkpoint
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.codecs.text_board import read_lake
+from lakewright.policy.models import save_checkpoint
 from tests.support.models.small_language_model import language, language_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.processes.commands import assert_refused, lakewright, surroundings

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.checkpoints import build_model
-from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import ModelSettings, build_model
 from lakewright.policy.tasks import Task
 from lakewright.policy.training import BoardStream, WarmupSettings, kept_place, warm_up, warmup
 from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer, weights

@@ -15,8 +15,8 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import replacing_folder
-from lakewright.policy.model_folders import check_config
-from lakewright.policy.model_memory import check_memory
+from lakewright.policy.models.folders import check_config
+from lakewright.policy.models.weights import check_memory
 
 ENDING = ".gguf"
 KEPT = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "models"
@@ -24,7 +24,7 @@ PACKAGE = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 ARCHITECTURE = "general.architecture"  # the field of a GGUF file
 
 
-def checkpoint_for(place: str | Path) -> str:
+def convert_gguf(place: str | Path) -> str:
     """The checkpoint folder of a GGUF file or of a package with one; other places are returned as they are.
 
     The folder is named by the hash of the file, so that each file is converted once, in float32. Raises InputError
@@ -69,7 +69,7 @@ def _check_header(file: Path) -> None:
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
     try:
-        from lakewright.policy.language_models.gguf_headers import Header
+        from lakewright.policy.models.gguf_headers import Header
     except ImportError as error:
         raise InputError(f"{file}: reading GGUF needs a package; pip install 'lakewright[gguf]'") from error
     try:
