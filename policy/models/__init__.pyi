@@ -15,6 +15,7 @@ from .folders import resolve_place as resolve_place
 from .loading import load_checkpoint as load_checkpoint
 from .loading import load_model as load_model
 from .loading import prepare_place as prepare_place
+from .loading import read_model as read_model
 from .modes import compute_in_bfloat16 as compute_in_bfloat16
 from .modes import computes_in_bfloat16 as computes_in_bfloat16
 from .modes import set_mode as set_mode
@@ -23,3 +24,4 @@ from .settings import FAMILY as FAMILY
 from .settings import ModelName as ModelName
 from .settings import ModelSettings as ModelSettings
 from .settings import resolve_shape as resolve_shape
+from .weights import check_weights as check_weights

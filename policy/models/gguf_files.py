@@ -16,10 +16,11 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import replacing_folder
 from lakewright.policy.models.folders import check_config
-from lakewright.policy.models.weights import check_memory
+from lakewright.policy.models.weights import check_memory, read_weights
 
 ENDING = ".gguf"
-KEPT = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "models"
+# Not the folder `models` of earlier versions, which filled what a file lacks with random numbers.
+CONVERTED = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "converted-models"
 PACKAGE = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 ARCHITECTURE = "general.architecture"  # the field of a GGUF file
 
@@ -35,7 +36,7 @@ def convert_gguf(place: str | Path) -> str:
         return str(place)
     with file.open("rb") as opened:  # in pieces, as it may be larger than the memory
         digest = hashlib.file_digest(opened, "sha256").hexdigest()[:16]
-    folder = KEPT / f"{file.stem}-{digest}"
+    folder = CONVERTED / f"{file.stem}-{digest}"
     if not folder.exists():
         _check_header(file)
         _convert(file, folder)
@@ -103,7 +104,7 @@ def _convert(file: Path, folder: Path) -> None:
         _check_config(file)
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), trust_remote_code=False, **given)
         given["dtype"] = torch.float32
-        model = AutoModelForCausalLM.from_pretrained(str(file.parent), trust_remote_code=False, **given)
+        model = read_weights(file.parent, file, **given)
     except InputError:
         raise
     except Exception as error:  # transformers trusts a header, and raises whatever that leads it to

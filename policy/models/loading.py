@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 import torch
+from safetensors.torch import load_file
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -18,9 +19,16 @@ from transformers.utils import find_adapter_config_file
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.codecs import VOCABULARY
 from lakewright.policy.models.building import TOKENS, check_device, get_codec, place_on_device
-from lakewright.policy.models.folders import ADAPTER, check_config, check_folder, is_on_hub, resolve_place
+from lakewright.policy.models.folders import (
+    ADAPTER,
+    ADAPTER_MODEL,
+    check_config,
+    check_folder,
+    is_on_hub,
+    resolve_place,
+)
 from lakewright.policy.models.gguf_files import convert_gguf
-from lakewright.policy.models.weights import FLOAT_BYTES, check_memory
+from lakewright.policy.models.weights import FLOAT_BYTES, check_memory, check_weights, compare_shapes, read_weights
 
 LEAST_BYTES = 0.5  # of a weight that is quantised as much as is common
 LONGEST_PROBLEM = 300  # letters of what another library says
@@ -63,12 +71,9 @@ def load_model(
     try:
         if on_hub:
             _check_on_hub(source, local)
-        if (folder / ADAPTER).is_file():
-            model = _merge_adapter(folder, dtype)
-        else:
+        if not (folder / ADAPTER).is_file():
             _check_fit(source, local, dtype)
-            given = {"use_safetensors": True, "local_files_only": local, "dtype": dtype}
-            model = AutoModelForCausalLM.from_pretrained(source, trust_remote_code=False, **given)
+        model = read_model(source, dtype, local)
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, local_files_only=local)
     except InputError:
         raise
@@ -82,6 +87,19 @@ def load_model(
     words = cast(PreTrainedTokenizerFast, tokenizer)
     _check_words(place, model, words)
     return place_on_device(device, model), words
+
+
+def read_model(
+    source: str | Path, dtype: torch.dtype | Literal["auto"] = "auto", local: bool = True
+) -> PreTrainedModel:
+    """Read the weights of a folder or of a name on the hub, all checked; an adapter is merged into its model.
+
+    dtype: as for `load_model`. local: whether nothing is fetched. Raises InputError as `check_weights`; transformers
+    raises what it likes.
+    """
+    if (Path(source) / ADAPTER).is_file():
+        return _merge_adapter(Path(source), dtype)
+    return read_weights(source, use_safetensors=True, local_files_only=local, dtype=dtype)
 
 
 def _check_on_hub(name: str, local: bool) -> None:
@@ -103,14 +121,29 @@ def _check_fit(source: str, local: bool, dtype: torch.dtype | Literal["auto"]) -
 def _merge_adapter(folder: Path, dtype: torch.dtype | Literal["auto"]) -> PreTrainedModel:
     """The model that an adapter names, with the adapter merged into it."""
     try:
-        from peft import PeftConfig, PeftModel
+        from peft import PeftConfig, PeftModel, get_peft_model_state_dict
     except ImportError as error:
         raise InputError(f"{folder}: is an adapter, which needs peft; pip install 'lakewright[lora]'") from error
-    name = PeftConfig.from_pretrained(str(folder)).base_model_name_or_path
+    config = PeftConfig.from_pretrained(str(folder))
+    name = config.base_model_name_or_path
     if (Path(name) / ADAPTER).is_file():
         raise InputError(f"{folder}: {ADAPTER}: its base model {name!r:.60} is an adapter too; merge that one first")
     base, _ = load_model(name, dtype, "cpu")
-    return PeftModel.from_pretrained(base, str(folder)).merge_and_unload()
+    names = getattr(base, "_checkpoint_conversion_mapping", {})  # of layers that had other names once
+    # PeftModel.from_pretrained does the same, but only warns of what is missing.
+    tuned = PeftModel(base, config)
+    found = tuned.load_adapter(str(folder), "default", key_mapping=names, ignore_mismatched_sizes=True)
+    there = load_file(folder / ADAPTER_MODEL)
+    wanted = get_peft_model_state_dict(tuned, save_embedding_layers=False)
+    check_weights(
+        folder,
+        there.items(),
+        missing=[key.replace(".default.", ".") for key in found.missing_keys],  # as the file names them
+        unexpected=[key.replace(".default.", ".") for key in found.unexpected_keys],
+        mismatched=compare_shapes(there, wanted),
+        owner="this adapter",
+    )
+    return tuned.merge_and_unload()
 
 
 def _check_codec(place: str | Path, codec: str, model: PreTrainedModel) -> None:

@@ -245,7 +245,7 @@ def test_the_command_prints_a_short_table_and_json(capsys):
 
 
 def test_a_gguf_file_is_estimated_as_the_checkpoint_that_it_becomes(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(gguf_files, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(gguf_files, "CONVERTED", tmp_path / "kept")
     file = write_gguf(tmp_path / "tiny.gguf")
     assert main(["estimate", "--preset", "smollm2", f"start={file}"]) == 0
     lines = capsys.readouterr().out.splitlines()

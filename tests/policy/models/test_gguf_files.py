@@ -25,7 +25,7 @@ def file(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(gguf_files, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(gguf_files, "CONVERTED", tmp_path / "kept")
     return tmp_path / "kept"
 
 

@@ -119,13 +119,13 @@ def ggufs() -> Fuzzed:
     from tests.support.models.gguf_model import write_gguf
 
     _be_quiet()
-    gguf_files.KEPT = Path("kept").absolute()
+    gguf_files.CONVERTED = Path("kept").absolute()
     path = write_gguf(Path("model.gguf").absolute())
     whole, tensors = path.read_bytes(), int(GGUFReader(path).data_offset)
 
     def read(data: bytes) -> None:
         path.write_bytes(data + whole[tensors:])
-        shutil.rmtree(gguf_files.KEPT, ignore_errors=True)
+        shutil.rmtree(gguf_files.CONVERTED, ignore_errors=True)
         load_model(path, device="cpu")
 
     return read, [whole[:tensors]]
