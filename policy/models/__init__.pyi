@@ -12,6 +12,7 @@ from .folders import check_folder as check_folder
 from .folders import is_board_network as is_board_network
 from .folders import is_on_hub as is_on_hub
 from .folders import resolve_place as resolve_place
+from .gguf_files import is_gguf as is_gguf
 from .loading import load_checkpoint as load_checkpoint
 from .loading import load_model as load_model
 from .loading import prepare_place as prepare_place
@@ -25,3 +26,4 @@ from .settings import ModelName as ModelName
 from .settings import ModelSettings as ModelSettings
 from .settings import resolve_shape as resolve_shape
 from .weights import check_weights as check_weights
+from .weights import compare_shapes as compare_shapes

@@ -31,7 +31,7 @@ def convert_gguf(place: str | Path) -> str:
     The folder is named by the hash of the file, so that each file is converted once, in float32. Raises InputError
     where the file cannot be converted, or this machine's memory does not hold what would come of it.
     """
-    file = _gguf_file(place)
+    file = _find_gguf(place)
     if file is None:
         return str(place)
     with file.open("rb") as opened:  # in pieces, as it may be larger than the memory
@@ -43,7 +43,15 @@ def convert_gguf(place: str | Path) -> str:
     return str(folder)
 
 
-def _gguf_file(place: str | Path) -> Path | None:
+def is_gguf(place: str | Path) -> bool:
+    """Return whether a place is a GGUF file, or an installed package that carries exactly one."""
+    try:
+        return _find_gguf(place) is not None
+    except InputError:  # a file or package that is not there, which is refused once it is read
+        return Path(place).suffix == ENDING
+
+
+def _find_gguf(place: str | Path) -> Path | None:
     """The GGUF file that is meant; None where the place is something else. Raises InputError where it is not there."""
     path = Path(place)
     if path.suffix == ENDING:

@@ -78,9 +78,9 @@ def list_tensors(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     return list(saved.values())
 
 
-def compare_shapes(there: Mapping[str, torch.Tensor], needed: Mapping[str, torch.Tensor]) -> list[Mismatch]:
-    """Return the tensors of both, by name, whose shapes differ."""
-    both = [(name, there[name].shape, tensor.shape) for name, tensor in needed.items() if name in there]
+def compare_shapes(there: Mapping[str, Sequence[int]], needed: Mapping[str, Sequence[int]]) -> list[Mismatch]:
+    """Return the tensors that are in both, by name, and whose shapes differ."""
+    both = [(name, list(there[name]), list(shape)) for name, shape in needed.items() if name in there]
     return [(name, found, wanted) for name, found, wanted in both if found != wanted]
 
 

@@ -53,7 +53,7 @@ def tools_of(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: b
 def check_askable(settings: RunSettings) -> None:
     """Raises InputError where the teacher cannot be asked: a server needs a key, a checkpoint in words a mask."""
     teachers = (settings.teacher, settings.teacher_options.get("match"))
-    if settings.codec == "text" and settings.asks_checkpoint and not importlib.util.find_spec("llguidance"):
+    if settings.answers_in_json and not importlib.util.find_spec("llguidance"):
         raise InputError(
             f"teacher {settings.teacher} answers in JSON under a mask, which needs llguidance; "
             "pip install 'lakewright[structured]'"

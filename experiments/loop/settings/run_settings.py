@@ -151,6 +151,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.asked in ("self", "self_trained", "base")
 
     @property
+    def answers_in_json(self) -> bool:
+        """Whether the teacher is a checkpoint that answers in JSON under a mask, which needs llguidance."""
+        return self.codec == "text" and self.asks_checkpoint
+
+    @property
     def asked(self) -> str:
         """The teacher that proposes: the one that `matched_random` matches, where it is the teacher."""
         return self.teacher_options.get("match", self.teacher)
