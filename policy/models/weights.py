@@ -93,8 +93,8 @@ def _drop_tied(model: PreTrainedModel, missing: Collection[str]) -> list[str]:
 @torch.no_grad()
 def _find_non_finite(tensor: torch.Tensor) -> float | None:
     """Return a number of the tensor that is not finite; None if there is none."""
-    if not tensor.is_floating_point() or not tensor.numel():
-        return None  # packed numbers of a quantised model, or a piece that another process holds
+    if not tensor.is_floating_point() or not tensor.numel() or tensor.is_meta:
+        return None  # packed numbers of a quantised model, or weights that another process holds
     # The ends take one pass without memory, and are nan if any number is. Floats of one byte have no such function.
     ends = torch.aminmax(tensor if tensor.itemsize > 1 else tensor.float())
     return next((end.item() for end in ends if not math.isfinite(end.item())), None)
