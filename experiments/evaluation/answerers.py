@@ -13,7 +13,7 @@ from lakewright.core_jax.generator import content_hash
 from lakewright.core_jax.rows import Row, board_of, plan_of
 from lakewright.core_jax.support import Natural
 from lakewright.experiments.evaluation.planners import PLANNERS
-from lakewright.experiments.resumable import Spending
+from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import Endpoint, EndpointSettings, Question, dollars
 
 if TYPE_CHECKING:

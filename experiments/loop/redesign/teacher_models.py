@@ -16,7 +16,7 @@ from lakewright.experiments.loop.records import RunFolder, Stage
 from lakewright.experiments.loop.redesign.engineer_speech import JsonSpeech, TokenSpeech, speaks_tokens
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.training import load_engineer
-from lakewright.experiments.resumable import Spending
+from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import (
     KEYS,
     BudgetSpentError,

@@ -6,19 +6,9 @@ import pytest
 
 from lakewright.core_jax.config import holes_of
 from lakewright.core_jax.support import REST
-from lakewright.experiments.bench import (
-    architectures,
-    lake,
-    language,
-    sampling,
-    simulator,
-    table,
-    timing,
-    updates,
-    warmups,
-)
+from lakewright.experiments.bench import architectures, lake, language, sampling, simulator, timing, updates, warmups
 from lakewright.experiments.bench.comparison import bandwidth, peers
-from lakewright.experiments.bench.measurement import Bench
+from lakewright.experiments.bench.measurement import Bench, format_table
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.settings import load_settings
 from lakewright.policy.models import ModelSettings
@@ -44,7 +34,7 @@ def measured(**settings) -> Bench:
         for module, values in ((lake, few), (simulator, few_steps)):
             for name, value in values.items():
                 patch.setattr(module, name, value)
-        return lake.measure()
+        return lake.measure_rates()
 
 
 @pytest.fixture(scope="module")
@@ -171,10 +161,10 @@ def test_the_cases_of_a_language_model_are_measured_one_by_one(monkeypatch):
 
 
 def test_a_table_without_floods_and_phases_ends_with_the_measurements(found):
-    lines = table(msgspec.structs.replace(found, flood_limits=[], profiles=[])).splitlines()
+    lines = format_table(msgspec.structs.replace(found, flood_limits=[], profiles=[])).splitlines()
     assert lines[-1].startswith("| ")
     assert sum(line.startswith("|-") for line in lines) == 1, "an empty table is shown"
-    assert sum(line.startswith("|-") for line in table(found).splitlines()) == 3
+    assert sum(line.startswith("|-") for line in format_table(found).splitlines()) == 3
 
 
 def test_the_same_random_boards_come_each_time_with_the_holes_asked_for():

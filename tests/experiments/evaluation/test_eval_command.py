@@ -12,7 +12,7 @@ import pytest
 from lakewright.core_jax.rows import Row, write_rows
 from lakewright.experiments.evaluation.answerers import AnswerRow
 from lakewright.experiments.evaluation.scores import Summary
-from lakewright.experiments.resumable import Journal
+from lakewright.experiments.resumable.journal import Journal
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.codecs.text_board import read_lake
 from lakewright.policy.models import save_checkpoint
