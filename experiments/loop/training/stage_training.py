@@ -23,8 +23,8 @@ from lakewright.experiments.loop.training.stage_boards import keep_boards
 from lakewright.experiments.resumable.line_logs import line_log, lines_so_far
 from lakewright.experiments.runtime.free_cores import FreeCores
 from lakewright.experiments.runtime.progress_bars import progress
-from lakewright.policy.checkpoints import save_checkpoint
 from lakewright.policy.codecs import Codec, codec_for
+from lakewright.policy.models import save_checkpoint
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import Answered, BoardStream, kept_place, rank_and_processes, train_grpo
 
