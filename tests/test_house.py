@@ -4,6 +4,7 @@ import ast
 import functools
 import importlib
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -320,3 +321,9 @@ def test_the_core_reads_no_training_library():
     for file in (HOUSE / "core_jax").rglob("*.py"):
         known = {name.split(".")[0] for _, name in imports(file)}
         assert not known & {"torch", "transformers", "trl", "datasets"}, f"{file} imports a training library"
+
+
+def test_the_script_that_counts_the_house_counts_these_files():
+    script = runpy.run_path(str(HOUSE / "docs" / "site" / "count_house.py"))
+    counted = script["count_house"](script["read_tree"]())
+    assert (counted["files"], counted["doors (.pyi)"]) == (str(len(FILES)), str(len(DOORS)))

@@ -79,8 +79,13 @@ def build_benchmark(
 ) -> BenchmarkManifest:
     """Builds the benchmark of a tier in `folder`, or resumes its build.
 
-    on_progress: gets the number of boards of each finished cell. Raises InputError where the folder holds another
-    benchmark, a file of it was altered, or a cell has no boards at all.
+    Args:
+        folder: Where its files are.
+        name: The tier.
+        seed: Gives other boards.
+        on_progress: Gets the number of boards of each finished cell.
+
+    Raises InputError where the folder holds another benchmark, a file of it was altered, or a cell has no boards.
     """
     tier = TIERS[name]
     request = Request.of(name, tier, seed)

@@ -46,7 +46,13 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 def draw_cell(cell: BenchmarkCell, tier: Tier, seed: int, taken: set[Fingerprint]) -> list[BenchmarkRow]:
-    """The rows of a cell, all of different boards, none of them `taken`.
+    """The rows of a cell, all of different boards.
+
+    Args:
+        cell: Size, agents and hole ratio of the boards.
+        tier: Has the wait ratios, and how many boards there are of each.
+        seed: Gives other boards.
+        taken: Boards that must not be among them.
 
     Raises InputError where not even an easier cell has enough boards.
     """

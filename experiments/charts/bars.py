@@ -16,7 +16,15 @@ from lakewright.experiments.charts.frame import (
 def stacked_bars(
     title: str, names: Sequence[str], kinds: Mapping[str, Sequence[float]], *, x_label: str = "", y_label: str = ""
 ) -> str:
-    """A bar for each of `names`; `kinds`: for each kind a height in every bar."""
+    """Stacked bars as SVG.
+
+    Args:
+        title: Stands above the chart.
+        names: The names of the bars.
+        kinds: For each kind a height in every bar.
+        x_label: Stands below the axis.
+        y_label: The unit of the heights.
+    """
     tops = [sum(heights[n] for heights in kinds.values()) for n in range(len(names))]
     across, up = make_scales((-0.6, len(names) - 0.4), (0, max([*tops, 1.0]) * 1.04))
     half = min(0.32 * (across(1) - across(0)), 26)

@@ -41,7 +41,15 @@ def make_scales(x: tuple[float, float], y: tuple[float, float]) -> tuple[Scale, 
 
 
 def draw_axes(across: Scale, up: Scale, x_label: str, y_label: str, names: Mapping[float, str] | None = None) -> str:
-    """Grid lines, numbers and names of both axes; `names` are shown along x instead of numbers."""
+    """Grid lines, numbers and labels of both axes, as SVG.
+
+    Args:
+        across: The scale along x.
+        up: The scale along y.
+        x_label: Stands below the axis.
+        y_label: Stands above the axis.
+        names: Of places along x, shown instead of numbers.
+    """
     parts = [_up_tick(up(value), format_short(value)) for value in up.ticks()]
     named = thin_names(names) if names else {value: format_short(value) for value in across.ticks(6)}
     parts += [draw_text(across(value), HEIGHT - BOTTOM + 16, name, "middle") for value, name in named.items()]

@@ -17,9 +17,16 @@ def heat_map(
     form: str = "{:.0f}",
     top: float | None = None,
 ) -> str:
-    """A field for each of `rows` and `columns`. said: what the numbers are.
+    """A shaded table as SVG.
 
-    values: [rows, columns], shaded from 0 to `top`, or to their largest; None is an empty field.
+    Args:
+        title: Stands above the map.
+        rows: Their names.
+        columns: Their names.
+        values: [rows, columns], shaded from 0 to `top`; None is an empty field.
+        said: What the numbers are.
+        form: How a number is written.
+        top: The darkest value, by default the largest of `values`.
     """
     there = [value for line in values for value in line if value is not None]
     top = top or max(there, default=1) or 1

@@ -57,9 +57,16 @@ def line_chart(
     names: Mapping[float, str] | None = None,
     marks: Mapping[float, str] | None = None,
 ) -> str:
-    """Curves over one x axis. names: of places on x, instead of numbers. marks: upright lines, with a word each.
+    """Curves over one x axis, as SVG.
 
-    Points whose y is not a number are left out, and the line continues after them.
+    Args:
+        title: Stands above the chart.
+        series: The curves. Points whose y is not a number are left out, and the line continues after them.
+        x_label: Stands below the axis.
+        y_label: The unit along y.
+        y_range: Lowest and highest y, by default those of the points.
+        names: Of places along x, shown instead of numbers.
+        marks: Upright lines, with a word each.
     """
     drawn = [Series(one.name, [point for point in one.points if point.y == point.y]) for one in series]
     points = [point for one in drawn for point in one.points]

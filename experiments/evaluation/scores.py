@@ -116,7 +116,11 @@ def score_answers(
 ) -> tuple[list[CellScore], list[TeamScore], Score]:
     """The scores of each cell, of each number of agents, and of all boards.
 
-    first: the sample that `outcomes` count. Boards without that answer do not count.
+    Args:
+        rows: The boards.
+        judged: The verdicts on the answers to them.
+        first: The sample that `outcomes` count. Boards without that answer do not count.
+        samples: How many samples there are of each board.
     """
 
     def score(some: Iterable[Row]) -> Score:

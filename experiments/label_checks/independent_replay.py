@@ -23,7 +23,14 @@ class Replay(NamedTuple):
 
 
 def replay_plans(holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, moves: np.ndarray) -> Replay:
-    """holes bool [B, n, n]; starts, goals int [B, K, 2]; moves int [B, K, T], 0 to 4, and -1 after the last one."""
+    """Plays the moves of B boards of K agents.
+
+    Args:
+        holes: bool [B, n, n].
+        starts: int [B, K, 2].
+        goals: int [B, K, 2].
+        moves: int [B, K, T], 0 to 4, and -1 after the last one.
+    """
     boards, agents, steps = moves.shape
     size = holes.shape[-1]
     known = (moves >= -1) & (moves < len(STEPS) - 1)

@@ -11,12 +11,19 @@ from lakewright.experiments.loop.training import held_out_set, measure
 
 
 def final_boards(settings: RunSettings, chosen: ValidationSettings, path: Path) -> list[Row]:
-    """The boards of the test, drawn once and kept at `path`."""
+    """The boards of the test, drawn once and saved at `path`."""
     return held_out_set(msgspec.structs.replace(settings, validation=chosen), path)
 
 
 def take_final_test(settings: RunSettings, policy: Stage, boards: list[Row], path: Path) -> None:
-    """Keeps at `path` how the policy of a stage does on the boards, unless that is there."""
+    """Saves how a policy does on the boards of the test, unless that is done.
+
+    Args:
+        settings: Those of the run.
+        policy: The stage whose policy it is.
+        boards: The boards of the test.
+        path: Where the result is saved.
+    """
     if path.exists():
         return
     record, _, _ = measure(settings, policy, boards, "test")

@@ -73,7 +73,14 @@ class RunResult(msgspec.Struct, frozen=True):
 
 
 def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Outcomes) -> RunResult:
-    """The result of a finished run. judged: how its last policy did. before: the outcomes of the warm-up's policy."""
+    """The result of a finished run.
+
+    Args:
+        planned: The run as it was planned.
+        run: Its folder.
+        judged: How its last policy did on the test.
+        before: How the warm-up's policy did.
+    """
     stages = _list_stages(run, planned)
     sizes = judged.sizes
     found = pool(sizes.values())

@@ -33,8 +33,14 @@ def run_study(
 ) -> tuple[Results, dict[str, str]]:
     """Runs a study, or resumes it: its results, and the reason for each run that failed, by name.
 
-    arms, seeds: those to run now, by default all; the others can be run later. A run that fails, however it does, stops
-    none of the others; an error that is no InputError leaves its traceback in the run's folder.
+    A run that fails stops none of the others; an error that is no InputError leaves its traceback in the run's folder.
+
+    Args:
+        spec: A file, or the name of a spec of the package.
+        out: The folder of the study.
+        workers: How many runs there are at a time.
+        arms: Those to run now, by default all; the others can be run later.
+        seeds: Those to run now, likewise.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
     chosen = _choose_runs(plan.runs, arms, seeds)

@@ -39,8 +39,15 @@ class Finished:
 def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int] = WHOLE) -> Iterator[Finished]:
     """Yields every shard of a sweep once it is in the folder `out`: first the existing ones, then new ones.
 
-    share: (i, n) for every n-th shard from the i-th on, so that n processes can share a folder. It may be stopped at
-    any time and called again. Raises InputError where `out` holds another sweep or a stratum is too rare.
+    It may be stopped at any time and called again.
+
+    Args:
+        spec: The grid of cells, and how many boards each has.
+        executor: Makes the shards.
+        out: The folder of the sweep.
+        share: (i, n) for every n-th shard from the i-th on, so that n processes can share a folder.
+
+    Raises InputError where `out` holds another sweep or a stratum is too rare.
     """
     folder = SweepFolder(out)
     with folder.working(spec, shared=share != WHOLE):

@@ -47,8 +47,15 @@ def map_of(text: str, place: str) -> str:
 def read_result(text: str, grid: list[str], name: str, place: str) -> Row:
     """A board with the plan that a solver found for it, to be judged by `verify`.
 
-    A plan that stops early, leaves the map or meets another agent is read all the same: the verdict says so. Raises
-    InputError with the line, the value and the remedy where the file is no result.
+    A plan that stops early, leaves the map or meets another agent is read all the same: the verdict says so.
+
+    Args:
+        text: The result file.
+        grid: The rows of its map, `.` and `H`.
+        name: The id of the row.
+        place: The file for the message.
+
+    Raises InputError with the line, the value and the remedy where the file is no result.
     """
     fields, times = _split_parts(text, place)
     if not times:

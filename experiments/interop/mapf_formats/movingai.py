@@ -73,7 +73,16 @@ def read_scenario(text: str, place: str) -> tuple[str, list[Cell], list[Cell], t
 
 
 def make_board(grid: list[str], scenario: tuple[list[Cell], list[Cell]], name: str, place: str) -> Row:
-    """The row of a map and of the starts and goals on it. Raises InputError where they do not fit."""
+    """The row of a map and of the starts and goals on it.
+
+    Args:
+        grid: The rows of the map, `.` and `H`.
+        scenario: Starts and goals.
+        name: The id of the row.
+        place: The file for the message.
+
+    Raises InputError where they do not fit.
+    """
     starts, goals = scenario
     check_agents(grid, starts, goals, place)
     return Row(name, len(grid), len(starts), grid, starts, goals)

@@ -70,8 +70,8 @@ class Catalogue:
         """All items, those last changed first."""
         return sorted(self._fresh().values(), key=lambda item: -item.changed)
 
-    def names(self) -> int:
-        """A number that changes with the items that there are."""
+    def hash_items(self) -> int:
+        """A number that changes when items are added or removed."""
         return hash(tuple(self._fresh()))
 
     def find(self, kind: Kind, name: str) -> Item:

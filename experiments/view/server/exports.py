@@ -21,7 +21,18 @@ FORMS = {
 
 
 def export_board(catalogue: Catalogue, kind: str, part: str, place: int, name: str, form: str) -> Response:
-    """A board of a table in one of FORMS. Raises InputError where there is none, or no such form."""
+    """A board of a table as a file to download.
+
+    Args:
+        catalogue: What is shown.
+        kind: The kind of item that has the board.
+        part: The table of the item.
+        place: The row of the table.
+        name: The name of the item.
+        form: One of FORMS.
+
+    Raises InputError where there is no such board or form.
+    """
     if form not in FORMS:
         raise InputError(f"form is {form!r:.40}; choose from {', '.join(FORMS)}")
     if kind not in list(Kind):

@@ -104,7 +104,7 @@ class _Site:
             return f"{time.monotonic():.0f}"
         if kind == "compare":
             runs = [self._catalogue.find(Kind.RUN, name) for name in asked.get("run", [])]
-            return f"{self._catalogue.names()} {[stamp_of_item(run) for run in runs]}"
+            return f"{self._catalogue.hash_items()} {[stamp_of_item(run) for run in runs]}"
         behind = BEFORE_NAME.get(kind)
         if behind is None or len(rest) <= behind:
             return ""
