@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from lakewright.core_jax.rows import SCHEMA, ending, solve_columns, unsolvable_here
 from lakewright.experiments.board_files.watch import UNWATCHED, Watch
-from lakewright.experiments.resumable import job_of, parts_of, work_in_parts
+from lakewright.experiments.resumable.parts import job_of, parts_of, work_in_parts
 
 
 def solve_file(source: Path, out: Path, makespan_plans: bool = False, watch: Watch = UNWATCHED) -> Counter[str]:

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import VERDICT_SCHEMA, PlanRow, check_plan, ending, read_rows, to_python, verify_columns
 from lakewright.experiments.board_files.watch import UNWATCHED, Watch
-from lakewright.experiments.resumable import Part, Parts, PlanIndex, job_of, parts_of, work_in_parts
+from lakewright.experiments.resumable.parts import Part, Parts, job_of, parts_of, work_in_parts
+from lakewright.experiments.resumable.plan_index import PlanIndex
 
 WITHOUT_PLAN = pa.array(["unsolvable", "undecided"])  # rows of which none is asked
 PlansFor = Callable[[pa.RecordBatch], pa.ListArray]

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.colors import to_rgb
 
-from lakewright.experiments.charts import COLOURS
+from lakewright.experiments.charts.appearance import COLOURS
 
 CELL = 24  # pixels of a cell's side
 ICE, HOLE, LINE = (236, 244, 250), (44, 62, 80), (200, 214, 226)

@@ -126,7 +126,7 @@ def _read_movingai(path: Path) -> Iterator[Row]:
                 f"{file}: its map is {sides[0]} by {sides[1]}, but {map_file.name} is {len(grid)} by {len(grid)}; "
                 "correct one of them"
             )
-        yield movingai.board(grid, (starts, goals), unquote(file.stem), str(file))
+        yield movingai.make_board(grid, (starts, goals), unquote(file.stem), str(file))
 
 
 def _read_lacam(path: Path) -> Iterator[Row]:

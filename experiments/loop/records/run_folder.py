@@ -18,7 +18,7 @@ from lakewright.engineer.difficulty import Calibration, Forecast
 from lakewright.engineer.evidence import Evidence, read_evidence
 from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, Next, Rollback, Trial, read
 from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.resumable import Claim
+from lakewright.experiments.resumable.claims import Claim
 
 FORMAT = 2
 

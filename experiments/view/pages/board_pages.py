@@ -8,20 +8,11 @@ import msgspec
 from lakewright.core_jax.rows import Row, board_key
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
 from lakewright.experiments.loop.records import Answer, Example, RunFolder, Stage, Validation, read, read_answers
-from lakewright.experiments.view.catalogue import (
-    PAGE,
-    VERDICTS,
-    Catalogue,
-    Filters,
-    Item,
-    Kind,
-    Tile,
-    answers_to,
-    policies_of,
-    table_of,
-)
-from lakewright.experiments.view.pictures import played, still_svg
-from lakewright.experiments.view.templating import Crumb, Page, asked_for, picture, plain
+from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS, Filters, Tile
+from lakewright.experiments.view.catalogue.board_tables import answers_to, policies_of, table_of
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
+from lakewright.experiments.view.pages.rendering import Crumb, Page, asked_for, mark_svg, query_for
+from lakewright.experiments.view.pictures.played_plans import played, still_svg
 
 Query = Mapping[str, list[str]]
 SITE_PAGES = 4  # of each list of boards that a static site holds
@@ -36,11 +27,11 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
     values = {
         "table": table,
         "filters": filters,
-        "asked": plain(msgspec.structs.replace(filters, page=0)),
+        "asked": query_for(msgspec.structs.replace(filters, page=0)),
         "address": f"boards/{item.kind}/{part}/{item.name}",
         "board": f"board/{item.kind}/{part}",
         "item": item,
-        "tiles": [(tile, picture(still_svg(tile.row)) if tile.row else None) for tile in tiles],
+        "tiles": [(tile, mark_svg(still_svg(tile.row)) if tile.row else None) for tile in tiles],
         "count": table.count(filters),
         "more": more,
         "of_site": SITE_PAGES * PAGE,
@@ -67,7 +58,7 @@ def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place:
         "players": players_of(item, part, tile) if tile.row else [],
         "row_text": msgspec.json.encode(tile.row).decode() if tile.row else "",
         "bare": bare(tile.row) if tile.row else "",
-        "still": picture(still_svg(tile.row)) if tile.row else None,
+        "still": mark_svg(still_svg(tile.row)) if tile.row else None,
         "checkpoints": _over_checkpoints(item, tile) if part == "held-out" else [],
         "asking": checkpoints_of(item) if item.kind is Kind.RUN else [],
     }

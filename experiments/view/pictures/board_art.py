@@ -1,6 +1,6 @@
 """What is on a drawn board, as SVG about the middle of a cell: agents, goals, holes, plates, text."""
 
-from lakewright.experiments.charts import escaped
+from lakewright.experiments.charts.frame import escape_text
 
 CELL = 40  # the side of a cell, in the units of a drawing
 INK, PAPER, SOFT = "#1d2733", "#ffffff", "#55606c"
@@ -95,4 +95,4 @@ def label(x: float, y: float, words: str, width: float, size: float, ink: str, a
     """Text of font size `size`, or what keeps it within `width`."""
     size = min(size, 1.35 * width / max(len(words), 1))
     place = f'x="{x:g}" y="{y:g}" fill="{ink}" font-size="{size:.1f}" font-weight="600" text-anchor="{anchor}"'
-    return f"<text {place}>{escaped(words)}</text>"
+    return f"<text {place}>{escape_text(words)}</text>"

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from lakewright.experiments.loop.records import RunFolder
-from lakewright.experiments.view.catalogue import Catalogue, Kind, MissingError
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from tests.support.models.tiny_policy import tiny_run
 
 
