@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,7 +36,16 @@ class Chunk:
 
     def place(self, row: int) -> str:
         """File and number of a row, counted from 0 in this chunk, for a message."""
-        return f"{self.path}{':' if isinstance(self.raw, list) else ': row '}{self.first + row}"
+        return row_place(self.path, self.first + row)
+
+    def take(self, rows: Sequence[int]) -> list[bytes] | pa.RecordBatch:
+        """The rows at these places, counted from 0 in this chunk, as they lie in the file."""
+        return [self.raw[row] for row in rows] if isinstance(self.raw, list) else self.raw.take(pa.array(rows))
+
+
+def row_place(path: Path, number: int) -> str:
+    """A file and the number of a line or row in it, from 1, for a message."""
+    return f"{path}: row {number}" if path.suffix == ".parquet" else f"{path}:{number}"
 
 
 def read_chunks(path: str | Path, skip: int = 0) -> Iterator[Chunk]:
