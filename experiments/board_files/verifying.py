@@ -56,8 +56,8 @@ def verify_file(
         watch: Gets the progress, and what is wrong with the first of the bad rows.
         rejects: A file for the bad rows of `source`, unchanged; its ending is that of `source`.
 
-    Returns: how many `plans` there are, of them `valid`, rows `without_plan`, and `bad_rows` (bad rows of `plans`
-    too), of them `unlisted` without a report. Raises InputError where a file cannot be read or written.
+    Returns: how many `plans` there are, of them `valid`, rows `without_plan`, plans `without_board`, and `bad_rows`
+    (those of `plans` too), of them `unlisted` without a report. Raises InputError where a file cannot be read or written.
     """
     inputs = {"input": source} | ({"plans": plans} if plans else {})
     for path in inputs.values():
@@ -116,12 +116,16 @@ def _index(path: Path, source: Path, parts: Parts) -> PlanIndex:
         place.unlink(missing_ok=True)  # left by a process that was killed
     index = PlanIndex(place)
     if not parts.number:
-        problems = itertools.chain(_filled(index, path), _without_board(index, path, source))
-        listed = list(itertools.islice(problems, MOST_LISTED))
-        unlisted = sum(1 for _ in problems)
+        bad, unlisted = _listed(_filled(index, path))
+        lost, more = _listed(_without_board(index, path, source))
         index.commit()
-        parts.add(Part(0, listed, unlisted))
+        parts.add(Part(0, bad, unlisted, lost, {"without_board": len(lost) + more}))
     return index
+
+
+def _listed(problems: Iterator[str]) -> tuple[list[str], int]:
+    """The first MOST_LISTED of the problems, and how many more there are."""
+    return list(itertools.islice(problems, MOST_LISTED)), sum(1 for _ in problems)
 
 
 def _filled(index: PlanIndex, path: Path) -> Iterator[str]:
@@ -138,5 +142,6 @@ def _filled(index: PlanIndex, path: Path) -> Iterator[str]:
 
 
 def _without_board(index: PlanIndex, path: Path, source: Path) -> Iterator[str]:
+    """Yields a line for each plan whose board is not in `source`, so that a misspelt id is seen."""
     for number, name in index.without_board(read_ids(source)):
         yield f"{row_place(path, number)}: no board {name!r:.60} in {source}; correct the id, or remove the plan"

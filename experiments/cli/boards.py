@@ -112,10 +112,15 @@ def verify(
         rejects: A file for the rows of IN that are left out, unchanged; its ending is that of IN.
     """
     from lakewright.experiments.board_files import verify_file
+    from lakewright.experiments.resumable import MOST_LISTED
 
     with _watched("verify", None, "rows") as watch:
         tally = verify_file(rows, out, plans, makespan_plans, watch, rejects)
-    return _finish(tally, ("plans", "valid", "without_plan", "bad_rows"), out, json)
+    lost = tally["without_board"]
+    if lost > MOST_LISTED:
+        print_error(f"{plans}: {lost} plans are of no board in {rows}, {MOST_LISTED} of them listed above")
+    counts = ("plans", "valid", "without_plan", *(["without_board"] if plans else []), "bad_rows")
+    return _finish(tally, counts, out, json)
 
 
 @app.command(help_epilogue="example: lakewright convert boards.jsonl --out maps")

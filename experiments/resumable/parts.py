@@ -57,12 +57,14 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The record of a finished part.
 
     consumed: how many rows of the input it settles, good and bad. bad_rows: what was reported about those left out.
-    unlisted: how many more were left out. tally: counts for the summary. acceptance: of generated boards.
+    unlisted: how many more were left out. notes: what else was reported. tally: counts for the summary. acceptance: of
+    generated boards.
     """
 
     consumed: int
     bad_rows: list[str] = []
     unlisted: int = 0
+    notes: list[str] = []
     tally: dict[str, int] = {}
     acceptance: list[Acceptance] = []
 
@@ -99,10 +101,11 @@ class Parts:
         while self._record(self.number).exists():
             self._count(_read(self._record(self.number), Part))
 
-    def bad_rows(self) -> Iterator[str]:
-        """What was reported about rows left out."""
+    def reports(self) -> Iterator[str]:
+        """What was reported, most of it about rows left out."""
         for number in range(self.number):
-            yield from _read(self._record(number), Part).bad_rows
+            part = _read(self._record(number), Part)
+            yield from (*part.bad_rows, *part.notes)
 
     def listed(self, problems: Sequence[str]) -> list[str]:
         """Those of the problems with rows that are still listed: of a file all of whose rows are bad, the first few."""
@@ -189,7 +192,7 @@ def work_in_parts(
     What `check` says of a row, by its place, keeps it out. What is wrong with a row that is left out goes to `report`,
     once more for the parts finished before; of many such rows only the first MOST_LISTED.
     """
-    for line in parts.bad_rows():
+    for line in parts.reports():
         report(line)
     pace, chunks = Pace(), read_chunks(source, parts.consumed)
     gc.freeze()  # collections would walk all that is imported, again and again: a third of the time
@@ -205,7 +208,7 @@ def work_in_parts(
             made, tally = work(rows)
             if parts.rejects:
                 parts.rejects.keep(parts.number, zip(taken, map(list, errors), strict=True))
-            parts.add(Part(sum(map(len, taken)), listed, len(bad) - len(listed), tally), made)
+            parts.add(Part(sum(map(len, taken)), listed, len(bad) - len(listed), tally=tally), made)
             pace.adapt(time.monotonic() - begun, kinds=len(places_by_kind(kinds_of(rows))))
     finally:
         gc.unfreeze()

@@ -111,7 +111,8 @@ def test_a_wrong_plan_is_reported_where_it_is_written(tmp_path, capsys):
     (tmp_path / "plans.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(plans))
     given = ("verify", tmp_path / "in.jsonl", "--plans", tmp_path / "plans.jsonl", "--out", tmp_path / "out.jsonl")
     code, said, lines = lakewright(capsys, *given, "--json")
-    assert (code, json.loads(said)["bad_rows"], json.loads(said)["plans"]) == (1, 5, 1)
+    counts = {"plans": 1, "valid": 1, "without_plan": 0, "without_board": 2, "bad_rows": 3}
+    assert (code, json.loads(said)) == (1, counts | {"out": f"{tmp_path}/out.jsonl"})
     for line, place, problem in zip(
         lines,
         ("plans.jsonl:2:", "plans.jsonl:5:", "plans.jsonl:1:", "plans.jsonl:3:", "in.jsonl:4:"),
@@ -129,3 +130,15 @@ def test_a_wrong_plan_is_reported_where_it_is_written(tmp_path, capsys):
     with_bad_row = (tmp_path / "in.jsonl").read_bytes() + b'{"id": "elsewhere", "size": "eight"}\n'
     (tmp_path / "in.jsonl").write_bytes(with_bad_row)
     assert not any("elsewhere" in line for line in lakewright(capsys, *given)[2]), "a bad row has its plan"
+
+
+def test_plans_without_a_board_are_named_and_counted(tmp_path, capsys):
+    row = small_rows()[0]
+    write_rows(tmp_path / "in.jsonl", [row])
+    plans = [{"id": name, "plan": row.plan} for name in [*map(str, range(30)), row.id]]
+    (tmp_path / "plans.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(plans))
+    given = ("verify", tmp_path / "in.jsonl", "--plans", tmp_path / "plans.jsonl", "--out", tmp_path / "out.jsonl")
+    code, _, lines = lakewright(capsys, *given)
+    assert (code, len(lines)) == (0, 21), "no row is left out"
+    assert "plans.jsonl:1: no board '0' in" in lines[0]
+    assert "plans.jsonl: 30 plans are of no board in" in lines[20]
