@@ -1,5 +1,6 @@
 """Consecutive rows of a file as they lie there, not decoded yet: cheap to read and to skip."""
 
+import codecs
 import contextlib
 import dataclasses
 import itertools
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import first_repeated
+from lakewright.core_jax.support import first_repeated, refuse_pipe
 
 CHUNK_BYTES, CHUNK_ROWS = 1 << 20, 4096  # read at once, and never less than one row
 
@@ -51,6 +52,7 @@ def row_place(path: Path, number: int) -> str:
 def read_chunks(path: str | Path, skip: int = 0) -> Iterator[Chunk]:
     """Yields what follows the first `skip` rows of a file. Raises InputError where it cannot be read."""
     path = Path(path)
+    refuse_pipe(path)
     return _parquet_chunks(path, skip) if ending(path) == ".parquet" else _jsonl_chunks(path, skip)
 
 
@@ -67,6 +69,8 @@ def _jsonl_chunks(path: Path, skip: int) -> Iterator[Chunk]:
         with open(path, "rb") as lines:
             first = 1 + sum(1 for _ in itertools.islice(lines, skip))
             while raw := lines.readlines(CHUNK_BYTES):
+                if first == 1:
+                    raw[0] = raw[0].removeprefix(codecs.BOM_UTF8)
                 yield Chunk(path, first, raw)
                 first += len(raw)
     except OSError as error:

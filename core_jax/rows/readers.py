@@ -16,7 +16,7 @@ from lakewright.core_jax.rows.column_checks import good_rows
 from lakewright.core_jax.rows.columns import columns_of, records_of
 from lakewright.core_jax.rows.json_lines import of_lines
 from lakewright.core_jax.rows.row import BENCHMARK_COLUMNS, BENCHMARK_FIELDS, SCHEMA, Row
-from lakewright.core_jax.support import convert
+from lakewright.core_jax.support import convert, repeated_key
 
 FEW = 32  # rows among which the bad ones are looked for one by one
 R = TypeVar("R", bound=msgspec.Struct)
@@ -164,7 +164,7 @@ def _decoded(chunk: Chunk, kind: type[R]) -> Iterator[R | InputError | None]:
     quickly: Callable[[Any], R] = functools.partial(msgspec.convert, type=kind)
     records: Iterable[Any] = chunk.raw
     if isinstance(chunk.raw, list):
-        quickly = msgspec.json.Decoder(kind).decode
+        quickly = _line_decoder(kind)
     else:
         with parquet_errors(chunk.path):
             records = records_of(chunk.raw)
@@ -176,13 +176,29 @@ def _decoded(chunk: Chunk, kind: type[R]) -> Iterator[R | InputError | None]:
             yield None if blank else _carefully(raw, kind, chunk.place(place))
 
 
+def _line_decoder(kind: type[R]) -> Callable[[bytes], R]:
+    """What reads a line of JSON as a `kind`, and raises ValidationError on a key given twice too."""
+    whole, fields = msgspec.json.Decoder(kind).decode, msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+    def decode_once(line: bytes) -> R:
+        row = whole(line)
+        # Rows hold no objects, so as many colons after quotes as keys leave no room for a second of one.
+        if line.count(b'":') != len(fields(line)) and repeated_key(line) is not None:
+            raise msgspec.ValidationError("a key is there twice")
+        return row
+
+    return decode_once
+
+
 def _carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
     """What a record holds, read field by field for an error that names place, field, value and remedy."""
     if isinstance(raw, bytes):
         try:
-            raw = msgspec.json.decode(raw)
+            line, raw = raw, msgspec.json.decode(raw)
         except _REFUSED as error:
             return InputError(f"{place}: not JSON ({error}); one object a line")
+        if (twice := repeated_key(line)) is not None:
+            return InputError(f"{place}: has {twice!r:.60} twice; keep one of them")
     if isinstance(raw, dict) and issubclass(kind, Row):
         ignored = BENCHMARK_COLUMNS.difference(kind.__struct_fields__)
         raw = {name: value for name, value in raw.items() if name not in ignored}

@@ -13,6 +13,8 @@ from .decoding import convert as convert
 from .decoding import first_repeated as first_repeated
 from .decoding import read_config as read_config
 from .decoding import read_raw as read_raw
+from .decoding import refuse_pipe as refuse_pipe
+from .decoding import repeated_key as repeated_key
 from .field_types import Count as Count
 from .field_types import HoleRatio as HoleRatio
 from .field_types import Natural as Natural

@@ -10,7 +10,7 @@ import yaml
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, board_of, decode, read_all, read_chunks, write_rows
-from lakewright.core_jax.support import first_repeated, replacing_folder, write_atomically
+from lakewright.core_jax.support import first_repeated, refuse_pipe, replacing_folder, write_atomically
 from lakewright.experiments.interop.mapf_formats import lacam, movingai, pogema
 from lakewright.experiments.resumable import refuse_overwriting
 from lakewright.policy.codecs import PublishedRow, encode_prompt, row_of
@@ -96,12 +96,13 @@ def _text(path: Path, read: set[Path]) -> str:
     Raises InputError where it is none, or too large to be one.
     """
     read.add(path)
+    refuse_pipe(path)
     try:
         if path.stat().st_size > LARGEST:
             raise InputError(
                 f"{path}: {path.stat().st_size} bytes, more than the {LARGEST} of the largest map; split it"
             )
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; put the map beside the file that names it") from error
     except UnicodeDecodeError as error:
