@@ -57,7 +57,8 @@ def verify_file(
         rejects: A file for the bad rows of `source`, unchanged; its ending is that of `source`.
 
     Returns: how many `plans` there are, of them `valid`, rows `without_plan`, plans `without_board`, and `bad_rows`
-    (those of `plans` too), of them `unlisted` without a report. Raises InputError where a file cannot be read or written.
+    (those of `plans` too), of them `unlisted` without a report. Raises InputError where a file cannot be read or
+    written.
     """
     inputs = {"input": source} | ({"plans": plans} if plans else {})
     for path in inputs.values():
