@@ -1,5 +1,6 @@
 from .atomic_files import is_locked as is_locked
 from .atomic_files import locked as locked
+from .atomic_files import refuse_file as refuse_file
 from .atomic_files import rename as rename
 from .atomic_files import replacing as replacing
 from .atomic_files import replacing_folder as replacing_folder

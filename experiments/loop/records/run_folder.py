@@ -155,8 +155,14 @@ class RunFolder:
         return [stage for stage in stages if stage.done.exists()]
 
     def open(self, settings: RunSettings) -> None:
-        """Starts the run, or checks that the folder holds this very run. Raises InputError if it holds another."""
-        CLAIM.take(self.folder, RunConfig(FORMAT, settings))
+        """Starts the run, or checks that the folder holds this very run. Raises InputError if it holds another.
+
+        A run that has trained nothing yet gives way to another: most likely it was refused for what it asked for.
+        """
+        trained = self.warmup.folder.exists() or self.stage(0).folder.exists()
+        if not trained and CLAIM.is_in(self.folder) and self.settings() != settings:
+            self.validation.unlink(missing_ok=True)  # before the claim: the other run has other held-out boards
+        CLAIM.take(self.folder, RunConfig(FORMAT, settings), replace=not trained)
 
     def settings(self) -> RunSettings:
         """The settings of the run. Raises InputError where there is none, or one of another format."""
