@@ -109,7 +109,7 @@ def test_a_warm_up_that_was_interrupted_is_not_given_up_for_another_run(tmp_path
     run.open(tiny_run())
     run.warmup.scratch.mkdir(parents=True)
     (run.warmup.scratch / "training.safetensors").touch()
-    with pytest.raises(InputError, match="holds another run: settings.stages is"):
+    with pytest.raises(InputError, match=r"holds another run: settings\.stages is"):
         run.open(msgspec.structs.replace(tiny_run(), stages=7))
 
 

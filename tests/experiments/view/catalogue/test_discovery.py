@@ -30,12 +30,12 @@ def test_a_file_that_holds_nothing_to_look_at_is_refused(tmp_path):
         ("c.csv", "choose a folder"),
     ):
         (tmp_path / name).touch()
-        with pytest.raises(InputError, match=f"{name}: is no .jsonl or .parquet file.*{remedy}"):
+        with pytest.raises(InputError, match=rf"{name}: is no \.jsonl or \.parquet file.*{remedy}"):
             Catalogue([tmp_path / name])
 
 
 def test_a_pipe_is_no_file_of_boards(tmp_path):
     os.mkfifo(tmp_path / "boards.jsonl")
     assert Catalogue([tmp_path]).items() == []
-    with pytest.raises(InputError, match="is no .jsonl or .parquet file"):
+    with pytest.raises(InputError, match=r"is no \.jsonl or \.parquet file"):
         Catalogue([tmp_path / "boards.jsonl"])
