@@ -110,7 +110,12 @@ def checkpoints_of(item: Item) -> list[tuple[str, str]]:
     """The checkpoints of a run, by address part and name."""
     folder = RunFolder(item.path)
     parts = [("warmup", folder.warmup), *((f"stage-{n}", folder.stage(n)) for n in range(folder.settings().stages))]
-    return [(name, name.replace("-", " ")) for name, stage in parts if stage.checkpoint.exists()]
+    best = folder.best()
+    return [
+        (name, name.replace("-", " ") + " (best)" * (best is not None and stage.folder == best.folder))
+        for name, stage in parts
+        if stage.checkpoint.exists()
+    ]
 
 
 def _over_checkpoints(item: Item, tile: Tile) -> list[dict[str, Any]]:
