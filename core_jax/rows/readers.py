@@ -41,8 +41,7 @@ def read_columns(
     refused = check(columns) if pieces else {}
     for row, problem in refused.items():
         place = int(np.concatenate([places for places, _ in pieces])[row])
-        found = isinstance(problem, InputError)
-        errors[place] = problem if found else InputError(f"{chunk.place(place)}: {problem}")
+        errors[place] = problem if isinstance(problem, InputError) else InputError(f"{chunk.place(place)}: {problem}")
     for place in sorted(errors):
         on_error(place, errors[place])
     return columns.filter(pa.array(~np.isin(np.arange(len(columns)), list(refused)))) if refused else columns

@@ -1,10 +1,15 @@
 """No command writes over what it reads: the same path, a link to it, or a folder whose files it would replace."""
 
 import os
+from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
+from cyclopts import App
 
 from lakewright.core_jax.rows import read_all, write_rows
+from lakewright.experiments.cli import build_app
+from lakewright.experiments.cli.conventions.path_arguments import POSITIONAL, WRITTEN
 from lakewright.experiments.resumable import refuse_overwriting
 from tests.support.boards.generated_rows import small_rows
 from tests.support.processes.commands import assert_refused, lakewright
@@ -113,3 +118,19 @@ def test_files_that_are_not_there_yet_are_told_apart_by_their_names(tmp_path):
     refuse_overwriting([out, other], [("the input", tmp_path / "c")])
     with pytest.raises(ValueError, match="is also the input"):
         refuse_overwriting([("--out", tmp_path / "x" / ".." / "a")], [("the input", tmp_path / "a")])
+
+
+def parameters_of(app: App) -> set[str]:
+    """The names of all parameters of all commands that take paths."""
+    found = set()
+    for name, command in app.resolved_commands().items():
+        if not name.startswith("-"):
+            hints = get_type_hints(command.default_command) if command.default_command else {}
+            found |= {name for name, hint in hints.items() if Path in (hint, *get_args(hint))}
+            found |= parameters_of(command)
+    return found
+
+
+def test_of_every_path_on_a_command_line_it_is_known_whether_it_is_written():
+    given = {"config", "plans", "pogema"}  # read, and named as they are on the line
+    assert parameters_of(build_app()) == {*WRITTEN, *POSITIONAL, *given}, "name a new one in path_arguments.py"
