@@ -7,6 +7,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from lakewright.experiments.loop.settings import RunSettings
+from lakewright.policy.models import is_gguf
 
 PROJECT = "lakewright"
 # TRL takes this version too, which asks for an older transformers than this project: see docs/gpu-hosts.md.
@@ -20,8 +21,8 @@ def extras_of(settings: RunSettings) -> list[str]:
     wanted = {
         "vllm": host.vllm != "off",
         "lora": host.lora is not None,
-        "structured": settings.asks_checkpoint and settings.codec == "text",
-        "gguf": settings.start.endswith(".gguf"),
+        "structured": settings.answers_in_json,
+        "gguf": is_gguf(settings.start),
         "trackers": host.report_to != "none",
     }
     return [extra for extra, needed in wanted.items() if needed]

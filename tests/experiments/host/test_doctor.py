@@ -129,16 +129,32 @@ def test_the_version_of_vllm_that_the_docs_exclude_is_not_recommended():
         assert not limits.contains("0.31.0")
 
 
-@pytest.mark.parametrize("teacher", ["self", "self_trained", "base", "matched_random"])
-def test_a_checkpoint_that_answers_in_text_needs_llguidance_whoever_asks_it(tmp_path, teacher):
-    options = ["teacher_options.match=self"] if teacher == "matched_random" else []
-    settings = load_settings("cpu", ["codec=text", f"start={tmp_path}", f"teacher={teacher}", *options])
-    assert "llguidance" in {asked.name for asked in needed_packages(settings)}
+IN_WORDS = ("codec=text", "start=some/model")
 
 
-def test_a_gguf_file_needs_its_reader():
-    settings = load_settings("cpu", ["codec=text", "start=model.gguf", "teacher=rules"])
-    assert "gguf" in {asked.name for asked in needed_packages(settings)}
+@pytest.mark.parametrize(
+    ("overrides", "needed"),
+    [
+        (("teacher=self_trained", *IN_WORDS), True),
+        (("teacher=base", *IN_WORDS), True),
+        (("teacher=matched_random", "teacher_options.match=self", *IN_WORDS), True),
+        (("teacher=difficulty", *IN_WORDS), False),
+        (("teacher=self_trained",), False),
+    ],
+)
+def test_a_checkpoint_that_answers_in_json_needs_llguidance(overrides, needed):
+    settings = load_settings("cpu", [*overrides, *(["warmup.steps=0"] if "codec=text" in overrides else [])])
+    assert settings.answers_in_json == needed
+    assert ("llguidance" in {asked.name for asked in needed_packages(settings)}) == needed
+
+
+def test_a_start_that_is_a_gguf_file_needs_gguf(tmp_path):
+    file = tmp_path / "tiny.gguf"
+    file.touch()
+    settings = load_settings("cpu", ["codec=text", "warmup.steps=0", f"start={file}", "teacher=difficulty"])
+    lines = list(misfits(settings, lambda name: None if name == "gguf" else version_of(name)))
+    assert lines == ["gguf is not installed: pip install 'gguf>=0.17'"]
+    assert not [line for line in misfits(load_settings("cpu", []), lambda _: None) if line.startswith("gguf")]
 
 
 def test_the_packages_of_an_extra_are_needed_where_the_settings_use_it():
