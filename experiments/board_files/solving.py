@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 
 from lakewright.core_jax.rows import SCHEMA, ending, solve_columns, unsolvable_here
 from lakewright.experiments.board_files.watch import UNWATCHED, Watch
-from lakewright.experiments.resumable import job_of, parts_of, rejects_option, work_in_parts
+from lakewright.experiments.resumable.parts import job_of, parts_of, work_in_parts
+from lakewright.experiments.resumable.rejects import rejects_option
 
 
 def solve_file(

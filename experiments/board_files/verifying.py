@@ -23,16 +23,9 @@ from lakewright.core_jax.rows import (
     verify_columns,
 )
 from lakewright.experiments.board_files.watch import UNWATCHED, Watch
-from lakewright.experiments.resumable import (
-    MOST_LISTED,
-    Part,
-    Parts,
-    PlanIndex,
-    job_of,
-    parts_of,
-    rejects_option,
-    work_in_parts,
-)
+from lakewright.experiments.resumable.parts import MOST_LISTED, Part, Parts, job_of, parts_of, work_in_parts
+from lakewright.experiments.resumable.plan_index import PlanIndex
+from lakewright.experiments.resumable.rejects import rejects_option
 
 WITHOUT_PLAN = pa.array(["unsolvable", "undecided"])  # rows of which none is asked
 PlansFor = Callable[[pa.RecordBatch], pa.ListArray]

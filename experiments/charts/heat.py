@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lakewright.experiments.charts.frame import WIDTH, picture, text
-from lakewright.experiments.charts.svg_text import escaped
+from lakewright.experiments.charts.frame import WIDTH, draw_text, escape_text, wrap_picture
 
 FIELD, LINE, MARGIN, TOP = 58, 30, 64, 46  # a field is wider, and so is the margin, where a label needs it
 LETTER, SPACE = 7, 8  # of a label: the width of a letter of this size at most, and what separates two labels
@@ -28,16 +27,16 @@ def heat_map(
     there = [value for line in values for value in line if value is not None]
     top = top or max(there, default=1) or 1
     wide, left = max(FIELD, _width(columns)), max(MARGIN, _width(rows))
-    parts = [text(left, 34, said, "start", 'opacity=".75"')]
-    parts += [text(left + wide * (n + 0.5), TOP + 10, name, "middle") for n, name in enumerate(columns)]
+    parts = [draw_text(left, 34, said, "start", 'opacity=".75"')]
+    parts += [draw_text(left + wide * (n + 0.5), TOP + 10, name, "middle") for n, name in enumerate(columns)]
     for line, (name, cells) in enumerate(zip(rows, values, strict=True)):
         y = TOP + 16 + LINE * line
-        parts.append(text(left - 8, y + LINE / 2 + 3, name, "end"))
+        parts.append(draw_text(left - 8, y + LINE / 2 + 3, name, "end"))
         for n, value in enumerate(cells):
             words = f"{name}, {columns[n]}: {form.format(value) if value is not None else 'nothing'}"
-            parts.append(_field(left + wide * n, y, wide, _Shade(value, top), form, words))
+            parts.append(_draw_field(left + wide * n, y, wide, _Shade(value, top), form, words))
     width = left + wide * len(columns) + 8
-    return picture(title, "".join(parts), TOP + 24 + LINE * len(rows), max(width, WIDTH))
+    return wrap_picture(title, "".join(parts), TOP + 24 + LINE * len(rows), max(width, WIDTH))
 
 
 def ratio_labels(ratios: Sequence[float]) -> list[str]:
@@ -61,12 +60,12 @@ class _Shade(NamedTuple):
     top: float
 
 
-def _field(x: float, y: float, wide: float, shade: _Shade, form: str, words: str) -> str:
+def _draw_field(x: float, y: float, wide: float, shade: _Shade, form: str, words: str) -> str:
     box = f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{wide - 2:g}" height="{LINE - 2}" rx="4"'
     if shade.value is None:
-        return f'{box} fill="none" stroke="currentColor" opacity=".2"><title>{escaped(words)}</title></rect>'
+        return f'{box} fill="none" stroke="currentColor" opacity=".2"><title>{escape_text(words)}</title></rect>'
     share = min(max(shade.value / shade.top, 0.0), 1.0)
     red, green, blue = (round(low + share * (high - low)) for low, high in zip(LIGHT, DARK, strict=True))
     ink = "#ffffff" if share > 0.5 else "#10202c"
-    number = text(x + wide / 2, y + LINE / 2 + 4, form.format(shade.value), "middle", f'fill="{ink}"')
-    return f'{box} fill="rgb({red},{green},{blue})"><title>{escaped(words)}</title></rect>{number}'
+    number = draw_text(x + wide / 2, y + LINE / 2 + 4, form.format(shade.value), "middle", f'fill="{ink}"')
+    return f'{box} fill="rgb({red},{green},{blue})"><title>{escape_text(words)}</title></rect>{number}'

@@ -15,16 +15,15 @@ from cyclopts import App, CycloptsError
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli import bench, benchmark, boards, engineer, host, run, settings, study, sweep, view
-from lakewright.experiments.cli.conventions import (
-    PLAIN,
-    help_style,
-    paths_of,
-    print_error,
-    take_overrides,
-    usage_error,
-)
-from lakewright.experiments.resumable import refuse_overwriting
-from lakewright.experiments.runtime import is_of_the_disk, keep_compiled_programs, system_error
+from lakewright.experiments.cli.app import help_style
+from lakewright.experiments.cli.conventions.options import PLAIN
+from lakewright.experiments.cli.conventions.output import print_error
+from lakewright.experiments.cli.conventions.overrides import take_overrides
+from lakewright.experiments.cli.conventions.path_arguments import paths_of
+from lakewright.experiments.cli.conventions.usage_errors import usage_error
+from lakewright.experiments.resumable.overwriting import refuse_overwriting
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs
+from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
 
 FLAT = (boards.app, run.app, settings.app, host.app, bench.app)  # commands of the program itself
 GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app)  # commands that have commands

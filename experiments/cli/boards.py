@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli.conventions import BOARD_FORMATS, Flag, Json, at_most_one, print_error, print_summary
+from lakewright.experiments.cli.conventions.options import BOARD_FORMATS, Flag, Json, at_most_one
+from lakewright.experiments.cli.conventions.output import print_error, print_summary
 
 if TYPE_CHECKING:
     from lakewright.core_jax.config import EnvConfig
-    from lakewright.experiments.board_files import Watch
+    from lakewright.experiments.board_files.watch import Watch
 
 PLANS = at_most_one()
 Rejects: TypeAlias = Annotated[Path | None, Parameter(metavar="FILE")]
@@ -53,15 +54,15 @@ def generate(
     single = {"size": size, "agents": agents, "hole_ratio": hole_ratio, "wait_ratio": wait_ratio}
     env = _env_config(config, single)
     from lakewright.core_jax.generator import manifest_path
-    from lakewright.experiments.board_files import draw_file
-    from lakewright.experiments.resumable import refuse_overwriting
+    from lakewright.experiments.board_files.generating import generate_file
+    from lakewright.experiments.resumable.overwriting import refuse_overwriting
 
     if config:
         refuse_overwriting([("the manifest of --out", manifest_path(out))], [("--config", config)])
 
     begun = time.monotonic()
     with _watched("boards", count, "boards") as watch:
-        draw_file(env, seed, count, out, watch)
+        generate_file(env, seed, count, out, watch)
     seconds = round(time.monotonic() - begun, 3)
     print_summary({"boards": count, "seconds": seconds, "out": str(out)}, json)
 
@@ -84,7 +85,7 @@ def solve(
         makespan_plans: Also write a plan that reaches the optimal makespan.
         rejects: A file for the rows that are left out, unchanged; its ending is that of IN.
     """
-    from lakewright.experiments.board_files import solve_file
+    from lakewright.experiments.board_files.solving import solve_file
 
     with _watched("solve", None, "rows") as watch:
         tally = solve_file(rows, out, makespan_plans, watch, rejects)
@@ -111,8 +112,8 @@ def verify(
         makespan_plans: Judge makespan_plan of IN instead of plan.
         rejects: A file for the rows of IN that are left out, unchanged; its ending is that of IN.
     """
-    from lakewright.experiments.board_files import verify_file
-    from lakewright.experiments.resumable import MOST_LISTED
+    from lakewright.experiments.board_files.verifying import verify_file
+    from lakewright.experiments.resumable.parts import MOST_LISTED
 
     with _watched("verify", None, "rows") as watch:
         tally = verify_file(rows, out, plans, makespan_plans, watch, rejects)
@@ -141,8 +142,8 @@ def convert(
         source_format: The format of IN, where the ending does not say it.
         out_format: The format to write, where the ending does not say it.
     """
-    from lakewright.experiments.interop import convert as convert_file
-    from lakewright.experiments.runtime import progress
+    from lakewright.experiments.interop.mapf_formats.conversion import convert as convert_file
+    from lakewright.experiments.runtime.progress_bars import progress
 
     begun = time.monotonic()
     with progress("convert", None, "boards") as bar:
@@ -153,8 +154,8 @@ def convert(
 @contextmanager
 def _watched(what: str, total: int | None, unit: str) -> Iterator["Watch"]:
     """Shows the progress of work on a file, on a terminal."""
-    from lakewright.experiments.board_files import Watch
-    from lakewright.experiments.runtime import print_on_terminal, progress
+    from lakewright.experiments.board_files.watch import Watch
+    from lakewright.experiments.runtime.progress_bars import print_on_terminal, progress
 
     with progress(what, total, unit) as bar:
 

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from lakewright.experiments.cli.conventions import TEACHERS, TRACKERS, Json, Overrides, encoded, print_summary
+from lakewright.experiments.cli.conventions.options import TEACHERS, TRACKERS, Json
+from lakewright.experiments.cli.conventions.output import encoded, print_summary
+from lakewright.experiments.cli.conventions.overrides import Overrides
 from lakewright.experiments.loop.settings import presets
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.runtime.library_setup import prepare_training
 
 if TYPE_CHECKING:
     from lakewright.experiments.loop.records import RunFolder
@@ -44,7 +46,7 @@ def run(
     given = [f"{name}={value}" for name, value in named.items() if value is not None]
     settings = load_settings(preset, [*given, *overrides])
     prepare_training(settings.start)
-    from lakewright.experiments.interop.trackers import Publisher
+    from lakewright.experiments.interop.trackers.publishing import Publisher
     from lakewright.experiments.loop import check_machine
     from lakewright.experiments.loop import run as run_loop
     from lakewright.experiments.loop.records import RunFolder
@@ -71,7 +73,7 @@ def track(
         folder: The run folder.
         to: The tracker; may be given several times.
     """
-    from lakewright.experiments.interop.trackers import Publisher
+    from lakewright.experiments.interop.trackers.publishing import Publisher
     from lakewright.experiments.loop.records import RunFolder
 
     run_folder = RunFolder(folder)
@@ -92,7 +94,8 @@ def report(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = Fa
 
 
 def _report(folder: "RunFolder", json: bool) -> None:
-    from lakewright.experiments.view import as_json, as_table, write_report
+    from lakewright.experiments.view.run_table import as_json, as_table
+    from lakewright.experiments.view.site import write_report
 
     write_report(folder)
     folder.link_best()  # of runs of versions that had none

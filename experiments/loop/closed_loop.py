@@ -37,7 +37,7 @@ from lakewright.experiments.loop.redesign import (
 )
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.training import held_out_set, make_boards, train, validate, warm_up
-from lakewright.experiments.runtime import print_on_terminal
+from lakewright.experiments.runtime.progress_bars import print_on_terminal
 
 RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 

@@ -32,8 +32,8 @@ from lakewright.experiments.loop import prepare
 from lakewright.experiments.loop.records import RunFolder, Trial, read, write
 from lakewright.experiments.loop.redesign import try_configs
 from lakewright.experiments.loop.settings import RunSettings, ValidationSettings, merged, preset_table
-from lakewright.experiments.resumable import Claim
-from lakewright.experiments.study.final_test import final_boards, take_final_test
+from lakewright.experiments.resumable.claims import Claim
+from lakewright.experiments.study.final_evaluation import final_boards, take_final_test
 from lakewright.experiments.study.random_configs import Configs, random_configs
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -147,7 +147,9 @@ def plan_of(path: Path) -> Plan:
     base = merged(preset_table(spec.preset), spec.settings) | {"budget": spec.budget}
     start = convert(base, RunSettings, f"{path}: settings")
     arms = spec.arms or _arms_of_configs(spec, start)
-    runs = [planned for name, arm in arms.items() for planned in _runs(name, arm, base, spec, f"{path}: arms.{name}")]
+    runs = [
+        planned for name, arm in arms.items() for planned in _plan_runs(name, arm, base, spec, f"{path}: arms.{name}")
+    ]
     if spec.first_configs:
         firsts = [env for _, env in random_configs(spec.first_configs, start)]
         runs = [planned if "env" in arms[planned.arm] else _beginning_with(firsts, planned, path) for planned in runs]
@@ -181,7 +183,7 @@ def begin_run(planned: Planned, folder: StudyFolder) -> RunFolder:
     return run
 
 
-def predicted(folder: StudyFolder) -> Trial:
+def read_prediction(folder: StudyFolder) -> Trial:
     """The trial of a study of configs."""
     return read(folder.trial, Trial)
 
@@ -190,7 +192,7 @@ def _own_specs() -> Traversable:
     return resources.files("lakewright.experiments") / "presets" / "studies"
 
 
-def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec, where: str) -> Iterator[Planned]:
+def _plan_runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec, where: str) -> Iterator[Planned]:
     seeds = convert(arm.get("seeds", spec.seeds), tuple[Natural, ...], where, "seeds")
     try:
         _check_seeds(seeds)

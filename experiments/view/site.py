@@ -8,9 +8,10 @@ from urllib.parse import quote
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import refuse_file, write_atomically
-from lakewright.experiments.view.catalogue import Catalogue
-from lakewright.experiments.view.pages import SITE_PAGES, page_for
-from lakewright.experiments.view.templating import Page, render, static_files
+from lakewright.experiments.view.catalogue.discovery import Catalogue
+from lakewright.experiments.view.pages.board_pages import SITE_PAGES
+from lakewright.experiments.view.pages.rendering import Page, render_page, static_files
+from lakewright.experiments.view.pages.routes import page_for
 
 MARK = ".lakewright-site"
 DYNAMIC = ("compare", "editor", "api/", "export/")  # what needs the server
@@ -35,7 +36,7 @@ def write_site(paths: Sequence[Path], out: Path) -> int:
         if place not in done:
             done.add(place)
             links = _Links(place)
-            write_atomically(out / place.file, _written(catalogue, place, links).encode())
+            write_atomically(out / place.file, _write_page(catalogue, place, links).encode())
             waiting += links.followed
     return len(done)
 
@@ -77,11 +78,11 @@ class _Links:
         return quote(os.path.relpath(f"/{file}", f"/{self._here}"))
 
 
-def _written(catalogue: Catalogue, place: Place, links: _Links) -> str:
+def _write_page(catalogue: Catalogue, place: Place, links: _Links) -> str:
     """A page, or one that says why it cannot be shown."""
     try:
         query = {"page": [str(place.page)]} if place.page else {}
-        return render(page_for(catalogue, place.address, query), links, "bundle")
+        return render_page(page_for(catalogue, place.address, query), links, "bundle")
     except InputError as error:
         links.followed.clear()
-        return render(Page("This cannot be shown", "error.html", {"words": str(error)[:600]}), links, "bundle")
+        return render_page(Page("This cannot be shown", "error.html", {"words": str(error)[:600]}), links, "bundle")

@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, board_of, decode, read_all, read_chunks, write_rows
 from lakewright.core_jax.support import first_repeated, refuse_pipe, replacing_folder, write_atomically
 from lakewright.experiments.interop.mapf_formats import lacam, movingai, pogema
-from lakewright.experiments.resumable import refuse_overwriting
+from lakewright.experiments.resumable.overwriting import refuse_overwriting
 from lakewright.policy.codecs import PublishedRow, encode_prompt, row_of
 
 LARGEST = 64 << 20  # bytes of one text file: a map of 8000 x 8000
@@ -141,7 +141,7 @@ def _read_movingai(path: Path, read: set[Path]) -> Iterator[Row]:
                 f"{file}: its map is {sides[0]} by {sides[1]}, but {map_file.name} is {len(grid)} by {len(grid)}; "
                 "correct one of them"
             )
-        yield movingai.board(grid, (starts, goals), unquote(file.stem), str(file))
+        yield movingai.make_board(grid, (starts, goals), unquote(file.stem), str(file))
 
 
 def _read_lacam(path: Path, read: set[Path]) -> Iterator[Row]:

@@ -30,7 +30,7 @@ from lakewright.experiments.loop.records.stage_records import (
     read,
 )
 from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.resumable import Claim
+from lakewright.experiments.resumable.claims import Claim
 
 FORMAT = 2
 

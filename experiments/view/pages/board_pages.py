@@ -9,20 +9,12 @@ from markupsafe import Markup
 from lakewright.core_jax.rows import Row, board_key
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
 from lakewright.experiments.loop.records import Answer, Example, RunFolder, Stage, Validation, read, read_answers
-from lakewright.experiments.view.catalogue import (
-    PAGE,
-    VERDICTS,
-    Catalogue,
-    Filters,
-    Item,
-    Kind,
-    Tile,
-    answers_to,
-    policies_of,
-    table_of,
-)
-from lakewright.experiments.view.pictures import MOST_SIDE, Played, is_drawable, played, still_svg
-from lakewright.experiments.view.templating import Crumb, Page, asked_for, picture, plain
+from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS, Filters, Tile
+from lakewright.experiments.view.catalogue.board_tables import answers_to, policies_of, table_of
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
+from lakewright.experiments.view.pages.rendering import Crumb, Page, asked_for, mark_svg, query_for
+from lakewright.experiments.view.pictures.board_art import MOST_SIDE, is_drawable
+from lakewright.experiments.view.pictures.played_plans import Played, played, still_svg
 
 Query = Mapping[str, list[str]]
 SITE_PAGES = 4  # of each list of boards that a static site holds
@@ -37,7 +29,7 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
     values = {
         "table": table,
         "filters": filters,
-        "asked": plain(msgspec.structs.replace(filters, page=0)),
+        "asked": query_for(msgspec.structs.replace(filters, page=0)),
         "address": f"boards/{item.kind}/{part}/{item.name}",
         "board": f"board/{item.kind}/{part}",
         "item": item,
@@ -83,7 +75,7 @@ def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place:
 
 def _still(row: Row | None) -> Markup | None:
     """The picture of a board; None of one that is too large, or is none."""
-    return picture(still_svg(row)) if row and is_drawable(row.size) else None
+    return mark_svg(still_svg(row)) if row and is_drawable(row.size) else None
 
 
 def players_of(item: Item, part: str, tile: Tile) -> list[dict[str, Any]]:

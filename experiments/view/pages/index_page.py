@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from lakewright.experiments.view.catalogue import Catalogue, Kind
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind
 from lakewright.experiments.view.pages.cards import card_of
-from lakewright.experiments.view.templating import Page
+from lakewright.experiments.view.pages.rendering import Page
 
 
 def index_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:

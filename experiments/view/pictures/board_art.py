@@ -1,7 +1,7 @@
 """What is on a drawn board, as SVG about the middle of a cell: agents, goals, holes, plates, text."""
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.charts import escaped
+from lakewright.experiments.charts.frame import escape_text
 
 MOST_SIDE = 64  # cells: the picture of a larger board takes hundreds of megabytes, in which nobody sees a cell
 CELL = 40  # the side of a cell, in the units of a drawing
@@ -108,4 +108,4 @@ def label(x: float, y: float, words: str, width: float, size: float, ink: str, a
     """Text of font size `size`, or what keeps it within `width`."""
     size = min(size, 1.35 * width / max(len(words), 1))
     place = f'x="{x:g}" y="{y:g}" fill="{ink}" font-size="{size:.1f}" font-weight="600" text-anchor="{anchor}"'
-    return f"<text {place}>{escaped(words)}</text>"
+    return f"<text {place}>{escape_text(words)}</text>"

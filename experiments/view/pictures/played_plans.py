@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.charts import escaped
+from lakewright.experiments.charts.frame import escape_text
 from lakewright.experiments.loop.records import Example
 from lakewright.experiments.view.pictures import board_art as art
 from lakewright.experiments.view.pictures.board_art import CELL, FONT, PAPER
@@ -128,6 +128,6 @@ def _svg(row: Row, parts: str, words: str) -> str:
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-EDGE} {-EDGE} {side} {side}" class="board" role="img"'
     )
-    named = f'{opening} aria-label="{escaped(words[:LONGEST_NAME])}" {FONT}'
+    named = f'{opening} aria-label="{escape_text(words[:LONGEST_NAME])}" {FONT}'
     paper = f'<rect x="{-EDGE}" y="{-EDGE}" width="{side}" height="{side}" rx="6" fill="{PAPER}"/>'
     return f"{named}>{paper}{parts}</svg>"

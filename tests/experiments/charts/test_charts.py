@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewright.experiments.charts import Point, Series, heat_map, line_chart, stacked_bars
+from lakewright.experiments.charts.bars import stacked_bars
 from lakewright.experiments.charts.frame import Scale
-from lakewright.experiments.charts.heat import LETTER, ratio_labels
+from lakewright.experiments.charts.heat import LETTER, heat_map, ratio_labels
+from lakewright.experiments.charts.lines import Point, Series, line_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>\"'&\x00\ud800]]>"

@@ -12,9 +12,9 @@ from cyclopts import App
 
 from lakewright.engineer.teachers import TEACHERS
 from lakewright.experiments.cli import build_app, conventions, main
-from lakewright.experiments.cli.conventions import take_overrides
+from lakewright.experiments.cli.conventions.overrides import take_overrides
 from lakewright.experiments.evaluation.planners import PLANNERS
-from lakewright.experiments.interop.trackers import TRACKERS
+from lakewright.experiments.interop.trackers.adapters import TRACKERS
 from lakewright.experiments.sweep import BACKENDS
 from tests.support.processes.commands import HOUSE, surroundings
 

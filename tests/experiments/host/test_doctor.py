@@ -11,8 +11,17 @@ import torch
 from packaging.requirements import Requirement
 
 from lakewright.experiments.cli import main
-from lakewright.experiments.host import GB, Accelerator, Finding, Machine, diagnose, findings_table, installed_version
-from lakewright.experiments.host.machine import WEIGHTS_PORT, existing, look_at_machine, wanted_ports
+from lakewright.experiments.host.doctor import Finding, diagnose, findings_table
+from lakewright.experiments.host.estimate import GB
+from lakewright.experiments.host.machine import (
+    WEIGHTS_PORT,
+    Accelerator,
+    Machine,
+    existing,
+    installed_version,
+    look_at_machine,
+    wanted_ports,
+)
 from lakewright.experiments.host.needed_packages import misfits, needed_packages
 from lakewright.experiments.loop.settings import RunSettings, load_settings
 from tests.support.processes.commands import HOUSE

@@ -16,9 +16,16 @@ import pytest
 from lakewright.core_jax.generator import content_hash, versions
 from lakewright.core_jax.generator.manifest import FileManifest
 from lakewright.core_jax.rows import SCHEMA, Chunk, Row, read_all, solving, write_rows
-from lakewright.experiments.resumable import job_of, parts_of, work_in_parts
 from lakewright.experiments.resumable import parts as resumable
-from lakewright.experiments.resumable.parts import MOST_ROWS, ROWS_A_KIND, SOME_ROWS, Pace
+from lakewright.experiments.resumable.parts import (
+    MOST_ROWS,
+    ROWS_A_KIND,
+    SOME_ROWS,
+    Pace,
+    job_of,
+    parts_of,
+    work_in_parts,
+)
 from tests.support.boards.generated_rows import BLOCKED, SMALL, SMALL_COUNT, SMALL_SEED, small_rows, unsolved
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.commands import lakewright, verdicts

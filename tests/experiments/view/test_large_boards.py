@@ -6,10 +6,11 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all, write_rows
-from lakewright.experiments.interop.episodes import as_pixels
+from lakewright.experiments.interop.episodes.pictures import as_pixels
 from lakewright.experiments.loop.records import Example, Validation, read
-from lakewright.experiments.view import write_report, write_site
-from lakewright.experiments.view.pictures import frames, moving_svg, played, still_svg, strip_svg
+from lakewright.experiments.view.pictures.board_pictures import frames, strip_svg
+from lakewright.experiments.view.pictures.played_plans import moving_svg, played, still_svg
+from lakewright.experiments.view.site import write_report, write_site
 from tests.support.samples.finished_run import finish
 from tests.support.servers.viewer_client import client, page
 

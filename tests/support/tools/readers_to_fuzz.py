@@ -136,7 +136,7 @@ def ggufs() -> Fuzzed:
 
 def _be_quiet() -> None:
     """Lets the training libraries print nothing about what they read."""
-    from lakewright.experiments.runtime import prepare_training
+    from lakewright.experiments.runtime.library_setup import prepare_training
 
     prepare_training()
     warnings.simplefilter("ignore")

@@ -7,7 +7,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.loop.records import RunFolder
-from lakewright.experiments.view.catalogue import Catalogue, Kind, MissingError
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from tests.support.models.tiny_policy import tiny_run
 
 

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from lakewright.core_jax.rows import write_rows
-from lakewright.experiments.view.server import application
+from lakewright.experiments.view.server.routing import make_application
 from tests.support.samples.finished_run import board
 from tests.support.samples.other_folders import benchmark, evaluation, study
 from tests.support.samples.tiny_sweep import SPEC, make
@@ -49,7 +49,7 @@ def test_the_page_of_a_folder_of_maps_says_how_they_become_boards(tmp_path):
 
 
 def client(*paths: Path) -> TestClient:
-    return TestClient(application(paths), base_url="http://127.0.0.1:8000")
+    return TestClient(make_application(paths), base_url="http://127.0.0.1:8000")
 
 
 def page(site: TestClient, address: str) -> str:

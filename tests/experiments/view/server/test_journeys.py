@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from lakewright.core_jax.rows import write_rows
-from lakewright.experiments.view import write_site
+from lakewright.experiments.view.site import write_site
 from lakewright.policy.models import save_checkpoint
 from tests.support.models.tiny_policy import MODEL, tiny_model, tokenizer
 from tests.support.samples.finished_run import begin, board, finish, redesign, validate
