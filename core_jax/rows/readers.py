@@ -1,7 +1,8 @@
 """Files of rows, read as columns or row by row; what is no row is reported with its line, field, value and remedy."""
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.rows.chunks import Chunk, parquet_errors, read_chunks
+from lakewright.core_jax.rows.chunks import Chunk, parquet_errors, read_chunks, row_place
 from lakewright.core_jax.rows.column_checks import good_rows
 from lakewright.core_jax.rows.columns import columns_of, records_of
 from lakewright.core_jax.rows.json_lines import of_lines
 from lakewright.core_jax.rows.row import BENCHMARK_COLUMNS, BENCHMARK_FIELDS, SCHEMA, Row
-from lakewright.core_jax.support import convert
+from lakewright.core_jax.support import convert, repeated_key
 
 FEW = 32  # rows among which the bad ones are looked for one by one
 R = TypeVar("R", bound=msgspec.Struct)
@@ -25,13 +26,14 @@ _READ = pa.schema([*SCHEMA, *BENCHMARK_FIELDS])
 
 def read_columns(
     chunk: Chunk,
-    on_error: Callable[[InputError], None],
-    check: Callable[[pa.RecordBatch], dict[int, str]] = lambda batch: {},
+    on_error: Callable[[int, InputError], object],
+    check: Callable[[pa.RecordBatch], Mapping[int, str | InputError]] = lambda batch: {},
 ) -> pa.RecordBatch:
     """The good rows of a chunk as columns of SCHEMA.
 
-    A bad row, or one of which `check` has something to say, is left out and reported to `on_error` with its line or
-    number. `check` gets columns and returns what is wrong by the place of the row in them.
+    A bad row, or one of which `check` has something to say, is left out and reported to `on_error`: its place in the
+    chunk, and the error with its line or number. `check` gets columns and returns what is wrong by the place of the
+    row in them; an InputError where it is another file that is wrong.
     """
     errors: dict[int, InputError] = {}
     pieces = list(_pieces(chunk, 0, len(chunk), errors))
@@ -39,9 +41,9 @@ def read_columns(
     refused = check(columns) if pieces else {}
     for row, problem in refused.items():
         place = int(np.concatenate([places for places, _ in pieces])[row])
-        errors[place] = InputError(f"{chunk.place(place)}: {problem}")
+        errors[place] = problem if isinstance(problem, InputError) else InputError(f"{chunk.place(place)}: {problem}")
     for place in sorted(errors):
-        on_error(errors[place])
+        on_error(place, errors[place])
     return columns.filter(pa.array(~np.isin(np.arange(len(columns)), list(refused)))) if refused else columns
 
 
@@ -137,16 +139,23 @@ def decode(
     check: Callable[[R], object] = lambda row: None,
 ) -> Iterator[R]:
     """Yields the good rows of a chunk; the others are reported to `on_error`, as in `read_rows`."""
-    for place, row in enumerate(_decoded(chunk, kind)):
+    for number, row in decode_numbered(chunk, kind):
         if isinstance(row, InputError):
             on_error(row)
-        elif row is not None:
-            try:
-                check(row)
-            except ValueError as error:
-                on_error(InputError(f"{chunk.place(place)}: {error}"))
-            else:
-                yield row
+            continue
+        try:
+            check(row)
+        except ValueError as error:
+            on_error(InputError(f"{row_place(chunk.path, number)}: {error}"))
+        else:
+            yield row
+
+
+def decode_numbered(chunk: Chunk, kind: type[R]) -> Iterator[tuple[int, R | InputError]]:
+    """Yields each row of a chunk, or what is wrong with it, after its number in the file, from 1; no blank lines."""
+    for number, row in enumerate(_decoded(chunk, kind), chunk.first):
+        if row is not None:
+            yield number, row
 
 
 def _decoded(chunk: Chunk, kind: type[R]) -> Iterator[R | InputError | None]:
@@ -154,7 +163,7 @@ def _decoded(chunk: Chunk, kind: type[R]) -> Iterator[R | InputError | None]:
     quickly: Callable[[Any], R] = functools.partial(msgspec.convert, type=kind)
     records: Iterable[Any] = chunk.raw
     if isinstance(chunk.raw, list):
-        quickly = msgspec.json.Decoder(kind).decode
+        quickly = _line_decoder(kind)
     else:
         with parquet_errors(chunk.path):
             records = records_of(chunk.raw)
@@ -166,13 +175,29 @@ def _decoded(chunk: Chunk, kind: type[R]) -> Iterator[R | InputError | None]:
             yield None if blank else _carefully(raw, kind, chunk.place(place))
 
 
+def _line_decoder(kind: type[R]) -> Callable[[bytes], R]:
+    """What reads a line of JSON as a `kind`, and raises ValidationError on a key given twice too."""
+    whole, fields = msgspec.json.Decoder(kind).decode, msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+    def decode_once(line: bytes) -> R:
+        row = whole(line)
+        # Rows hold no objects, so as many colons after quotes as keys leave no room for a second of one.
+        if line.count(b'":') != len(fields(line)) and repeated_key(line) is not None:
+            raise msgspec.ValidationError("a key is there twice")
+        return row
+
+    return decode_once
+
+
 def _carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
     """What a record holds, read field by field for an error that names place, field, value and remedy."""
     if isinstance(raw, bytes):
         try:
-            raw = msgspec.json.decode(raw)
+            line, raw = raw, msgspec.json.decode(raw)
         except _REFUSED as error:
             return InputError(f"{place}: not JSON ({error}); one object a line")
+        if (twice := repeated_key(line)) is not None:
+            return InputError(f"{place}: has {twice!r:.60} twice; keep one of them")
     if isinstance(raw, dict) and issubclass(kind, Row):
         ignored = BENCHMARK_COLUMNS.difference(kind.__struct_fields__)
         raw = {name: value for name, value in raw.items() if name not in ignored}
@@ -180,6 +205,24 @@ def _carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
         return convert(raw, kind, place)
     except InputError as error:
         return error
+
+
+class _Named(msgspec.Struct):
+    """Of a row only its id."""
+
+    id: str
+
+
+def read_ids(path: str | Path) -> Iterator[str]:
+    """Yields the ids of a file's rows, those of bad rows too, where they have one."""
+    decode = msgspec.json.Decoder(_Named).decode
+    for chunk in read_chunks(path):
+        if isinstance(chunk.raw, list):
+            for line in chunk.raw:
+                with contextlib.suppress(*_REFUSED):
+                    yield decode(line).id
+        elif "id" in chunk.raw.schema.names:
+            yield from (name for name in chunk.raw["id"].to_pylist() if isinstance(name, str))
 
 
 def read_all(path: str | Path) -> list[Row]:

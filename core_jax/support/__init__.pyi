@@ -1,5 +1,6 @@
 from .atomic_files import is_locked as is_locked
 from .atomic_files import locked as locked
+from .atomic_files import refuse_file as refuse_file
 from .atomic_files import rename as rename
 from .atomic_files import replacing as replacing
 from .atomic_files import replacing_folder as replacing_folder
@@ -13,6 +14,8 @@ from .decoding import convert as convert
 from .decoding import first_repeated as first_repeated
 from .decoding import read_config as read_config
 from .decoding import read_raw as read_raw
+from .decoding import refuse_pipe as refuse_pipe
+from .decoding import repeated_key as repeated_key
 from .field_types import Count as Count
 from .field_types import HoleRatio as HoleRatio
 from .field_types import Natural as Natural

@@ -96,7 +96,8 @@ def write_atomically(path: str | Path, data: bytes, writer: str = "") -> None:
 def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator[None]:
     """Makes `folder` and keeps other processes out of it, except, where `shared`, those that share it too.
 
-    The folder may be removed in the block. Raises InputError, with the text `busy`, where another process works there.
+    The folder may be removed in the block. Raises InputError, with the text `busy`, where another process works there,
+    and where there is a file in its place.
     """
     busy = busy or f"{folder}: another process runs here; wait for it, or choose a folder"
     descriptor = _lock(Path(folder), busy, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
@@ -104,6 +105,12 @@ def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator
         yield
     finally:
         os.close(descriptor)
+
+
+def refuse_file(folder: Path) -> None:
+    """Raises InputError where there is a file in the place of a folder."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; choose a folder")
 
 
 def is_locked(folder: Path) -> bool:
@@ -120,6 +127,7 @@ def is_locked(folder: Path) -> bool:
 
 def _lock(folder: Path, busy: str, kind: int) -> int:
     """A descriptor of `folder` that holds its lock."""
+    refuse_file(folder)
     while True:
         folder.mkdir(parents=True, exist_ok=True)
         try:

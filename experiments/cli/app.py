@@ -19,7 +19,9 @@ from lakewright.experiments.cli import bench, benchmark, boards, engineer, host,
 from lakewright.experiments.cli.conventions.options import PLAIN
 from lakewright.experiments.cli.conventions.output import print_error
 from lakewright.experiments.cli.conventions.overrides import take_overrides
+from lakewright.experiments.cli.conventions.path_arguments import paths_of
 from lakewright.experiments.cli.conventions.usage_errors import usage_error
+from lakewright.experiments.resumable.overwriting import refuse_overwriting
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs
 from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
 
@@ -59,6 +61,7 @@ def _run(arguments: Sequence[str]) -> int:
         print(usage_error(error), file=sys.stderr)
         return 2
     _check_values(bound.arguments)
+    refuse_overwriting(*paths_of(bound.arguments, overrides))
     if "overrides" in unparsed:
         bound.arguments["overrides"] = overrides
     elif overrides:

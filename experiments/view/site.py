@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import write_atomically
+from lakewright.core_jax.support import refuse_file, write_atomically
 from lakewright.experiments.loop.records import RunFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue
 from lakewright.experiments.view.pages.board_pages import SITE_PAGES
@@ -24,6 +24,7 @@ def write_site(paths: Sequence[Path], out: Path) -> int:
 
     Raises InputError where a path is not there, or `out` holds something else.
     """
+    refuse_file(out)
     if out.exists() and any(out.iterdir()) and not (out / MARK).exists():
         raise InputError(f"{out}: is not empty and holds no site; choose another --out")
     catalogue = Catalogue(paths)

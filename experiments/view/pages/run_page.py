@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from markupsafe import Markup
 
 from lakewright.experiments.loop.records import (
     Chapter,
+    Example,
     RunFolder,
     chapters,
     examination_of,
@@ -20,6 +22,7 @@ from lakewright.experiments.view.catalogue.run_progress import StageProgress, pr
 from lakewright.experiments.view.pages import run_charts as charts
 from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
 from lakewright.experiments.view.pages.stage_page import stage_values
+from lakewright.experiments.view.pictures.board_art import MOST_SIDE, is_drawable
 from lakewright.experiments.view.pictures.board_pictures import caption, frames
 
 Log = Sequence[Mapping[str, float | None]]
@@ -180,9 +183,19 @@ def _strips(history: Sequence[Chapter]) -> list[tuple[str, list[tuple[str, list]
     for title, valid in (("Valid plans on boards that force a wait", True), ("Failures", False)):
         shown = [example for example in examples if (example.failure == "none") == valid]
         if shown:
-            strips = [(caption(example), [mark_svg(frame) for frame in frames(example)]) for example in shown]
+            strips = [(_caption(example), _frames(example)) for example in shown]
             found.append((title, strips))
     return found
+
+
+def _caption(example: Example) -> str:
+    side = example.row.size
+    without = "" if is_drawable(side) else f" {side} x {side} cells, no picture above {MOST_SIDE}."
+    return caption(example) + without
+
+
+def _frames(example: Example) -> list[Markup]:
+    return [mark_svg(frame) for frame in frames(example)] if is_drawable(example.row.size) else []
 
 
 def _change(before: float, after: float) -> str:
