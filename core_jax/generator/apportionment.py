@@ -14,7 +14,7 @@ import numpy as np
 PARTS = 1_000_000  # shares are read to six decimals, so the assignment repeats after about so many items at most
 
 
-def assign(shares: Sequence[float], first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def assign_shares(shares: Sequence[float], first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The share of each of the indices first .. first + count - 1, and its rank among those of that share.
 
     Both int64 [count]. The shares are taken relative to their sum; shares, ranks and order depend on the index alone.
@@ -23,7 +23,7 @@ def assign(shares: Sequence[float], first: int, count: int) -> tuple[np.ndarray,
     cycle = sum(parts)
     # Powers of two, so that a stream of calls is computed again seldom.
     length = min(cycle, 1 << (first + count).bit_length())
-    share, rank = _assignment(parts, length)
+    share, rank = _assign_cycle(parts, length)
     index = first + np.arange(count)
     place = index % cycle
     return share[place], index // cycle * np.array(parts)[share[place]] + rank[place]
@@ -35,7 +35,7 @@ def _whole_parts(shares: Sequence[float]) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=16)
-def _assignment(parts: tuple[int, ...], length: int) -> tuple[np.ndarray, np.ndarray]:
+def _assign_cycle(parts: tuple[int, ...], length: int) -> tuple[np.ndarray, np.ndarray]:
     """Share and rank of the first `length` indices; with all of a cycle each share has exactly its part."""
     cycle = sum(parts)
     share, rank = np.empty(length, np.int64), np.empty(length, np.int64)

@@ -15,10 +15,11 @@ import numpy as np
 
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.errors import InputError, TooRareError
-from lakewright.core_jax.generator.apportionment import assign
-from lakewright.core_jax.generator.attempts import Attempts, Lanes, attempt, block_of, join
-from lakewright.core_jax.solver import concatenate
-from lakewright.core_jax.support import streams, workers
+from lakewright.core_jax.generator.apportionment import assign_shares
+from lakewright.core_jax.generator.attempts import Attempts, Lanes, block_of, join_boards, make_attempts
+from lakewright.core_jax.solver.solver import join_labels
+from lakewright.core_jax.support.parallel import workers
+from lakewright.core_jax.support.random_keys import make_streams
 from lakewright.core_jax.types import Board, Labels, Status
 
 # The most attempts at a board; in a stratum met by one attempt in 256, one board in 10^13 needs more.
@@ -95,15 +96,15 @@ def generate(
     board depends on config, seed and index alone. `on_progress` gets numbers of finished boards. Memory grows with
     `count`: draw a large set in pieces, with one `first` after another. Raises TooRareError where a stratum is missing.
     """
-    _check(config, seed, count, first)
-    share, rank = assign([cell.data_ratio for cell in config.sizes.values()], first, count)
+    _check_request(config, seed, count, first)
+    share, rank = assign_shares([cell.data_ratio for cell in config.sizes.values()], first, count)
     batches = {}
     for place, (size, cell) in enumerate(config.sizes.items()):
         mine = np.flatnonzero(share == place)
         if len(mine):
-            stratum, _ = assign([cell.wait_ratio, 1 - cell.wait_ratio], int(rank[mine[0]]), len(mine))
+            stratum, _ = assign_shares([cell.wait_ratio, 1 - cell.wait_ratio], int(rank[mine[0]]), len(mine))
             source = _Source.of(config, size, seed)
-            batches[size] = _draw(source, cell.hole_ratio, first + mine, stratum == 0, on_progress)
+            batches[size] = _draw_boards(source, cell.hole_ratio, first + mine, stratum == 0, on_progress)
     return batches
 
 
@@ -115,7 +116,7 @@ def check_count(count: int) -> None:
 
 def check_reachable(config: EnvConfig, seed: int) -> None:
     """Raises TooRareError, saying which, where boards that `config` asks for are rarer than one in 256 attempts."""
-    _check(config, seed, 1, 0)
+    _check_request(config, seed, 1, 0)
     for size, cell in config.sizes.items():
         for wait, share in cell.wait_shares:
             if share * cell.data_ratio > 0:
@@ -153,13 +154,13 @@ class _Source:
 
     @classmethod
     def with_holes(cls, size: int, agents: int, holes: int, seed: int) -> "_Source":
-        return cls(size, agents, holes, streams([(seed, agents, size, holes, wait) for wait in (False, True)]))
+        return cls(size, agents, holes, make_streams([(seed, agents, size, holes, wait) for wait in (False, True)]))
 
     def stratum(self, wait: bool) -> Stratum:
         return Stratum(self.size, self.agents, self.holes, wait)
 
-    def attempt(self, lanes: Lanes) -> Attempts:
-        return attempt(self.size, self.agents, self.holes, self.streams, lanes)
+    def make_attempts(self, lanes: Lanes) -> Attempts:
+        return make_attempts(self.size, self.agents, self.holes, self.streams, lanes)
 
 
 class _Tally:
@@ -184,7 +185,7 @@ class _Tally:
         return Acceptance(stratum.size, stratum.agents, stratum.holes, stratum.wait, *found, *kinds)
 
 
-def _draw(
+def _draw_boards(
     source: _Source, hole_ratio: float, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], object]
 ) -> Batch:
     """The boards of `index`, all of one size: rounds of attempts at those that have no board yet."""
@@ -194,9 +195,9 @@ def _draw(
     open_ = np.arange(len(index))
     pieces: list[tuple[np.ndarray, Board, Labels]] = []
     while len(open_):
-        places, numbers = _round(block_of(source.agents), open_, wait, tried, tally)
+        places, numbers = _plan_round(block_of(source.agents), open_, wait, tried, tally)
         lanes = Lanes(wait[places], index[places], numbers)
-        made = source.attempt(lanes)
+        made = source.make_attempts(lanes)
         # The lowest attempt wins, so that the board does not depend on how many were made at once.
         met = np.flatnonzero(made.met & (numbers < MAX_ATTEMPTS))
         won, order = np.unique(places[met], return_index=True)
@@ -209,15 +210,15 @@ def _draw(
         open_ = open_[last[open_] == MAX_ATTEMPTS]
         on_progress(len(won))
         for place in open_[tried[open_] >= MAX_ATTEMPTS][:1]:
-            raise _not_found(source, bool(wait[place]), tally, f"board {index[place]}: none of {MAX_ATTEMPTS}")
+            raise _make_error(source, bool(wait[place]), tally, f"board {index[place]}: none of {MAX_ATTEMPTS}")
     won, boards, labels = zip(*pieces, strict=True)
     order = np.argsort(np.concatenate(won))
-    board, label = jax.tree.map(lambda field: field[order], (join(boards), concatenate(labels)))
+    board, label = jax.tree.map(lambda field: field[order], (join_boards(boards), join_labels(labels)))
     acceptance = tuple(tally.acceptance(source.stratum(kind)) for kind in (False, True) if kind in wait)
     return Batch(board, label, index, hole_ratio, acceptance)
 
 
-def _round(
+def _plan_round(
     block: int, open_: np.ndarray, wait: np.ndarray, tried: np.ndarray, tally: _Tally
 ) -> tuple[np.ndarray, np.ndarray]:
     """The next attempts: whose, int [L], and which of that board's, int [L]; sorted, and L a multiple of `block`.
@@ -240,13 +241,13 @@ def _check_found(source: _Source, wait: bool) -> None:
     while tally.met[int(wait)] < REACHED:
         begin = int(tally.drawn[int(wait)])
         if begin >= REACH_ATTEMPTS:
-            raise _not_found(source, wait, tally, f"only {tally.met[int(wait)]} of {begin}")
+            raise _make_error(source, wait, tally, f"only {tally.met[int(wait)]} of {begin}")
         block = block_of(source.agents)
         lanes = Lanes(np.full(block, wait), np.zeros(block, int), np.arange(begin, begin + block))
-        tally.add(lanes, source.attempt(lanes), np.ones(block, bool))
+        tally.add(lanes, source.make_attempts(lanes), np.ones(block, bool))
 
 
-def _not_found(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRareError:
+def _make_error(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRareError:
     """The error that names the stratum and counts what was drawn instead."""
     stratum = source.stratum(wait)
     drawn = "random maps" if source.agents == 2 else "random boards"
@@ -258,7 +259,7 @@ def _not_found(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRare
     )
 
 
-def _check(config: EnvConfig, seed: int, count: int, first: int) -> None:
+def _check_request(config: EnvConfig, seed: int, count: int, first: int) -> None:
     check_count(count)
     if not 0 <= first <= MOST_BOARDS - count:
         raise InputError(f"first is {first}: boards are numbered 0 to {MOST_BOARDS - 1}")

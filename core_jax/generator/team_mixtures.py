@@ -21,9 +21,9 @@ def generate_in_turn(
     """
     made = []
     for turn, config in enumerate(configs):
-        begin, end = (_boards_before(place, turn, len(configs)) for place in (first, first + count))
+        begin, end = (_count_boards_before(place, turn, len(configs)) for place in (first, first + count))
         batches = generate(config, seed, end - begin, on_progress, begin) if begin < end else {}
-        made.append({size: _placed(batch, turn, len(configs)) for size, batch in batches.items()})
+        made.append({size: _place_in_set(batch, turn, len(configs)) for size, batch in batches.items()})
     return made
 
 
@@ -46,10 +46,10 @@ def can_draw_all(config: EnvConfig) -> bool:
     )
 
 
-def _boards_before(place: int, turn: int, turns: int) -> int:
+def _count_boards_before(place: int, turn: int, turns: int) -> int:
     """The number of boards of a config before a place."""
     return max(0, -(-(place - turn) // turns))
 
 
-def _placed(batch: Batch, turn: int, turns: int) -> Batch:
+def _place_in_set(batch: Batch, turn: int, turns: int) -> Batch:
     return dataclasses.replace(batch, index=batch.index * turns + turn)

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from lakewright.core_jax.config import hole_ratio_of
 from lakewright.core_jax.rows.columns import (
     columns_of,
-    letters,
     list_array,
-    numbers,
+    read_letters,
+    read_numbers,
     strings_array,
     to_arrow,
     to_python,
@@ -41,7 +41,7 @@ def boards_of(rows: Sequence[Row]) -> Board:
 def boards_in(batch: pa.RecordBatch) -> Board:
     """As `boards_of`, of columns."""
     size, agents = batch["size"][0].as_py(), batch["agents"][0].as_py()
-    holes = (letters(batch["grid"].flatten()) == ord("H")).reshape(-1, size, size)
+    holes = (read_letters(batch["grid"].flatten()) == ord("H")).reshape(-1, size, size)
     starts, goals = (
         batch[name].flatten().flatten().to_numpy().astype(np.int32).reshape(-1, agents, 2)
         for name in ("starts", "goals")
@@ -101,7 +101,7 @@ def moves_of(plans: Sequence[list[str]], horizon: int) -> np.ndarray:
 def moves_in(plans: pa.ListArray, horizon: int) -> np.ndarray:
     """As `moves_of`, of a column without nulls."""
     strings = plans.flatten()
-    codes = _CODES[letters(strings)]
+    codes = _CODES[read_letters(strings)]
     if codes.min(initial=0) < PAD:
         raise ValueError(f"a plan has a move that is none of {' '.join(MOVES)}")
     moves = np.full((len(strings), horizon), PAD, np.int8)
@@ -130,7 +130,7 @@ def hole_ratios(batch: pa.RecordBatch) -> pa.Array:
     if not given.null_count:
         return given
     size, agents = batch["size"][0].as_py(), batch["agents"][0].as_py()
-    holes = (letters(batch["grid"].flatten()) == ord("H")).reshape(-1, size * size).sum(axis=1)
+    holes = (read_letters(batch["grid"].flatten()) == ord("H")).reshape(-1, size * size).sum(axis=1)
     ratios = np.array([round(hole_ratio_of(size, agents, count), 4) for count in range(size * size + 1)])
     return pc.coalesce(given, pa.array(ratios[holes]))
 
@@ -142,4 +142,4 @@ def plan_lengths(plans: pa.ListArray) -> np.ndarray:
 
 def kinds_of(batch: pa.RecordBatch) -> np.ndarray:
     """Size and agents of each row, int32 [B, 2]."""
-    return np.stack([numbers(batch["size"]), numbers(batch["agents"])], axis=1)
+    return np.stack([read_numbers(batch["size"]), read_numbers(batch["agents"])], axis=1)

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewright.core_jax.rows.columns import at, lengths, letters, numbers
+from lakewright.core_jax.rows.columns import list_lengths, read_letters, read_numbers, take_places
 from lakewright.core_jax.rows.row import CERTIFICATES
 from lakewright.core_jax.types import MOVES, STATUS_NAMES
 
@@ -18,32 +18,32 @@ def good_rows(batch: pa.RecordBatch) -> np.ndarray:
     good = _numbers_fit(batch) & _shapes_fit(batch)
     places = np.flatnonzero(good)
     if len(places):
-        good[places] = _cells_fit(at(batch, places))
+        good[places] = _cells_fit(take_places(batch, places))
     return good
 
 
 def _numbers_fit(batch: pa.RecordBatch) -> np.ndarray:
     """Whether numbers and words are in their ranges, and nothing is null that must not be."""
-    good = np.logical_and.reduce([_bools(batch[name].is_valid()) for name in REQUIRED])
+    good = np.logical_and.reduce([_to_bools(batch[name].is_valid()) for name in REQUIRED])
     for name, lowest in (("size", 1), ("agents", 1), ("makespan", 0), ("sum_of_costs", 0)):
-        good &= _bools(pc.greater_equal(batch[name], lowest).fill_null(True))
-    good &= _bools(pc.is_finite(batch["hole_ratio"]).fill_null(True))
+        good &= _to_bools(pc.greater_equal(batch[name], lowest).fill_null(True))
+    good &= _to_bools(pc.is_finite(batch["hole_ratio"]).fill_null(True))
     for name, words in (("status", STATUS_NAMES), ("certificate", CERTIFICATES)):
-        good &= _bools(pc.is_in(batch[name], pa.array([*words, None], pa.string())))
+        good &= _to_bools(pc.is_in(batch[name], pa.array([*words, None], pa.string())))
     return good
 
 
 def _shapes_fit(batch: pa.RecordBatch) -> np.ndarray:
     """Whether there are as many lines, letters, cells and strings as there must be, of known letters only."""
-    size, agents = numbers(batch["size"]), numbers(batch["agents"])
+    size, agents = read_numbers(batch["size"]), read_numbers(batch["agents"])
     good = _lists_fit(batch["grid"], size, GRID, size)
     for name in ("starts", "goals"):
         good &= _lists_fit(batch[name], agents)
         pairs = batch[name].flatten()
-        good &= _all_of(batch[name], (lengths(pairs) == 2) & _bools(pairs.is_valid()))
-        good &= _all_of(batch[name], _all_of(pairs, _bools(pairs.flatten().is_valid())))
+        good &= _all_of(batch[name], (list_lengths(pairs) == 2) & _to_bools(pairs.is_valid()))
+        good &= _all_of(batch[name], _all_of(pairs, _to_bools(pairs.flatten().is_valid())))
     for name in ("plan", "makespan_plan"):
-        good &= _lists_fit(batch[name], agents, STEP) | ~_bools(batch[name].is_valid())
+        good &= _lists_fit(batch[name], agents, STEP) | ~_to_bools(batch[name].is_valid())
     return good
 
 
@@ -51,16 +51,16 @@ def _lists_fit(
     lists: pa.Array, count: np.ndarray, alphabet: np.ndarray | None = None, length: np.ndarray | None = None
 ) -> np.ndarray:
     """Whether each list has `count` items; with an alphabet, strings of its letters, each of `length` if given."""
-    good = lengths(lists) == count
+    good = list_lengths(lists) == count
     if alphabet is None:
         return good
     strings = lists.flatten()
-    fit = _bools(strings.is_valid())
+    fit = _to_bools(strings.is_valid())
     if strings.null_count:
         strings = strings.fill_null("")
     if length is not None:
-        fit &= lengths(strings) == np.repeat(length, lengths(lists))
-    known = alphabet[letters(strings)]
+        fit &= list_lengths(strings) == np.repeat(length, list_lengths(lists))
+    known = alphabet[read_letters(strings)]
     return good & _all_of(lists, fit & (known.all() or _all_of(strings, known)))
 
 
@@ -68,15 +68,15 @@ def _all_of(lists: pa.Array, fit: np.ndarray) -> np.ndarray:
     """Whether all items of each list, or all letters of each string, are `fit`: bool of its flattened items."""
     good = np.ones(len(lists), bool)
     if not fit.all():
-        ends = np.cumsum(lengths(lists))
+        ends = np.cumsum(list_lengths(lists))
         good[np.searchsorted(ends, np.flatnonzero(~fit), side="right")] = False
     return good
 
 
 def _cells_fit(batch: pa.RecordBatch) -> np.ndarray:
     """Of rows whose shapes fit: whether all cells are on the board, no hole, and no two starts or goals one cell."""
-    size, agents = numbers(batch["size"]).astype(np.int64), numbers(batch["agents"])
-    grid = letters(batch["grid"].flatten())
+    size, agents = read_numbers(batch["size"]).astype(np.int64), read_numbers(batch["agents"])
+    grid = read_letters(batch["grid"].flatten())
     begin = np.cumsum(size * size) - size * size  # of each board's letters
     owner = np.repeat(np.arange(len(batch)), agents)
     good = np.ones(len(batch), bool)
@@ -91,5 +91,5 @@ def _cells_fit(batch: pa.RecordBatch) -> np.ndarray:
     return good
 
 
-def _bools(array: pa.Array) -> np.ndarray:
+def _to_bools(array: pa.Array) -> np.ndarray:
     return array.to_numpy(zero_copy_only=False)

@@ -6,9 +6,9 @@ import psutil
 
 from lakewright.core_jax.config import MAX_AGENTS
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.lake import BOARDS_PER_WORD, cell_count
-from lakewright.core_jax.solver.two_agents import cost_bits
-from lakewright.core_jax.support import workers
+from lakewright.core_jax.lake.bitboards import BOARDS_PER_WORD, cell_count
+from lakewright.core_jax.solver.two_agents.joint_floods import cost_bits
+from lakewright.core_jax.support.parallel import workers
 
 FLOOD_WORDS = 4  # words of a block that is flooded at once
 PAIR_BYTES = 200  # of the clauses of a formula, for each pair of agents, cell and step

@@ -55,7 +55,7 @@ def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
     at = f"{where}: {path}: " if path else f"{where}: "
     if not isinstance(raw, dict):
         raise InputError(f"{at}expected an object, got {raw!r:.60}")
-    hints, fields = _shape(kind)  # type: ignore[arg-type]
+    hints, fields = _read_fields(kind)  # type: ignore[arg-type]
     unknown = [name for name in raw if name not in fields]
     if unknown and kind.__struct_config__.forbid_unknown_fields:  # type: ignore[attr-defined]
         name, choices = unknown[0], ", ".join(fields)
@@ -71,7 +71,7 @@ def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
 
 
 @functools.cache
-def _shape(kind: type) -> tuple[dict[str, Any], dict[str, msgspec.structs.FieldInfo]]:
+def _read_fields(kind: type) -> tuple[dict[str, Any], dict[str, msgspec.structs.FieldInfo]]:
     """The type of each field, and the fields by name."""
     return get_type_hints(kind, include_extras=True), {field.name: field for field in msgspec.structs.fields(kind)}
 

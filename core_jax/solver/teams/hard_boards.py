@@ -11,17 +11,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lakewright.core_jax.solver.teams.formulas import (
-    NO_PATH,
+from lakewright.core_jax.solver.teams.formulas.optimal_plans import (
     UNLIMITED,
     Answer,
     Conflicts,
-    Puzzle,
     cheapest_plan,
     fastest_plan,
 )
-from lakewright.core_jax.solver.teams.joint_states import Flood, solvable
-from lakewright.core_jax.support import in_phase
+from lakewright.core_jax.solver.teams.formulas.puzzle import NO_PATH, Puzzle
+from lakewright.core_jax.solver.teams.joint_states.exhaustive import Flood
+from lakewright.core_jax.solver.teams.joint_states.reachability import find_whether_solvable
+from lakewright.core_jax.support.profiling import in_phase
 
 WINDOW = 3  # bounds that are asked about before all joint states are looked at
 STATES = 1 << 22  # joint states of four or more agents that are looked at to show that there is no plan
@@ -64,55 +64,57 @@ class HardBoard:
         """
         checked = isinstance(cheapest, Answer) or isinstance(fastest, Answer)
         if isinstance(fastest, int):
-            found = self._optimum(fastest_plan, Flood.makespan, fastest, checked)
+            found = self._find_optimum(fastest_plan, Flood.makespan, fastest, checked)
             if found is None:
-                return self._decided(False)
+                return self._make_decision(False)
             fastest = found
         if fastest.moves is None:
-            return self._decided(None)
+            return self._make_decision(None)
         if isinstance(cheapest, int):
             # At least one agent is not home sooner than the least makespan.
             alone = self._puzzle.alone
             lower = max(cheapest, int(alone.sum() + fastest.bound - alone.max()))
-            found = self._optimum(cheapest_plan, Flood.sum_of_costs, lower, checked=True)
+            found = self._find_optimum(cheapest_plan, Flood.sum_of_costs, lower, checked=True)
             assert found is not None, "it has a plan"
             cheapest = found
-        return self._decided(None if cheapest.moves is None else True, cheapest, fastest)
+        return self._make_decision(None if cheapest.moves is None else True, cheapest, fastest)
 
-    def _optimum(self, plan: Plan, flooded: Callable[..., tuple], lower: int, checked: bool) -> Answer | None:
+    def _find_optimum(self, plan: Plan, flooded: Callable[..., tuple], lower: int, checked: bool) -> Answer | None:
         """An optimal plan, or a bound where the budget ends; None where there is none at all.
 
         checked: whether there is known to be one.
         """
-        answer = self._asked(plan, lower, PATIENCE, lower + WINDOW)
+        answer = self._ask_formulas(plan, lower, PATIENCE, lower + WINDOW)
         if answer.moves is not None:
             return answer
         limit = UNLIMITED if self._three else STATES
-        if not checked and in_phase("reachability", solvable, *self._cells(), limit) is False:
+        if not checked and in_phase("reachability", find_whether_solvable, *self._list_cells(), limit) is False:
             self._flooded = True
             return None
-        flood = Flood(*self._cells())
+        flood = Flood(*self._list_cells())
         few = flood.joint_moves <= (JOINT_MOVES_OF_THREE if self._three else JOINT_MOVES)
-        answer = self._asked(plan, answer.bound, PATIENCE if few else UNLIMITED)
+        answer = self._ask_formulas(plan, answer.bound, PATIENCE if few else UNLIMITED)
         if answer.moves is None and few:
             self._flooded = True
             answer = Answer(*in_phase("floods of all joint states", flooded, flood))
         return answer
 
-    def _asked(self, plan: Plan, lower: int, patience: int, most: int = UNLIMITED) -> Answer:
+    def _ask_formulas(self, plan: Plan, lower: int, patience: int, most: int = UNLIMITED) -> Answer:
         """What formulas say of the bounds from `lower` to `most`, within `patience` and what is left of the budget."""
         allowed = Conflicts(min(self._conflicts.left, patience))
         answer = in_phase("formulas", plan, self._puzzle, lower, allowed, most=most)
         self._conflicts.take(allowed.spent)
         return answer
 
-    def _cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _list_cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What joint states are made of; no agent leaves the cells that its goal is reached from."""
         puzzle = self._puzzle
         near: np.ndarray = np.any(puzzle.distance < NO_PATH, axis=0)
         steps = np.where(near[:, None] & near[puzzle.steps], puzzle.steps, -1)
         return steps, puzzle.starts, puzzle.goals
 
-    def _decided(self, has_plan: bool | None, cheapest: Answer | None = None, fastest: Answer | None = None) -> Decided:
+    def _make_decision(
+        self, has_plan: bool | None, cheapest: Answer | None = None, fastest: Answer | None = None
+    ) -> Decided:
         agents = len(self._puzzle.starts)
         return Decided(agents, has_plan, cheapest, fastest, self._flooded, self._conflicts.spent)

@@ -9,8 +9,8 @@ import numba
 import numpy as np
 
 from lakewright.core_jax.solver.teams.formulas.puzzle import Steps
-from lakewright.core_jax.solver.teams.host_search import Numbers
-from lakewright.core_jax.support import compiled, compiled_within
+from lakewright.core_jax.solver.teams.host_search.workspace import Numbers
+from lakewright.core_jax.support.compiled_code import compiled, compiled_within
 
 At = Annotated[np.ndarray, numba.int64[:, :, ::1]]
 Home = Annotated[np.ndarray, numba.int64[:, ::1]]

@@ -56,7 +56,7 @@ def cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = 
                 if holds is None:
                     return Answer(None, bound)
                 if holds:
-                    return _without_waits(formula, bound, bound - base, conflicts)
+                    return _avoid_waits(formula, bound, bound - base, conflicts)
                 bound += 1
         finally:
             conflicts.take(formula.conflicts)
@@ -64,7 +64,7 @@ def cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = 
     return Answer(None, bound)
 
 
-def _without_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts) -> Answer:
+def _avoid_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts) -> Answer:
     """The plan of a formula that holds, without waits if there is one."""
     moves = formula.plan()
     if not np.any(moves == WAIT):

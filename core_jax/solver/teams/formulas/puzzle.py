@@ -6,8 +6,8 @@ from typing import Annotated
 import numba
 import numpy as np
 
-from lakewright.core_jax.solver.teams.host_search import Numbers
-from lakewright.core_jax.support import compiled
+from lakewright.core_jax.solver.teams.host_search.workspace import Numbers
+from lakewright.core_jax.support.compiled_code import compiled
 
 NO_PATH = 1 << 14  # the distance of cells without a path to the goal
 Steps = Annotated[np.ndarray, numba.int64[:, ::1]]
@@ -36,19 +36,19 @@ class Puzzle:
         return self.distance[np.arange(len(self.starts)), self.starts]
 
 
-def puzzle_of(
+def make_puzzle(
     steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, excess: np.ndarray, others: np.ndarray
 ) -> Puzzle:
     """The fields are those of `Puzzle`; the distances are found here."""
     steps, starts, goals, others = (np.ascontiguousarray(field, np.int64) for field in (steps, starts, goals, others))
     distance = np.full((len(starts), len(steps)), NO_PATH, np.int64)
     for row, goal in zip(distance, goals, strict=True):
-        spread(steps, int(goal), row)
+        spread_distance(steps, int(goal), row)
     return Puzzle(steps, starts, goals, distance, np.asarray(excess), others)
 
 
 @compiled
-def spread(steps: Steps, goal: int, distance: Numbers) -> None:
+def spread_distance(steps: Steps, goal: int, distance: Numbers) -> None:
     """Writes the distance of each cell from where there is a way to the goal."""
     queue = np.empty(len(steps), np.int64)
     queue[0] = goal

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lakewright.core_jax.solver.teams.host_search.workspace import LONGEST, NO_WAY, Cells, Holes, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
 
 @compiled_within

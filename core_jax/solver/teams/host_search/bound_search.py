@@ -3,10 +3,10 @@
 import numpy as np
 from numba import uint64
 
-from lakewright.core_jax.solver.teams.host_search.subset_bounds import combine_bounds, members_of
+from lakewright.core_jax.solver.teams.host_search.subset_bounds import combine_bounds, count_members
 from lakewright.core_jax.solver.teams.host_search.team_search import FOUND, NONE, OPEN, search_team
 from lakewright.core_jax.solver.teams.host_search.workspace import MOVING, Table, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
 FIRST_NODES = 60  # of the first of several searches for the same; each further one has half as many more
 ROUNDS = 40  # after which they are doubled
@@ -14,7 +14,7 @@ IN_ALL = 8  # times the nodes of one bound that a board is searched for in all
 
 
 @compiled_within
-def restarts(work: Work, table: Table, mode: int, bound: int, members: int, nodes: int, most: int) -> int:
+def search_with_restarts(work: Work, table: Table, mode: int, bound: int, members: int, nodes: int, most: int) -> int:
     """`search_team` with ever more nodes and other orders of agents and moves; what failed is kept.
 
     OPEN after `nodes` in all, or once the board has used `most`.
@@ -22,7 +22,7 @@ def restarts(work: Work, table: Table, mode: int, bound: int, members: int, node
     limit, variant = FIRST_NODES, 0
     last = min(work.nodes + nodes, most)
     while work.nodes < last:
-        _shuffle(work, members, variant)
+        _order_members(work, members, variant)
         found = search_team(work, table, mode, bound, members, variant, min(limit, last - work.nodes))
         if found != OPEN:
             return found
@@ -32,7 +32,7 @@ def restarts(work: Work, table: Table, mode: int, bound: int, members: int, node
 
 
 @compiled_within
-def _shuffle(work: Work, members: int, variant: int) -> None:
+def _order_members(work: Work, members: int, variant: int) -> None:
     """Puts the members into `work.order`: by rank, or for further variants shuffled (Fisher-Yates)."""
     count = 0
     for place in range(work.agents):
@@ -50,7 +50,7 @@ def _shuffle(work: Work, members: int, variant: int) -> None:
 
 
 @compiled_within
-def least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes: int) -> int:
+def find_least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes: int) -> int:
     """The least slack of a plan of the whole team: FOUND, it is `work.lower[mode]` of all, or NONE up to most_slack.
 
     A few nodes first; then all sets of three agents, of four and so on are settled, for the bounds that they give.
@@ -61,7 +61,7 @@ def least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes: int
     while work.lower[mode, every] <= most_slack:
         last = level >= work.agents - 1
         few = nodes if last else FIRST_NODES * (level - 1)
-        found = restarts(work, table, mode, work.lower[mode, every], every, few, most)
+        found = search_with_restarts(work, table, mode, work.lower[mode, every], every, few, most)
         if found == FOUND:
             return FOUND
         if found == NONE:
@@ -70,24 +70,24 @@ def least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes: int
             return OPEN
         else:
             level += 1
-            if not _settle(work, table, mode, level, most_slack, nodes, most):
+            if not _settle_subsets(work, table, mode, level, most_slack, nodes, most):
                 return OPEN
     return NONE
 
 
 @compiled_within
-def _settle(work: Work, table: Table, mode: int, count: int, most_slack: int, nodes: int, most: int) -> bool:
+def _settle_subsets(work: Work, table: Table, mode: int, count: int, most_slack: int, nodes: int, most: int) -> bool:
     """Finds the least slack of all sets of so many agents, as far as it matters; False where nodes end."""
     every = (1 << work.agents) - 1
     for subset in range(every):
-        if members_of(subset) != count:
+        if count_members(subset) != count:
             continue
         while (
             work.upper[mode, subset] > work.lower[mode, subset]
             and work.lower[mode, subset] <= most_slack
             and work.lower[mode, every] <= most_slack
         ):
-            found = restarts(work, table, mode, work.lower[mode, subset], subset, nodes, most)
+            found = search_with_restarts(work, table, mode, work.lower[mode, subset], subset, nodes, most)
             if found == OPEN:
                 return False
             if found == FOUND:

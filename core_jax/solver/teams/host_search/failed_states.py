@@ -8,7 +8,7 @@ import numpy as np
 from numba import uint64
 
 from lakewright.core_jax.solver.teams.host_search.workspace import FAILURES, MAKESPAN, Word, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
 PROBES = 4
 
@@ -42,7 +42,7 @@ def rest_key(key: int, mode: int, parked: int, step: int) -> Word:
 @compiled_within
 def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
     """Whether nothing was found from that state with that much left, or more."""
-    slot = _slot(cells, rest)
+    slot = _hash_state(cells, rest)
     search = rest >> uint64(24)
     for probe in range(PROBES):
         place = (slot + probe) & (FAILURES - 1)
@@ -56,7 +56,7 @@ def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
 @compiled_within
 def remember_failure(work: Work, cells: Word, rest: Word, left: int) -> None:
     """Kept in a free slot, or one of another board or bound; else it replaces what failed with least left."""
-    slot = _slot(cells, rest)
+    slot = _hash_state(cells, rest)
     search = rest >> uint64(24)
     best, least = slot, 256
     for probe in range(PROBES):
@@ -74,7 +74,7 @@ def remember_failure(work: Work, cells: Word, rest: Word, left: int) -> None:
 
 
 @compiled_within
-def _slot(cells: Word, rest: Word) -> int:
+def _hash_state(cells: Word, rest: Word) -> int:
     mixed = cells ^ (rest * uint64(0x9E3779B97F4A7C15))
     mixed = (mixed ^ (mixed >> uint64(31))) * uint64(0x7FB5D329728EA185)
     mixed = (mixed ^ (mixed >> uint64(27))) * uint64(0x81DADEF4BC2DD44D)

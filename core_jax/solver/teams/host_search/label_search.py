@@ -12,10 +12,10 @@ from lakewright.core_jax.solver.teams.host_search.bound_search import (
     FOUND,
     NONE,
     OPEN,
-    least_slack,
-    restarts,
+    find_least_slack,
+    search_with_restarts,
 )
-from lakewright.core_jax.solver.teams.host_search.pair_search import clear_tags, pair_at_most
+from lakewright.core_jax.solver.teams.host_search.pair_search import bound_pair, clear_tags
 from lakewright.core_jax.solver.teams.host_search.subset_bounds import combine_bounds
 from lakewright.core_jax.solver.teams.host_search.workspace import (
     COSTS,
@@ -38,7 +38,7 @@ from lakewright.core_jax.solver.teams.host_search.workspace import (
     Work,
     Works,
 )
-from lakewright.core_jax.support import compiled, compiled_within
+from lakewright.core_jax.support.compiled_code import compiled, compiled_within
 
 SUSPICIOUS = 8  # excess of a pair from which on it is asked whether the pair has a plan at all
 MOST_EXCESS, MOST_SLACK = 40, 60  # of a pair, of the team
@@ -67,7 +67,7 @@ def search_boards(
         answer = answers[board]
         take_board(work, holes[board], starts[board], goals[board])
         clear_tags(work, table)
-        _label(work, table, np.int64(wanted[board]), nodes, answer, moves[board])
+        _label_board(work, table, np.int64(wanted[board]), nodes, answer, moves[board])
         answer.nodes = work.nodes
         if work.too_long:  # distances are wrong: none of this is certain
             answer.cost_known = answer.wait_known = answer.makespan_known = False
@@ -78,13 +78,13 @@ def search_boards(
 
 
 @compiled_within
-def _label(work: Work, table: Table, wanted: int, nodes: int, answer: Answer, moves: TwoMoves) -> None:
+def _label_board(work: Work, table: Table, wanted: int, nodes: int, answer: Answer, moves: TwoMoves) -> None:
     every = (1 << work.agents) - 1
-    answer.solvable = _take_singles(work, answer) and _take_pairs(work, table)
+    answer.solvable = _bound_singles(work, answer) and _bound_pairs(work, table)
     if not answer.solvable:
         return
     least = work.lower[COSTS, every]
-    _least_cost(work, table, nodes, answer, moves[0])
+    _find_least_cost(work, table, nodes, answer, moves[0])
     answer.slack = work.lower[COSTS, every]
     for pair in range(work.pairs):
         answer.excess[pair] = work.lower[COSTS, 1 << work.first[pair] | 1 << work.second[pair]]
@@ -93,12 +93,12 @@ def _label(work: Work, table: Table, wanted: int, nodes: int, answer: Answer, mo
     if answer.wait_known and wanted != ANY and answer.wait != wanted:
         return
     furthest = answer.makespan
-    _least_makespan(work, table, nodes, answer, moves[1])
+    _find_least_makespan(work, table, nodes, answer, moves[1])
     answer.by_bounds = answer.slack == least and not answer.wait and answer.makespan == furthest
 
 
 @compiled_within
-def _take_singles(work: Work, answer: Answer) -> bool:
+def _bound_singles(work: Work, answer: Answer) -> bool:
     """The bounds of single agents; False where one has no path."""
     answer.alone = answer.makespan = 0
     for agent in range(work.agents):
@@ -111,18 +111,18 @@ def _take_singles(work: Work, answer: Answer) -> bool:
 
 
 @compiled_within
-def _take_pairs(work: Work, table: Table) -> bool:
+def _bound_pairs(work: Work, table: Table) -> bool:
     """The bounds on slack of all sets from those of pairs; False where a pair has no plan."""
     work.lower[:] = 0
     work.upper[:] = HIGHEST
     weight = np.zeros(work.agents, np.int64)
     for pair in range(work.pairs):
         first, second = work.first[pair], work.second[pair]
-        excess = pair_at_most(work, table, COSTS, pair, work.start[first], work.start[second], SUSPICIOUS)
+        excess = bound_pair(work, table, COSTS, pair, work.start[first], work.start[second], SUSPICIOUS)
         if excess > SUSPICIOUS:
             if not pair_reachable(work, pair):
                 return False
-            excess = pair_at_most(work, table, COSTS, pair, work.start[first], work.start[second], MOST_EXCESS)
+            excess = bound_pair(work, table, COSTS, pair, work.start[first], work.start[second], MOST_EXCESS)
         work.lower[COSTS, 1 << first | 1 << second] = excess
         weight[first] += excess
         weight[second] += excess
@@ -130,15 +130,15 @@ def _take_pairs(work: Work, table: Table) -> bool:
     slack = work.lower[COSTS, (1 << work.agents) - 1]
     for pair in range(work.pairs):
         first, second = work.first[pair], work.second[pair]
-        excess = pair_at_most(work, table, MOVING, pair, work.start[first], work.start[second], min(slack, MOST_EXCESS))
+        excess = bound_pair(work, table, MOVING, pair, work.start[first], work.start[second], min(slack, MOST_EXCESS))
         work.lower[MOVING, 1 << first | 1 << second] = excess
     combine_bounds(work, MOVING)
-    _rank(work, weight)
+    _rank_agents(work, weight)
     return True
 
 
 @compiled_within
-def _rank(work: Work, weight: Numbers) -> None:
+def _rank_agents(work: Work, weight: Numbers) -> None:
     """Sorts the agents by falling weight, equal ones by number."""
     for agent in range(work.agents):
         place = agent
@@ -149,53 +149,56 @@ def _rank(work: Work, weight: Numbers) -> None:
 
 
 @compiled_within
-def _least_cost(work: Work, table: Table, nodes: int, answer: Answer, moves: Moves) -> None:
+def _find_least_cost(work: Work, table: Table, nodes: int, answer: Answer, moves: Moves) -> None:
     """Finds the least slack, whether it takes a wait, and a plan, as far as nodes go."""
     every = (1 << work.agents) - 1
     slack = work.lower[COSTS, every]
     answer.cost_known = answer.wait_known = answer.wait = False
     may_go_on = slack % 2 == 0 and work.lower[MOVING, every] <= slack
-    if may_go_on and restarts(work, table, MOVING, slack, every, FIRST_NODES, work.nodes + FIRST_NODES) == FOUND:
+    if (
+        may_go_on
+        and search_with_restarts(work, table, MOVING, slack, every, FIRST_NODES, work.nodes + FIRST_NODES) == FOUND
+    ):
         answer.cost_known = answer.wait_known = True
-        answer.steps = _take_plan(work, moves)
+        answer.steps = _write_plan(work, moves)
         return
-    if least_slack(work, table, COSTS, MOST_SLACK, nodes) != FOUND:
+    if find_least_slack(work, table, COSTS, MOST_SLACK, nodes) != FOUND:
         return
     answer.cost_known = True
-    answer.steps = _take_plan(work, moves)
+    answer.steps = _write_plan(work, moves)
     slack = work.lower[COSTS, every]
-    if not _waits(moves, answer.steps):
+    if not _has_wait(moves, answer.steps):
         answer.wait_known = True
         return
-    found = NONE if slack % 2 else least_slack(work, table, MOVING, slack, nodes)
+    found = NONE if slack % 2 else find_least_slack(work, table, MOVING, slack, nodes)
     answer.wait_known, answer.wait = found != OPEN, found == NONE
     if found == FOUND:
-        answer.steps = _take_plan(work, moves)
+        answer.steps = _write_plan(work, moves)
 
 
 @compiled_within
-def _least_makespan(work: Work, table: Table, nodes: int, answer: Answer, moves: Moves) -> None:
+def _find_least_makespan(work: Work, table: Table, nodes: int, answer: Answer, moves: Moves) -> None:
     """Finds the least makespan, and a plan where that of least cost has a larger one."""
     every = (1 << work.agents) - 1
     most = answer.steps - 1 if answer.cost_known else HIGHEST
     least = answer.makespan
     for pair in range(work.pairs):
         one, other = work.start[work.first[pair]], work.start[work.second[pair]]
-        least = max(least, pair_at_most(work, table, MAKESPAN, pair, one, other, most))
+        least = max(least, bound_pair(work, table, MAKESPAN, pair, one, other, most))
     last = work.nodes + nodes
     found = NONE
     while found == NONE and least <= most:
-        found = restarts(work, table, MAKESPAN, least, every, nodes, last)
+        found = search_with_restarts(work, table, MAKESPAN, least, every, nodes, last)
         least += found == NONE
     answer.makespan = least
     answer.makespan_known = found == FOUND or (found == NONE and answer.cost_known)
     answer.fastest_steps = 0
     if found == FOUND:
-        answer.fastest_steps = _take_plan(work, moves)
+        answer.fastest_steps = _write_plan(work, moves)
 
 
 @compiled_within
-def _take_plan(work: Work, moves: Moves) -> int:
+def _write_plan(work: Work, moves: Moves) -> int:
     """Writes the plan that was found last to int8 [K, T]; its length."""
     length = 0
     for agent in range(work.agents):
@@ -208,7 +211,7 @@ def _take_plan(work: Work, moves: Moves) -> int:
 
 
 @compiled_within
-def _waits(moves: Moves, steps: int) -> bool:
+def _has_wait(moves: Moves, steps: int) -> bool:
     for agent in range(len(moves)):
         for step in range(steps):
             if moves[agent, step] == WAIT:

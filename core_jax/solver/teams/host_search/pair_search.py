@@ -13,7 +13,7 @@ import numpy as np
 
 from lakewright.core_jax.solver.teams.host_search.board_cells import need_distance
 from lakewright.core_jax.solver.teams.host_search.workspace import COSTS, HIGHEST, MAKESPAN, MOVING, NO_WAY, Table, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
 TAGS = 127
 EXACT = 256
@@ -41,7 +41,7 @@ def pair_entry(entry: int, tag: int) -> int:
 
 
 @compiled_within
-def pair_at_most(work: Work, table: Table, mode: int, pair: int, one: int, other: int, limit: int) -> int:
+def bound_pair(work: Work, table: Table, mode: int, pair: int, one: int, other: int, limit: int) -> int:
     """The excess of a pair, or its makespan, from two cells; or any lower bound above `limit` where it exceeds that."""
     tag = pair_tag(work)
     entry = pair_entry(table[mode, pair, one, other], tag)
@@ -59,27 +59,27 @@ def pair_at_most(work: Work, table: Table, mode: int, pair: int, one: int, other
     if mode == MOVING and least & 1:  # every detour without a wait is even
         least += 1
     while least <= min(limit, HIGHEST):
-        if within(work, table, mode, pair, one, other, least):
+        if search_pair(work, table, mode, pair, one, other, least):
             return least
         least += 2 if mode == MOVING else 1
     return least
 
 
 @compiled_within
-def within(work: Work, table: Table, mode: int, pair: int, one: int, other: int, left: int) -> bool:
+def search_pair(work: Work, table: Table, mode: int, pair: int, one: int, other: int, left: int) -> bool:
     """Whether two agents get home with so much slack, or in so many steps; depth first, what it learns is kept."""
     if mode != MAKESPAN:
         need_distance(work, work.first[pair], 1 << work.second[pair])
         need_distance(work, work.second[pair], 1 << work.first[pair])
     tag = pair_tag(work)
     step = 0
-    _open(work, mode, pair, 0, one, other, left)
+    _open_state(work, mode, pair, 0, one, other, left)
     while step >= 0:
-        outcome = _advance(work, table, mode, pair, step, tag)
+        outcome = _advance_state(work, table, mode, pair, step, tag)
         if outcome == DEEPER:
             step += 1
         elif outcome == HOME:
-            _keep_path(work, table, mode, pair, step, tag)
+            _record_path(work, table, mode, pair, step, tag)
             return True
         else:
             table[mode, pair, work.duo_cell[step, 0], work.duo_cell[step, 1]] = tag + min(
@@ -90,7 +90,7 @@ def within(work: Work, table: Table, mode: int, pair: int, one: int, other: int,
 
 
 @compiled_within
-def _open(work: Work, mode: int, pair: int, step: int, one: int, other: int, left: int) -> None:
+def _open_state(work: Work, mode: int, pair: int, step: int, one: int, other: int, left: int) -> None:
     """Begins a state at `step`: the moves of both agents by what they cost."""
     work.duo_cell[step, 0] = one
     work.duo_cell[step, 1] = other
@@ -124,7 +124,7 @@ def _open(work: Work, mode: int, pair: int, step: int, one: int, other: int, lef
 
 
 @compiled_within
-def _parks(work: Work, pair: int, one: int, other: int, left: int) -> bool:
+def _can_park(work: Work, pair: int, one: int, other: int, left: int) -> bool:
     """Whether one of the two is home and the other gets there around it."""
     first, second = work.first[pair], work.second[pair]
     if one == work.goal[first]:
@@ -139,12 +139,12 @@ def _parks(work: Work, pair: int, one: int, other: int, left: int) -> bool:
 
 
 @compiled_within
-def _advance(work: Work, table: Table, mode: int, pair: int, step: int, tag: int) -> int:
+def _advance_state(work: Work, table: Table, mode: int, pair: int, step: int, tag: int) -> int:
     """The next joint move of a state: HOME, DEEPER with the state that it leads to opened, or REFUTED."""
     one, other = work.duo_cell[step, 0], work.duo_cell[step, 1]
     left, tried = np.int64(work.duo_left[step]), np.int64(work.duo_tried[step])
     first, second = work.first[pair], work.second[pair]
-    if tried == 0 and mode != MAKESPAN and _parks(work, pair, one, other, left):
+    if tried == 0 and mode != MAKESPAN and _can_park(work, pair, one, other, left):
         return HOME
     options = np.int64(work.duo_options[step, 1])
     while tried < work.duo_options[step, 0] * options:
@@ -169,13 +169,13 @@ def _advance(work: Work, table: Table, mode: int, pair: int, step: int, tag: int
         if entry >= EXACT:
             return HOME
         work.duo_tried[step] = tried
-        _open(work, mode, pair, step + 1, x, y, rest)
+        _open_state(work, mode, pair, step + 1, x, y, rest)
         return DEEPER
     return REFUTED
 
 
 @compiled_within
-def _keep_path(work: Work, table: Table, mode: int, pair: int, steps: int, tag: int) -> None:
+def _record_path(work: Work, table: Table, mode: int, pair: int, steps: int, tag: int) -> None:
     """What is left along the path is exact, as less was refuted where it begins."""
     moving_too = mode == COSTS and work.duo_left[0] == 0  # without slack no agent waits
     for step in range(steps + 1):

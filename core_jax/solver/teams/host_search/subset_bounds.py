@@ -1,11 +1,11 @@
 """Lower bounds on the slack of a team from those of its parts."""
 
 from lakewright.core_jax.solver.teams.host_search.workspace import MOVING, Numbers, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
 
 @compiled_within
-def matched(work: Work, excess: Numbers) -> int:
+def bound_by_matchings(work: Work, excess: Numbers) -> int:
     """The lower bound that matchings give from the excess of each pair, int [P]."""
     best = 0
     for row in range(work.matchings):
@@ -17,7 +17,7 @@ def matched(work: Work, excess: Numbers) -> int:
 
 
 @compiled_within
-def members_of(subset: int) -> int:
+def count_members(subset: int) -> int:
     """How many agents a set holds."""
     count = 0
     while subset:
@@ -35,7 +35,7 @@ def combine_bounds(work: Work, mode: int) -> None:
     """
     lower = work.lower[mode]
     for subset in range(1 << work.agents):
-        count = members_of(subset)
+        count = count_members(subset)
         if count < 3:
             continue
         best = lower[subset]

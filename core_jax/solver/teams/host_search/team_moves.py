@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from lakewright.core_jax.solver.teams.host_search.pair_search import EXACT, pair_at_most, pair_entry, pair_tag
+from lakewright.core_jax.solver.teams.host_search.pair_search import EXACT, bound_pair, pair_entry, pair_tag
 from lakewright.core_jax.solver.teams.host_search.workspace import COSTS, MAKESPAN, PARK, WAIT, Table, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
 
 @compiled_within
@@ -72,7 +72,7 @@ def choose_move(work: Work, table: Table, mode: int, step: int, place: int) -> b
         if mode != MAKESPAN and work.spent[step, place] + price > work.left[step]:
             option = work.options[step, agent]
             break
-        if _fits(work, table, mode, step, place, option):
+        if _move_fits(work, table, mode, step, place, option):
             work.next_cell[step, agent] = work.target[step, agent, option]
             work.next_move[step, agent] = work.move[step, agent, option]
             work.spent[step, place + 1] = work.spent[step, place] + price
@@ -84,7 +84,7 @@ def choose_move(work: Work, table: Table, mode: int, step: int, place: int) -> b
 
 
 @compiled_within
-def _fits(work: Work, table: Table, mode: int, step: int, place: int, option: int) -> bool:
+def _move_fits(work: Work, table: Table, mode: int, step: int, place: int, option: int) -> bool:
     """Whether a move meets no earlier one and leaves every pair and agent enough of the bound."""
     agent = work.order[place]
     cell, there = work.cell[step, agent], work.target[step, agent, option]
@@ -95,7 +95,7 @@ def _fits(work: Work, table: Table, mode: int, step: int, place: int, option: in
     else:
         rest = work.left[step] - work.spent[step, place] - work.price[step, agent, option]
         if not parks:
-            late = _lateness(work, step, agent, there)
+            late = _bound_lateness(work, step, agent, there)
             if late > work.allowed[1 << agent]:
                 return False
     for before in range(place):
@@ -115,7 +115,7 @@ def _fits(work: Work, table: Table, mode: int, step: int, place: int, option: in
 
 
 @compiled_within
-def _lateness(work: Work, step: int, agent: int, cell: int) -> int:
+def _bound_lateness(work: Work, step: int, agent: int, cell: int) -> int:
     """How late the agent comes home at least, if it is in `cell` after this step."""
     around = np.int64(work.distance[agent, work.parked[step], cell])
     return step + 1 + around - np.int64(work.distance[agent, 0, work.start[agent]])
@@ -132,19 +132,19 @@ def _pair_fits(
     detour = 0  # of single agents around parked ones, which the table of pairs does not know of
     parked = work.parked[step]
     if mode != MAKESPAN and parked:
-        detour = _detour(work, agent, parked, there) + _detour(work, other, parked, theirs)
+        detour = _measure_detour(work, agent, parked, there) + _measure_detour(work, other, parked, theirs)
     entry = pair_entry(np.int64(table[mode, pair, one, two]), pair_tag(work))
     excess = entry & 255
     if entry < EXACT and excess <= rest + detour:
-        excess = pair_at_most(work, table, mode, pair, one, two, rest + detour)
+        excess = bound_pair(work, table, mode, pair, one, two, rest + detour)
     excess = max(0, excess - detour)
     work.excess[step, pair] = excess
     if excess > rest:
         return False
     both = 1 << agent | 1 << other
-    return mode == MAKESPAN or late + excess + _lateness(work, step, other, theirs) <= work.allowed[both]
+    return mode == MAKESPAN or late + excess + _bound_lateness(work, step, other, theirs) <= work.allowed[both]
 
 
 @compiled_within
-def _detour(work: Work, agent: int, parked: int, cell: int) -> int:
+def _measure_detour(work: Work, agent: int, parked: int, cell: int) -> int:
     return np.int64(work.distance[agent, parked, cell]) - np.int64(work.distance[agent, 0, cell])

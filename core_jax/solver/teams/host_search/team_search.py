@@ -15,10 +15,10 @@ from lakewright.core_jax.solver.teams.host_search.failed_states import (
     rest_key,
     search_key,
 )
-from lakewright.core_jax.solver.teams.host_search.subset_bounds import matched, set_allowances
+from lakewright.core_jax.solver.teams.host_search.subset_bounds import bound_by_matchings, set_allowances
 from lakewright.core_jax.solver.teams.host_search.team_moves import choose_move, open_step
 from lakewright.core_jax.solver.teams.host_search.workspace import MAKESPAN, NO_WAY, PARK, STEPS, Table, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
 NONE, FOUND, OPEN = range(3)  # no plan is within the bound; a plan is; the search ended before it knew
 CUT, DEEPER, HOME = range(3)
@@ -58,7 +58,7 @@ def search_team(work: Work, table: Table, mode: int, bound: int, members: int, v
             work.nodes += 1
             if work.nodes > last or step + 2 >= STEPS:
                 return OPEN
-            outcome = _move_all(work, mode, key, step, members)
+            outcome = _apply_moves(work, mode, key, step, members)
             if outcome == HOME:
                 work.steps = step + 1
                 return FOUND
@@ -69,11 +69,11 @@ def search_team(work: Work, table: Table, mode: int, bound: int, members: int, v
 
 
 @compiled_within
-def _move_all(work: Work, mode: int, key: int, step: int, members: int) -> int:
+def _apply_moves(work: Work, mode: int, key: int, step: int, members: int) -> int:
     """The result of the moves that all have chosen: HOME, a next state written to step + 1, or one not worth it."""
     parked, left = work.parked[step], work.left[step] - 1
     if mode == MAKESPAN:
-        if _all_home(work, step):
+        if _are_all_home(work, step):
             return HOME
     else:
         for place in range(work.members):
@@ -84,7 +84,7 @@ def _move_all(work: Work, mode: int, key: int, step: int, members: int) -> int:
             return HOME
         left = work.left[step] - work.spent[step, work.members]
         if parked != work.parked[step]:
-            left = _left_around(work, step, parked)
+            left = _measure_left_around(work, step, parked)
         if left < 0 or not _pairs_fit(work, step, parked, left):
             return CUT
     for agent in range(work.agents):
@@ -97,7 +97,7 @@ def _move_all(work: Work, mode: int, key: int, step: int, members: int) -> int:
 
 
 @compiled_within
-def _all_home(work: Work, step: int) -> bool:
+def _are_all_home(work: Work, step: int) -> bool:
     for place in range(work.members):
         agent = work.order[place]
         if work.next_cell[step, agent] != work.goal[agent]:
@@ -106,7 +106,7 @@ def _all_home(work: Work, step: int) -> bool:
 
 
 @compiled_within
-def _left_around(work: Work, step: int, parked: int) -> int:
+def _measure_left_around(work: Work, step: int, parked: int) -> int:
     """The slack left where agents of `parked` just parked and the others go around them; below 0 where they cannot."""
     left = work.left[step]
     for place in range(work.members):
@@ -133,15 +133,15 @@ def _pairs_fit(work: Work, step: int, parked: int, left: int) -> bool:
             if (parked >> one & 1) or (parked >> two & 1):
                 excess = 0
             elif parked != work.parked[step]:
-                further = _further(work, step, one, parked) + _further(work, step, two, parked)
+                further = _measure_new_detour(work, step, one, parked) + _measure_new_detour(work, step, two, parked)
                 excess = max(0, excess - further)
             work.excess[step, pair] = excess
             total += excess
-    return total <= left or (left > 0 and matched(work, work.excess[step]) <= left)
+    return total <= left or (left > 0 and bound_by_matchings(work, work.excess[step]) <= left)
 
 
 @compiled_within
-def _further(work: Work, step: int, agent: int, parked: int) -> int:
+def _measure_new_detour(work: Work, step: int, agent: int, parked: int) -> int:
     """How much longer the agent's way is because of those that just parked."""
     cell = work.next_cell[step, agent]
     return np.int64(work.distance[agent, parked, cell]) - np.int64(work.distance[agent, work.parked[step], cell])

@@ -125,7 +125,7 @@ Wanted = Annotated[np.ndarray, numba.int8[::1]]
 Word = Annotated[np.uint64, numba.uint64]
 
 
-def workspace(agents: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
+def make_workspace(agents: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
     """For boards of one number of agents and at most so many free cells: the record, in an array of one, and the table.
 
     The table is uint16 [3, P, F, F], by what is bounded, pair and cells: see `pair_search`.
@@ -136,13 +136,13 @@ def workspace(agents: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
         work["pair"][0, one, other] = work["pair"][0, other, one] = place
         work["first"][0, place], work["second"][0, place] = one, other
     work["agents"], work["pairs"] = agents, len(pairs)
-    rows = matchings(agents)
+    rows = list_matchings(agents)
     work["matchings"] = len(rows)
     work["matching"][0, : len(rows), : len(pairs)] = rows
     return work, np.zeros((3, len(pairs), cells, cells), np.uint16)
 
 
-def matchings(agents: int) -> np.ndarray:
+def list_matchings(agents: int) -> np.ndarray:
     """Maximal matchings by edges and, for up to five agents, triangles: int [M, P], edges 2, edges of triangles 1.
 
     The excess of the pairs of a matching adds up; that of a triangle's pairs counts half, as each agent is in two.
