@@ -15,8 +15,8 @@ from lakewright.core_jax.solver.teams.formulas.optimal_plans import (
     UNLIMITED,
     Answer,
     Conflicts,
-    cheapest_plan,
-    fastest_plan,
+    find_cheapest_plan,
+    find_fastest_plan,
 )
 from lakewright.core_jax.solver.teams.formulas.puzzle import NO_PATH, Puzzle
 from lakewright.core_jax.solver.teams.joint_states.exhaustive import Flood
@@ -64,7 +64,7 @@ class HardBoard:
         """
         checked = isinstance(cheapest, Answer) or isinstance(fastest, Answer)
         if isinstance(fastest, int):
-            found = self._find_optimum(fastest_plan, Flood.makespan, fastest, checked)
+            found = self._find_optimum(find_fastest_plan, Flood.makespan, fastest, checked)
             if found is None:
                 return self._make_decision(False)
             fastest = found
@@ -74,7 +74,7 @@ class HardBoard:
             # At least one agent is not home sooner than the least makespan.
             alone = self._puzzle.alone
             lower = max(cheapest, int(alone.sum() + fastest.bound - alone.max()))
-            found = self._find_optimum(cheapest_plan, Flood.sum_of_costs, lower, checked=True)
+            found = self._find_optimum(find_cheapest_plan, Flood.sum_of_costs, lower, checked=True)
             assert found is not None, "it has a plan"
             cheapest = found
         return self._make_decision(None if cheapest.moves is None else True, cheapest, fastest)

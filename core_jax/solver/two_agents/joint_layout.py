@@ -83,7 +83,7 @@ class Layout:
         return lines[:, line : line + self.cells, column : column + 1]
 
     def write_diagonal(self, lines: jax.Array, begin: int, words: jax.Array) -> jax.Array:
-        """The buffer as lines uint32 [W, lines, row + 1], with the words, uint32 [W, N, 1], that `read_diagonal` reads."""
+        """The lines, uint32 [W, lines, row + 1], with the words, uint32 [W, N, 1], that `read_diagonal` reads."""
         return jax.lax.dynamic_update_slice(lines, words, (0, *divmod(self.head + begin, self.row + 1)))
 
     def cut_square(self, states: jax.Array) -> jax.Array:

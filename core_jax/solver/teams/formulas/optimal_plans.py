@@ -38,7 +38,7 @@ class Answer:
     waits: bool = False
 
 
-def cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
+def find_cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
     """A plan of least sum of costs; none where it costs more than `most`, or no conflicts are left.
 
     lower: a lower bound. Where there is no plan at all this continues until `most` or the conflicts end: see
@@ -77,7 +77,7 @@ def _avoid_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts) 
     return Answer(formula.plan(), bound) if holds else Answer(moves, bound, True)
 
 
-def fastest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
+def find_fastest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
     """A plan of least makespan, likewise."""
     bound, window = max(lower, int(puzzle.alone.max())), FIRST_WINDOW
     while conflicts.left > 0 and bound <= most:

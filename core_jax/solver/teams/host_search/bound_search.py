@@ -1,4 +1,8 @@
-"""The least bound within which a team has a plan, raised step by step, with restarts and bounds of its parts."""
+"""A search for the least bound within which a team has a plan, raised step by step, with restarts and bounds of parts.
+
+Invariant of every step: `work.lower[mode, S]` is a proven lower bound on the slack of the agents S, and
+`work.upper[mode, S]` the slack of a plan found for them.
+"""
 
 import numpy as np
 from numba import uint64
@@ -10,14 +14,17 @@ from lakewright.core_jax.support.compiled_code import compiled_within
 
 FIRST_NODES = 60  # of the first of several searches for the same; each further one has half as many more
 ROUNDS = 40  # after which they are doubled
-IN_ALL = 8  # times the nodes of one bound that a board is searched for in all
+IN_ALL = 8  # the most nodes of a board, in units of those for one bound
 
 
 @compiled_within
 def search_with_restarts(work: Work, table: Table, mode: int, bound: int, members: int, nodes: int, most: int) -> int:
-    """`search_team` with ever more nodes and other orders of agents and moves; what failed is kept.
+    """`search_team` with more nodes each time, and another order of agents and moves; failed states are remembered.
 
-    OPEN after `nodes` in all, or once the board has used `most`.
+    Args:
+        work, table, mode, bound, members: as for `search_team`.
+        nodes: joint states in all, after which the result is OPEN.
+        most: joint states of the board, likewise.
     """
     limit, variant = FIRST_NODES, 0
     last = min(work.nodes + nodes, most)
@@ -53,7 +60,13 @@ def _order_members(work: Work, members: int, variant: int) -> None:
 def find_least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes: int) -> int:
     """The least slack of a plan of the whole team: FOUND, it is `work.lower[mode]` of all, or NONE up to most_slack.
 
-    A few nodes first; then all sets of three agents, of four and so on are settled, for the bounds that they give.
+    A few nodes first; then all sets of three agents, of four and so on are settled, as their bounds add up to better
+    bounds of the team.
+
+    Args:
+        work, table, mode: as for `search_team`.
+        most_slack: up to which plans are looked for.
+        nodes: joint states for one bound.
     """
     every = (1 << work.agents) - 1
     most = work.nodes + IN_ALL * nodes
@@ -65,6 +78,7 @@ def find_least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes
         if found == FOUND:
             return FOUND
         if found == NONE:
+            # Without waits every detour is even.
             work.lower[mode, every] += 2 if mode == MOVING else 1
         elif last:
             return OPEN
@@ -77,7 +91,12 @@ def find_least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes
 
 @compiled_within
 def _settle_subsets(work: Work, table: Table, mode: int, count: int, most_slack: int, nodes: int, most: int) -> bool:
-    """Finds the least slack of all sets of so many agents, as far as it matters; False where nodes end."""
+    """Finds the least slack of all sets of `count` agents; False if nodes end.
+
+    A set whose bounds meet, or whose lower bound rules out the team, is left as it is.
+
+    Args: count, agents of a set; most, nodes of the board in all; the others as for `find_least_slack`.
+    """
     every = (1 << work.agents) - 1
     for subset in range(every):
         if count_members(subset) != count:

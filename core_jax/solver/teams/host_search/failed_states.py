@@ -1,4 +1,4 @@
-"""States of a team from which nothing was found, by an exact key: a hash table of fixed size.
+"""A hash table of fixed size for the states of a team from which no plan was found, by an exact key.
 
 A key holds everything that the failure depends on: cells, who is parked, who takes part, the step (how late agents may
 be depends on it), what is bounded and the bound, and the number of the board.
@@ -17,7 +17,7 @@ PROBES = 4
 def search_key(work: Work, mode: int, bound: int, members: int) -> int:
     """The part of the key that all states of one search share; only the lowest 16 bits are free.
 
-    Searches whose failures are worth keeping together have the same bits above the lowest 24.
+    Searches that may use each other's failures have the same bits above the lowest 24.
     """
     if mode == MAKESPAN:  # a state fails within so many steps, whatever the bound was
         bound = 0
@@ -35,13 +35,19 @@ def cells_key(work: Work, step: int) -> Word:
 
 @compiled_within
 def rest_key(key: int, mode: int, parked: int, step: int) -> Word:
-    """`key` is that of the search."""
+    """The rest of the key of a state: who is parked and the step.
+
+    Args: key, of the search; mode; parked, a set; step.
+    """
     return uint64(key | parked << 8 | (0 if mode == MAKESPAN else step))
 
 
 @compiled_within
 def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
-    """Whether nothing was found from that state with that much left, or more."""
+    """Return True if no plan was found from that state with as much left, or more.
+
+    Args: work; cells, `cells_key`; rest, `rest_key`; left, of the bound.
+    """
     slot = _hash_state(cells, rest)
     search = rest >> uint64(24)
     for probe in range(PROBES):
@@ -55,7 +61,10 @@ def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
 
 @compiled_within
 def remember_failure(work: Work, cells: Word, rest: Word, left: int) -> None:
-    """Kept in a free slot, or one of another board or bound; else it replaces what failed with least left."""
+    """Stores a failed state in a free slot, or one of another board or bound, else over the failure with least left.
+
+    Args: work; cells, `cells_key`; rest, `rest_key`; left, of the bound.
+    """
     slot = _hash_state(cells, rest)
     search = rest >> uint64(24)
     best, least = slot, 256
@@ -75,6 +84,7 @@ def remember_failure(work: Work, cells: Word, rest: Word, left: int) -> None:
 
 @compiled_within
 def _hash_state(cells: Word, rest: Word) -> int:
+    """The first slot of a key, by mixing its bits."""
     mixed = cells ^ (rest * uint64(0x9E3779B97F4A7C15))
     mixed = (mixed ^ (mixed >> uint64(31))) * uint64(0x7FB5D329728EA185)
     mixed = (mixed ^ (mixed >> uint64(27))) * uint64(0x81DADEF4BC2DD44D)

@@ -1,4 +1,4 @@
-"""Boards labelled by the search."""
+"""Labels of batches of boards by the compiled search."""
 
 import dataclasses
 
@@ -11,14 +11,16 @@ from lakewright.core_jax.support.compiled_code import compile_all
 from lakewright.core_jax.support.profiling import in_phase
 from lakewright.core_jax.types import PAD, Board
 
-# Joint states of one question, after which it is left open: a formula takes about as long.
+# Joint states of one question, after which it is left open: a formula then takes about as long.
 NODES, NODES_OF_THREE = 6_000, 60_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Searched:
-    """What was found of B boards: answers [B], of dtype ANSWER, see `make_workspace`; moves, fastest: int8 [B, K, T], plans
-    of least cost and of least makespan, where known, without waits after the last move.
+    """The results of searching B boards.
+
+    answers: [B], of dtype ANSWER, see `workspace`. moves, fastest: int8 [B, K, T], plans of least cost and of least
+    makespan, where known, without waits after the last move.
     """
 
     answers: np.ndarray
@@ -27,10 +29,12 @@ class Searched:
 
 
 def search_batch(boards: Board, wanted: np.ndarray | None = None, nodes: int | None = None) -> Searched:
-    """Labels B boards of three and more agents as far as `nodes` go; None: as many as are worth it.
+    """Labels B boards of three and more agents, as far as nodes go.
 
-    What is found of a board depends on that board alone. wanted: bool [B], or None; where it is not whether a wait is
-    required, the makespan is not looked for. A board of more than CELLS free cells is left open.
+    The result of a board depends on that board alone. A board of more than CELLS free cells is left open.
+
+    Args: boards; wanted, bool [B] or None: where it is not whether a wait is required, the makespan is not looked for;
+    nodes, joint states of one question, or None for NODES or NODES_OF_THREE.
     """
     compile_all()
     agents = boards.starts.shape[1]

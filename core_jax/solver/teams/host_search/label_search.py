@@ -1,7 +1,10 @@
-"""The labels of boards, one after the other: which question is asked when.
+"""The labels of boards, one board after the other, by an order of questions to the search.
 
-First, where parity and bounds allow it, a brief search for a plan without waits; then for one with waits; if that one
-waits, again for one without. A plan of smaller makespan than that plan's is sought last.
+1. Single agents: one without a path makes the board unsolvable; the distances bound both optima.
+2. Pairs: one without a plan makes the board unsolvable; their excess bounds the slack.
+3. Where parity and bounds allow it, a brief search for a plan without waits at the lower bound.
+4. Else a search for a plan of least cost; if that plan waits, another for a plan of that cost without waits.
+5. A search for a plan of smaller makespan than that plan has.
 """
 
 import numpy as np
@@ -40,7 +43,7 @@ from lakewright.core_jax.solver.teams.host_search.workspace import (
 )
 from lakewright.core_jax.support.compiled_code import compiled, compiled_within
 
-SUSPICIOUS = 8  # excess of a pair from which on it is asked whether the pair has a plan at all
+SUSPICIOUS = 8  # an excess of a pair above which it is first checked that the pair has a plan at all
 MOST_EXCESS, MOST_SLACK = 40, 60  # of a pair, of the team
 ANY = -1
 
@@ -59,8 +62,16 @@ def search_boards(
 ) -> None:
     """Labels B boards, as far as `nodes` go: answers [B], of dtype ANSWER; moves int8 [B, 2, K, T] filled with PAD.
 
-    wanted: int8 [B], 0 or 1 where the makespan only matters if that is whether a wait is required, else ANY. Moves are
-    of the plans of least cost and of least makespan, with all waits.
+    Args:
+        works: one workspace.
+        table: what pairs of agents need.
+        holes: bool [B, n, n].
+        starts: int32 [B, K, 2].
+        goals: int32 [B, K, 2].
+        wanted: int8 [B], 0 or 1 to look for the makespan only if that is whether a wait is required, else ANY.
+        nodes: joint states of one question, after which it is left open.
+        answers: [B], written here.
+        moves: written here: of the plans of least cost and of least makespan, with all waits.
     """
     work = works[0]
     for board in range(len(holes)):
@@ -79,11 +90,12 @@ def search_boards(
 
 @compiled_within
 def _label_board(work: Work, table: Table, wanted: int, nodes: int, answer: Answer, moves: TwoMoves) -> None:
+    """Labels the board of `work`; arguments as for `search_boards`, of one board."""
     every = (1 << work.agents) - 1
     answer.solvable = _bound_singles(work, answer) and _bound_pairs(work, table)
     if not answer.solvable:
         return
-    least = work.lower[COSTS, every]
+    least = work.lower[COSTS, every]  # proven by single agents and pairs alone
     _find_least_cost(work, table, nodes, answer, moves[0])
     answer.slack = work.lower[COSTS, every]
     for pair in range(work.pairs):
@@ -99,7 +111,7 @@ def _label_board(work: Work, table: Table, wanted: int, nodes: int, answer: Answ
 
 @compiled_within
 def _bound_singles(work: Work, answer: Answer) -> bool:
-    """The bounds of single agents; False where one has no path."""
+    """Bounds both optima by the single distances; False if an agent has no path."""
     answer.alone = answer.makespan = 0
     for agent in range(work.agents):
         distance = np.int64(work.distance[agent, 0, work.start[agent]])
@@ -112,7 +124,7 @@ def _bound_singles(work: Work, answer: Answer) -> bool:
 
 @compiled_within
 def _bound_pairs(work: Work, table: Table) -> bool:
-    """The bounds on slack of all sets from those of pairs; False where a pair has no plan."""
+    """Bounds the slack of all sets of agents by the excess of pairs; False if a pair has no plan."""
     work.lower[:] = 0
     work.upper[:] = HIGHEST
     weight = np.zeros(work.agents, np.int64)
@@ -150,10 +162,14 @@ def _rank_agents(work: Work, weight: Numbers) -> None:
 
 @compiled_within
 def _find_least_cost(work: Work, table: Table, nodes: int, answer: Answer, moves: Moves) -> None:
-    """Finds the least slack, whether it takes a wait, and a plan, as far as nodes go."""
+    """Finds the least slack, a plan of it, and whether it takes a wait, as far as nodes go.
+
+    Args: work, table, nodes, answer as for `search_boards`; moves int8 [K, T], of the plan.
+    """
     every = (1 << work.agents) - 1
     slack = work.lower[COSTS, every]
     answer.cost_known = answer.wait_known = answer.wait = False
+    # A plan without waits at the lower bound settles all three: it has an even slack, as every detour has.
     may_go_on = slack % 2 == 0 and work.lower[MOVING, every] <= slack
     if (
         may_go_on
@@ -170,6 +186,7 @@ def _find_least_cost(work: Work, table: Table, nodes: int, answer: Answer, moves
     if not _has_wait(moves, answer.steps):
         answer.wait_known = True
         return
+    # The plan found waits; a wait is required unless another of the same cost does not.
     found = NONE if slack % 2 else find_least_slack(work, table, MOVING, slack, nodes)
     answer.wait_known, answer.wait = found != OPEN, found == NONE
     if found == FOUND:
@@ -178,7 +195,10 @@ def _find_least_cost(work: Work, table: Table, nodes: int, answer: Answer, moves
 
 @compiled_within
 def _find_least_makespan(work: Work, table: Table, nodes: int, answer: Answer, moves: Moves) -> None:
-    """Finds the least makespan, and a plan where that of least cost has a larger one."""
+    """Finds the least makespan, and a plan where that of least cost has a larger one.
+
+    Args: work, table, nodes, answer as for `search_boards`; moves int8 [K, T], of the plan.
+    """
     every = (1 << work.agents) - 1
     most = answer.steps - 1 if answer.cost_known else HIGHEST
     least = answer.makespan
@@ -186,7 +206,7 @@ def _find_least_makespan(work: Work, table: Table, nodes: int, answer: Answer, m
         one, other = work.start[work.first[pair]], work.start[work.second[pair]]
         least = max(least, bound_pair(work, table, MAKESPAN, pair, one, other, most))
     last = work.nodes + nodes
-    found = NONE
+    found = NONE  # every makespan below `least` is refuted
     while found == NONE and least <= most:
         found = search_with_restarts(work, table, MAKESPAN, least, every, nodes, last)
         least += found == NONE
@@ -199,7 +219,7 @@ def _find_least_makespan(work: Work, table: Table, nodes: int, answer: Answer, m
 
 @compiled_within
 def _write_plan(work: Work, moves: Moves) -> int:
-    """Writes the plan that was found last to int8 [K, T]; its length."""
+    """Writes the plan that was found last to int8 [K, T], and returns its length."""
     length = 0
     for agent in range(work.agents):
         for step in range(moves.shape[1]):
@@ -212,6 +232,7 @@ def _write_plan(work: Work, moves: Moves) -> int:
 
 @compiled_within
 def _has_wait(moves: Moves, steps: int) -> bool:
+    """Return True if an agent waits within the first steps of int8 [K, T]."""
     for agent in range(len(moves)):
         for step in range(steps):
             if moves[agent, step] == WAIT:

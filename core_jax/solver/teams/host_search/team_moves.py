@@ -9,7 +9,10 @@ from lakewright.core_jax.support.compiled_code import compiled_within
 
 @compiled_within
 def open_step(work: Work, mode: int, step: int, variant: int) -> None:
-    """Lists the moves of all agents at a step, by what they cost; `variant` decides the order of equal ones."""
+    """Lists the moves of all agents at a step by rising price; `variant` decides the order of equal ones.
+
+    Args: work, mode, variant as for `search_team`; step, the level of the stack.
+    """
     parked, left = work.parked[step], work.left[step]
     for place in range(work.members):
         agent = work.order[place]
@@ -27,6 +30,16 @@ def open_step(work: Work, mode: int, step: int, variant: int) -> None:
 
 @compiled_within
 def _list_moves(work: Work, mode: int, step: int, agent: int, parked: int, left: int, variant: int) -> None:
+    """Lists the moves of one agent: parking, then moves closer, a wait, and moves away, where the bound allows them.
+
+    Args:
+        work, mode: as for `search_team`.
+        step: the level of the stack.
+        agent: the agent.
+        parked: the agents that are parked, a set.
+        left: of the bound.
+        variant: with the agent, decides which of the four moves comes first.
+    """
     cell = work.cell[step, agent]
     distance = work.distance[agent, 0 if mode == MAKESPAN else parked]
     neighbour = work.neighbour[cell]
@@ -64,13 +77,16 @@ def _add_option(work: Work, step: int, agent: int, place: int, target: int, pric
 
 @compiled_within
 def choose_move(work: Work, table: Table, mode: int, step: int, place: int) -> bool:
-    """The next move of the agent at that place of the order that fits those before it; False where none is left."""
+    """Chooses the next move of an agent that fits those chosen before it; False if none is left.
+
+    Args: work, table, mode as for `search_team`; step, the level of the stack; place, the agent's in `work.order`.
+    """
     agent = work.order[place]
     option = work.tried[step, agent]
     while option < work.options[step, agent]:
         price = work.price[step, agent, option]
         if mode != MAKESPAN and work.spent[step, place] + price > work.left[step]:
-            option = work.options[step, agent]
+            option = work.options[step, agent]  # the further ones cost as much or more
             break
         if _move_fits(work, table, mode, step, place, option):
             work.next_cell[step, agent] = work.target[step, agent, option]
@@ -85,7 +101,10 @@ def choose_move(work: Work, table: Table, mode: int, step: int, place: int) -> b
 
 @compiled_within
 def _move_fits(work: Work, table: Table, mode: int, step: int, place: int, option: int) -> bool:
-    """Whether a move meets no earlier one and leaves every pair and agent enough of the bound."""
+    """Return True if a move meets no earlier one and leaves every pair and agent enough of the bound.
+
+    Args: option, the number of the move among the agent's; the others as for `choose_move`.
+    """
     agent = work.order[place]
     cell, there = work.cell[step, agent], work.target[step, agent, option]
     parks = work.move[step, agent, option] == PARK
@@ -116,7 +135,10 @@ def _move_fits(work: Work, table: Table, mode: int, step: int, place: int, optio
 
 @compiled_within
 def _bound_lateness(work: Work, step: int, agent: int, cell: int) -> int:
-    """How late the agent comes home at least, if it is in `cell` after this step."""
+    """The least lateness of an agent that is in `cell` after this step: its arrival less its single distance.
+
+    Args: work, the search; step, the level of the stack; agent; cell, where it then is.
+    """
     around = np.int64(work.distance[agent, work.parked[step], cell])
     return step + 1 + around - np.int64(work.distance[agent, 0, work.start[agent]])
 
@@ -125,11 +147,22 @@ def _bound_lateness(work: Work, step: int, agent: int, cell: int) -> int:
 def _pair_fits(
     work: Work, table: Table, mode: int, step: int, agent: int, there: int, other: int, rest: int, late: int
 ) -> bool:
-    """Whether the excess of two agents after this step is within what is left, and what the others leave them."""
+    """Return True if the excess of two agents after this step is within what is left, and what the others leave them.
+
+    Args:
+        work, table, mode: as for `search_team`.
+        step: the level of the stack.
+        agent: the one that chooses.
+        there: its cell after the step.
+        other: the one that has chosen before.
+        rest: what is left of the bound after the agent's move.
+        late: the least lateness of the agent.
+    """
     theirs = work.next_cell[step, other]
     pair = work.pair[agent, other]
     one, two = (there, theirs) if agent < other else (theirs, there)
-    detour = 0  # of single agents around parked ones, which the table of pairs does not know of
+    # The table of pairs counts from single distances without parked agents, the bound from those around them.
+    detour = 0
     parked = work.parked[step]
     if mode != MAKESPAN and parked:
         detour = _measure_detour(work, agent, parked, there) + _measure_detour(work, other, parked, theirs)
@@ -147,4 +180,5 @@ def _pair_fits(
 
 @compiled_within
 def _measure_detour(work: Work, agent: int, parked: int, cell: int) -> int:
+    """By how much the parked agents, a set, lengthen an agent's way from a cell."""
     return np.int64(work.distance[agent, parked, cell]) - np.int64(work.distance[agent, 0, cell])

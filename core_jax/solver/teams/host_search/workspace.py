@@ -1,7 +1,7 @@
 """The memory of one search: a record of arrays of fixed shapes, and a table of pairs as large as the board asks for.
 
-A record is handed to compiled code as one pointer; a tuple of as many arrays takes most of the time to compile and to
-call. Nothing in it is valid beyond its board: what is kept bears the number of its board.
+A record is handed to compiled code as one pointer; a tuple of as many arrays would take most of the time to compile and
+to call. What is stored for one board is marked with that board's number, and ignored for any other.
 """
 
 import itertools
@@ -40,7 +40,7 @@ LAYOUT: Any = np.dtype(
         # distance[i, S]: of agent i to its goal where the agents of S are parked; valid where of_board is `board`.
         ("distance", np.uint8, (AGENTS, SUBSETS, CELLS)),
         ("of_board", _INT, (AGENTS, SUBSETS)),
-        ("too_long", _INT),
+        ("too_long", _INT),  # 1 where a distance exceeds LONGEST, so that all distances are uncertain
         ("blocked", np.uint8, CELLS),
         ("queue", np.int16, CELLS),
         # Pairs: their agents, and the stack of the search for two.
@@ -126,7 +126,7 @@ Word = Annotated[np.uint64, numba.uint64]
 
 
 def make_workspace(agents: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
-    """For boards of one number of agents and at most so many free cells: the record, in an array of one, and the table.
+    """Makes the memory for boards of `agents` agents and at most `cells` free cells: one record in an array, and a table.
 
     The table is uint16 [3, P, F, F], by what is bounded, pair and cells: see `pair_search`.
     """
