@@ -1,4 +1,4 @@
-"""Which share of a set each of its indices belongs to, computed from the index alone.
+"""Assignment of the indices of a set to its shares, computed from the index alone.
 
 The chairman assignment (R. Tijdeman, "The chairman assignment problem", Discrete Mathematics 32, 1980): among the
 shares that may get their next item without being a whole item ahead, the one that would first be a whole item behind is
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-PARTS = 1_000_000  # shares are read to six decimals, so the assignment repeats after about so many items at most
+PARTS = 1_000_000  # shares are read to six decimals, so the assignment repeats after at most about PARTS items
 
 
 def assign_shares(shares: Sequence[float], first: int, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -36,13 +36,13 @@ FEW = 128  # whole boards drawn at once: each is solved, so few should be made b
 
 
 def block_of(agents: int) -> int:
-    """How many attempts are made at once."""
+    """The number of attempts made at once."""
     return BLOCK if agents == 2 else min(FEW, BLOCK)
 
 
 @dataclasses.dataclass(frozen=True)
 class Lanes:
-    """Which attempts to make, a multiple of `block_of`: `wait`, bool [L], chooses stratum and key of the stream;
+    """The attempts to make, a multiple of `block_of`: `wait`, bool [L], chooses stratum and key of the stream;
     `index`, int [L], the board; `number`, int [L], which attempt at it.
     """
 
@@ -55,7 +55,7 @@ class Lanes:
 class Attempts:
     """The results of L attempts; NumPy arrays throughout.
 
-    met: bool [L], who has the stratum; boards, labels: of those, in their order; may be None where there are none. Of
+    met: bool [L], who has the stratum; boards, labels: of those, in their order; may be None if none has it. Of
     whole boards also status: int [L], a `Status`, and waits: bool [L], whether a wait is required; of maps None.
     """
 
@@ -67,13 +67,24 @@ class Attempts:
 
 
 def make_attempts(size: int, agents: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
-    """Makes the attempts of `lanes`. streams: keys [2], of the stratum without a forced wait and with one."""
+    """Makes attempts at boards, on maps for two agents and on whole boards for others.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        agents: on a board.
+        holes: on a board.
+        streams: keys [2], of the stratum without a forced wait and of that with one.
+        lanes: which attempts to make.
+    """
     try_them = _attempt_maps if agents == 2 else functools.partial(_attempt_boards, agents)
     return try_them(size, holes, streams, lanes)
 
 
 def _attempt_maps(size: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
-    """Floods each map and picks the starts: so most attempts have the stratum, however rare it is among the boards."""
+    """Floods each map and picks the starts: so most attempts have the stratum, however rare it is among the boards.
+
+    Args: size, holes, streams, lanes as for `make_attempts`.
+    """
 
     def of_block(wait: np.ndarray, index: np.ndarray, number: np.ndarray) -> tuple[np.ndarray, Board, Labels]:
         free, goals, tickets = _draw_maps(size, holes, streams, wait, index, number)
@@ -94,8 +105,10 @@ def join_boards(boards: Sequence[Board]) -> Board:
 def _attempt_boards(agents: int, size: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
     """Draws whole boards on which each agent is connected to its goal, and solves them.
 
-    Those that are known to miss the stratum are not solved any further: by shortest paths that never meet, which need
-    no wait, or once a search knows whether they do.
+    Those known to miss the stratum are not solved any further: by shortest paths that never meet, which need no wait,
+    or once a search knows whether one is required.
+
+    Args: agents, size, holes, streams, lanes as for `make_attempts`.
     """
     prepare_solver(size, agents)
     draw = functools.partial(_draw_boards, size, agents, holes, streams)
@@ -122,6 +135,11 @@ def _in_blocks(block: int, function: Callable[..., Any], lanes: Lanes) -> list[A
 
 
 def _derive_key(streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Array) -> jax.Array:
+    """The key of one attempt.
+
+    Args: streams, keys [2]; wait, bool [], chooses the stream; index, uint32 [], the board; number, uint32 [], the
+    attempt.
+    """
     return jax.random.fold_in(jax.random.fold_in(streams[wait.astype(int)], index), number)
 
 
@@ -129,7 +147,16 @@ def _derive_key(streams: jax.Array, wait: jax.Array, index: jax.Array, number: j
 def _draw_maps(
     size: int, holes: jax.Array, streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Of B attempts: free bool [B, n, n], goals int32 [B, 2, 2], and random bits to pick the starts by, uint32 [B]."""
+    """The maps of B attempts: free bool [B, n, n], goals int32 [B, 2, 2], and random uint32 [B] to pick the starts by.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        holes: int32 [], on a board.
+        streams: keys [2], as for `make_attempts`.
+        wait: bool [B], the streams.
+        index: uint32 [B], the boards.
+        number: uint32 [B], the attempts at them.
+    """
 
     def one(wait, index, number):
         bits = jax.random.bits(_derive_key(streams, wait, index, number), (size * size + 1,))
@@ -148,7 +175,10 @@ def _draw_boards(
     index: jax.Array,
     number: jax.Array,
 ) -> tuple[Board, jax.Array]:
-    """The boards of B attempts, and on which maps there was room for the agents, bool [B]."""
+    """The boards of B attempts, and on which maps there was room for the agents, bool [B].
+
+    Args: agents, on a board; size, holes, streams, wait, index, number as for `_draw_maps`.
+    """
     keys = jax.vmap(_derive_key, in_axes=(None, 0, 0, 0))(streams, wait, index, number)
     return jax.vmap(lambda key: draw_board(size, agents, key, holes))(keys)
 
@@ -157,7 +187,15 @@ def _draw_boards(
 def _pick_starts(
     tables: CostTable, free: jax.Array, goals: jax.Array, wait: jax.Array, tickets: jax.Array
 ) -> tuple[Board, jax.Array]:
-    """B boards with starts within the stratum and off the goals, and whether there were any, bool [B]."""
+    """B boards with starts within the stratum and off the goals, and whether there were any, bool [B].
+
+    Args:
+        tables: of the maps, for any starts.
+        free: bool [B, n, n].
+        goals: int32 [B, 2, 2].
+        wait: bool [B], the strata.
+        tickets: uint32 [B], random.
+    """
 
     def of_stratum(table, wait):
         at_goal = one_hot(table.goals[0], count) | one_hot(table.goals[1], count)

@@ -28,8 +28,8 @@ MOST_BOARDS = 1 << 32  # of a set: indices are 32 bits
 # A config is reachable where each stratum is met by at least REACHED of REACH_ATTEMPTS attempts.
 REACHED, REACH_ATTEMPTS = 16, 4096
 ROUND = 4096  # attempts that a worker is given at once
-LEAST = 8  # blocks in a round where so many are needed twice over: a round of few costs more than its attempts
-SPECULATION = 8  # attempts at one board in a round: at most one for so many that a board needs on average
+LEAST = 8  # blocks in a round at least, if twice as many are needed: small rounds cost more than their attempts
+SPECULATION = 8  # a round has at most 1 / SPECULATION of the attempts at a board that it needs on average
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,8 +93,16 @@ def generate(
     """Draws the boards first .. first + count - 1 of the set of `config` and `seed`, by map size.
 
     In every set from 0 on, sizes and, within a size, forced waits have their configured shares within one board. A
-    board depends on config, seed and index alone. `on_progress` gets numbers of finished boards. Memory grows with
-    `count`: draw a large set in pieces, with one `first` after another. Raises TooRareError where a stratum is missing.
+    board depends on config, seed and index alone. Memory grows with `count`: draw a large set in pieces, with one
+    `first` after another. Raises TooRareError where a stratum is missing, InputError on a count, seed or index out of
+    range.
+
+    Args:
+        config: the distribution of the boards.
+        seed: of the set, 0 to 2^32 - 1.
+        count: boards to draw.
+        on_progress: gets numbers of finished boards.
+        first: the index of the first board.
     """
     _check_request(config, seed, count, first)
     share, rank = assign_shares([cell.data_ratio for cell in config.sizes.values()], first, count)
@@ -109,7 +117,7 @@ def generate(
 
 
 def check_count(count: int) -> None:
-    """Raises InputError unless a set can have so many boards."""
+    """Raises InputError unless a set can have `count` boards."""
     if not 1 <= count <= MOST_BOARDS:
         raise InputError(f"count is {count:.6g}: ask for at least one board and at most {MOST_BOARDS}")
 
@@ -124,12 +132,19 @@ def check_reachable(config: EnvConfig, seed: int) -> None:
 
 
 def can_draw(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
-    """Whether boards of this cell, with a forced wait or without one, are met by one in 256 attempts or more."""
+    """Return True if boards of this kind are met by one in 256 attempts or more.
+
+    Args: size, cells on a side; agents, on a board; hole_ratio, of the board; wait, whether a wait is forced.
+    """
     return _can_draw(size, agents, holes_of(size, agents, hole_ratio), wait)
 
 
 @functools.cache
 def _can_draw(size: int, agents: int, holes: int, wait: bool) -> bool:
+    """As `can_draw`.
+
+    Args: size, cells on a side; agents, holes, on a board; wait, whether a wait is forced.
+    """
     if agents == 1 and wait:
         return False
     try:
@@ -154,6 +169,10 @@ class _Source:
 
     @classmethod
     def with_holes(cls, size: int, agents: int, holes: int, seed: int) -> "_Source":
+        """The source of boards with this many holes.
+
+        Args: size, cells on a side; agents, holes, on a board; seed, of the set.
+        """
         return cls(size, agents, holes, make_streams([(seed, agents, size, holes, wait) for wait in (False, True)]))
 
     def stratum(self, wait: bool) -> Stratum:
@@ -188,7 +207,15 @@ class _Tally:
 def _draw_boards(
     source: _Source, hole_ratio: float, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], object]
 ) -> Batch:
-    """The boards of `index`, all of one size: rounds of attempts at those that have no board yet."""
+    """Draws boards of one size, by rounds of attempts at those that have no board yet.
+
+    Args:
+        source: of the boards.
+        hole_ratio: the configured one.
+        index: int [B], each board's place in the whole set.
+        wait: bool [B], whether a wait is forced.
+        on_progress: gets numbers of finished boards.
+    """
     tally = _Tally()
     tried = np.zeros(len(index), int)  # attempts at each board so far
     last = np.full(len(index), MAX_ATTEMPTS)  # the one that made it
@@ -221,10 +248,17 @@ def _draw_boards(
 def _plan_round(
     block: int, open_: np.ndarray, wait: np.ndarray, tried: np.ndarray, tally: _Tally
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The next attempts: whose, int [L], and which of that board's, int [L]; sorted, and L a multiple of `block`.
+    """The next attempts: at which boards, int [L], and their numbers, int [L]; sorted, and L a multiple of `block`.
 
-    Where a stratum is rare, several at a board, so that one that cannot be had is soon given up. Blocks are filled up
-    with further attempts, and there are LEAST of them if twice as many attempts are needed.
+    Where a stratum is rare, several at a board, so that a missing one is soon given up. Blocks are filled up with
+    further attempts, and there are LEAST of them if twice as many attempts are needed.
+
+    Args:
+        block: attempts made at once.
+        open_: int [*], the places of boards that have none yet.
+        wait: bool [B], the strata of all boards.
+        tried: int [B], attempts made at each.
+        tally: of all attempts.
     """
     tries = np.maximum(1, tally.drawn // (SPECULATION * (tally.met + 1)))[wait[open_].astype(int)]
     needed = ((tally.drawn + 1) / (tally.met + 1))[wait[open_].astype(int)].sum()
@@ -248,7 +282,10 @@ def _check_found(source: _Source, wait: bool) -> None:
 
 
 def _make_error(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRareError:
-    """The error that names the stratum and counts what was drawn instead."""
+    """The error that names a missing stratum and counts what was drawn instead.
+
+    Args: source, of the boards; wait, the stratum; tally, of the attempts; what, how many of them had the stratum.
+    """
     stratum = source.stratum(wait)
     drawn = "random maps" if source.agents == 2 else "random boards"
     found = tally.acceptance(stratum)
@@ -260,6 +297,10 @@ def _make_error(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRar
 
 
 def _check_request(config: EnvConfig, seed: int, count: int, first: int) -> None:
+    """Raises InputError unless these boards can be asked for.
+
+    Args: config, seed, count, first as for `generate`.
+    """
     check_count(count)
     if not 0 <= first <= MOST_BOARDS - count:
         raise InputError(f"first is {first}: boards are numbered 0 to {MOST_BOARDS - 1}")

@@ -1,4 +1,4 @@
-"""The manifest of a generated file: what it was made from, so that it can be made again and compared."""
+"""The manifest of a generated file: what it was made from, for making it again and comparing."""
 
 import hashlib
 import importlib.metadata
@@ -36,7 +36,10 @@ class FileManifest(msgspec.Struct, frozen=True):
 
 
 def manifest_of(config: EnvConfig, seed: int, count: int, acceptance: Iterable[Acceptance]) -> FileManifest:
-    """The manifest of boards drawn here, with these versions."""
+    """The manifest of boards drawn here, with these versions.
+
+    Args: config, seed, count, as for `generate`; acceptance, of all batches.
+    """
     return FileManifest(
         FORMAT, versions(), prng(), config, content_hash(config), seed, count, pool_acceptance(acceptance)
     )

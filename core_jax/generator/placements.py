@@ -9,11 +9,16 @@ from lakewright.core_jax.types import Board
 
 
 def draw_board(size: int, agents: int, key: jax.Array, holes: jax.Array | int) -> tuple[Board, jax.Array]:
-    """A board with exactly `holes` holes on which each agent alone can reach its goal, and whether there is any, bool.
+    """Draws a board on which each agent alone can reach its goal; also returns whether there is any, bool [].
 
     The holes are uniform among all cells; given the holes, starts and goals are uniform among all ways to put them on
-    distinct cells with each start connected to its goal. Where that is impossible, all of them are cell (0, 0). The key
-    is consumed.
+    distinct cells with each start connected to its goal. Where that is impossible, all of them are cell (0, 0).
+
+    Args:
+        size: n, the cells on a side of the board.
+        agents: on the board.
+        key: a random key, which is consumed.
+        holes: exactly as many.
     """
     hole_key, agent_key = jax.random.split(key)
     drawn = make_lots(jax.random.bits(hole_key, (size * size,)))
@@ -62,9 +67,15 @@ def make_lots(bits: jax.Array) -> jax.Array:
 def scatter_cells(
     drawn: jax.Array, order: jax.Array, cells: int, holes: jax.Array | int
 ) -> tuple[jax.Array, jax.Array]:
-    """A map with `cells` distinct cells, free ones, and exactly `holes` holes, uniform among all ways to put them.
+    """Draws a map with distinct free cells and with holes, uniform among all ways to put them.
 
-    drawn: uint32 [n^2], `make_lots`; order: the same, sorted. Returns: free bool [n, n], cells int32 [cells, 2].
+    Returns: free bool [n, n], cells int32 [cells, 2].
+
+    Args:
+        drawn: uint32 [n^2], from `make_lots`.
+        order: uint32 [n^2], the same, sorted.
+        cells: how many to place.
+        holes: exactly as many.
     """
     size = math.isqrt(drawn.shape[0])
     places = lot_place(order[:cells], size * size)

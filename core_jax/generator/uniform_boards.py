@@ -1,4 +1,4 @@
-"""Free draws: uniform random boards, solvable or not.
+"""Uniform random boards, solvable or not.
 
 Seed, size, agents, holes and index determine a board, so a set can be drawn in pieces, in any order, on any machine.
 """
@@ -17,9 +17,17 @@ BLOCK = 4096  # boards drawn at a time
 
 
 def draw_free(size: int, agents: int, holes: int, seed: int, first: int, count: int) -> Board:
-    """The boards first .. first + count - 1 with exactly `holes` holes, numpy arrays with leading axis `count`.
+    """Draws the boards first .. first + count - 1 of a set, numpy arrays with leading axis `count`.
 
     Starts, goals and holes are uniform among all placements on distinct cells.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        agents: on a board.
+        holes: exactly as many on a board.
+        seed: of the set.
+        first: the index of the first board.
+        count: boards to draw.
     """
     key = make_streams([(seed, agents, size, holes, FREE)])[0]
 
@@ -39,5 +47,9 @@ def _draw_lots(size: int, key: jax.Array, index: jax.Array) -> jax.Array:
 
 @program(static_argnums=0)
 def _place_boards(agents: int, drawn: jax.Array, order: jax.Array, holes: jax.Array) -> Board:
+    """The boards of B permutations of the cells.
+
+    Args: agents, on a board; drawn, uint32 [B, n^2], lots; order, the same, each sorted; holes, int32 [], on a board.
+    """
     free, cells = jax.vmap(scatter_cells, (0, 0, None, None))(drawn, order, 2 * agents, holes)
     return Board(~free, cells[:, :agents], cells[:, agents:])

@@ -40,7 +40,7 @@ def cell_position(size: int, index: jax.Array) -> jax.Array:
 
 
 def move_offsets(size: int) -> tuple[int, ...]:
-    """What each move of `MOVES` adds to a padded cell index."""
+    """The number that each move of `MOVES` adds to a padded cell index."""
     return tuple(row * (size + 1) + column for row, column in DELTAS)
 
 
@@ -92,7 +92,7 @@ def read_spaced(size: int, spaced: jax.Array, by: int = 0) -> jax.Array:
 
 
 def any_cell(cells: jax.Array) -> jax.Array:
-    """Whether any cell is set: uint32 [..., N, U] to [..., U]."""
+    """The boards on which any cell is set: uint32 [..., N, U] to [..., U]."""
     return jax.lax.reduce(cells, jnp.uint32(0), jax.lax.bitwise_or, (cells.ndim - 2,))
 
 
@@ -103,7 +103,7 @@ def by_word(field: jax.Array) -> jax.Array:
 
 
 def count_cells(cells: jax.Array) -> jax.Array:
-    """How many cells are set on each board: uint32 [..., N, W] to int32 [..., 32 W], N at most 510."""
+    """The number of cells that are set on each board: uint32 [..., N, W] to int32 [..., 32 W], N at most 510."""
     upper, lower = jnp.array_split(cells, 2, axis=-2)
     return _count_bytes(upper) + _count_bytes(lower)
 

@@ -99,7 +99,7 @@ def _split_cells(positions: jax.Array) -> list[Cell]:
 
 
 def _move_cell(cell: Cell, move: jax.Array) -> Cell:
-    """The cell that a move leads to, on the board or off it; codes that are no move lead nowhere."""
+    """The cell that a move leads to, on the board or off it; any other code stays."""
     row, column = cell
     return row + (move == DOWN) - (move == UP), column + (move == RIGHT) - (move == LEFT)
 
@@ -111,7 +111,15 @@ def _is_same_cell(one: Cell, other: Cell) -> jax.Array:
 def _find_failure(
     size: int, is_hole: IsHole, cells: list[Cell], targets: list[Cell], moves: Iterable[jax.Array]
 ) -> jax.Array:
-    """The code of the first failure of a step from `cells` to `targets`; 0 if there is none."""
+    """The code of the first failure of a step, int16 []; 0 if there is none.
+
+    Args:
+        size: n, the cells on a side of the board.
+        is_hole: of a cell.
+        cells: of each agent, before the step.
+        targets: of each agent, after it.
+        moves: of each agent, int8 [].
+    """
     pairs = list(combinations(range(len(cells)), 2))  # the first of a pair is reported
     illegal = (_is_illegal(size, cell, move) for cell, move in zip(targets, moves, strict=True))
     meeting = ((i, _is_same_cell(targets[i], targets[j])) for i, j in pairs)
@@ -146,7 +154,7 @@ def _split_code(code: jax.Array, agents: int) -> tuple[jax.Array, jax.Array]:
 
 
 def _make_hole_lookup(holes: jax.Array) -> IsHole:
-    """Whether a cell is a hole of bool [n, n]; undefined for a cell off the board."""
+    """A function that returns whether a cell is a hole of bool [n, n]; undefined for a cell off the board."""
     size = holes.shape[0]
     if size > PACKED_SIZE:
         return lambda cell: holes[cell]

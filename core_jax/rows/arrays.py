@@ -120,8 +120,8 @@ def plan_column(moves: np.ndarray, valid: np.ndarray | None = None) -> pa.ListAr
     valid = np.ones(boards, bool) if valid is None else valid
     longest = (moves != PAD).sum(axis=2).max(axis=1, initial=0)[valid]
     lasts = np.repeat(longest, agents)
-    kept = _LETTERS[moves[valid]].reshape(-1, steps)[np.arange(steps) < lasts[:, None]]
-    return list_array(np.where(valid, agents, 0), strings_array(kept, lasts), valid)
+    text = _LETTERS[moves[valid]].reshape(-1, steps)[np.arange(steps) < lasts[:, None]]
+    return list_array(np.where(valid, agents, 0), strings_array(text, lasts), valid)
 
 
 def hole_ratios(batch: pa.RecordBatch) -> pa.Array:

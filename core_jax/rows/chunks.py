@@ -1,4 +1,4 @@
-"""Consecutive rows of a file as they lie there, not decoded yet: cheap to read and to skip."""
+"""Chunks of consecutive rows of a file, not decoded yet: cheap to read and to skip."""
 
 import contextlib
 import dataclasses
@@ -83,7 +83,7 @@ def _parquet_chunks(path: Path, skip: int) -> Iterator[Chunk]:
 
 @contextlib.contextmanager
 def parquet_errors(path: Path) -> Iterator[None]:
-    """What Arrow cannot read becomes an InputError of one line."""
+    """Turns errors of Arrow into an InputError of one line."""
     try:
         yield
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:

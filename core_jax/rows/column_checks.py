@@ -1,4 +1,4 @@
-"""Which rows of a batch are good ones, found for whole columns at once; `Row` says of the others what is wrong."""
+"""Checks of whole columns for good rows; `Row` says of the others what is wrong."""
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ STEP = np.isin(np.arange(256), [ord(move) for move in MOVES])
 
 
 def good_rows(batch: pa.RecordBatch) -> np.ndarray:
-    """Whether `Row` accepts each row of a batch of its schema: bool [rows]."""
+    """Marks the rows of a batch of its schema that `Row` accepts: bool [rows]."""
     good = _numbers_fit(batch) & _shapes_fit(batch)
     places = np.flatnonzero(good)
     if len(places):
@@ -23,7 +23,7 @@ def good_rows(batch: pa.RecordBatch) -> np.ndarray:
 
 
 def _numbers_fit(batch: pa.RecordBatch) -> np.ndarray:
-    """Whether numbers and words are in their ranges, and nothing is null that must not be."""
+    """Marks rows whose numbers and words are in their ranges, with no null where none may be: bool [rows]."""
     good = np.logical_and.reduce([_to_bools(batch[name].is_valid()) for name in REQUIRED])
     for name, lowest in (("size", 1), ("agents", 1), ("makespan", 0), ("sum_of_costs", 0)):
         good &= _to_bools(pc.greater_equal(batch[name], lowest).fill_null(True))
@@ -34,7 +34,7 @@ def _numbers_fit(batch: pa.RecordBatch) -> np.ndarray:
 
 
 def _shapes_fit(batch: pa.RecordBatch) -> np.ndarray:
-    """Whether there are as many lines, letters, cells and strings as there must be, of known letters only."""
+    """Marks rows with the right numbers of lines, letters, cells and strings, and known letters only: bool [rows]."""
     size, agents = read_numbers(batch["size"]), read_numbers(batch["agents"])
     good = _lists_fit(batch["grid"], size, GRID, size)
     for name in ("starts", "goals"):
@@ -50,7 +50,14 @@ def _shapes_fit(batch: pa.RecordBatch) -> np.ndarray:
 def _lists_fit(
     lists: pa.Array, count: np.ndarray, alphabet: np.ndarray | None = None, length: np.ndarray | None = None
 ) -> np.ndarray:
-    """Whether each list has `count` items; with an alphabet, strings of its letters, each of `length` if given."""
+    """Marks the lists that have `count` items that fit: bool [rows].
+
+    Args:
+        lists: of each row.
+        count: int [rows], the items of each.
+        alphabet: bool [256], the letters of strings; None for items of another type.
+        length: int [rows], the letters of each string; None for any length.
+    """
     good = list_lengths(lists) == count
     if alphabet is None:
         return good
@@ -65,7 +72,7 @@ def _lists_fit(
 
 
 def _all_of(lists: pa.Array, fit: np.ndarray) -> np.ndarray:
-    """Whether all items of each list, or all letters of each string, are `fit`: bool of its flattened items."""
+    """Marks the lists (strings) of which all items (letters) are `fit`, bool of all items: bool [rows]."""
     good = np.ones(len(lists), bool)
     if not fit.all():
         ends = np.cumsum(list_lengths(lists))
@@ -74,7 +81,7 @@ def _all_of(lists: pa.Array, fit: np.ndarray) -> np.ndarray:
 
 
 def _cells_fit(batch: pa.RecordBatch) -> np.ndarray:
-    """Of rows whose shapes fit: whether all cells are on the board, no hole, and no two starts or goals one cell."""
+    """Marks rows whose cells are on the board, free, and distinct among starts and among goals; their shapes fit."""
     size, agents = read_numbers(batch["size"]).astype(np.int64), read_numbers(batch["agents"])
     grid = read_letters(batch["grid"].flatten())
     begin = np.cumsum(size * size) - size * size  # of each board's letters

@@ -79,7 +79,7 @@ def list_array(lengths: np.ndarray, inner: pa.Array, valid: np.ndarray | None = 
 
 
 def _sum_lengths(lengths: np.ndarray) -> np.ndarray:
-    """Where each begins, and where the last ends: int32."""
+    """The place where each begins, and where the last ends: int32."""
     ends = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=ends[1:])
     return ends

@@ -47,7 +47,7 @@ def _nest_like(lists: pa.ListArray, inner: pa.Array) -> pa.ListArray:
 
 
 def _are_plain_strings(lists: pa.ListArray) -> bool:
-    """Whether all lists are of strings, at least one in each, that are written as they are."""
+    """Return True if all lists hold strings, at least one each, without letters to escape."""
     if not pa.types.is_string(lists.type.value_type):
         return False
     strings = lists.flatten()
@@ -55,7 +55,7 @@ def _are_plain_strings(lists: pa.ListArray) -> bool:
 
 
 def _needs_escapes(strings: pa.StringArray) -> bool:
-    """Whether any string, null or not, has a letter that is escaped."""
+    """Return True if any string, null or not, has a letter to escape."""
     return bool(ESCAPED[read_letters(strings)].any())
 
 
@@ -85,7 +85,7 @@ def parse_lines(lines: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch | N
 
 
 def _has_object_a_line(data: bytes, lines: int) -> bool:
-    """Whether each line begins and ends as an object does, in UTF-8 and without escapes that may be half a letter."""
+    """Return True if each line begins and ends like an object, in UTF-8, without escapes that may be half a letter."""
     if not data.startswith(b"{") or not data.rstrip(b"\n").endswith(b"}") or data.count(b"}\n{") != lines - 1:
         return False
     if b"\\u" in data:

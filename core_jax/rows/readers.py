@@ -1,4 +1,4 @@
-"""Files of rows, read as columns or row by row; what is no row is reported with its line, field, value and remedy."""
+"""Readers of files of rows, by columns or row by row; bad rows are reported with line, field, value and remedy."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -48,9 +48,11 @@ def read_columns(
 def _read_pieces(
     chunk: Chunk, begin: int, end: int, errors: dict[int, InputError]
 ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-    """The good rows of a part of a chunk, in order: their places in it, and their columns.
+    """Yields the good rows of a part of a chunk, in order: their places in the chunk, and their columns.
 
     Where a line keeps others from being read at once, ever smaller parts are tried.
+
+    Args: chunk; begin, end, of the part; errors, by place, added to here.
     """
     batch = _read_at_once(chunk, begin, end)
     if batch is None and end - begin > FEW:
@@ -95,7 +97,7 @@ def _read_at_once(chunk: Chunk, begin: int, end: int) -> pa.RecordBatch | None:
 
 
 def _means_the_same(there: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether all values of one type that fit into another mean the same in it."""
+    """Return True if all values of one type that fit into another mean the same in it."""
     if pa.types.is_list(wanted):
         lists = pa.types.is_list(there) or pa.types.is_large_list(there) or pa.types.is_fixed_size_list(there)
         return lists and _means_the_same(there.value_type, wanted.value_type)
@@ -123,10 +125,13 @@ def read_rows(
     on_error: Callable[[InputError], None],
     check: Callable[[R], object] = lambda row: None,
 ) -> Iterator[list[R]]:
-    """Yields the rows of a `.jsonl` or `.parquet` file in chunks.
+    """Yields the rows of a `.jsonl` or `.parquet` file in chunks. Raises InputError where the file cannot be read.
 
-    A bad row, or one on which `check` raises ValueError, is left out and reported to `on_error` with its line (from 1).
-    Raises InputError where the file itself cannot be read.
+    Args:
+        path: of the file.
+        kind: the type of the rows.
+        on_error: gets an error with line or number (from 1) for each bad row, which is left out.
+        check: raises ValueError on further rows to leave out.
     """
     for chunk in read_chunks(path):
         yield list(decode(chunk, kind, on_error, check))
@@ -138,7 +143,10 @@ def decode(
     on_error: Callable[[InputError], None],
     check: Callable[[R], object] = lambda row: None,
 ) -> Iterator[R]:
-    """Yields the good rows of a chunk; the others are reported to `on_error`, as in `read_rows`."""
+    """Yields the good rows of a chunk.
+
+    Args: chunk; kind, on_error, check as for `read_rows`.
+    """
     for place, row in enumerate(_decode_rows(chunk, kind)):
         if isinstance(row, InputError):
             on_error(row)
@@ -169,7 +177,7 @@ def _decode_rows(chunk: Chunk, kind: type[R]) -> Iterator[R | InputError | None]
 
 
 def _decode_carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
-    """What a record holds, read field by field for an error that names place, field, value and remedy."""
+    """Reads a record field by field, for an error that names place, field, value and remedy."""
     if isinstance(raw, bytes):
         try:
             raw = msgspec.json.decode(raw)

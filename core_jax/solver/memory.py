@@ -1,4 +1,4 @@
-"""The memory that solving takes, estimated before any of it is taken."""
+"""The memory that solving takes, estimated beforehand."""
 
 import functools
 
@@ -35,7 +35,7 @@ def memory_needed(size: int, agents: int) -> int:
         return cells * BOARDS_PER_WORD
     if agents == 2:
         return 4 * FLOOD_WORDS * (2 * cost_bits(size) + 24) * cells * (cells + size + 1)
-    # Of three agents all joint states may be looked at, a byte each, to show that there is no plan.
+    # All joint states of three agents may be visited, a byte each, to prove that no plan exists.
     joint = size**6 if agents == 3 else 0
     pairs = agents * (agents - 1) // 2
     formula = size**2 * 2 * size * (8 * agents + PAIR_BYTES * pairs)

@@ -41,13 +41,18 @@ def solve(
 ) -> Labels:
     """Labels a batch of boards of one size and number of agents, up to MAX_AGENTS.
 
-    By shortest paths that never meet; what that leaves open by flood for two agents, by search for more.
+    Shortest paths that never meet decide most boards; the others are flooded for two agents, searched for more. Raises
+    InputError where the agents are too many or the boards take too much memory.
 
-    Args: boards with leading axis B, any B >= 1; whether to give `makespan_moves`, too; budget, the conflicts of the
-    satisfiability solver for four or more agents, after which a board stays undecided; wanted, bool [B], or None: a
-    board of three or more agents on which that is not whether a wait is required may be left without makespan and plan,
-    -1 and empty, as it is not wanted. Returns: `Labels` of numpy arrays with leading axis B. Raises InputError where
-    the agents are too many or the boards take too much memory.
+    Args:
+        boards: with leading axis B, any B >= 1.
+        makespan_plans: whether to return `makespan_moves` too.
+        budget: conflicts of the satisfiability solver for four or more agents, after which a board stays undecided.
+        wanted: bool [B], or None. If `wait_required[b]` of a board of three or more agents differs from it, makespan
+            and
+            plan of b may be omitted (-1, empty).
+
+    Returns: `Labels` of numpy arrays with leading axis B.
     """
     return solve_with_stages(boards, makespan_plans, budget, wanted).labels
 
@@ -55,7 +60,10 @@ def solve(
 def solve_with_stages(
     boards: Board, makespan_plans: bool = False, budget: int = BUDGET, wanted: np.ndarray | None = None
 ) -> Solved:
-    """`solve`, and what decided each board."""
+    """`solve`, and what decided each board.
+
+    Args: boards, makespan_plans, budget, wanted as for `solve`.
+    """
     size, agents = boards.holes.shape[-1], boards.starts.shape[1]
     prepare_solver(size, agents)
     certified = in_blocks(_certify_block, boards, CERTIFY_BLOCK)
@@ -81,7 +89,7 @@ def solve_with_stages(
 
 
 def prepare_solver(size: int, agents: int) -> None:
-    """Begins to compile what is needed last where that takes long; call it early, any number of times.
+    """Begins to compile in another thread what takes long and is needed late; call it early, any number of times.
 
     Raises InputError as `solve`.
     """

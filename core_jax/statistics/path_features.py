@@ -1,4 +1,4 @@
-"""The shortest paths of agents, each as if alone, and the conflicts on them; 32 boards in a word.
+"""The shortest paths of single agents and the conflicts on them; 32 boards in a word.
 
 Sets of cells are uint32 [N, W], or of each agent [K, N, W]: the words come last.
 """
@@ -48,7 +48,7 @@ def conflicts_on_shortest_paths(
 ) -> dict[str, jax.Array]:
     """Lengths of the shortest paths and conflicts on them, int32 [32 W]; -1 on boards where an agent has no path.
 
-    Args: free uint32 [N, W]; starts and goals uint32 [K, N, W], one cell each, no two goals the same.
+    Args: size n; free uint32 [N, W]; starts and goals uint32 [K, N, W], one cell each, no two goals the same.
 
     makespan_bound, cost_bound: maximum and sum of the distances. An agent's first shortest path takes the first of the
     moves U, D, L, R that brings it nearer. On these paths, for all pairs of agents and all steps: vertex_conflicts;
@@ -93,10 +93,16 @@ def _find_nearer(size: int, free: jax.Array, goals: jax.Array) -> tuple[list[jax
 
 
 def _walk_agents(size: int, nearer: list[jax.Array], starts: jax.Array, goals: jax.Array) -> Walk:
-    """All agents from their starts until the last has arrived.
+    """Walks all agents from their starts until the last has arrived.
 
     On shortest paths two agents meet at most once in a cell, as each is there once and goals are distinct: so sets of
     cells suffice for counting.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        nearer: for each of the four moves uint32 [K, N, W], the cells from which it leads nearer to the goal.
+        starts: uint32 [K, N, W], one cell each, none on a board without paths.
+        goals: uint32 [K, N, W], one cell each.
     """
     taken = itertools.accumulate(nearer[:3], jnp.bitwise_or, initial=jnp.zeros_like(nearer[0]))
     first = [move & ~before for move, before in zip(nearer, taken, strict=True)]

@@ -115,7 +115,7 @@ def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a process of this machine works in a folder and keeps others out of it. Takes no lock to find out.
+    """Return True if a process of this machine holds the lock of a folder. Takes no lock to find out.
 
     False too where the system does not list its locks.
     """

@@ -1,10 +1,9 @@
-"""Functions compiled by numba for the host, and where their machine code is kept.
+"""Functions compiled by numba for the host, and the cache of their machine code.
 
-Only functions that Python calls are kept: their machine code includes that of all functions they call, which therefore
-need not be compiled, nor even read. numba keeps machine code under a key of its own, but it only looks at the
-file of a function, not at those that the function calls. So the folder is named by a digest of all sources of the
-function's room, which must hold what it calls, and of what else decides machine code: code of other sources, of another
-processor or of another numba is never found.
+Only functions that Python calls are cached: their machine code includes that of all functions they call, which need not
+be compiled then, nor even read. numba stores machine code under a key of its own, but it only looks at the file of a
+function, not at those that the function calls. So the folder is named by a digest of all that decides machine code: the
+sources of the function's room, which must hold all that it calls, the processor, and the versions of numba and LLVM.
 """
 
 import atexit
@@ -25,7 +24,7 @@ import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-MARK = ".kept"  # the ending of an empty file that says that a function is kept
+MARK = ".kept"  # the ending of an empty file that says that a function is cached
 _config: Any = numba.config  # made at run time
 _waiting: dict[Path, dict[str, list[Any]]] = {}  # functions that are yet to be compiled, by room and file
 _lock = threading.Lock()
@@ -130,7 +129,7 @@ def digest_room(room: Path) -> str:
 
 
 def describe_machine() -> tuple[str, ...]:
-    """What machine code is made for, and what makes it."""
+    """The processor that machine code is made for, and the versions of what makes it."""
     processor = llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()
     return (*processor, numba.__version__, llvmlite.__version__)
 

@@ -36,10 +36,15 @@ def read_raw(path: str | Path) -> Any:
 
 
 def convert(raw: Any, kind: type[T], where: str, path: str = "") -> T:
-    """Converts plain Python data to `kind`, a msgspec Struct or what its fields hold.
+    """Converts plain Python data to `kind`.
 
-    `where` names the source and `path` the field reached so far. Raises InputError on an unknown or missing field, a
-    wrong type, or a value the type itself refuses.
+    Raises InputError on an unknown or missing field, a wrong type, or a value that the type itself refuses.
+
+    Args:
+        raw: plain data.
+        kind: a msgspec Struct, or what its fields hold.
+        where: the name of the source.
+        path: the field reached so far.
     """
     at = f"{where}: {path}: " if path else f"{where}: "
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
@@ -52,6 +57,10 @@ def convert(raw: Any, kind: type[T], where: str, path: str = "") -> T:
 
 
 def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
+    """`convert` for a Struct.
+
+    Args: raw, kind, where, path as there.
+    """
     at = f"{where}: {path}: " if path else f"{where}: "
     if not isinstance(raw, dict):
         raise InputError(f"{at}expected an object, got {raw!r:.60}")

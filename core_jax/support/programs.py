@@ -1,7 +1,8 @@
-"""Programs of JAX that are traced once and then kept, exported, next to what XLA compiled from them.
+"""Programs of JAX that are traced once and then cached, exported, beside the code that XLA compiled from them.
 
-Tracing and lowering a program of the lake takes several times as long as reading it back. What is kept counts only for
-the same versions, platform, settings and source; a file that is missing, damaged or cannot be written costs time only.
+Tracing and lowering a program of the lake takes several times as long as reading it back. A cached program is read only
+for the same versions, platform, settings and source. A file that is missing, damaged or cannot be written costs only
+time.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Kept(msgspec.Struct, frozen=True):
+class CachedProgram(msgspec.Struct, frozen=True):
     """A file of the cache. digest: SHA-256 of `exported`. outputs: what it returns, see `_describe_outputs`."""
 
     digest: str
@@ -37,7 +38,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Program(Generic[P, R]):
-    """A function that is jitted, and kept where JAX keeps compiled programs (`jax_compilation_cache_dir`)."""
+    """A function that is jitted, and cached where JAX caches compiled programs (`jax_compilation_cache_dir`)."""
 
     def __init__(self, function: Callable[P, R], static_argnums: Sequence[int], compiler_options: Any) -> None:
         functools.update_wrapper(self, function)
@@ -71,18 +72,18 @@ class Program(Generic[P, R]):
         return len(self._ready) + self.jitted._cache_size()  # type: ignore[attr-defined]
 
     def _make_program(self, kind: Any, args: Sequence[Any]) -> Callable[..., Any]:
-        """The program for leaves of a kind: read where it is kept, else exported and kept."""
+        """The program for leaves of a kind: read if it is cached, else exported and cached."""
         name = f"{self.__module__}.{self.__qualname__}"  # type: ignore[attr-defined]
         path = _find_folder() / "exported" / f"{self.__name__}-{_make_key(name, kind)}"  # type: ignore[operator,attr-defined]
-        kept = _read_kept(path)
-        if kept is None:
-            kept = self._export_program(args)
+        cached = _read_cached(path)
+        if cached is None:
+            cached = self._export_program(args)
             with contextlib.suppress(OSError):  # the cache may be read-only, or full
-                write_atomically(path, msgspec.msgpack.encode(kept), f"{os.getpid()}.")
-        run = jax.jit(export.deserialize(bytearray(kept.exported)).call, compiler_options=self._options)
-        return lambda *leaves: _rebuild_outputs(kept.outputs, iter(run(*leaves)))
+                write_atomically(path, msgspec.msgpack.encode(cached), f"{os.getpid()}.")
+        run = jax.jit(export.deserialize(bytearray(cached.exported)).call, compiler_options=self._options)
+        return lambda *leaves: _rebuild_outputs(cached.outputs, iter(run(*leaves)))
 
-    def _export_program(self, args: Sequence[Any]) -> Kept:
+    def _export_program(self, args: Sequence[Any]) -> CachedProgram:
         outputs: list[Any] = []
         leaves, tree = jax.tree.flatten(self._drop_static(args))
 
@@ -94,7 +95,7 @@ class Program(Generic[P, R]):
             return jax.tree.leaves(found)
 
         exported = bytes(export.export(jax.jit(call_flat))(*leaves).serialize())
-        return Kept(hashlib.sha256(exported).hexdigest(), outputs[0], exported)
+        return CachedProgram(hashlib.sha256(exported).hexdigest(), outputs[0], exported)
 
     def _drop_static(self, args: Sequence[Any]) -> list[Any]:
         return [value for number, value in enumerate(args) if number not in self._static]
@@ -103,7 +104,7 @@ class Program(Generic[P, R]):
 def program(
     function: Callable[P, R] | None = None, *, static_argnums: int | Sequence[int] = (), compiler_options: Any = None
 ) -> Any:
-    """As `jax.jit`, for a function of arrays, and of dataclasses and tuples of them, that is worth keeping.
+    """As `jax.jit`, for a function of arrays, and of dataclasses and tuples of them, that is worth caching.
 
     Without a folder for compiled programs, or within another program, it is `jax.jit`.
     """
@@ -114,7 +115,7 @@ def program(
 
 
 def _is_watched(leaf: Any) -> bool:
-    """Whether JAX is to check that a key is used once, which it does not see within an exported program."""
+    """Return True if JAX must check that a key is used once, which it cannot see in an exported program."""
     return jax.config.values["jax_debug_key_reuse"] and jax.dtypes.issubdtype(
         jax.typeof(leaf).dtype, jax.dtypes.prng_key
     )
@@ -126,7 +127,7 @@ def _find_folder() -> Path | None:
 
 
 def _make_key(name: str, kind: Any) -> str:
-    """What decides a program, as a name: `kind` by its words, as they name every class, shape and type in it."""
+    """The name of a program, a digest of all that decides it; `kind` as text names its classes, shapes and types."""
     device = jax.local_devices()[0]
     versions = (jax.__version__, jaxlib.__version__, device.platform, device.device_kind)
     return hashlib.sha256(repr((name, kind, versions, _digest_source())).encode()).hexdigest()
@@ -139,17 +140,17 @@ def _digest_source() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def _read_kept(path: Path) -> Kept | None:
-    """The kept program, if it is there and whole."""
+def _read_cached(path: Path) -> CachedProgram | None:
+    """The cached program, or None if it is missing or damaged."""
     try:
-        kept = msgspec.msgpack.decode(path.read_bytes(), type=Kept)
+        cached = msgspec.msgpack.decode(path.read_bytes(), type=CachedProgram)
     except (OSError, msgspec.MsgspecError):
         return None
-    return kept if hashlib.sha256(kept.exported).hexdigest() == kept.digest else None
+    return cached if hashlib.sha256(cached.exported).hexdigest() == cached.digest else None
 
 
 def _describe_outputs(value: Any) -> Any:
-    """How a result is put together: items of a tuple, class and fields of a dataclass, 0 for an array."""
+    """The structure of a result: items of a tuple, class and fields of a dataclass, 0 for an array."""
     if value is None:
         return None
     if isinstance(value, tuple):

@@ -10,7 +10,7 @@ from lakewright.core_jax.errors import InputError
 MOST_LETTERS = 1 << 20
 MOST_PARTS = 64  # of a key: tomllib's work grows with their square
 BITS = 64  # of a whole number: Python refuses to print one of thousands of digits
-# Comments and strings; one without its end goes on to the end of its line or of the text, so that all is read once.
+# Comments and strings; one without its end reaches to the end of its line or of the text, so that all is read once.
 OPAQUE = re.compile(
     r"#[^\n]*"
     r'|"""(?:[^"\\]+|\\.|"{1,2}(?!"))*(?:"{3,5})?'

@@ -1,1 +1,1 @@
-"""Three to eight agents: bounded search in compiled code, satisfiability, and proofs that there is no plan."""
+"""Three to eight agents: bounded search in compiled code, satisfiability, and proofs that no plan exists."""

@@ -41,9 +41,11 @@ def solve_teams(
 ) -> Solved:
     """Labels B boards of three or more agents, numpy arrays throughout.
 
-    Args: budget, the conflicts of the satisfiability solver for four or more agents, all formulas of a board together,
-    after which it is undecided; wanted, bool [B], or None: a solvable board whose forced wait is not the wanted one has
-    a makespan of -1 and no plan, as it is not wanted.
+    Args:
+        boards: with leading axis B.
+        makespan_plans: whether to return `makespan_moves` too.
+        budget: conflicts of all formulas of a board of four or more agents, after which it is undecided.
+        wanted: bool [B], or None: a solvable board whose forced wait differs has a makespan of -1 and no plan.
     """
     boards = jax.tree.map(np.asarray, boards)
     start_compiling().result()
@@ -64,7 +66,10 @@ def solve_teams(
 
 
 def _solve_part(boards: Board, makespan_plans: bool, budget: int, wanted: np.ndarray | None) -> Solved:
-    """As `solve_teams`, in this thread: some formulas are written while other threads search."""
+    """`solve_teams` in this thread; some formulas are written while other threads search.
+
+    Args: boards, makespan_plans, budget, wanted as there.
+    """
     searched = search_batch(boards, wanted)
     found = _read_search(searched, makespan_plans, wanted)
     left = np.flatnonzero(found.stage == Stage.NOTHING)
@@ -78,7 +83,7 @@ def _solve_part(boards: Board, makespan_plans: bool, budget: int, wanted: np.nda
 
 
 def _read_search(searched: Searched, makespan_plans: bool, wanted: np.ndarray | None) -> Solved:
-    """What the search decided; the others are undecided."""
+    """The boards that the search decided; the others are undecided."""
     answers = searched.answers
     solvable = answers["solvable"] & answers["cost_known"] & answers["wait_known"]
     missed = np.zeros(len(answers), bool) if wanted is None else solvable & (answers["wait"] != wanted)
@@ -106,7 +111,10 @@ def _blank_others(rows: np.ndarray, moves: np.ndarray) -> np.ndarray:
 
 
 def _solve_hard_board(boards: Board, searched: Searched, row: int, budget: int) -> Decided:
-    """The result for a board that the search left open: what the search found, and the rest."""
+    """The result for a board that the search left open, which begins with what the search found.
+
+    Args: boards, of the search; searched, its result; row, the board; budget, as for `solve_teams`.
+    """
     answer, agents = searched.answers[row], boards.starts.shape[1]
     bounds = answer["excess"][: agents * (agents - 1) // 2], answer["others"][:agents]
     holes, *ends = (np.asarray(field[row]) for field in (boards.holes, boards.starts, boards.goals))

@@ -69,7 +69,7 @@ def cost_bits(size: int) -> int:
 
 
 def words_at_once() -> int:
-    """How many words are flooded side by side: a CPU is busy with one, an accelerator needs many."""
+    """The number of words flooded side by side: a CPU is busy with one, an accelerator needs many."""
     return 1 if jax.default_backend() == "cpu" else 16
 
 

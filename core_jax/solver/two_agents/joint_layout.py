@@ -18,7 +18,7 @@ from lakewright.core_jax.lake.bitboards import cell_count, move_offsets
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Where the joint states of an n x n board lie in a buffer uint32 [W, length].
+    """The places of the joint states of an n x n board in a buffer uint32 [W, length].
 
     A state (a, b) is word head + a * row + b. Rows are longer than the N cells of B by one row of the board, and zeros
     stand before and behind: so any move of either agent is a constant offset, and what leaves the board reads a zero.
@@ -50,7 +50,7 @@ class Layout:
 
     @property
     def moves(self) -> tuple[int, ...]:
-        """What each move but a wait adds to the cell of B; to that of A it adds `row` times as much."""
+        """The number that each move but a wait adds to the cell of B; to that of A it adds `row` times as much."""
         return move_offsets(self.size)[:4]
 
     def make_empty(self, words: int) -> "Front":
@@ -105,11 +105,19 @@ class Front:
 
 
 def find_predecessors(layout: Layout, front: Front, legal: jax.Array, *, waits: bool) -> tuple[jax.Array, Front]:
-    """States from which a joint move leads into `front`, uint32 [W, N * row], holes not masked; and the front again.
+    """The states from which a joint move leads into `front`, uint32 [W, N * row]; and the front again.
 
-    With `waits`, agents may stay; without, both must move. The moves of the two agents are independent except for the
-    swap, so the set is a shift of A, then one of B. Half of a swap is a move of B into the cell that A leaves: those
-    moves are left out of the second shift, as `legal` excludes a shared cell, and added from `front.followed`.
+    States in holes are not left out.
+
+    The moves of the two agents are independent except for the swap, so the set is a shift of A, then one of B. Half of
+    a swap is a move of B into the cell that A leaves: those moves are left out of the second shift, as `legal` excludes
+    a shared cell, and added from `front.followed`.
+
+    Args:
+        layout: where the joint states lie.
+        front: the states that are entered.
+        legal: uint32 [W, N * row], all legal joint states.
+        waits: whether agents may stay; else both must move.
     """
     steps = (0, *layout.moves) if waits else layout.moves
     after_a = functools.reduce(jnp.bitwise_or, [layout.read_states(front.states, by * layout.row) for by in steps])

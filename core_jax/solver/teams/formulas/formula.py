@@ -1,8 +1,8 @@
-"""Whether a team has a plan in which no agent comes home later than some step, as a propositional formula.
+"""The propositional formula of the plans in which no agent arrives later than some step.
 
 Over the time-expanded board: who may be where at each step (Surynek, Felner, Stern & Boyarski 2016, "Efficient SAT
 approach to multi-agent path finding under the sum of costs objective"). It has only the cells from which an agent
-still gets home in time.
+still arrives in time.
 """
 
 import itertools
@@ -25,7 +25,7 @@ NO_ROOM = {width: np.zeros((0, width), np.int64) for width in (2, 4, 7)}
 
 
 class Formula:
-    """Which plans bring agent k home by step latest[k].
+    """The formula of the plans that bring agent k home by step latest[k].
 
     Variables: `at`[k, t, c], agent k is in cell c at step t and has yet to come home; `home`[k, t], it is on its goal
     from step t on. Zero is no variable. An agent may be in several cells at once, as no other meets it in any of them.
@@ -50,11 +50,11 @@ class Formula:
         return self._solver.accum_stats()["conflicts"]
 
     def all_home(self, step: int, budget: int) -> bool | None:
-        """Whether a plan brings all agents home by that step; None if so many conflicts are met first."""
+        """Return True if a plan brings all agents home by that step; None after `budget` conflicts."""
         return self._solve_assuming(self._home[:, step].tolist(), budget)
 
     def at_most(self, late: int, moving: bool, budget: int) -> bool | None:
-        """Whether a plan costs no more than the single distances and `late`; None if so many conflicts are met first.
+        """Return True if a plan costs no more than the single distances and `late`; None after `budget` conflicts.
 
         moving: only plans without waits count.
         """
@@ -94,7 +94,8 @@ class Formula:
         """Arrays of clauses of one length each, [C, L]."""
         steps, starts, goals = self._puzzle.steps, self._puzzle.starts, self._puzzle.goals
         agents = np.arange(len(goals))
-        begin = np.maximum(self._at[agents, 0, starts], self._home[:, 0])  # one that starts at home may stay, or go
+        # An agent that starts on its goal may stay or go.
+        begin = np.maximum(self._at[agents, 0, starts], self._home[:, 0])
         either = np.where(self._at[agents, 0, starts] > 0, self._at[agents, 0, starts], begin)
         yield self._home[agents, latest][:, None]
         yield np.stack([begin, either], axis=1)

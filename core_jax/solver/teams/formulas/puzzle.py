@@ -1,4 +1,4 @@
-"""One board as its formula needs it: cells numbered row by row."""
+"""One board in the form of a formula: cells numbered row by row."""
 
 import dataclasses
 from typing import Annotated
@@ -18,8 +18,8 @@ class Puzzle:
     """One board, and what is known to bound its plans.
 
     steps: int64 [N, 5], the cell that each move leads to, -1 for nowhere. starts, goals: int64 [K]. distance: int64
-    [K, N] to the own goal, NO_PATH where there is no way. excess: int [P], what each two agents pay together beyond
-    their single distances at least, pairs in the order of `itertools.combinations`. others: int64 [K], likewise what
+    [K, N] to the own goal, NO_PATH without a path. excess: int [P], the least that each two agents pay together beyond
+    their single distances, pairs in the order of `itertools.combinations`. others: int64 [K], likewise what
     the team without each agent pays.
     """
 
@@ -39,7 +39,10 @@ class Puzzle:
 def make_puzzle(
     steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, excess: np.ndarray, others: np.ndarray
 ) -> Puzzle:
-    """The fields are those of `Puzzle`; the distances are found here."""
+    """Measures the distances of a board.
+
+    Args: steps, starts, goals, excess, others: the fields of `Puzzle`.
+    """
     steps, starts, goals, others = (np.ascontiguousarray(field, np.int64) for field in (steps, starts, goals, others))
     distance = np.full((len(starts), len(steps)), NO_PATH, np.int64)
     for row, goal in zip(distance, goals, strict=True):
@@ -49,7 +52,7 @@ def make_puzzle(
 
 @compiled
 def spread_distance(steps: Steps, goal: int, distance: Numbers) -> None:
-    """Writes the distance of each cell from where there is a way to the goal."""
+    """Writes the distance of each cell that has a path to the goal."""
     queue = np.empty(len(steps), np.int64)
     queue[0] = goal
     distance[goal] = 0

@@ -93,7 +93,7 @@ def find_least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes
 def _settle_subsets(work: Work, table: Table, mode: int, count: int, most_slack: int, nodes: int, most: int) -> bool:
     """Finds the least slack of all sets of `count` agents; False if nodes end.
 
-    A set whose bounds meet, or whose lower bound rules out the team, is left as it is.
+    A set whose bounds meet, or whose lower bound rules out the team, is skipped.
 
     Args: count, agents of a set; most, nodes of the board in all; the others as for `find_least_slack`.
     """

@@ -18,8 +18,10 @@ def search_key(work: Work, mode: int, bound: int, members: int) -> int:
     """The part of the key that all states of one search share; only the lowest 16 bits are free.
 
     Searches that may use each other's failures have the same bits above the lowest 24.
+
+    Args: work, mode, bound, members as for `search_team`.
     """
-    if mode == MAKESPAN:  # a state fails within so many steps, whatever the bound was
+    if mode == MAKESPAN:  # what fails with some steps left fails whatever the bound was
         bound = 0
     return ((((work.board & 0xFFFFFF) << 2 | mode) << 8 | bound) << 8 | members) << 16
 

@@ -48,6 +48,15 @@ def search_batch(boards: Board, wanted: np.ndarray | None = None, nodes: int | N
 def _search_arrays(
     holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, prefer: np.ndarray, nodes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Searches boards of one size: answers, moves and fastest of `Searched`.
+
+    Args:
+        holes: bool [B, n, n].
+        starts: int32 [B, K, 2].
+        goals: int32 [B, K, 2].
+        prefer: int8 [B], 0, 1 or ANY, see `search_boards`.
+        nodes: joint states of one question.
+    """
     count, agents = starts.shape[:2]
     answers = np.zeros(count, ANSWER)
     answers["solvable"] = True

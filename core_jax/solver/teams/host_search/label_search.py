@@ -90,7 +90,10 @@ def search_boards(
 
 @compiled_within
 def _label_board(work: Work, table: Table, wanted: int, nodes: int, answer: Answer, moves: TwoMoves) -> None:
-    """Labels the board of `work`; arguments as for `search_boards`, of one board."""
+    """Labels the board of `work`.
+
+    Args: table, wanted, nodes, answer, moves as for `search_boards`, of one board.
+    """
     every = (1 << work.agents) - 1
     answer.solvable = _bound_singles(work, answer) and _bound_pairs(work, table)
     if not answer.solvable:
@@ -195,7 +198,7 @@ def _find_least_cost(work: Work, table: Table, nodes: int, answer: Answer, moves
 
 @compiled_within
 def _find_least_makespan(work: Work, table: Table, nodes: int, answer: Answer, moves: Moves) -> None:
-    """Finds the least makespan, and a plan where that of least cost has a larger one.
+    """Finds the least makespan, and a plan of it unless the plan of least cost has it.
 
     Args: work, table, nodes, answer as for `search_boards`; moves int8 [K, T], of the plan.
     """

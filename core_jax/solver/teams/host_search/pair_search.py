@@ -1,7 +1,7 @@
 """A search for what each pair of agents of a board needs together, made on demand and stored in a table.
 
 The table holds, for each pair and each two cells of it, its *excess* (by how much the two together exceed their single
-distances) or its makespan. It is found by iterative deepening (Korf 1985) over slack: besides the step itself, a move
+distances) or its makespan. It is found by iterative deepening (Korf 1985) over slack: beyond the step itself, a move
 closer costs no slack, a wait one and a move away two. Slack never rises and steps without slack come closer, so there
 are no cycles. If no plan fits bound r, the optimum is at least r + 1. If a plan fits it, the bound left at each state
 along the plan is exact: less was refuted where the plan begins.
@@ -147,7 +147,7 @@ def _open_state(work: Work, mode: int, pair: int, step: int, one: int, other: in
 def _can_park(work: Work, pair: int, one: int, other: int, left: int) -> bool:
     """Return True if one of the two is home and the other gets there around it, with the slack that is left.
 
-    Args: one, other, the cells of the pair; left, the slack.
+    Args: work, pair as for `bound_pair`; one, other, the cells of the pair; left, the slack.
     """
     first, second = work.first[pair], work.second[pair]
     if one == work.goal[first]:

@@ -70,6 +70,10 @@ def _list_moves(work: Work, mode: int, step: int, agent: int, parked: int, left:
 
 @compiled_within
 def _add_option(work: Work, step: int, agent: int, place: int, target: int, price: int, move: int) -> None:
+    """Writes one move of an agent at a step.
+
+    Args: work; step; agent; place, among its options; target, the cell it leads to; price, in slack; move.
+    """
     work.target[step, agent, place] = target
     work.price[step, agent, place] = price
     work.move[step, agent, place] = move
@@ -180,5 +184,8 @@ def _pair_fits(
 
 @compiled_within
 def _measure_detour(work: Work, agent: int, parked: int, cell: int) -> int:
-    """By how much the parked agents, a set, lengthen an agent's way from a cell."""
+    """The number of steps by which parked agents lengthen an agent's way.
+
+    Args: work; agent; parked, a set; cell, from which it goes.
+    """
     return np.int64(work.distance[agent, parked, cell]) - np.int64(work.distance[agent, 0, cell])

@@ -142,7 +142,10 @@ def _measure_left_around(work: Work, step: int, parked: int) -> int:
 
 @compiled_within
 def _pairs_fit(work: Work, step: int, parked: int, left: int) -> bool:
-    """Return True if the excess of all pairs together is within what is left."""
+    """Return True if the excess of all pairs together is within what is left.
+
+    Args: work; step, the level of the stack; parked, the agents parked after it, a set; left, of the bound.
+    """
     # The sum over pairs counts agents more than once. It is at least what the matchings give, and quicker to find.
     total = 0
     for pair in range(work.pairs):
@@ -161,6 +164,9 @@ def _pairs_fit(work: Work, step: int, parked: int, left: int) -> bool:
 
 @compiled_within
 def _measure_new_detour(work: Work, step: int, agent: int, parked: int) -> int:
-    """By how much those that just parked lengthen the agent's way."""
+    """The number of steps by which agents that just parked lengthen an agent's way.
+
+    Args: work; step, the level of the stack; agent; parked, the agents parked after the step, a set.
+    """
     cell = work.next_cell[step, agent]
     return np.int64(work.distance[agent, parked, cell]) - np.int64(work.distance[agent, work.parked[step], cell])

@@ -1,4 +1,4 @@
-"""The memory of one search: a record of arrays of fixed shapes, and a table of pairs as large as the board asks for.
+"""The memory of one search: a record of arrays of fixed shapes, and a table of pairs sized for the board.
 
 A record is handed to compiled code as one pointer; a tuple of as many arrays would take most of the time to compile and
 to call. What is stored for one board is marked with that board's number, and ignored for any other.
@@ -77,7 +77,7 @@ LAYOUT: Any = np.dtype(
         ("spent", _INT, (STEPS, AGENTS + 1)),
         ("excess", _INT, (STEPS, PAIRS)),  # of the pairs after the step
         ("steps", _INT),  # of the plan that was found
-        ("nodes", _INT),  # joint states looked at, of this board
+        ("nodes", _INT),  # joint states visited, of this board
         # States that failed.
         ("failed_cells", np.uint64, FAILURES),
         ("failed_rest", np.uint64, FAILURES),
@@ -126,7 +126,7 @@ Word = Annotated[np.uint64, numba.uint64]
 
 
 def make_workspace(agents: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
-    """Makes the memory for boards of `agents` agents and at most `cells` free cells: one record in an array, and a table.
+    """Makes the memory for boards of `agents` agents and `cells` free cells at most: a record in an array, and a table.
 
     The table is uint16 [3, P, F, F], by what is bounded, pair and cells: see `pair_search`.
     """

@@ -52,9 +52,9 @@ class Flood:
         return (without, cost, False) if moving == cost else (plan, cost, True)
 
     def _flood_tables(self, waits: bool, most: int | None = None) -> dict[Members, np.ndarray]:
-        """What each set of agents that are not parked yet costs from each of its joint states: int32 [*], else -1.
+        """The costs of each set of agents that are not parked yet, from each of its joint states: int32 [*], else -1.
 
-        Costs above `most` are not looked for.
+        Costs above `most` are not searched.
         """
         tables: dict[Members, np.ndarray] = {(): np.zeros(1, np.int32)}
         for count in range(1, len(self._everyone) + 1):
@@ -78,9 +78,16 @@ class Flood:
     def _flood_costs(
         self, members: Members, seeds: dict[int, list[np.ndarray]], price: int, waits: bool, most: int | None = None
     ) -> np.ndarray:
-        """The cost of each joint state of the members, where a joint move costs `price`: int32 [*], -1 where none is.
+        """The cost of each joint state of the members: int32 [*], -1 without a plan.
 
-        Of everyone no more is looked at than what costs no more than the starts.
+        Of all agents together, the flood ends with the cost of the starts.
+
+        Args:
+            members: agents that are not parked yet.
+            seeds: joint states whose cost is known, by it.
+            price: of a joint move.
+            waits: whether agents may wait.
+            most: the highest cost to flood, or None.
         """
         costs = np.full(math.prod(self._table_shape(members)), -1, np.int32)
         until = self._starts[None] if members == self._everyone else np.zeros((0, len(members)), int)
@@ -100,7 +107,7 @@ class Flood:
         return costs
 
     def _move_members(self, members: Members, cells: np.ndarray, waits: bool) -> np.ndarray:
-        """Where all legal joint moves lead from joint states int [B, M]: int [*, M]."""
+        """The states that all legal joint moves lead to from joint states int [B, M]: int [*, M]."""
         parked = [goal for agent, goal in enumerate(self._goals) if agent not in members]
         steps = np.where(np.isin(self._steps, parked), -1, self._steps)[:, : len(self._steps[0]) if waits else WAIT]
         after = np.zeros((len(cells), 0), cells.dtype)
@@ -153,6 +160,6 @@ class Flood:
         return number
 
     def _decode_states(self, members: Members, numbers: np.ndarray) -> np.ndarray:
-        """The other way around."""
+        """The cells of numbered joint states, int [B]: int [B, M]."""
         ranks = np.unravel_index(numbers, self._table_shape(members))
         return np.stack([self._homes[agent][rank] for agent, rank in zip(members, ranks, strict=True)], axis=1)

@@ -1,4 +1,4 @@
-"""Whether agents can reach their goals at all: exhaustive, for one board at a time.
+"""Exhaustive proofs of whether agents can reach their goals at all, for one board at a time.
 
 Far fewer moves than all joint ones settle this. In a joint move each agent enters a cell that was free, or one that
 another leaves: so the moves form paths and cycles. Those of a path can be made one after the other, by single agents
@@ -37,9 +37,9 @@ def find_component(steps: np.ndarray, cell: int) -> np.ndarray:
 
 
 def find_whether_solvable(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, states: int) -> bool | None:
-    """Whether there is a plan; None if that would take more than so many joint states.
+    """Return True if there is a plan, False if there is none; None if that would take more joint states than allowed.
 
-    Args: steps as from `list_steps`; starts, goals: int [K], cells.
+    Args: steps, as from `list_steps`; starts, goals, int [K], cells; states, joint states at most.
     """
     groups = defaultdict(list)
     for agent, start in enumerate(starts):
@@ -49,7 +49,10 @@ def find_whether_solvable(steps: np.ndarray, starts: np.ndarray, goals: np.ndarr
 
 
 def _can_reach_goals(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, states: int) -> bool | None:
-    """As `find_whether_solvable`, for agents of one component."""
+    """`find_whether_solvable`, for agents of one component.
+
+    Args: steps, starts, goals, states as there.
+    """
     home = find_component(steps, starts[0])
     shape = (len(home),) * len(starts)
     if not np.isin(goals, home).all():
