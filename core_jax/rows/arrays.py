@@ -10,13 +10,13 @@ from lakewright.core_jax.config import hole_ratio_of
 from lakewright.core_jax.rows.columns import (
     columns_of,
     list_array,
+    list_lengths,
     read_letters,
     read_numbers,
     strings_array,
     to_arrow,
     to_python,
 )
-from lakewright.core_jax.rows.columns import lengths as lengths_of
 from lakewright.core_jax.rows.row import SCHEMA, Row
 from lakewright.core_jax.types import CERTIFICATE_NAMES, LETTERS, MOVES, PAD, STATUS_NAMES, WAIT, Board, Labels, Status
 
@@ -105,7 +105,7 @@ def moves_in(plans: pa.ListArray, horizon: int) -> np.ndarray:
     if codes.min(initial=0) < PAD:
         raise ValueError(f"a plan has a move that is none of {' '.join(MOVES)}")
     moves = np.full((len(strings), horizon), PAD, np.int8)
-    moves[np.arange(horizon) < lengths_of(strings)[:, None]] = codes
+    moves[np.arange(horizon) < list_lengths(strings)[:, None]] = codes
     return moves.reshape(len(plans), -1, horizon)
 
 
@@ -137,7 +137,7 @@ def hole_ratios(batch: pa.RecordBatch) -> pa.Array:
 
 def plan_lengths(plans: pa.ListArray) -> np.ndarray:
     """The steps of the longest string of each plan, none of which is null or without strings: int [B]."""
-    return np.maximum.reduceat(lengths_of(plans.flatten()), np.cumsum([0, *lengths_of(plans)[:-1]]))
+    return np.maximum.reduceat(list_lengths(plans.flatten()), np.cumsum([0, *list_lengths(plans)[:-1]]))
 
 
 def kinds_of(batch: pa.RecordBatch) -> np.ndarray:

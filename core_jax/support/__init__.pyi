@@ -22,14 +22,11 @@ from .field_types import Share as Share
 from .field_types import Team as Team
 from .field_types import Weight as Weight
 from .field_types import one_of as one_of
-from .parallel import in_blocks as in_blocks
 from .parallel import on_all_cores as on_all_cores
-from .parallel import workers as workers
 from .profiling import REST as REST
 from .profiling import in_phase as in_phase
 from .profiling import seconds_by_phase as seconds_by_phase
 from .programs import program as program
-from .random_keys import IMPLEMENTATION as IMPLEMENTATION
 from .random_keys import make_streams as make_streams
 from .threads import cores as cores
 from .threads import in_threads as in_threads

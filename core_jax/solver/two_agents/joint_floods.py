@@ -4,6 +4,7 @@ One flood labels every pair of starts of a map at once, 32 maps to a word, W wor
 padded cells, agent A first. All sets of states exclude holes and the diagonal, where the agents would meet.
 """
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -50,7 +51,7 @@ class CostTable:
 
 @flax.struct.dataclass
 class CostLayers(Layers):
-    """Layers of the flood of sums of costs; with the even layer c these are, in the terms of `cost_floods`:
+    """Layers of the flood of sums of costs; with the even layer c these are, in the terms of `flood_costs`:
 
     no_wait_front: U_c and U_{c+1}. unforced: uint32 [W, N * row], all U so far. parked: uint32 [3, W, N, row], P_{c+1},
     P_{c+2} and P_{c+3}, less what is reached. solo: uint32 [2, W, 2, N], the cells from which A (B) gets home alone in
@@ -116,6 +117,83 @@ def flood_costs(size: int, free: jax.Array, goals: jax.Array, starts: jax.Array 
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class _CostFlood:
+    """The steps of the flood of sums of costs on W words side by side, in the terms of `flood_costs`.
+
+    layout: where the joint states lie. legal: uint32 [W, N * row], all legal states; odd: those of an odd cost without
+    waits. home_a, home_b: uint32 [W, N, row], the states with A (B) on its goal. solo_free: uint32 [W, 2, N], where A
+    (B) may walk while the other is parked.
+    """
+
+    layout: Layout
+    legal: jax.Array
+    odd: jax.Array
+    home_a: jax.Array
+    home_b: jax.Array
+    solo_free: jax.Array
+
+    def begin(self, home: jax.Array) -> CostLayers:
+        """The layers R_0 and U_0, U_1; home: uint32 [W, 2, N], the goals."""
+        words = home.shape[0]
+        none = self.layout.make_empty(words)
+        # The cells 1 to 4 moves from home; a scan, so that each is computed once.
+        at_home = home & self.solo_free
+        _, later = jax.lax.scan(lambda solo, _: (self.grow_solo(solo),) * 2, at_home, length=4)
+        parked = self.join_parked(at_home, none).reshape(words, -1)  # P_0
+        even_layer = replace_states(self.layout, none, parked & self.legal)
+        parked = self.join_parked(later[0], none).reshape(words, -1)  # P_1
+        no_wait_front = replace_states(self.layout, none, parked & self.legal)
+        first, second, third = (self.join_parked(later[i], even_layer) for i in range(3))
+        return CostLayers(
+            odd_layer=none,
+            even_layer=even_layer,
+            no_wait_front=no_wait_front,
+            unforced=self.layout.read_states(no_wait_front.states),
+            parked=(first, second, third),
+            solo=(later[2], later[3]),
+        )
+
+    def flood_two_layers(self, flood: CostLayers) -> CostLayers:
+        """From R_{c-1} and R_c, c even, with U_c and U_{c+1}, to R_{c+1} and R_{c+2} with U_{c+2} and U_{c+3}."""
+        layout, legal = self.layout, self.legal
+        first, second, third = (states.reshape(legal.shape) for states in flood.parked)
+        before, odd_layer = find_predecessors(layout, flood.odd_layer, legal, waits=True)
+        grown = (before | layout.read_states(flood.even_layer.states) | first) & legal  # R_{c+1}
+        odd_layer = replace_states(layout, odd_layer, grown)
+        before, even_layer = find_predecessors(layout, flood.even_layer, legal, waits=True)
+        grown = (before | layout.read_states(odd_layer.states) | second) & legal  # R_{c+2}
+        even_layer = replace_states(layout, even_layer, grown)
+        # The states that are cheaper than the plans without waits found next: R_{c+1}, and R_{c+2} for an odd cost.
+        cheaper = layout.read_states(odd_layer.states) | (layout.read_states(even_layer.states) & self.odd)
+        before, no_wait_front = find_predecessors(layout, flood.no_wait_front, legal, waits=False)
+        no_wait_front = replace_states(layout, no_wait_front, (before | third) & legal & ~cheaper)
+        solo = self.grow_solo(flood.solo[1])
+        return CostLayers(
+            odd_layer=odd_layer,
+            even_layer=even_layer,
+            no_wait_front=no_wait_front,
+            unforced=flood.unforced | layout.read_states(no_wait_front.states),
+            parked=(
+                self.join_parked(flood.solo[0], odd_layer),
+                self.join_parked(flood.solo[1], even_layer),
+                self.join_parked(solo, no_wait_front),
+            ),
+            solo=(solo, self.grow_solo(solo)),
+        )
+
+    def grow_solo(self, solo: jax.Array) -> jax.Array:
+        """The cells of uint32 [W, 2, N], and those one move further from home."""
+        return solo | (find_neighbours(self.layout.size, solo) & self.solo_free)
+
+    def join_parked(self, solo: jax.Array, front: Front) -> jax.Array:
+        """P of the cells from which A (B) gets home alone, less the states that the front holds already."""
+        reached = self.layout.read_states(front.states).reshape(self.home_a.shape)
+        a_parked = self.home_a & self.layout.of_b(solo[:, 1])
+        b_parked = self.layout.of_a(solo[:, 0]) & self.home_b
+        return (a_parked | b_parked) & ~reached
+
+
 def _flood_group_costs(
     layout: Layout, free: jax.Array, goals: jax.Array, home: jax.Array, solo_free: jax.Array, starts: jax.Array | None
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
@@ -129,63 +207,15 @@ def _flood_group_costs(
         solo_free: uint32 [W, 2, N], where each agent may walk while the other is parked.
         starts: as goals, or None.
     """
-    words = free.shape[0]
     home_a, home_b = layout.of_a(home[:, 0]), layout.of_b(home[:, 1])
     legal, odd = legal_states(layout, free), _find_odd_states(layout, goals)
-
-    def grow_solo(solo: jax.Array) -> jax.Array:
-        return solo | (find_neighbours(layout.size, solo) & solo_free)
-
-    def join_parked(solo: jax.Array, front: Front) -> jax.Array:
-        """P of the cells from which an agent gets home alone, less the states that the front holds already."""
-        reached = layout.read_states(front.states).reshape(home_a.shape)
-        return ((home_a & layout.of_b(solo[:, 1])) | (layout.of_a(solo[:, 0]) & home_b)) & ~reached
-
-    def flood_two_layers(flood: CostLayers) -> CostLayers:
-        # From R_{c-1} and R_c, c even, with U_c and U_{c+1}, to R_{c+1} and R_{c+2} with U_{c+2} and U_{c+3}.
-        first, second, third = (states.reshape(words, -1) for states in flood.parked)
-        before, odd_layer = find_predecessors(layout, flood.odd_layer, legal, waits=True)
-        grown = (before | layout.read_states(flood.even_layer.states) | first) & legal  # R_{c+1}
-        odd_layer = replace_states(layout, odd_layer, grown)
-        before, even_layer = find_predecessors(layout, flood.even_layer, legal, waits=True)
-        grown = (before | layout.read_states(odd_layer.states) | second) & legal  # R_{c+2}
-        even_layer = replace_states(layout, even_layer, grown)
-        # What is cheaper than the plans without waits that follow: R_{c+1}, and for states of odd cost R_{c+2}.
-        cheaper = layout.read_states(odd_layer.states) | (layout.read_states(even_layer.states) & odd)
-        before, no_wait_front = find_predecessors(layout, flood.no_wait_front, legal, waits=False)
-        no_wait_front = replace_states(layout, no_wait_front, (before | third) & legal & ~cheaper)
-        solo = grow_solo(flood.solo[1])
-        return CostLayers(
-            odd_layer=odd_layer,
-            even_layer=even_layer,
-            no_wait_front=no_wait_front,
-            unforced=flood.unforced | layout.read_states(no_wait_front.states),
-            parked=(
-                join_parked(flood.solo[0], odd_layer),
-                join_parked(flood.solo[1], even_layer),
-                join_parked(solo, no_wait_front),
-            ),
-            solo=(solo, grow_solo(solo)),
-        )
-
-    none = layout.make_empty(words)
-    # The cells 1 to 4 moves from home; a scan, so that each is computed once.
-    at_home = home & solo_free
-    _, later = jax.lax.scan(lambda solo, _: (grow_solo(solo),) * 2, at_home, length=4)
-    begin = replace_states(layout, none, join_parked(at_home, none).reshape(words, -1) & legal)  # R_0 = P_0
-    no_wait_front = replace_states(layout, none, join_parked(later[0], none).reshape(words, -1) & legal)  # P_1
-    flood = CostLayers(
-        odd_layer=none,
-        even_layer=begin,
-        no_wait_front=no_wait_front,
-        unforced=layout.read_states(no_wait_front.states),
-        parked=(join_parked(later[0], begin), join_parked(later[1], begin), join_parked(later[2], begin)),
-        solo=(later[2], later[3]),
+    steps = _CostFlood(layout, legal, odd, home_a, home_b, solo_free)
+    flood, cost, complete = number_layers(
+        layout, steps.flood_two_layers, steps.begin(home), cost_bits(layout.size), starts
     )
-    flood, cost, complete = number_layers(layout, flood_two_layers, flood, cost_bits(layout.size), starts)
     reached = layout.read_states(flood.odd_layer.states)
     wait = layout.cut_square(reached & ~flood.unforced)
-    return cost, layout.cut_square(reached), wait, jnp.broadcast_to(complete, (words,))
+    return cost, layout.cut_square(reached), wait, jnp.broadcast_to(complete, (free.shape[0],))
 
 
 def flood_makespans(

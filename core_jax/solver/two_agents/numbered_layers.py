@@ -1,4 +1,19 @@
-"""Floods layer by layer, in which every joint state gets the number of its first layer, in binary."""
+"""Floods layer by layer, in which every joint state gets the number of its first layer, in binary.
+
+Storing a number for each new state would take a write for each of its bits in every layer. Instead, bit i is found by
+counting, modulo 2, how many of the layers 2^i - 1, 2 * 2^i - 1, 3 * 2^i - 1, .. hold the state. As layers only grow, a
+state first reached in layer a is missing from floor(a / 2^i) of these, and the parity of that number is bit i of a. So
+bit i is the parity of the layers counted plus the parity of those that hold the state. A layer counts for two bits on
+average.
+
+Example: a = 5, and the flood ends with layer 8. The state is in the layers 5, 6, 7 and 8.
+
+    bit   layers counted        of them hold the state   parities   bit of a
+    0     0 1 2 .. 8     (9)    5 6 7 8     (4)          1 + 0      1
+    1     1 3 5 7        (4)    5 7         (2)          0 + 0      0
+    2     3 7            (2)    7           (1)          0 + 1      1
+    3     7              (1)    7           (1)          1 + 1      0
+"""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -30,19 +45,6 @@ def number_layers(
     c - 2. So the flood ends where two layers in a row add no state. That holds for sums of costs too: if A is parked
     and B is c moves from its goal, the state with B one move nearer has a cost of c - 2 at least, as A could also wait
     while B moves.
-
-    Storing a number for each state would take `bits` writes a layer. Instead bit i of the number is found by counting,
-    modulo 2, in how many of every 2^i-th layer, 2^i - 1, 2 * 2^i - 1, 3 * 2^i - 1, .., the state is. A state first
-    reached in layer a is missing from floor(a / 2^i) of these, and the parity of that is bit i of a. So bit i is the
-    parity of the layers counted, plus the parity of those that hold the state. On average a layer counts for two bits.
-
-    Example: a = 5, and the flood ends with layer 8. The state is in the layers 5, 6, 7 and 8.
-
-        bit   layers counted        of them hold the state   parities   bit of a
-        0     0 1 2 .. 8     (9)    5 6 7 8     (4)          1 + 0      1
-        1     1 3 5 7        (4)    5 7         (2)          0 + 0      0
-        2     3 7            (2)    7           (1)          0 + 1      1
-        3     7              (1)    7           (1)          1 + 1      0
 
     Args:
         layout: where the joint states lie.

@@ -34,7 +34,7 @@ def test_machine_code_goes_to_a_private_folder_where_no_other_can_be_written(mon
     monkeypatch.setattr(compiled_code, "_is_writable", lambda folder: False)
     private = compiled_code.cache_folder.__wrapped__(ROOM)
     assert private.is_dir()
-    assert private not in list(compiled_code._candidates(ROOM))
+    assert private not in list(compiled_code._list_candidates(ROOM))
 
 
 def test_a_folder_that_can_only_be_read_is_copied_with_what_is_kept_in_it(monkeypatch, tmp_path):
@@ -57,7 +57,7 @@ def test_machine_code_of_another_processor_or_version_is_never_found(monkeypatch
     else:
         monkeypatch.setattr(compiled_code.numba, "__version__", "0.0")
     assert compiled_code.digest_room(ROOM) != before.name.removeprefix("lakewright-")
-    assert before not in list(compiled_code._candidates(ROOM))
+    assert before not in list(compiled_code._list_candidates(ROOM))
 
 
 def test_what_is_kept_is_read_again_without_what_it_calls(tmp_path):
