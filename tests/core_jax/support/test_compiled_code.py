@@ -39,7 +39,7 @@ def test_machine_code_goes_to_a_private_folder_where_no_other_can_be_written(mon
 
 def test_a_folder_that_can_only_be_read_is_copied_with_what_is_kept_in_it(monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    shared = tmp_path / f"lakewright-{compiled_code.digest(ROOM)}"
+    shared = tmp_path / f"lakewright-{compiled_code.digest_room(ROOM)}"
     shared.mkdir()
     (shared / f"search{compiled_code.MARK}").write_text("machine code")
     assert compiled_code.cache_folder.__wrapped__(ROOM) == shared
