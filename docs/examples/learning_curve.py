@@ -16,8 +16,8 @@ from safetensors import safe_open
 from lakewright.core_jax.rows import read_all
 from lakewright.core_jax.types import Failure
 from lakewright.experiments.runtime import prepare_training
-from lakewright.policy.checkpoints import load_checkpoint
 from lakewright.policy.evaluation import evaluate
+from lakewright.policy.models import load_checkpoint
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import kept_place
 

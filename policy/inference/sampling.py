@@ -11,8 +11,7 @@ from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel, Pre
 from lakewright.policy.codecs import Codec, TokensCodec
 from lakewright.policy.inference.decoders import decoder_of, ends_answers_singly
 from lakewright.policy.inference.prompt_caches import cache_rows
-from lakewright.policy.model_modes import in_mode
-from lakewright.policy.precision import computing
+from lakewright.policy.models import set_mode, use_precision
 from lakewright.policy.tasks import Task
 
 ROWS = 512  # answers decoded together
@@ -90,7 +89,7 @@ def sample(
     at_once = max(1, batch // copies)
     for begin in range(0, len(order), at_once):
         chosen = order[begin : begin + at_once]
-        with in_mode(model), computing(model):
+        with set_mode(model), use_precision(model):
             tokens, scores = decode(model, tokenizer, [prompts[i] for i in chosen], copies, max_new_tokens, temperature)
         lengths = _lengths(tokens, ends)
         rows = [i * copies + copy for i in chosen for copy in range(copies)]

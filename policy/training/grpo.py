@@ -14,7 +14,7 @@ from trl import GRPOConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.policy.codecs import Codec, TokensCodec
-from lakewright.policy.precision import computes_in_bfloat16
+from lakewright.policy.models import computes_in_bfloat16
 from lakewright.policy.tasks import Task
 from lakewright.policy.training.board_stream import BoardStream
 from lakewright.policy.training.callbacks import Average, Clock, Report, Until

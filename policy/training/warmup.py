@@ -18,8 +18,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lakewright.core_jax.types import DELTAS, PAD, Board
 from lakewright.policy.codecs import Codec, TokensCodec
 from lakewright.policy.inference import cache_rows, common_prefix
+from lakewright.policy.models import use_precision
 from lakewright.policy.networks import BoardNetwork
-from lakewright.policy.precision import computing
 from lakewright.policy.tasks import Task
 from lakewright.policy.training.board_stream import BoardStream
 from lakewright.policy.training.optimizers import (
@@ -164,7 +164,7 @@ def plan_loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torc
     # Padding is on the right, where a causal model does not see it: no mask is needed.
     # Scores for every word of a vocabulary are computed only from the last token of the shortest prompt on.
     known = min(len(prompt) for prompt, _ in examples)
-    with computing(model):
+    with use_precision(model):
         logits = _logits(model, ids.to(model.device), common_prefix([prompt for prompt, _ in examples]), known)
     return torch.nn.functional.cross_entropy(
         logits.flatten(0, 1), labels[:, known:].flatten().to(model.device), ignore_index=IGNORED

@@ -35,8 +35,8 @@ def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[f
     """Trains and saves a checkpoint: seconds, steps, and seconds spent waiting for boards."""
     from lakewright.experiments.loop.training import load_policy
     from lakewright.experiments.runtime import FreeCores
-    from lakewright.policy.checkpoints import build_model, save_checkpoint
     from lakewright.policy.codecs import build_tokenizer
+    from lakewright.policy.models import build_model, save_checkpoint
     from lakewright.policy.training import BoardStream, train_grpo, warm_up, with_hole_ratios
 
     run = settings.run

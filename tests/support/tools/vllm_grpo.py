@@ -17,8 +17,8 @@ from trl.generation import vllm_generation
 from trl.generation.vllm_client import VLLMClient
 from vllm import LLM, _custom_ops
 
-from lakewright.policy.checkpoints import load_model, save_checkpoint
 from lakewright.policy.codecs import TextCodec, TextSettings
+from lakewright.policy.models import load_model, save_checkpoint
 from lakewright.policy.training import GrpoSettings, RewardSettings, train_grpo
 from lakewright.policy.training.settings import HostSettings
 from tests.support.models.tiny_policy import tasks
