@@ -2,7 +2,6 @@ from .arrays import board_of as board_of
 from .arrays import boards_of as boards_of
 from .arrays import kinds_of as kinds_of
 from .arrays import moves_of as moves_of
-from .arrays import plan_lengths as plan_lengths
 from .arrays import plan_of as plan_of
 from .chunks import Chunk as Chunk
 from .chunks import ending as ending

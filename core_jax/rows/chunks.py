@@ -1,4 +1,4 @@
-"""Consecutive rows of a file as they lie there, not decoded yet: cheap to read and to skip."""
+"""Chunks of consecutive rows of a file, not decoded yet: cheap to read and to skip."""
 
 import codecs
 import contextlib
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import first_repeated, refuse_pipe
+from lakewright.core_jax.support.decoding import first_repeated, refuse_pipe
 
 CHUNK_BYTES, CHUNK_ROWS = 1 << 20, 4096  # read at once, and never less than one row
 
@@ -96,7 +96,7 @@ def _parquet_chunks(path: Path, skip: int) -> Iterator[Chunk]:
 
 @contextlib.contextmanager
 def parquet_errors(path: Path) -> Iterator[None]:
-    """What Arrow cannot read becomes an InputError of one line."""
+    """Turns errors of Arrow into an InputError of one line."""
     try:
         yield
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:

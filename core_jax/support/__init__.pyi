@@ -5,6 +5,7 @@ from .atomic_files import rename as rename
 from .atomic_files import replacing as replacing
 from .atomic_files import replacing_folder as replacing_folder
 from .atomic_files import write_atomically as write_atomically
+from .atomic_files import write_json as write_json
 from .child_processes import end_with_starter as end_with_starter
 from .child_processes import starter as starter
 from .compiled_code import compile_all as compile_all
@@ -24,16 +25,12 @@ from .field_types import Share as Share
 from .field_types import Team as Team
 from .field_types import Weight as Weight
 from .field_types import one_of as one_of
-from .json_files import write_json as write_json
-from .parallel import in_blocks as in_blocks
 from .parallel import on_all_cores as on_all_cores
-from .parallel import workers as workers
 from .profiling import REST as REST
 from .profiling import in_phase as in_phase
 from .profiling import seconds_by_phase as seconds_by_phase
 from .programs import program as program
-from .random_keys import IMPLEMENTATION as IMPLEMENTATION
-from .random_keys import streams as streams
+from .random_keys import make_streams as make_streams
 from .threads import cores as cores
 from .threads import in_threads as in_threads
 from .toml_text import toml_table as toml_table

@@ -75,10 +75,15 @@ def repeated_key(text: bytes) -> str | None:
 
 
 def convert(raw: Any, kind: type[T], where: str, path: str = "") -> T:
-    """Converts plain Python data to `kind`, a msgspec Struct or what its fields hold.
+    """Converts plain Python data to `kind`.
 
-    `where` names the source and `path` the field reached so far. Raises InputError on an unknown or missing field, a
-    wrong type, or a value the type itself refuses.
+    Raises InputError on an unknown or missing field, a wrong type, or a value that the type itself refuses.
+
+    Args:
+        raw: plain data.
+        kind: a msgspec Struct, or what its fields hold.
+        where: the name of the source.
+        path: the field reached so far.
     """
     at = f"{where}: {path}: " if path else f"{where}: "
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
@@ -91,10 +96,14 @@ def convert(raw: Any, kind: type[T], where: str, path: str = "") -> T:
 
 
 def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
+    """`convert` for a Struct.
+
+    Args: raw, kind, where, path as there.
+    """
     at = f"{where}: {path}: " if path else f"{where}: "
     if not isinstance(raw, dict):
         raise InputError(f"{at}expected an object, got {raw!r:.60}")
-    hints, fields = _shape(kind)  # type: ignore[arg-type]
+    hints, fields = _read_fields(kind)  # type: ignore[arg-type]
     unknown = [name for name in raw if name not in fields]
     if unknown and kind.__struct_config__.forbid_unknown_fields:  # type: ignore[attr-defined]
         name, choices = unknown[0], ", ".join(fields)
@@ -110,7 +119,7 @@ def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
 
 
 @functools.cache
-def _shape(kind: type) -> tuple[dict[str, Any], dict[str, msgspec.structs.FieldInfo]]:
+def _read_fields(kind: type) -> tuple[dict[str, Any], dict[str, msgspec.structs.FieldInfo]]:
     """The type of each field, and the fields by name."""
     return get_type_hints(kind, include_extras=True), {field.name: field for field in msgspec.structs.fields(kind)}
 

@@ -20,7 +20,7 @@ import msgspec
 import pyarrow as pa
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.generator import Acceptance, pooled, versions
+from lakewright.core_jax.generator import Acceptance, pool_acceptance, versions
 from lakewright.core_jax.rows import Chunk, column_writer, ending, kinds_of, places_by_kind, read_chunks, read_columns
 from lakewright.core_jax.support import in_threads, locked, read_config, rename, replacing, write_atomically
 from lakewright.experiments.resumable.claims import difference
@@ -139,7 +139,7 @@ class Parts:
         self.consumed += part.consumed
         left_out = len(part.bad_rows) + part.unlisted
         self.tally.update(part.tally, bad_rows=left_out, unlisted=part.unlisted)
-        self.acceptance = pooled([*self.acceptance, *part.acceptance])
+        self.acceptance = pool_acceptance([*self.acceptance, *part.acceptance])
 
     def _rows(self, number: int) -> Path:
         return self.folder / f"{number:06d}.arrow"

@@ -24,7 +24,7 @@ from lakewright.core_jax.rows import (
 )
 from lakewright.core_jax.rows.column_checks import good_rows
 from lakewright.core_jax.rows.columns import records_of
-from lakewright.core_jax.rows.json_lines import of_lines
+from lakewright.core_jax.rows.json_lines import parse_lines
 from tests.support.boards.any_rows import GOOD, WRONG_ROWS, any_rows, each_ending, read_with_errors
 from tests.support.boards.generated_rows import rows, unsolved
 
@@ -162,7 +162,7 @@ def test_a_line_with_a_wrong_byte_is_read_as_columns_only_where_it_is_a_row(data
     wrong = st.sampled_from(list(b'{}[]",:.HU019-+eN \\\n\xff\x00'))
     for _ in range(data.draw(st.integers(1, 3))):
         line[data.draw(st.integers(0, len(line) - 1))] = data.draw(wrong)
-    batch = of_lines([bytes(line)], SCHEMA)
+    batch = parse_lines([bytes(line)], SCHEMA)
     if batch is not None and good_rows(batch).all():
         row = msgspec.json.decode(bytes(line), type=Row)
         assert msgspec.convert(records_of(batch), list[Row]) == [row], f"{bytes(line)} is read as {records_of(batch)}"
@@ -194,7 +194,7 @@ def test_a_check_of_columns_leaves_rows_out_and_they_are_reported_in_the_order_o
     "line", [b'{"id": "a"} {"id": "b"}', b'{"id": "a",\n"size": 3}', b'{"id": "a"}\n\n{"id": "b"}', b" "]
 )
 def test_a_line_of_more_or_less_than_one_object_is_left_to_careful_reading(line):
-    assert of_lines(line.splitlines(keepends=True), SCHEMA) is None
+    assert parse_lines(line.splitlines(keepends=True), SCHEMA) is None
 
 
 def test_a_parquet_file_with_two_columns_of_one_name_is_refused(tmp_path):
