@@ -15,7 +15,7 @@ from safetensors import safe_open
 
 from lakewright.core_jax.rows import read_all
 from lakewright.core_jax.types import Failure
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.runtime.library_setup import prepare_training
 from lakewright.policy.evaluation import evaluate
 from lakewright.policy.models import load_checkpoint
 from lakewright.policy.tasks import Task, task_of
