@@ -88,15 +88,16 @@ def _percent(share: float) -> str:
 
 
 def _learned(name: str, shape: ModelSettings, tasks: list, held_out: list, warmup: Any) -> Learned:
+    from lakewright.policy.board_play import BoardPlay
     from lakewright.policy.checkpoints import build_model
-    from lakewright.policy.codecs import build_tokenizer
+    from lakewright.policy.codecs import TokensCodec, build_tokenizer
     from lakewright.policy.evaluation import evaluate
     from lakewright.policy.training import warm_up
 
     tokenizer = build_tokenizer()
     model = build_model(shape, tokenizer, seed_for(0, "bench model"), "cpu")
     settings = msgspec.structs.replace(warmup, fresh=False, minutes=SECONDS / 60, steps=10**6, decay=0.99)
-    losses: list[float] = []
+    play, losses = BoardPlay(TokensCodec(tokenizer), HORIZON), list[float]()
     begun = time.process_time()
     with progress(name, None, "steps") as bar:
 
@@ -104,9 +105,9 @@ def _learned(name: str, shape: ModelSettings, tasks: list, held_out: list, warmu
             losses.append(loss)
             bar.update()
 
-        model = warm_up(model, tokenizer, tasks, [], settings, 0, on_step, clock=time.process_time)
+        model = warm_up(model, play, tasks, [], settings, 0, on_step, clock=time.process_time)
     seconds = time.process_time() - begun
-    verdicts, _ = evaluate(model, tokenizer, held_out, horizon=HORIZON)
+    verdicts, _ = evaluate(model, play, held_out)
     valid, agents = np.asarray(verdicts.failure) == Failure.NONE, np.array([len(task.moves) for task in held_out])
     parameters = sum(weight.numel() for weight in model.parameters())
     return Learned(name, parameters, len(losses), seconds, {k: float(valid[agents == k].mean()) for k in TEAMS})

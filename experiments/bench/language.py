@@ -159,6 +159,7 @@ def _asking(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
 
 
 def _updating(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
+    from lakewright.policy.board_play import BoardPlay
     from lakewright.policy.training import train_grpo
 
     run = load_settings("smollm2", [])
@@ -172,13 +173,13 @@ def _updating(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
 
     with tempfile.TemporaryDirectory() as scratch:
         train_grpo(
-            *(model, codec.tokenizer, _tasks(steps * prompts)),
-            *(msgspec.structs.replace(run.grpo, **changes), run.reward),
-            horizon=run.horizon,
+            model,
+            BoardPlay(codec, run.horizon, run.reward),
+            _tasks(steps * prompts),
+            msgspec.structs.replace(run.grpo, **changes),
             seed=0,
             scratch=Path(scratch),
             on_step=on_step,
-            codec=codec,
         )
     took = [after - before for before, after in itertools.pairwise(times[1:])]
     return round(statistics.median(tokens[1:])), statistics.median(took)

@@ -40,6 +40,8 @@ class Step(msgspec.Struct, frozen=True):
 
 def measure() -> list[Step]:
     """Trains for a few steps each way."""
+    from lakewright.policy.board_play import BoardPlay
+    from lakewright.policy.codecs import TokensCodec
     from lakewright.policy.training import tasks_of, train_grpo
 
     prepare_training()
@@ -47,14 +49,14 @@ def measure() -> list[Step]:
     count = STEPS * run.grpo.prompts
     tasks = tasks_of(generate(run.env, seed_for(0, "bench boards"), count))
     first, tokenizer = short_warmup(tasks)
+    play = BoardPlay(TokensCodec(tokenizer), run.horizon, run.reward)
 
     def measured(optimizer: Any, shared: bool) -> Step:
         times = [time.process_time()]
         given = {"steps": STEPS, "optimizer": optimizer, "share_prompts": shared}
         with tempfile.TemporaryDirectory() as scratch:
             train_grpo(
-                *(copy.deepcopy(first), tokenizer, tasks, msgspec.structs.replace(run.grpo, **given), run.reward),
-                horizon=run.horizon,
+                *(copy.deepcopy(first), play, tasks, msgspec.structs.replace(run.grpo, **given)),
                 seed=0,
                 scratch=Path(scratch),
                 on_step=lambda figures: times.append(time.process_time()),

@@ -43,21 +43,23 @@ class Trained(msgspec.Struct, frozen=True):
 
 def measure() -> list[Trained]:
     """Trains, and lets each model plan for the same held-out boards."""
+    from lakewright.policy.board_play import BoardPlay
     from lakewright.policy.checkpoints import build_model
-    from lakewright.policy.codecs import build_tokenizer
+    from lakewright.policy.codecs import TokensCodec, build_tokenizer
     from lakewright.policy.evaluation import evaluate
     from lakewright.policy.training import tasks_of, warm_up
 
     prepare_training()
     run = load_settings("cpu", [])
     tokenizer = build_tokenizer()
+    play = BoardPlay(TokensCodec(tokenizer), run.horizon, run.reward)
     first = build_model(run.model, tokenizer, seed_for(0, "bench model"))
     tasks = tasks_of(generate(run.warmup_env, seed_for(0, "bench boards"), run.warmup.boards))
     held_out = tasks_of(generate(run.env, seed_for(0, "bench held-out boards"), HELD_OUT * len(run.env.sizes)))
 
     def ours(model: Any, steps: int) -> Training:
         settings = msgspec.structs.replace(run.warmup, steps=steps)
-        return functools.partial(warm_up, model, tokenizer, tasks, [], settings, seed=0)
+        return functools.partial(warm_up, model, play, tasks, [], settings, seed=0)
 
     trainers: dict[str, Callable[[Any, int], Training]] = {"ours": ours}
     sft = functools.partial(_sft, tokenizer, tasks, run.warmup.batch)
@@ -67,7 +69,7 @@ def measure() -> list[Trained]:
         _, trial, _ = wall_and_processor(train(copy.deepcopy(first), TRIAL_STEPS))
         steps = max(1, round(SECONDS / trial * TRIAL_STEPS))
         _, seconds, model = wall_and_processor(train(copy.deepcopy(first), steps))
-        verdicts, _ = evaluate(model, tokenizer, held_out, horizon=run.horizon)
+        verdicts, _ = evaluate(model, play, held_out)
         found.append(Trained(name, steps, seconds, float(np.mean(verdicts.failure == Failure.NONE))))
     return found
 

@@ -19,6 +19,7 @@ from lakewright.experiments.loop.training.policies import load_policy
 from lakewright.experiments.loop.training.validation import validate
 from lakewright.experiments.resumable import line_log
 from lakewright.experiments.runtime import FreeCores, progress
+from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.checkpoints import build_model, only_plans, save_checkpoint
 from lakewright.policy.codecs import TextCodec, build_tokenizer, codec_for, token_ids
 from lakewright.policy.inference import answer_under_grammar
@@ -64,7 +65,7 @@ def _first_model(settings: RunSettings) -> tuple[PreTrainedModel, PreTrainedToke
 def _learned(
     settings: RunSettings, warmup: Stage, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
 ) -> PreTrainedModel:
-    codec = codec_for(settings.codec, tokenizer, settings.text)
+    play = BoardPlay(codec_for(settings.codec, tokenizer, settings.text), settings.horizon, settings.reward)
     answers_engineer = settings.codec == "tokens" and not only_plans(model)
     taught = _lessons(settings, "synthetic evidence", SYNTHETIC) if answers_engineer else []
     extra = [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in taught]
@@ -82,7 +83,7 @@ def _learned(
             cores.adapt()
 
         seed = seed_for(settings.seed, "warm-up")
-        model = learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step, codec, kept)
+        model = learn_plans(model, play, tasks, extra, settings.warmup, seed, on_step, kept)
         if settings.exclude and isinstance(tasks, BoardStream):
             write(warmup.excluded, Excluded(place.replaced + tasks.replaced))
     if taught:

@@ -17,16 +17,18 @@ from lakewright.experiments.study.trainee.records import ARMS, Part, StudySettin
 def run_arm(settings: StudySettings, seed: int, arm: str, place: Path, held_out: dict[str, list]) -> Part:
     """Trains one arm, unless its checkpoint exists, and evaluates it."""
     from lakewright.experiments.loop.training import load_policy
+    from lakewright.policy.board_play import BoardPlay
+    from lakewright.policy.codecs import TokensCodec
     from lakewright.policy.evaluation import evaluate, outcomes_by_size
 
     if not (place / "trained.json").exists():
         seconds, steps, waited = _train(settings, seed, arm, place)
         write(place / "trained.json", Part(seconds, steps, waited, {}))
     model, tokenizer = load_policy(settings.run, place / "checkpoint")
-    outcomes = {}
+    play, outcomes = BoardPlay(TokensCodec(tokenizer), settings.run.horizon), {}
     for kind, tasks in held_out.items():
         with progress(f"{kind} boards", len(tasks), "boards") as bar:
-            verdicts, _ = evaluate(model, tokenizer, tasks, horizon=settings.run.horizon, on_progress=bar.update)
+            verdicts, _ = evaluate(model, play, tasks, on_progress=bar.update)
         outcomes[kind] = outcomes_by_size(tasks, verdicts)
     return msgspec.structs.replace(read(place / "trained.json", Part), outcomes=outcomes)
 
@@ -35,8 +37,9 @@ def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[f
     """Trains and saves a checkpoint: seconds, steps, and seconds spent waiting for boards."""
     from lakewright.experiments.loop.training import load_policy
     from lakewright.experiments.runtime import FreeCores
+    from lakewright.policy.board_play import BoardPlay
     from lakewright.policy.checkpoints import build_model, save_checkpoint
-    from lakewright.policy.codecs import build_tokenizer
+    from lakewright.policy.codecs import TokensCodec, build_tokenizer
     from lakewright.policy.training import BoardStream, train_grpo, warm_up, with_hole_ratios
 
     run = settings.run
@@ -47,6 +50,7 @@ def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[f
         model = build_model(run.model, tokenizer, seed_for(run.seed, f"{purpose} model"), run.device)
     else:
         model, tokenizer = load_policy(run, place.parent / "warmup" / "checkpoint")
+    play = BoardPlay(TokensCodec(tokenizer), run.horizon, run.reward)
     steps, cores = 0, FreeCores()
     stream = BoardStream(with_hole_ratios(env, run.warmup.hole_ratios), seed_for(run.seed, f"{purpose} boards"))
     with stream, progress(ARMS[arm], None, "steps") as bar, line_log(place / "train.jsonl") as log:
@@ -61,8 +65,7 @@ def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[f
 
         if arm == "grpo":
             model = train_grpo(
-                *(model, tokenizer, stream, _same_minutes(settings), run.reward),
-                horizon=run.horizon,
+                *(model, play, stream, _same_minutes(settings)),
                 seed=seed_for(run.seed, purpose),
                 scratch=place / ".scratch",
                 on_step=on_step,
@@ -70,7 +73,7 @@ def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[f
         else:
             how = run.warmup if arm == "warmup" else _continued(settings)
             on_warmup_step = lambda step, loss: on_step({"step": step, "loss": loss})  # noqa: E731
-            model = warm_up(model, tokenizer, stream, [], how, seed_for(run.seed, purpose), on_warmup_step)
+            model = warm_up(model, play, stream, [], how, seed_for(run.seed, purpose), on_warmup_step)
         seconds = time.monotonic() - begun
     shutil.rmtree(place / ".scratch", ignore_errors=True)
     shutil.rmtree(place / "checkpoint", ignore_errors=True)  # of a study killed between checkpoint and trained.json

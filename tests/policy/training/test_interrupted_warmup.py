@@ -8,7 +8,7 @@ from lakewright.policy.checkpoints import build_model
 from lakewright.policy.model_settings import ModelSettings
 from lakewright.policy.tasks import Task
 from lakewright.policy.training import BoardStream, WarmupSettings, kept_place, warm_up, warmup
-from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer, weights
+from tests.support.models.tiny_policy import board_play, tasks, tiny_model, tokenizer, weights
 
 STEPS, BROKEN = 30, 21
 SETTINGS = WarmupSettings(steps=STEPS, batch=4)
@@ -45,7 +45,7 @@ def learn(source, kept=None, until=STEPS, extra=(), settings=SETTINGS):
             raise InterruptedWarmupError
         losses.append(loss)
 
-    return weights(warm_up(tiny_model(), tokenizer(), source, extra, settings, 3, on_step, kept=kept)), losses
+    return weights(warm_up(tiny_model(), board_play(), source, extra, settings, 3, on_step, kept=kept)), losses
 
 
 @pytest.mark.parametrize("source", [lambda first: tasks(), ListStream], ids=["a fixed set", "a stream"])
@@ -86,7 +86,7 @@ def test_a_file_that_another_training_kept_is_refused(tmp_path):
         learn(tasks(), kept, until=BROKEN)
     model = build_model(ModelSettings(hidden=16, layers=1, heads=2, mlp=16), tokenizer(), seed=0)
     with pytest.raises(InputError, match="not what this training keeps"):
-        warm_up(model, tokenizer(), tasks(), [], SETTINGS, 3, kept=kept)
+        warm_up(model, board_play(), tasks(), [], SETTINGS, 3, kept=kept)
 
 
 def test_a_damaged_file_is_refused(tmp_path):

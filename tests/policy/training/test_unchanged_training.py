@@ -12,9 +12,8 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from lakewright.core_jax.terms import FAILURE_NAMES
-from lakewright.policy.training import GrpoSettings, RewardSettings, WarmupSettings, train_grpo, warm_up
-from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer
+from lakewright.policy.training import GrpoSettings, WarmupSettings, train_grpo, warm_up
+from tests.support.models.tiny_policy import board_play, tasks, tiny_model
 
 RECORDED = Path(__file__).with_name("unchanged_training.json")
 TIMES = ("step_time", "epoch")  # figures of a log that differ from run to run
@@ -35,19 +34,18 @@ def train(scratch: Path) -> dict[str, Any]:
     """What the two trainings give."""
     losses: list[float] = []
     extra = [([5, 6], [7, 8])]
-    model = warm_up(tiny_model(), tokenizer(), tasks()[:20], extra, WARMUP, 3, lambda _, loss: losses.append(loss))
+    model = warm_up(tiny_model(), board_play(), tasks()[:20], extra, WARMUP, 3, lambda _, loss: losses.append(loss))
     warmed = digest(model)
     steps: list[dict[str, Any]] = []
     groups, answers = [], []
 
     def on_answers(answered: list) -> None:
         for made in answered:
-            names = [FAILURE_NAMES[code] for code in made.failures]
-            answers.append([list(map(int, made.prompt)), made.answers, made.rewards.tolist(), names])
+            judged = [made.rewards.tolist(), made.judged.failures]
+            answers.append([list(map(int, made.prompt)), made.answers, *judged])
 
     model = train_grpo(
-        *(model, tokenizer(), list(tasks()[: GRPO.boards]), GRPO, RewardSettings()),
-        horizon=6,
+        *(model, board_play(6), list(tasks()[: GRPO.boards]), GRPO),
         seed=5,
         scratch=scratch,
         on_step=lambda log: steps.append({name: value for name, value in log.items() if name not in TIMES}),
