@@ -20,7 +20,7 @@ from transformers.utils import find_adapter_config_file
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import replacing_folder
-from lakewright.policy.codecs import VOCABULARY
+from lakewright.policy.codecs import BYTE_VOCABULARY, BYTES, VOCABULARY
 from lakewright.policy.language_models import checkpoint_for
 from lakewright.policy.model_folders import ADAPTER, check_config, check_folder
 from lakewright.policy.model_memory import FLOAT_BYTES, check_memory
@@ -210,7 +210,8 @@ def _check_codec(place: str | Path, codec: str, model: PreTrainedModel) -> None:
 
 def _check_words(place: str | Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
     codec = codec_of(model)
-    if codec == TOKENS and tokenizer.convert_ids_to_tokens(list(range(len(VOCABULARY)))) != list(VOCABULARY):
+    words = {TOKENS: VOCABULARY, BYTES: BYTE_VOCABULARY}.get(codec, ())
+    if tokenizer.convert_ids_to_tokens(list(range(len(words)))) != list(words):
         raise InputError(
             f"{place}: tokenizer.json: its words are not those of this version's codec {codec!r}; train it again"
         )
