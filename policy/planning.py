@@ -16,10 +16,10 @@ from transformers import PreTrainedModel
 
 from lakewright.core_jax.rows import Row, VerdictRow, board_of, plan_of
 from lakewright.core_jax.types import DELTAS
-from lakewright.policy.checkpoints import codec_of, load_model
 from lakewright.policy.codecs import Codec, codec_for
 from lakewright.policy.inference import sample
 from lakewright.policy.judging import best_valid, judge_plans
+from lakewright.policy.models import get_codec, load_model
 
 HORIZON = 64  # steps of the longest plan
 Plan = list[str]  # the moves of each agent
@@ -94,7 +94,7 @@ def load_planner(
 ) -> Planner:
     """A planner by the model `name`: a checkpoint folder, a name on the hub, or `pretrained`. Raises InputError."""
     model, tokenizer = load_model(name, device=device)
-    return Planner(model, codec_for(codec_of(model), tokenizer), samples, temperature, first_valid)
+    return Planner(model, codec_for(get_codec(model), tokenizer), samples, temperature, first_valid)
 
 
 @dataclasses.dataclass(frozen=True)

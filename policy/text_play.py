@@ -18,9 +18,8 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.checkpoints import TEXT, build_model, codec_of
 from lakewright.policy.codecs import BYTES, ByteCodec, ChatCodec, ProblemCodec, TextSettings, build_byte_tokenizer
-from lakewright.policy.model_settings import ModelName, ModelSettings, shape_of
+from lakewright.policy.models import TEXT, ModelName, ModelSettings, build_model, get_codec, resolve_shape
 from lakewright.policy.play import Judged, Tasks
 
 
@@ -164,7 +163,7 @@ def build_byte_policy(
     settings: its shape; `positions` is the most bytes of prompt and answer, with three more. Raises InputError on the
     shape of a board network.
     """
-    if shape_of(settings).architecture == "board":
+    if resolve_shape(settings).architecture == "board":
         raise InputError("model.architecture is board, which reads boards and no text; set it to qwen3")
     tokenizer = build_byte_tokenizer()
     model = build_model(settings, tokenizer, seed, device)
@@ -186,7 +185,7 @@ def play_texts(
     Args: model, tokenizer: who answers. judge, failures, key: as of `TextPlay`. text: how long answers are and, of
     language models, how they are asked. Raises InputError where the model knows boards only.
     """
-    name = codec_of(model)
+    name = get_codec(model)
     if name not in (BYTES, TEXT):
         raise InputError(f"codec is {name!r:.40}, which has no words for text; choose a model of {BYTES} or {TEXT}")
     codec = ByteCodec(tokenizer) if name == BYTES else ChatCodec(tokenizer, text)

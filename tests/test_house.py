@@ -225,6 +225,15 @@ def test_nothing_is_unpickled_or_evaluated():
                 assert "trust_remote_code" in words, f"{file}:{line}: {called} asks whether to run a model's code"
 
 
+def test_models_are_read_where_all_of_their_weights_are_checked():
+    readers = {"policy/models/weights.py"}
+    for file in ALL_FILES:
+        for line, called, _ in parsed(file).calls:
+            reads = re.fullmatch(r"(AutoModel\w*|PeftModel\w*|\w+ForCausalLM|BoardNetwork)\.from_pretrained", called)
+            checked = str(file.relative_to(HOUSE)) in readers
+            assert checked or not reads, f"{file}:{line}: {called} fills what is missing; use policy.models.read_model"
+
+
 def asserts(node: ast.AST) -> bool:
     """Whether this is an assertion, an expected error, or a call of a helper that says that it asserts."""
     if isinstance(node, ast.Call):

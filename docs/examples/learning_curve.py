@@ -17,9 +17,9 @@ from lakewright.core_jax.rows import read_all
 from lakewright.core_jax.types import Failure
 from lakewright.experiments.runtime import prepare_training
 from lakewright.policy.board_play import BoardPlay
-from lakewright.policy.checkpoints import load_checkpoint
 from lakewright.policy.codecs import TokensCodec
 from lakewright.policy.evaluation import evaluate
+from lakewright.policy.models import load_checkpoint
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import kept_place
 

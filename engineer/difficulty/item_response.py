@@ -10,7 +10,8 @@ from lakewright.engineer.curriculum_cells import Cell
 from lakewright.engineer.difficulty.cell_features import features
 from lakewright.engineer.difficulty.settings import Objective
 
-PROBIT = np.pi / 8  # MacKay 1992: the mean of a logistic function of a Gaussian
+NODES = np.linspace(-8, 8, 401)  # of the quadrature, in standard deviations; denser than the logistic function is steep
+MASSES = np.exp(-(NODES**2) / 2) / np.exp(-(NODES**2) / 2).sum()  # of a standard normal distribution at NODES
 
 
 class Prediction(msgspec.Struct, frozen=True):
@@ -49,9 +50,7 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         points = features(cells, agents, self.by_size)
         logit = points @ np.array(self.weights)
         variance = np.einsum("ni,ij,nj->n", points, np.array(self.covariance), points)
-        mean = _logistic(logit / np.sqrt(1 + PROBIT * variance))
-        slope = _logistic(logit) * (1 - _logistic(logit))
-        return Prediction(mean, np.minimum(slope * np.sqrt(variance), 0.5))
+        return logistic_normal_moments(logit, variance)
 
     def sampled(self, cells: Sequence[Cell], agents: Sequence[int], rng: np.random.Generator, count: int) -> Sample:
         """P(valid) of cells under `count` weights drawn from the posterior."""
@@ -74,6 +73,16 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def learnability(self, success: np.ndarray) -> np.ndarray:
         """The expected p (1 - p) of boards of cells whose P(valid) is `success`."""
         return self.evenness * success * (1 - success)
+
+
+def logistic_normal_moments(logit: np.ndarray, variance: np.ndarray) -> Prediction:
+    """Mean and standard deviation of logistic(x) for x ~ N(logit, variance), float [N] each.
+
+    By the trapezoidal rule on NODES, which for smooth functions that vanish at both ends converges exponentially.
+    """
+    success = _logistic(logit[:, None] + np.sqrt(variance)[:, None] * NODES)
+    mean = success @ MASSES
+    return Prediction(mean, np.sqrt((success - mean[:, None]) ** 2 @ MASSES))
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:

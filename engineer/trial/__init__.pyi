@@ -6,6 +6,7 @@ from .rivals import with_rivals as with_rivals
 from .selection import MISFIT as MISFIT
 from .selection import Lead as Lead
 from .selection import boards_by_round as boards_by_round
+from .selection import choose_rival as choose_rival
 from .selection import lead_of as lead_of
 from .selection import shortlisted as shortlisted
 from .settings import ProposalReward as ProposalReward

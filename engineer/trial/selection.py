@@ -14,6 +14,7 @@ from lakewright.engineer.difficulty import DifficultyModel, Worth, worth_of
 from lakewright.engineer.trial.signals import strata_of
 
 MISFIT = 0.01  # of the model beyond its own uncertainty, in units of p (1 - p)
+TIE = 0.005  # probabilities nearer than this to one half are stated as 0.50: neither config is better
 SHARED = 4.0  # boards of any stratum that the spread of a stratum is mixed with
 
 
@@ -83,6 +84,26 @@ def lead_of(
     deviation = sum(precision) ** -0.5
     better = float(norm.cdf(mean / deviation)) if any(away.values()) else 0.5
     return Lead(measured, error, outlook.mean, mean, deviation, better)
+
+
+def choose_rival(leads: Sequence[Lead], best: int, proposed: int | None = None) -> int | None:
+    """The place of the rival to train on; None for the current config.
+
+    best: the place of the rival that won the trial. proposed: that of the proposal as it was made, where it was tried.
+
+    The winner is taken if it is more likely better than the current config than not. Where the proposal as it was made
+    is as likely as not to lead by as much, it is taken instead. So ties change nothing: a config that nobody proposed
+    is trained on only where the trial speaks for it.
+    """
+    if leads[best].better <= 0.5 + TIE:
+        return None
+    if proposed is None or leads[proposed].better <= 0.5 + TIE:
+        return best
+    ahead, spread = (
+        leads[best].mean - leads[proposed].mean,
+        math.hypot(leads[best].deviation, leads[proposed].deviation),
+    )
+    return proposed if norm.cdf(ahead / spread) <= 0.5 + TIE else best
 
 
 def _spreads(values: Mapping[Stratum, Sequence[float]]) -> dict[Stratum, float]:

@@ -20,7 +20,8 @@ from lakewright.core_jax.types import Failure
 from lakewright.experiments.bench.measurement import markdown
 from lakewright.experiments.loop.settings import load_settings, seed_for
 from lakewright.experiments.runtime import prepare_training, progress
-from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+from lakewright.policy.models import ModelSettings
+from lakewright.policy.networks import BoardNetworkSettings
 
 SECONDS = 42.0  # of the processor, for each
 TEAMS = (2, 3)
@@ -89,9 +90,9 @@ def _percent(share: float) -> str:
 
 def _learned(name: str, shape: ModelSettings, tasks: list, held_out: list, warmup: Any) -> Learned:
     from lakewright.policy.board_play import BoardPlay
-    from lakewright.policy.checkpoints import build_model
     from lakewright.policy.codecs import TokensCodec, build_tokenizer
     from lakewright.policy.evaluation import evaluate
+    from lakewright.policy.models import build_model
     from lakewright.policy.training import warm_up
 
     tokenizer = build_tokenizer()

@@ -77,9 +77,8 @@ def table(found: list[Rate]) -> str:
 def _measured(place: str, number: int) -> Rate:
     """One case, in a process of its own."""
     prepare_training(place)
-    from lakewright.policy.checkpoints import load_model
     from lakewright.policy.codecs import TextCodec
-    from lakewright.policy.precision import compute_in_bfloat16
+    from lakewright.policy.models import compute_in_bfloat16, load_model
 
     work, how, low = CASES[number]
     model, tokenizer = load_model(place, device="cpu")
@@ -138,7 +137,7 @@ def _sampling(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
 
 def _asking(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
     from lakewright.policy.inference import generated, sample
-    from lakewright.policy.precision import computing
+    from lakewright.policy.models import use_precision
 
     words = [token for task in _tasks(BOARDS) for token in codec.encode_prompt(task.board)]
     question = (words * QUESTION)[:QUESTION]
@@ -151,7 +150,7 @@ def _asking(model: Any, codec: Any, quick: bool) -> tuple[int, float]:
             how: dict[str, Any] = {"max_new_tokens": ANSWER, "temperature": 1.0, "scored": False}
             steps = max(map(len, sample(model, codec.tokenizer, [question], copies=ANSWERS, **how).answers))
         else:
-            with computing(model):
+            with use_precision(model):
                 steps = generated(model, codec.tokenizer, [question], ANSWERS, ANSWER, 1.0, scored=False)[0].shape[1]
 
     seconds = _seconds(step)

@@ -55,9 +55,8 @@ def _of_tiny_model() -> list[Measurement]:
 
 
 def _of_pretrained() -> list[Measurement]:
-    from lakewright.policy.checkpoints import load_checkpoint
     from lakewright.policy.codecs import TokensCodec
-    from lakewright.policy.model_places import PRETRAINED
+    from lakewright.policy.models import PRETRAINED, load_checkpoint
     from lakewright.policy.training import tasks_of
 
     model, tokenizer = load_checkpoint(PRETRAINED)
@@ -91,8 +90,8 @@ def _measured(
 def short_warmup(tasks: list) -> tuple[Any, Any]:
     """The tiny model after a few steps on plans of `tasks`, and its tokenizer."""
     from lakewright.policy.board_play import BoardPlay
-    from lakewright.policy.checkpoints import build_model
     from lakewright.policy.codecs import TokensCodec, build_tokenizer
+    from lakewright.policy.models import build_model
     from lakewright.policy.training import warm_up
 
     run, tokenizer = load_settings("cpu", []), build_tokenizer()

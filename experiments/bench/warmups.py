@@ -44,9 +44,9 @@ class Trained(msgspec.Struct, frozen=True):
 def measure() -> list[Trained]:
     """Trains, and lets each model plan for the same held-out boards."""
     from lakewright.policy.board_play import BoardPlay
-    from lakewright.policy.checkpoints import build_model
     from lakewright.policy.codecs import TokensCodec, build_tokenizer
     from lakewright.policy.evaluation import evaluate
+    from lakewright.policy.models import build_model
     from lakewright.policy.training import tasks_of, warm_up
 
     prepare_training()

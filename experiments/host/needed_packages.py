@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from packaging.requirements import Requirement
 
 from lakewright.experiments.loop.settings import RunSettings
+from lakewright.policy.models import is_gguf
 
 PROJECT = "lakewright"
 Versions = Callable[[str], str | None]
@@ -14,11 +15,11 @@ Versions = Callable[[str], str | None]
 def extras_of(settings: RunSettings) -> list[str]:
     """The extras that a run needs."""
     host = settings.grpo.host
-    asked = settings.teacher in ("self", "base") and settings.codec == "text"
     wanted = {
         "vllm": host.vllm != "off",
         "lora": host.lora is not None,
-        "structured": asked,
+        "structured": settings.answers_in_json,
+        "gguf": is_gguf(settings.start),
         "trackers": host.report_to != "none",
     }
     return [extra for extra, needed in wanted.items() if needed]

@@ -187,7 +187,7 @@ def predicted(folder: StudyFolder) -> Trial:
 
 
 def _own_specs() -> Traversable:
-    return resources.files("experiments") / "presets" / "studies"
+    return resources.files("lakewright.experiments") / "presets" / "studies"
 
 
 def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec, where: str) -> Iterator[Planned]:

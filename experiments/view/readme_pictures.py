@@ -1,4 +1,7 @@
-"""The pictures of the README, made from a run: `python -m lakewright.experiments.view.readme_pictures runs/demo docs/images`."""
+"""The pictures of the README, made from a run:
+
+python -m lakewright.experiments.view.readme_pictures runs/demo docs/images
+"""
 
 import sys
 from pathlib import Path

@@ -10,9 +10,8 @@ from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel, Pre
 
 from lakewright.policy.inference.decoders import decoder_of, ends_answers_singly
 from lakewright.policy.inference.prompt_caches import cache_rows
-from lakewright.policy.model_modes import in_mode
+from lakewright.policy.models import set_mode, use_precision
 from lakewright.policy.play import Play
-from lakewright.policy.precision import computing
 
 ROWS = 512  # answers decoded together
 DROPPED = 0.75  # finished boards are dropped once at most this share is unfinished
@@ -88,7 +87,7 @@ def sample(
     at_once = max(1, batch // copies)
     for begin in range(0, len(order), at_once):
         chosen = order[begin : begin + at_once]
-        with in_mode(model), computing(model):
+        with set_mode(model), use_precision(model):
             tokens, scores = decode(model, tokenizer, [prompts[i] for i in chosen], copies, max_new_tokens, temperature)
         lengths = _lengths(tokens, ends)
         rows = [i * copies + copy for i in chosen for copy in range(copies)]

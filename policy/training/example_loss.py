@@ -8,10 +8,9 @@ import torch
 from transformers import PreTrainedModel
 
 from lakewright.policy.inference import cache_rows, common_prefix
-from lakewright.policy.model_modes import in_mode
+from lakewright.policy.models import set_mode, use_precision
 from lakewright.policy.networks import BoardNetwork
 from lakewright.policy.play import Play
-from lakewright.policy.precision import computing
 
 WORTH_SHARING = 4  # tokens that all prompts of a batch begin with, as those of chat templates do
 IGNORED = -100  # the label of tokens without a loss: prompt and padding
@@ -37,7 +36,7 @@ def reference_log_probs(model: PreTrainedModel, play: Play[T], tasks: Sequence[T
     found = np.zeros(len(examples))
     for begin in range(0, len(order), batch):
         places = order[begin : begin + batch]
-        with in_mode(model):
+        with set_mode(model):
             logits, labels = _score(model, [examples[place] for place in places], play.tokenizer.pad_token_id)
         losses = torch.nn.functional.cross_entropy(
             logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none"
@@ -58,7 +57,7 @@ def _score(model: PreTrainedModel, examples: list[Example], pad: int) -> tuple[t
     # Padding is on the right, where a causal model does not see it: no mask is needed.
     # Scores for every word of a vocabulary are computed only from the last token of the shortest prompt on.
     known = min(len(prompt) for prompt, _ in examples)
-    with computing(model):
+    with use_precision(model):
         logits = _logits(model, ids.to(model.device), common_prefix([prompt for prompt, _ in examples]), known)
     return logits, labels[:, known:].to(model.device)
 

@@ -13,8 +13,8 @@ from trl import GRPOConfig
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
+from lakewright.policy.models import computes_in_bfloat16
 from lakewright.policy.play import Play, Tasks, TaskStream
-from lakewright.policy.precision import computes_in_bfloat16
 from lakewright.policy.training.callbacks import Average, Clock, Report, Until
 from lakewright.policy.training.grpo_trainer import PlanTrainer, may_share_prompts
 from lakewright.policy.training.hardware import (

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.checkpoints import codec_of, load_checkpoint, load_model, save_checkpoint
 from lakewright.policy.codecs import TextSettings
+from lakewright.policy.models import get_codec, load_checkpoint, load_model, save_checkpoint
 from lakewright.policy.play import DrawnTasks
 from lakewright.policy.text_play import build_byte_policy, key_of_prompt, play_texts
 from lakewright.policy.training import (
@@ -125,7 +125,7 @@ def test_a_checkpoint_of_bytes_answers_as_the_model_did(tmp_path):
     loaded, words = load_checkpoint(tmp_path / "one", "bytes", device="cpu")
     again = play_texts(loaded, words, judge, FAILURES, text=TextSettings(max_tokens=4))
     problems = draw_pairs(0, 6)
-    assert codec_of(loaded) == "bytes"
+    assert get_codec(loaded) == "bytes"
     assert [made.answers for made in answer_groups(loaded, again, problems)] == [
         made.answers for made in answer_groups(model, play, problems)
     ]

@@ -115,7 +115,8 @@ def try_proposals(settings: RunSettings, folder: RunFolder, number: int) -> Tria
         return None
     rivals, priors = _shortlist(settings, stage, current, rivals)
     purpose = f"stage {number} trial"
-    return try_beside_current(settings, folder.standing(number), current, rivals, priors, purpose)
+    made = rivals.index(decision.verdict.config) if decision.verdict.config in rivals else None
+    return try_beside_current(settings, folder.standing(number), current, rivals, priors, purpose, made)
 
 
 def _candidates(stage: Stage, decision: Decision) -> list[ConfigDelta]:

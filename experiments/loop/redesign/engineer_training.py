@@ -26,7 +26,7 @@ from lakewright.experiments.loop.redesign.engineer_speech import EngineerSpeech,
 from lakewright.experiments.loop.settings import RunSettings, seed_for
 from lakewright.experiments.loop.training import load_policy
 from lakewright.experiments.runtime import progress
-from lakewright.policy.checkpoints import save_checkpoint
+from lakewright.policy.models import save_checkpoint
 from lakewright.policy.training import AnswerGroup, train_on_answers, trainable, without_adapter
 
 TRAINED = "self_trained"

@@ -8,7 +8,16 @@ from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.generator import Stratum, generate
 from lakewright.core_jax.rows import rows_of
 from lakewright.engineer.difficulty import Worth
-from lakewright.engineer.trial import Lead, StratumTrial, boards_by_round, boards_to_try, lead_of, strata_of, tried
+from lakewright.engineer.trial import (
+    Lead,
+    StratumTrial,
+    boards_by_round,
+    boards_to_try,
+    choose_rival,
+    lead_of,
+    strata_of,
+    tried,
+)
 from lakewright.experiments.loop.records import Stage, Trial
 from lakewright.experiments.loop.settings import RunSettings, seed_for
 from lakewright.experiments.loop.training import load_policy
@@ -38,11 +47,13 @@ def try_beside_current(
     rivals: Sequence[EnvConfig],
     priors: Sequence[Worth],
     purpose: str,
+    proposed: int | None = None,
 ) -> Trial:
     """The current config and its rivals by successive halving: after each round the worse half of the rivals leaves.
 
-    The rival that is most likely better is chosen, the current config where none is more likely better than not.
-    priors: what the difficulty model expects of each rival beyond the current config; none where it has no say.
+    `choose_rival` decides between the one that stays to the end and the current config.
+    proposed: the place among the rivals of the proposal as it was made, where it is tried. priors: what the difficulty
+    model expects of each rival beyond the current config; none where it has no say.
     """
     work = _Work(settings, policy, [current, *rivals], purpose)
     places, leads = list(range(len(rivals))), [_no_lead() for _ in rivals]
@@ -53,11 +64,11 @@ def try_beside_current(
             leads[place] = lead_of(rivals[place], current, work.values(), prior, settings.teams)
         order = sorted(places, key=lambda place: -leads[place].mean)
         places = order[: (len(order) + 1) // 2]
-    best = places[0]
+    chosen = choose_rival(leads, places[0], proposed)
     candidates = [tried(config, work.signals(), settings.teams, settings.objective) for config in (current, *rivals)]
     return Trial(
         candidates,
-        best + 1 if leads[best].better > 0.5 else 0,
+        0 if chosen is None else chosen + 1,
         work.tokens,
         strata=list(work.strata.values()),
         leads=[_no_lead(), *leads],

@@ -1,7 +1,7 @@
 """The training of one stage in one of several processes.
 
-`accelerate launch -m lakewright.experiments.loop.training.stage_process RUN NUMBER FROM TOKENS`, started by the loop where
-`launch` asks for processes: see `lakewright.experiments.loop.settings.launch`.
+`accelerate launch -m lakewright.experiments.loop.training.stage_process RUN NUMBER FROM TOKENS`, started by the
+loop where `launch` asks for processes: see `lakewright.experiments.loop.settings.launch`.
 """
 
 import os

@@ -23,8 +23,8 @@ from lakewright.experiments.loop.training.stage_boards import keep_boards
 from lakewright.experiments.resumable import line_log, lines_so_far
 from lakewright.experiments.runtime import FreeCores, progress
 from lakewright.policy.board_play import BoardPlay
-from lakewright.policy.checkpoints import save_checkpoint
 from lakewright.policy.codecs import Codec, codec_for
+from lakewright.policy.models import save_checkpoint
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import Answered, BoardStream, kept_place, rank_and_processes, train_grpo
 

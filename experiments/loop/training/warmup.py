@@ -20,11 +20,9 @@ from lakewright.experiments.loop.training.validation import validate
 from lakewright.experiments.resumable import line_log
 from lakewright.experiments.runtime import FreeCores, progress
 from lakewright.policy.board_play import BoardPlay
-from lakewright.policy.checkpoints import build_model, only_plans, save_checkpoint
 from lakewright.policy.codecs import TextCodec, build_tokenizer, codec_for, token_ids
-from lakewright.policy.inference import answer_under_grammar
-from lakewright.policy.language_models import check_speech
-from lakewright.policy.model_settings import shape_of
+from lakewright.policy.inference import answer_under_grammar, check_speech
+from lakewright.policy.models import answers_only_plans, build_model, resolve_shape, save_checkpoint
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import BoardStream, kept_place, tasks_of, with_hole_ratios
 from lakewright.policy.training import warm_up as learn_plans
@@ -57,7 +55,7 @@ def _first_model(settings: RunSettings) -> tuple[PreTrainedModel, PreTrainedToke
     """The model that the run starts from, or one of random weights."""
     if settings.start:
         return load_policy(settings, settings.start)
-    words = ENGINEER_TOKENS if shape_of(settings.model).architecture == "qwen3" else ()
+    words = ENGINEER_TOKENS if resolve_shape(settings.model).architecture == "qwen3" else ()
     tokenizer = build_tokenizer(words)
     return build_model(settings.model, tokenizer, seed_for(settings.seed, "model"), settings.device), tokenizer
 
@@ -66,7 +64,7 @@ def _learned(
     settings: RunSettings, warmup: Stage, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
 ) -> PreTrainedModel:
     play = BoardPlay(codec_for(settings.codec, tokenizer, settings.text), settings.horizon, settings.reward)
-    answers_engineer = settings.codec == "tokens" and not only_plans(model)
+    answers_engineer = settings.codec == "tokens" and not answers_only_plans(model)
     taught = _lessons(settings, "synthetic evidence", SYNTHETIC) if answers_engineer else []
     extra = [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in taught]
     cores, kept = FreeCores(), warmup.scratch / "training.safetensors"

@@ -38,8 +38,8 @@ def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[f
     from lakewright.experiments.loop.training import load_policy
     from lakewright.experiments.runtime import FreeCores
     from lakewright.policy.board_play import BoardPlay
-    from lakewright.policy.checkpoints import build_model, save_checkpoint
     from lakewright.policy.codecs import TokensCodec, build_tokenizer
+    from lakewright.policy.models import build_model, save_checkpoint
     from lakewright.policy.training import BoardStream, train_grpo, warm_up, with_hole_ratios
 
     run = settings.run

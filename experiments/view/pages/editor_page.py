@@ -10,7 +10,7 @@ from lakewright.core_jax.rows import Row
 from lakewright.experiments.view.catalogue import Catalogue, Kind
 from lakewright.experiments.view.pages.board_pages import checkpoints_of
 from lakewright.experiments.view.templating import LONGEST, Crumb, Page
-from lakewright.policy.model_places import PRETRAINED
+from lakewright.policy.models import PRETRAINED
 
 FIRST = '{"grid":["..H..",".HH..",".....","..HH.","....."],"starts":[[0,0],[2,4]],"goals":[[4,4],[2,0]]}'
 

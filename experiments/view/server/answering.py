@@ -15,7 +15,7 @@ from lakewright.experiments.view.pages import drawn_row
 from lakewright.experiments.view.pictures import played, still_svg
 from lakewright.experiments.view.server.solving import CompilingError, Solver
 from lakewright.experiments.view.templating import fragment
-from lakewright.policy.model_places import PRETRAINED
+from lakewright.policy.models import PRETRAINED
 
 PATIENCE = 120.0  # seconds that a question to a checkpoint waits for those before it
 SOON = 0.7  # seconds that a first board waits for its programs, before the page says that they are compiled

@@ -37,9 +37,8 @@ def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
 def load_pretrained() -> Asked:
     """The policy that comes with the package, on the CPU."""
     from lakewright.experiments.runtime import prepare_training
-    from lakewright.policy.checkpoints import load_checkpoint
     from lakewright.policy.codecs import TokensCodec
-    from lakewright.policy.model_places import PRETRAINED
+    from lakewright.policy.models import PRETRAINED, load_checkpoint
 
     prepare_training()
     model, tokenizer = load_checkpoint(PRETRAINED, device="cpu")

@@ -62,7 +62,7 @@ def picture(svg: str) -> Markup:
 @functools.cache
 def static_files() -> dict[str, bytes]:
     """The style sheet and the scripts, by name."""
-    folder = resources.files("experiments") / "view" / "static"
+    folder = resources.files("lakewright.experiments") / "view" / "static"
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
@@ -82,7 +82,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _template(name: str) -> str:
-    file: Traversable = resources.files("experiments") / "view" / "templates" / name
+    file: Traversable = resources.files("lakewright.experiments") / "view" / "templates" / name
     return file.read_text(encoding="utf-8")
 
 

@@ -25,6 +25,7 @@ from lakewright.engineer.difficulty import (
     pooled_calibration,
     worth_of,
 )
+from lakewright.engineer.difficulty.item_response import logistic_normal_moments
 from tests.support.boards.generated_rows import small_rows
 
 SETTINGS = DifficultySettings()
@@ -79,6 +80,25 @@ def test_what_was_rolled_out_more_is_known_better_and_what_is_older_less():
     assert spreads[0] < spreads[1]
     assert spreads[0] < spreads[2]
     assert many.groups == 50 * len(CELLS)
+
+
+@pytest.mark.parametrize("logit", [-6.0, -2.0, 0.0, 1.0, 5.0])
+@pytest.mark.parametrize("variance", [0.0, 0.01, 1.0, 9.0, 50.0, 400.0])
+def test_mean_and_deviation_are_those_of_draws_from_the_posterior(logit, variance):
+    draws = 1 / (1 + np.exp(-(logit + variance**0.5 * np.random.default_rng(0).standard_normal(1_000_000))))
+    found = logistic_normal_moments(np.array([logit]), np.array([variance]))
+    assert found.mean[0] == pytest.approx(draws.mean(), abs=2e-3)
+    assert found.deviation[0] == pytest.approx(draws.std(), abs=2e-3)
+
+
+def test_after_a_stage_without_a_valid_plan_little_is_known_of_what_was_not_drawn():
+    """A policy that always failed on small boards says little of large ones: that is uncertainty, not certainty."""
+    model = fit([seen(Cell(3, 0.2, forced), 8, p=0.0) for forced in (False, True)], SETTINGS)
+    far = [Cell(9, 0.4, True)]
+    drawn = model.sampled(far, [2], np.random.default_rng(0), 200_000).success[:, 0]
+    found = model.predict(far, [2])
+    assert (found.mean[0], found.deviation[0]) == pytest.approx((drawn.mean(), drawn.std()), abs=3e-3)
+    assert found.deviation[0] > 0.1
 
 
 def gap(cell: Cell) -> float:

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.engineer.curriculum_cells import Cell
 from lakewright.engineer.difficulty import DifficultySettings, Observation, Worth, fit
-from lakewright.engineer.trial import MISFIT, boards_by_round, lead_of, shortlisted, strata_of
+from lakewright.engineer.trial import MISFIT, Lead, boards_by_round, choose_rival, lead_of, shortlisted, strata_of
 
 EVEN = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 6: SizeConfig(0.5, 0.2, 0.5)})
 SMALL = EnvConfig({3: SizeConfig(0.9, 0.2, 0.5), 6: SizeConfig(0.1, 0.2, 0.5)})
@@ -69,3 +70,21 @@ def test_the_probability_of_being_better_is_calibrated():
     high = np.array(sure) > 0.8
     assert np.mean(np.array(right)[high]) == pytest.approx(np.mean(np.array(sure)[high]), abs=0.08)
     assert np.mean((np.array(sure) - right) ** 2) < 0.25
+
+
+def posterior(mean: float, deviation: float = 0.01) -> Lead:
+    return Lead(mean, deviation, 0.0, mean, deviation, float(norm.cdf(mean / deviation)))
+
+
+def test_on_a_tie_the_current_config_stays():
+    assert choose_rival([posterior(0.0)], 0, 0) is None
+    assert choose_rival([posterior(0.0), posterior(1e-5)], 1, 0) is None, "stated as 0.50"
+    assert choose_rival([posterior(-0.01), posterior(-0.02)], 0, 1) is None
+
+
+def test_a_change_that_was_stretched_is_trained_on_only_where_it_leads_the_proposal():
+    made, alike, better = posterior(0.02), posterior(0.02 + 1e-5), posterior(0.03)
+    assert choose_rival([made, alike], 1, 0) == 0
+    assert choose_rival([made, better], 1, 0) == 1
+    assert choose_rival([posterior(0.0), better], 1, 0) == 1, "the proposal itself is no better than the current config"
+    assert choose_rival([alike, better], 1) == 1, "the proposal was not tried"

@@ -21,7 +21,8 @@ from lakewright.experiments.bench.comparison import bandwidth, peers
 from lakewright.experiments.bench.measurement import Bench
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.settings import load_settings
-from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+from lakewright.policy.models import ModelSettings
+from lakewright.policy.networks import BoardNetworkSettings
 from tests.support.models.small_language_model import language_checkpoint
 
 TINY_MODEL = ModelSettings(hidden=16, layers=1, heads=2, mlp=16)

@@ -116,6 +116,34 @@ def test_packages_that_are_missing_or_of_another_version_are_named():
     assert len(lines) == 3
 
 
+IN_WORDS = ("codec=text", "start=some/model")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "needed"),
+    [
+        (("teacher=self_trained", *IN_WORDS), True),
+        (("teacher=base", *IN_WORDS), True),
+        (("teacher=matched_random", "teacher_options.match=self", *IN_WORDS), True),
+        (("teacher=difficulty", *IN_WORDS), False),
+        (("teacher=self_trained",), False),
+    ],
+)
+def test_a_checkpoint_that_answers_in_json_needs_llguidance(overrides, needed):
+    settings = load_settings("cpu", [*overrides, *(["warmup.steps=0"] if "codec=text" in overrides else [])])
+    assert settings.answers_in_json == needed
+    assert ("llguidance" in {asked.name for asked in needed_packages(settings)}) == needed
+
+
+def test_a_start_that_is_a_gguf_file_needs_gguf(tmp_path):
+    file = tmp_path / "tiny.gguf"
+    file.touch()
+    settings = load_settings("cpu", ["codec=text", "warmup.steps=0", f"start={file}", "teacher=difficulty"])
+    lines = list(misfits(settings, lambda name: None if name == "gguf" else version_of(name)))
+    assert lines == ["gguf is not installed: pip install 'gguf>=0.17'"]
+    assert not [line for line in misfits(load_settings("cpu", []), lambda _: None) if line.startswith("gguf")]
+
+
 def test_the_packages_of_an_extra_are_needed_where_the_settings_use_it():
     names = {asked.name for asked in needed_packages(load_settings("cpu", []))}
     assert {"torch", "trl", "jax"} <= names

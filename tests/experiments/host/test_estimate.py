@@ -20,11 +20,9 @@ from lakewright.experiments.loop.settings import RunSettings, load_settings
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings
 from lakewright.experiments.loop.training import load_policy
 from lakewright.policy.board_play import BoardPlay
-from lakewright.policy.checkpoints import build_model, load_model, save_checkpoint
 from lakewright.policy.codecs import TextCodec, TextSettings, TokensCodec
 from lakewright.policy.evaluation import evaluate
-from lakewright.policy.language_models import gguf_files
-from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import ModelSettings, build_model, gguf_files, load_model, save_checkpoint
 from lakewright.policy.training import (
     AnswerGroup,
     GrpoSettings,
@@ -249,7 +247,7 @@ def test_the_command_prints_a_short_table_and_json(capsys):
 
 
 def test_a_gguf_file_is_estimated_as_the_checkpoint_that_it_becomes(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(gguf_files, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(gguf_files, "CONVERTED", tmp_path / "kept")
     file = write_gguf(tmp_path / "tiny.gguf")
     assert main(["estimate", "--preset", "smollm2", f"start={file}"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -21,9 +21,9 @@ from lakewright.experiments.loop.settings.launch import LaunchSettings, launch_c
 from lakewright.experiments.loop.training import stage_process, train, validate
 from lakewright.experiments.loop.training import warm_up as warm_up_run
 from lakewright.policy.board_play import BoardPlay
-from lakewright.policy.checkpoints import load_model
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.evaluation import evaluate
+from lakewright.policy.models import load_model
 from lakewright.policy.training import GrpoSettings, WarmupSettings, train_grpo, warm_up
 from lakewright.policy.training.hardware import share_of
 from lakewright.policy.training.settings import HostSettings, LoraSettings

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from lakewright.core_jax.support import convert
 from lakewright.core_jax.types import Failure
 from lakewright.policy.board_play import BoardPlay
-from lakewright.policy.checkpoints import build_model, load_checkpoint, only_plans, save_checkpoint
 from lakewright.policy.codecs import TokensCodec, build_tokenizer
 from lakewright.policy.codecs.tokens import CELLS, FIRST_CELL, ID, MAX_TOKEN_SIZE, encode_answer, encode_prompt
 from lakewright.policy.evaluation import evaluate
 from lakewright.policy.inference import sample
-from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+from lakewright.policy.models import ModelSettings, answers_only_plans, build_model, load_checkpoint, save_checkpoint
+from lakewright.policy.networks import BoardNetworkSettings
 from lakewright.policy.networks.joint_step import LOW
 from lakewright.policy.tasks import Task
 from lakewright.policy.training import GrpoSettings, WarmupSettings, train_grpo, warm_up
@@ -117,7 +117,7 @@ def test_a_checkpoint_says_what_the_model_said(tmp_path):
     loaded, words = load_checkpoint(tmp_path / "checkpoint")
     assert {file.suffix for file in (tmp_path / "checkpoint").iterdir()} == {".json", ".safetensors"}
     assert torch.equal(logits_of(loaded.eval(), [prompt + answer]), logits_of(model, [prompt + answer]))
-    assert only_plans(loaded)
+    assert answers_only_plans(loaded)
     assert words.get_vocab() == WORDS.get_vocab()
 
 

@@ -14,11 +14,11 @@ from lakewright.core_jax.types import FAILURE_NAMES, Failure
 from lakewright.engineer.evidence import DeltaGrammar, EvidenceSettings, tokens_delta
 from lakewright.engineer.lessons import LessonSettings, synthetic_examples
 from lakewright.policy.board_play import BoardPlay
-from lakewright.policy.checkpoints import load_model, save_checkpoint
 from lakewright.policy.codecs import TokensCodec, token_ids
 from lakewright.policy.codecs.tokens import ID, encode_answer
 from lakewright.policy.evaluation import evaluate, outcomes_by_size
 from lakewright.policy.inference import answer_tasks, answer_under_grammar
+from lakewright.policy.models import load_model, save_checkpoint
 from lakewright.policy.training import (
     GrpoSettings,
     WarmupSettings,

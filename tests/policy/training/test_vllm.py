@@ -11,9 +11,9 @@ import torch
 from trl.generation import vllm_generation
 from trl.generation.vllm_generation import VLLMGeneration
 
-from lakewright.policy.checkpoints import load_model, save_checkpoint
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.codecs.tokens import ID, encode_answer, encode_prompt
+from lakewright.policy.models import load_model, save_checkpoint
 from lakewright.policy.training.hardware import sampled_by_vllm
 from lakewright.policy.training.rollouts import answer_groups
 from tests.support.models.small_language_model import language, language_model

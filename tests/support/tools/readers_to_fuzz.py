@@ -83,8 +83,8 @@ PARTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "generation_c
 
 def checkpoints() -> Fuzzed:
     """The JSON files of checkpoints: a digit says which one, the others are whole."""
-    from lakewright.policy.checkpoints import build_model, load_checkpoint, save_checkpoint
-    from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+    from lakewright.policy.models import ModelSettings, build_model, load_checkpoint, save_checkpoint
+    from lakewright.policy.networks import BoardNetworkSettings
     from tests.support.models.tiny_policy import MODEL, tokenizer
 
     _be_quiet()
@@ -115,18 +115,17 @@ def ggufs() -> Fuzzed:
     """Headers of GGUF files, before tensors that are whole, as models are loaded from them."""
     from gguf import GGUFReader
 
-    from lakewright.policy.checkpoints import load_model
-    from lakewright.policy.language_models import gguf_files
+    from lakewright.policy.models import gguf_files, load_model
     from tests.support.models.gguf_model import write_gguf
 
     _be_quiet()
-    gguf_files.KEPT = Path("kept").absolute()
+    gguf_files.CONVERTED = Path("kept").absolute()
     path = write_gguf(Path("model.gguf").absolute())
     whole, tensors = path.read_bytes(), int(GGUFReader(path).data_offset)
 
     def read(data: bytes) -> None:
         path.write_bytes(data + whole[tensors:])
-        shutil.rmtree(gguf_files.KEPT, ignore_errors=True)
+        shutil.rmtree(gguf_files.CONVERTED, ignore_errors=True)
         load_model(path, device="cpu")
 
     return read, [whole[:tensors]]

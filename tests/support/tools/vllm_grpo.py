@@ -18,8 +18,8 @@ from trl.generation.vllm_client import VLLMClient
 from vllm import LLM, _custom_ops
 
 from lakewright.policy.board_play import BoardPlay
-from lakewright.policy.checkpoints import load_model, save_checkpoint
 from lakewright.policy.codecs import TextCodec, TextSettings
+from lakewright.policy.models import load_model, save_checkpoint
 from lakewright.policy.training import GrpoSettings, train_grpo
 from lakewright.policy.training.settings import HostSettings
 from tests.support.models.tiny_policy import tasks

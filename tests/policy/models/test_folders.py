@@ -11,10 +11,8 @@ import pytest
 import torch
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.checkpoints import build_model, check_shape, load_model, save_checkpoint
-from lakewright.policy.model_folders import MODEL, is_board_network
-from lakewright.policy.model_places import PRETRAINED
-from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import PRETRAINED, ModelSettings, build_model, check_shape, load_model, save_checkpoint
+from lakewright.policy.models.folders import MODEL, is_board_network
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 
 ON_HUB = "some/model"
@@ -133,7 +131,7 @@ def test_an_adapter_of_an_adapter_is_refused(words, tmp_path):
 )
 def test_a_board_network_of_absurd_size_is_refused_before_it_is_built(board, tmp_path, monkeypatch, changes, said):
     folder = altered(board, tmp_path / "huge", **changes)
-    monkeypatch.setattr("lakewright.policy.checkpoints.AutoModelForCausalLM", None)
+    monkeypatch.setattr("lakewright.policy.models.loading.AutoModelForCausalLM", None)
     assert refusal(folder) == f"{folder}/config.json: {said}"
 
 
@@ -150,7 +148,7 @@ def test_a_board_network_of_absurd_size_is_refused_before_it_is_built(board, tmp
 )
 def test_a_language_model_of_absurd_size_is_refused_before_it_is_built(words, tmp_path, monkeypatch, name, value):
     folder = altered(words, tmp_path / "huge", **{name: value})
-    monkeypatch.setattr("lakewright.policy.checkpoints.AutoModelForCausalLM", None)
+    monkeypatch.setattr("lakewright.policy.models.loading.AutoModelForCausalLM", None)
     assert "; choose a model with at most " in refusal(folder)
 
 
@@ -163,7 +161,7 @@ def test_another_config_that_config_json_names_is_bounded_too(words, tmp_path):
 
 
 def small_machine(monkeypatch: pytest.MonkeyPatch, total: int) -> None:
-    monkeypatch.setattr("lakewright.policy.model_memory.psutil.virtual_memory", lambda: SimpleNamespace(total=total))
+    monkeypatch.setattr("lakewright.policy.models.weights.psutil.virtual_memory", lambda: SimpleNamespace(total=total))
 
 
 def test_a_model_beyond_the_memory_is_refused_before_it_is_there(words, monkeypatch):
@@ -203,7 +201,7 @@ def test_a_model_of_the_hub_is_read(fetched):
 )
 def test_a_model_of_the_hub_is_refused_as_a_folder_is(fetched, tmp_path, monkeypatch, name, changes, said):
     shutil.copy(altered(fetched, tmp_path / "altered", name, **changes) / name, fetched / name)
-    monkeypatch.setattr("lakewright.policy.checkpoints.AutoModelForCausalLM", None)
+    monkeypatch.setattr("lakewright.policy.models.loading.AutoModelForCausalLM", None)
     assert refusal(ON_HUB).startswith(f"{ON_HUB}: {said}")
 
 

@@ -10,8 +10,8 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.checkpoints import load_model
-from lakewright.policy.language_models import checkpoint_for, gguf_files
+from lakewright.policy.models import gguf_files, load_model
+from lakewright.policy.models.gguf_files import convert_gguf
 from tests.support.models.gguf_model import write_gguf
 from tests.support.models.small_language_model import language
 
@@ -25,7 +25,7 @@ def file(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(gguf_files, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(gguf_files, "CONVERTED", tmp_path / "kept")
     return tmp_path / "kept"
 
 
@@ -41,9 +41,9 @@ def test_the_checkpoint_says_what_the_file_says(file, kept):
 
 
 def test_a_file_is_converted_once(file, monkeypatch):
-    first = checkpoint_for(file)
+    first = convert_gguf(file)
     monkeypatch.setattr(gguf_files, "_convert", lambda *_: pytest.fail("converted again"))
-    assert checkpoint_for(file) == first
+    assert convert_gguf(file) == first
 
 
 def full_disk(*_):
@@ -54,20 +54,20 @@ def test_a_conversion_that_is_cut_off_leaves_nothing(file, kept, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr("transformers.PreTrainedModel.save_pretrained", full_disk)
         with pytest.raises(OSError, match="full"):
-            checkpoint_for(file)
+            convert_gguf(file)
     assert list(kept.iterdir()) == []
-    assert Path(checkpoint_for(file)).is_dir()
+    assert Path(convert_gguf(file)).is_dir()
 
 
 def test_a_package_that_carries_a_file_names_its_model(file, monkeypatch):
     carried = [SimpleNamespace(suffix=".gguf", locate=lambda: file), SimpleNamespace(suffix=".py")]
     monkeypatch.setattr(importlib.metadata, "files", {"some-model": carried}.__getitem__)
-    assert checkpoint_for("some-model") == checkpoint_for(file)
+    assert convert_gguf("some-model") == convert_gguf(file)
 
 
 def test_other_places_are_left_alone(tmp_path):
     for place in (str(tmp_path), "Qwen/Qwen3-4B", "runs/nowhere"):
-        assert checkpoint_for(place) == place
+        assert convert_gguf(place) == place
 
 
 REFUSED = {
@@ -153,13 +153,13 @@ def test_whatever_reading_a_header_raises_is_one_line(file, monkeypatch, error):
 
 @pytest.mark.parametrize("bound", ["MOST_PARTS", "MOST_LETTERS"])
 def test_a_header_of_too_many_parts_or_letters_is_refused(file, monkeypatch, bound):
-    monkeypatch.setattr(f"lakewright.policy.language_models.gguf_headers.{bound}", 100)
+    monkeypatch.setattr(f"lakewright.policy.models.gguf_headers.{bound}", 100)
     with pytest.raises(InputError, match=r"tiny\.gguf: not a whole GGUF file; fetch it again"):
         load_model(file)
 
 
 def test_a_file_beyond_the_memory_is_refused_before_it_is_converted(file, monkeypatch):
-    monkeypatch.setattr("lakewright.policy.model_memory.psutil.virtual_memory", lambda: SimpleNamespace(total=4096))
+    monkeypatch.setattr("lakewright.policy.models.weights.psutil.virtual_memory", lambda: SimpleNamespace(total=4096))
     monkeypatch.setattr(gguf_files, "_convert", lambda *_: pytest.fail("converted"))
     with pytest.raises(InputError, match=r"tiny\.gguf: .* weights take .* GiB, and this .*; choose a smaller model"):
         load_model(file)
@@ -182,7 +182,7 @@ def test_a_config_of_absurd_size_is_refused_whatever_tensors_there_are(tmp_path,
 
 def test_a_file_is_hashed_in_pieces(file, monkeypatch):
     monkeypatch.setattr(Path, "read_bytes", lambda *_: pytest.fail("a whole file was read"))
-    assert Path(checkpoint_for(file)).is_dir()
+    assert Path(convert_gguf(file)).is_dir()
 
 
 def test_a_file_that_lacks_its_weights_is_refused_in_one_line(file, tmp_path):

@@ -7,7 +7,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.types import MOVES
 from lakewright.policy.codecs import TextCodec
-from lakewright.policy.inference import sample
+from lakewright.policy.inference.sampling import sample
 from lakewright.policy.tasks import Task
 
 ENOUGH = 8  # tokens in which a model must have said something
