@@ -2,11 +2,11 @@ from .arrays import board_of as board_of
 from .arrays import boards_of as boards_of
 from .arrays import kinds_of as kinds_of
 from .arrays import moves_of as moves_of
-from .arrays import plan_lengths as plan_lengths
 from .arrays import plan_of as plan_of
 from .chunks import Chunk as Chunk
 from .chunks import ending as ending
 from .chunks import read_chunks as read_chunks
+from .chunks import row_place as row_place
 from .columns import columns_of as columns_of
 from .columns import places_by_kind as places_by_kind
 from .columns import to_python as to_python
@@ -15,9 +15,11 @@ from .identity import board_key as board_key
 from .identity import fingerprint as fingerprint
 from .identity import symmetric_fingerprint as symmetric_fingerprint
 from .readers import decode as decode
+from .readers import decode_numbered as decode_numbered
 from .readers import read_all as read_all
 from .readers import read_all_as as read_all_as
 from .readers import read_columns as read_columns
+from .readers import read_ids as read_ids
 from .readers import read_rows as read_rows
 from .row import BENCHMARK_FIELDS as BENCHMARK_FIELDS
 from .row import SCHEMA as SCHEMA

@@ -8,6 +8,7 @@ from .appearance import style as style
 from .bars import stacked_bars as stacked_bars
 from .difficulty_map import difficulty_svg as difficulty_svg
 from .heat import heat_map as heat_map
+from .heat import ratio_labels as ratio_labels
 from .lines import Point as Point
 from .lines import Series as Series
 from .lines import line_chart as line_chart

@@ -15,7 +15,15 @@ from cyclopts import App, CycloptsError
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli import bench, benchmark, boards, engineer, host, run, settings, study, sweep, view
-from lakewright.experiments.cli.conventions import PLAIN, help_style, print_error, take_overrides, usage_error
+from lakewright.experiments.cli.conventions import (
+    PLAIN,
+    help_style,
+    paths_of,
+    print_error,
+    take_overrides,
+    usage_error,
+)
+from lakewright.experiments.resumable import refuse_overwriting
 from lakewright.experiments.runtime import is_of_the_disk, keep_compiled_programs, system_error
 
 FLAT = (boards.app, run.app, settings.app, host.app, bench.app)  # commands of the program itself
@@ -54,6 +62,7 @@ def _run(arguments: Sequence[str]) -> int:
         print(usage_error(error), file=sys.stderr)
         return 2
     _check_values(bound.arguments)
+    refuse_overwriting(*paths_of(bound.arguments, overrides))
     if "overrides" in unparsed:
         bound.arguments["overrides"] = overrides
     elif overrides:

@@ -95,4 +95,5 @@ def _report(folder: "RunFolder", json: bool) -> None:
     from lakewright.experiments.view import as_json, as_table, write_report
 
     write_report(folder)
+    folder.link_best()  # of runs of versions that had none
     print(encoded(as_json(folder)) if json else f"report: {folder.report}\n{as_table(folder)}")

@@ -4,6 +4,8 @@ from .claims import writer_name as writer_name
 from .journal import Journal as Journal
 from .line_logs import line_log as line_log
 from .line_logs import lines_so_far as lines_so_far
+from .overwriting import refuse_overwriting as refuse_overwriting
+from .parts import MOST_LISTED as MOST_LISTED
 from .parts import Pace as Pace
 from .parts import Part as Part
 from .parts import Parts as Parts
@@ -12,6 +14,7 @@ from .parts import parts_of as parts_of
 from .parts import work_in_parts as work_in_parts
 from .plan_index import PlanIndex as PlanIndex
 from .pool import work_on as work_on
+from .rejects import rejects_option as rejects_option
 from .spending import Spending as Spending
 from .worker_processes import ATTEMPTS as ATTEMPTS
 from .worker_processes import WorkerDiedError as WorkerDiedError

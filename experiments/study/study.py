@@ -71,7 +71,7 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"arms: {strange[0]!r:.60} is no name of a folder; use letters, digits, - and _")
         if long := [name for name in self.arms if len(name) > LONGEST_NAME]:
             raise ValueError(f"arms: {long[0]!r:.60} has {len(long[0])} letters; choose at most {LONGEST_NAME}")
-        _check_once(self.seeds)
+        _check_seeds(self.seeds)
         if strange := [name for pair in self.family for name in pair if name not in self.arms]:
             raise ValueError(f"family names {strange[0]!r:.60}, which is no arm; choose from {', '.join(self.arms)}")
         if self.baseline and self.baseline not in self.arms:
@@ -193,7 +193,7 @@ def _own_specs() -> Traversable:
 def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec, where: str) -> Iterator[Planned]:
     seeds = convert(arm.get("seeds", spec.seeds), tuple[Natural, ...], where, "seeds")
     try:
-        _check_once(seeds)
+        _check_seeds(seeds)
     except ValueError as error:
         raise InputError(f"{where}: {error}") from error
     changes = {key: value for key, value in arm.items() if key != "seeds"}
@@ -201,8 +201,10 @@ def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec,
         yield Planned(name, seed, convert(merged(base, changes) | {"seed": seed}, RunSettings, where))
 
 
-def _check_once(seeds: Sequence[int]) -> None:
-    """Raises ValueError where a seed comes twice: both runs would have one folder."""
+def _check_seeds(seeds: Sequence[int]) -> None:
+    """Raises ValueError where there is no seed, or one comes twice: both runs would have one folder."""
+    if not seeds:
+        raise ValueError("seeds is empty; name at least one")
     if (twice := first_repeated(seeds)) is not None:
         raise ValueError(f"seeds has {twice} twice; name it once")
 

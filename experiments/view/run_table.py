@@ -10,6 +10,7 @@ from lakewright.core_jax.results import Outcomes, pool
 from lakewright.experiments.loop.records import (
     Chapter,
     RunFolder,
+    Stage,
     Validation,
     chapters,
     examination_of,
@@ -25,9 +26,15 @@ ALIGNMENT = ("left", *["right"] * 4, "left")
 
 
 def as_json(folder: RunFolder) -> dict[str, Any]:
-    """Every finished stage, the warm-up first, with its config, its outcomes pooled and per size, and the decision."""
+    """Every finished stage, the warm-up first, with its config, its outcomes pooled and per size, and the decision.
+
+    checkpoint: that of the policy that counts. best: the one with most valid plans on the held-out set.
+    """
+    last, best = _last(folder), folder.best()
     return {
         "folder": str(folder.folder),
+        "checkpoint": str(last.checkpoint) if last else None,
+        "best": str(best.checkpoint) if best else None,
         "held_out_boards_met_in_training": met_in_training(folder),
         "excluded_boards_drawn_and_replaced": excluded_met(folder),
         "stages": [_plain(chapter) for chapter in chapters(folder)],
@@ -47,11 +54,22 @@ def as_table(folder: RunFolder) -> str:
 
 
 def _that_counts(folder: RunFolder) -> Iterator[str]:
-    """The policy that a run continues with, or ended with."""
-    if folder.warmup.done.exists():
-        stage = folder.standing(len(folder.finished_stages()) - 1)
-        found = pool(read(stage.validation, Validation).sizes.values())
-        yield f"the policy that counts: {stage.checkpoint}, {100 * found.rate(found.valid):.1f} % valid"
+    """The policy that a run continues with, or ended with, and the best one where that is another."""
+    if last := _last(folder):
+        line = f"the policy that counts: {_checkpoint(last)}"
+        if (best := folder.best()) and best.folder != last.folder:
+            link = f" ({folder.best_link})" if folder.best_link.is_symlink() else ""
+            line += f"; the best: {_checkpoint(best)}{link}"
+        yield line
+
+
+def _last(folder: RunFolder) -> Stage | None:
+    return folder.standing(len(folder.finished_stages()) - 1) if folder.warmup.done.exists() else None
+
+
+def _checkpoint(stage: Stage) -> str:
+    found = pool(read(stage.validation, Validation).sizes.values())
+    return f"{stage.checkpoint}, {100 * found.rate(found.valid):.1f} % valid"
 
 
 def _examined(folder: RunFolder) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import write_atomically
+from lakewright.core_jax.support import refuse_file, write_atomically
 from lakewright.experiments.view.catalogue import Catalogue
 from lakewright.experiments.view.pages import SITE_PAGES, page_for
 from lakewright.experiments.view.templating import Page, render, static_files
@@ -21,6 +21,7 @@ def write_site(paths: Sequence[Path], out: Path) -> int:
 
     Raises InputError where a path is not there, or `out` holds something else.
     """
+    refuse_file(out)
     if out.exists() and any(out.iterdir()) and not (out / MARK).exists():
         raise InputError(f"{out}: is not empty and holds no site; choose another --out")
     catalogue = Catalogue(paths)

@@ -19,4 +19,5 @@ from .output import print_found as print_found
 from .output import print_summary as print_summary
 from .overrides import Overrides as Overrides
 from .overrides import take_overrides as take_overrides
+from .path_arguments import paths_of as paths_of
 from .usage_errors import usage_error as usage_error

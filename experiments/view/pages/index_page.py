@@ -15,4 +15,6 @@ def index_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
     groups = {kind: [card for card in cards if card.item.kind is kind] for kind in Kind}
     shown = {kind: found for kind, found in groups.items() if found}
     live = any(card.state == "running" for card in cards)
-    return Page("Lakewright", "index.html", {"groups": shown, "total": len(cards)}, (), live)
+    values = {"groups": shown, "total": len(cards), "roots": catalogue.roots()}
+    values |= {"maps": [] if cards else catalogue.maps()}
+    return Page("Lakewright", "index.html", values, (), live)

@@ -10,7 +10,15 @@ from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.engineer.delta import FIELDS
 from lakewright.engineer.difficulty import pooled_calibration
 from lakewright.engineer.evidence import Evidence
-from lakewright.experiments.charts import Point, Series, heat_map, line_chart, reliability_chart, stacked_bars
+from lakewright.experiments.charts import (
+    Point,
+    Series,
+    heat_map,
+    line_chart,
+    ratio_labels,
+    reliability_chart,
+    stacked_bars,
+)
 from lakewright.experiments.loop.records import Chapter
 
 Count = Callable[[Outcomes], tuple[int, int]]
@@ -154,7 +162,8 @@ def difficulty_map(evidence: Evidence, title: str) -> str:
     sizes = sorted({size for size, _, _ in rates})
     kinds = sorted({(ratio, forced) for _, ratio, forced in rates})
     values = [[_success(rates, size, kind) for kind in kinds] for size in sizes]
-    columns = [f"{ratio:g}{' W' if forced else ''}" for ratio, forced in kinds]
+    labels = ratio_labels([ratio for ratio, _ in kinds])
+    columns = [f"{label}{' W' if forced else ''}" for label, (_, forced) in zip(labels, kinds, strict=True)]
     rows = [f"{size}x{size}" for size in sizes]
     return heat_map(title, rows, columns, values, "valid plans in %, by hole ratio (W: wait forced)", top=100)
 

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from markupsafe import Markup
 
 from lakewright.experiments.loop.records import (
     Chapter,
+    Example,
     RunFolder,
     chapters,
     examination_of,
@@ -18,7 +20,7 @@ from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.view.catalogue import Catalogue, Item, StageProgress, progress_of
 from lakewright.experiments.view.pages import run_charts as charts
 from lakewright.experiments.view.pages.stage_page import stage_values
-from lakewright.experiments.view.pictures import caption, frames
+from lakewright.experiments.view.pictures import MOST_SIDE, caption, frames, is_drawable
 from lakewright.experiments.view.templating import Crumb, Page, Table, percent, picture
 
 Log = Sequence[Mapping[str, float | None]]
@@ -179,9 +181,19 @@ def _strips(history: Sequence[Chapter]) -> list[tuple[str, list[tuple[str, list]
     for title, valid in (("Valid plans on boards that force a wait", True), ("Failures", False)):
         shown = [example for example in examples if (example.failure == "none") == valid]
         if shown:
-            strips = [(caption(example), [picture(frame) for frame in frames(example)]) for example in shown]
+            strips = [(_caption(example), _frames(example)) for example in shown]
             found.append((title, strips))
     return found
+
+
+def _caption(example: Example) -> str:
+    side = example.row.size
+    without = "" if is_drawable(side) else f" {side} x {side} cells, no picture above {MOST_SIDE}."
+    return caption(example) + without
+
+
+def _frames(example: Example) -> list[Markup]:
+    return [picture(frame) for frame in frames(example)] if is_drawable(example.row.size) else []
 
 
 def _change(before: float, after: float) -> str:

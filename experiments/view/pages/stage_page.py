@@ -26,7 +26,7 @@ from lakewright.experiments.loop.records import (
 )
 from lakewright.experiments.view.catalogue import Catalogue, Item
 from lakewright.experiments.view.pages import run_charts as charts
-from lakewright.experiments.view.pictures import played
+from lakewright.experiments.view.pictures import MOST_SIDE, is_drawable, played
 from lakewright.experiments.view.templating import Crumb, Page, Table, percent, picture, points
 
 STEPS = ("evidence", "prompt", "answer", "delta", "guard", "trial", "drawn", "change", "plans")
@@ -100,6 +100,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "rollback": read(stage.rollback, Rollback) if stage.rollback.exists() else None,
         "boards_kept": stage.boards.exists(),
         "players": _players(stage),
+        "most_side": MOST_SIDE,
     }
 
 
@@ -215,8 +216,11 @@ def _players(stage: Stage) -> list[dict[str, Any]]:
     examples = read(stage.validation, Validation).examples
     failed = [example for example in examples if example.failure != "none"]
     valid = [example for example in examples if example.failure == "none"]
-    found = []
+    found: list[dict[str, Any]] = []
     for example in failed[: MOST_PLAYERS // 2] + valid[: MOST_PLAYERS // 2]:
+        if not is_drawable(example.row.size):
+            found.append({"title": example.row.id, "played": None, "side": example.row.size})
+            continue
         found.append({"title": example.row.id, "played": played(example)})
         if example.failure != "none" and example.row.plan:
             certified = Example(example.row, example.row.plan, "none", -1, -1)

@@ -1,3 +1,5 @@
+from .board_art import MOST_SIDE as MOST_SIDE
+from .board_art import is_drawable as is_drawable
 from .board_pictures import caption as caption
 from .board_pictures import frames as frames
 from .board_pictures import strip_svg as strip_svg

@@ -23,8 +23,9 @@ def board_svg(
     """The board after `step` moves of `plan`: lines show where agents came from, badges W who waited.
 
     `title`, such as the id, is shown in the header bar above the step. `last` marks the last frame of a plan, and a
-    frame the cells of the agents `alarmed`.
+    frame the cells of the agents `alarmed`. Raises InputError where the board is too large.
     """
+    art.check_drawable(row.size)
     bar = 2 * BAR - 6 if title else BAR
     side = _side(row)
     cells = "".join([*_ground(row, plan, step), *_trails(row, plan, step), *_things(row, plan, step, alarmed)])

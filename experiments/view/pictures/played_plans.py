@@ -39,7 +39,8 @@ class Played(msgspec.Struct, frozen=True):
 
 
 def played(example: Example) -> Played:
-    """A plan with what moves it."""
+    """A plan with what moves it. Raises InputError where the board is too large."""
+    art.check_drawable(example.row.size)
     row, plan, end = example.row, example.plan, ending(example)
     times = range(end.step + 1)
     cells = [list(path) for path in zip(*(positions(row, plan, time) for time in times), strict=True)]
@@ -48,7 +49,8 @@ def played(example: Example) -> Played:
 
 
 def still_svg(row: Row) -> str:
-    """A board with its agents at their starts."""
+    """A board with its agents at their starts. Raises InputError where it is too large."""
+    art.check_drawable(row.size)
     owners = {cell: [agent] for agent, cell in enumerate(row.goals)}
     agents = (
         _placed(cell, art.body(agent) + art.plates([agent], owners.get(cell, [])))

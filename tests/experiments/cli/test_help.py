@@ -1,6 +1,7 @@
 """The help of every command: nothing heavy is imported for it, its example works, its choices are those there are."""
 
 import functools
+import re
 import shlex
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from lakewright.experiments.cli.conventions import take_overrides
 from lakewright.experiments.evaluation.planners import PLANNERS
 from lakewright.experiments.interop.trackers import TRACKERS
 from lakewright.experiments.sweep import BACKENDS
-from tests.support.processes.commands import surroundings
+from tests.support.processes.commands import HOUSE, surroundings
 
 HEAVY = ("jax", "numpy", "torch", "transformers", "trl", "pyarrow", "matplotlib", "scipy", "sklearn", "duckdb")
 PROMISED = {
@@ -159,3 +160,13 @@ def test_completion_knows_commands_options_and_choices(shell):
 def test_the_version_is_that_of_the_package(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"{version('lakewright')}\n"
+
+
+def test_the_table_of_commands_in_the_docs_names_every_command():
+    text = (HOUSE / "docs" / "command-line.md").read_text()
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`([a-z -]+?)(?: [A-Z]+)?`", row)}
+    for words in AT_WORK:
+        short = words[:1] if words == ("sweep", "run") else words  # which `sweep SPEC` is short for
+        assert " ".join(short) in named, f"docs/command-line.md does not name `{' '.join(short)}`"
+    assert named <= {" ".join(words) for words in COMMANDS}

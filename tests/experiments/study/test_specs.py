@@ -31,6 +31,8 @@ WRONG = {
     "a name too long for a folder": ("random = ", f"{'a' * 300} = ", "has 300 letters; choose at most 100"),
     "a seed twice": ("[settings]", "seeds = [1, 2, 1]\n[settings]", "seeds has 1 twice; name it once"),
     "a seed of an arm twice": ('"random" }', '"random", seeds = [3, 3] }', "arms.random: seeds has 3 twice; name it"),
+    "no seeds": ("[settings]", "seeds = []\n[settings]", "seeds is empty; name at least one"),
+    "no seeds of an arm": ('"random" }', '"random", seeds = [] }', "arms.random: seeds is empty; name at least one"),
     "another model": (
         '"random" }',
         '"random", model.hidden = 64 }',
