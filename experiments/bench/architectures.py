@@ -17,9 +17,10 @@ import numpy as np
 from lakewright.core_jax.config import with_teams
 from lakewright.core_jax.generator import generate_in_turn
 from lakewright.core_jax.types import Failure
-from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.loop.settings import load_settings, seed_for
-from lakewright.experiments.runtime import prepare_training, progress
+from lakewright.experiments.runtime.library_setup import prepare_training
+from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.models import ModelSettings
 from lakewright.policy.networks import BoardNetworkSettings
 
@@ -81,7 +82,7 @@ def table(found: list[Learned]) -> str:
         (row.network, f"{row.parameters:,}", f"{row.steps:,}", f"{row.seconds:.0f}", *map(_percent, row.valid.values()))
         for row in found
     ]
-    return "\n".join(markdown(header, rows))
+    return "\n".join(format_markdown(header, rows))
 
 
 def _percent(share: float) -> str:

@@ -20,10 +20,10 @@ import msgspec
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.generator import generate
-from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.timing import wall_and_processor
 from lakewright.experiments.loop.settings import load_settings, seed_for
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.runtime.library_setup import prepare_training
 
 SIZE, AGENTS = 4, 2
 BOARDS, GROUP = 16, 8  # of a batch; answers to a board
@@ -71,7 +71,7 @@ def measure(place: str) -> list[Rate]:
 def table(found: list[Rate]) -> str:
     """The cases as Markdown."""
     rows = [(rate.work, rate.how, f"{rate.tokens / rate.seconds:.0f}", f"{rate.peak / 2**30:.2f}") for rate in found]
-    return "\n".join(markdown(("work", "how", "tokens per processor second", "peak memory, GiB"), rows))
+    return "\n".join(format_markdown(("work", "how", "tokens per processor second", "peak memory, GiB"), rows))
 
 
 def _measured(place: str, number: int) -> Rate:

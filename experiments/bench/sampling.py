@@ -12,11 +12,11 @@ import msgspec
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.generator import generate
-from lakewright.experiments.bench.lake import machine
-from lakewright.experiments.bench.measurement import Bench, Measurement, table
-from lakewright.experiments.bench.timing import timed
+from lakewright.experiments.bench.lake import describe_machine
+from lakewright.experiments.bench.measurement import Bench, Measurement, format_table
+from lakewright.experiments.bench.timing import time_call
 from lakewright.experiments.loop.settings import load_settings, seed_for
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.runtime.library_setup import prepare_training
 
 WARMUP_STEPS = 300
 PROMPTS = 512
@@ -39,10 +39,10 @@ TEAM_CASES = (
 __all__ = ["measure", "table"]
 
 
-def measure() -> Bench:
+def measure_rates() -> Bench:
     """Trains shortly, then samples; then the pretrained policy plans for teams."""
     prepare_training()
-    return Bench(machine(), [*_of_tiny_model(), *_of_pretrained()], {}, [])
+    return Bench(describe_machine(), [*_of_tiny_model(), *_of_pretrained()], {}, [])
 
 
 def _of_tiny_model() -> list[Measurement]:
@@ -82,7 +82,7 @@ def _measured(
         return sample(model, tokenizer, prompts, **how, scored=ours).answers  # type: ignore[arg-type]
 
     size, agents = tasks[0].size, len(tasks[0].board.starts)
-    found, last = timed(f"sample, {what}", size, agents, len(prompts) * copies, answers, what="completions")
+    found, last = time_call(f"sample, {what}", size, agents, len(prompts) * copies, answers, what="completions")
     tokens = sum(map(len, last)) / len(last)
     return msgspec.structs.replace(found, boards=len(prompts), work=f"{found.work}, {tokens:.0f} tokens each")
 

@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from lakewright.core_jax.generator import generate
-from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.sampling import short_warmup
 from lakewright.experiments.loop.settings import load_settings, seed_for
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.runtime.library_setup import prepare_training
 
 STEPS = 9  # the first of them is not counted
 OPTIMIZERS = ("adamw", "muon")
@@ -73,7 +73,7 @@ def table(found: list[Step]) -> str:
     rows = [
         (row.optimizer, row.prompts, f"{row.boards} x {row.group}", f"{row.seconds:.2f}", _range(row)) for row in found
     ]
-    return "\n".join(markdown(("optimizer", "prompts", "answers", "processor seconds a step", "range"), rows))
+    return "\n".join(format_markdown(("optimizer", "prompts", "answers", "processor seconds a step", "range"), rows))
 
 
 def _range(row: Step) -> str:

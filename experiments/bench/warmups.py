@@ -18,10 +18,10 @@ import numpy as np
 
 from lakewright.core_jax.generator import generate
 from lakewright.core_jax.types import Failure
-from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.timing import wall_and_processor
 from lakewright.experiments.loop.settings import load_settings, seed_for
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.runtime.library_setup import prepare_training
 
 SECONDS = 150.0  # of the processor, for each
 TRIAL_STEPS = 30  # by which it is found out how many steps that is
@@ -77,7 +77,7 @@ def measure() -> list[Trained]:
 def table(found: list[Trained]) -> str:
     """The benchmark as Markdown."""
     rows = [(row.trainer, f"{row.steps:,}", f"{row.seconds:.0f}", f"{row.valid:.1%}") for row in found]
-    return "\n".join(markdown(("trainer", "steps", "seconds of the processor", "valid"), rows))
+    return "\n".join(format_markdown(("trainer", "steps", "seconds of the processor", "valid"), rows))
 
 
 def _sft(tokenizer: Any, tasks: list, batch: int, rate: float, model: Any, steps: int) -> Training:

@@ -21,7 +21,7 @@ from lakewright.engineer.trial import (
 from lakewright.experiments.loop.records import Stage, Trial
 from lakewright.experiments.loop.settings import RunSettings, seed_for
 from lakewright.experiments.loop.training import load_policy
-from lakewright.experiments.runtime import progress
+from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import codec_for
 from lakewright.policy.tasks import Task, task_of

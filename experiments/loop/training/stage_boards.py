@@ -12,7 +12,7 @@ from lakewright.engineer.samplers import Rollout, Sampler, make_sampler
 from lakewright.experiments.loop.records import Sampled, Stage, read, read_rollouts, statistics_of_boards, write
 from lakewright.experiments.loop.settings import RunSettings, key_for, seed_for
 from lakewright.experiments.loop.training.policies import load_policy
-from lakewright.experiments.runtime import progress
+from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import codec_for
 from lakewright.policy.tasks import Task, row_of, task_of

@@ -20,8 +20,9 @@ from lakewright.experiments.loop.settings import RunSettings, launch_stage, seed
 from lakewright.experiments.loop.training.excluded_boards import excluded_boards
 from lakewright.experiments.loop.training.policies import load_policy
 from lakewright.experiments.loop.training.stage_boards import keep_boards
-from lakewright.experiments.resumable import line_log, lines_so_far
-from lakewright.experiments.runtime import FreeCores, progress
+from lakewright.experiments.resumable.line_logs import line_log, lines_so_far
+from lakewright.experiments.runtime.free_cores import FreeCores
+from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import Codec, codec_for
 from lakewright.policy.models import save_checkpoint

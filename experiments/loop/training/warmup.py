@@ -17,8 +17,9 @@ from lakewright.experiments.loop.settings import RunSettings, seed_for
 from lakewright.experiments.loop.training.excluded_boards import excluded_boards
 from lakewright.experiments.loop.training.policies import load_policy
 from lakewright.experiments.loop.training.validation import validate
-from lakewright.experiments.resumable import line_log
-from lakewright.experiments.runtime import FreeCores, progress
+from lakewright.experiments.resumable.line_logs import line_log
+from lakewright.experiments.runtime.free_cores import FreeCores
+from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, build_tokenizer, codec_for, token_ids
 from lakewright.policy.inference import answer_under_grammar, check_speech

@@ -9,8 +9,8 @@ import msgspec
 
 from lakewright.experiments.loop.records import read, write
 from lakewright.experiments.loop.settings import RunSettings, seed_for
-from lakewright.experiments.resumable import line_log
-from lakewright.experiments.runtime import progress
+from lakewright.experiments.resumable.line_logs import line_log
+from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.experiments.study.trainee.records import ARMS, Part, StudySettings
 
 
@@ -36,7 +36,7 @@ def run_arm(settings: StudySettings, seed: int, arm: str, place: Path, held_out:
 def _train(settings: StudySettings, seed: int, arm: str, place: Path) -> tuple[float, int, float]:
     """Trains and saves a checkpoint: seconds, steps, and seconds spent waiting for boards."""
     from lakewright.experiments.loop.training import load_policy
-    from lakewright.experiments.runtime import FreeCores
+    from lakewright.experiments.runtime.free_cores import FreeCores
     from lakewright.policy.board_play import BoardPlay
     from lakewright.policy.codecs import TokensCodec, build_tokenizer
     from lakewright.policy.models import build_model, save_checkpoint

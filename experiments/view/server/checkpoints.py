@@ -26,7 +26,7 @@ class Asked:
 def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
     """A checkpoint of a run with these settings, on the CPU. Raises InputError where it cannot be read."""
     from lakewright.experiments.loop.training import load_policy
-    from lakewright.experiments.runtime import prepare_training
+    from lakewright.experiments.runtime.library_setup import prepare_training
     from lakewright.policy.codecs import codec_for
 
     prepare_training()
@@ -36,7 +36,7 @@ def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
 
 def load_pretrained() -> Asked:
     """The policy that comes with the package, on the CPU."""
-    from lakewright.experiments.runtime import prepare_training
+    from lakewright.experiments.runtime.library_setup import prepare_training
     from lakewright.policy.codecs import TokensCodec
     from lakewright.policy.models import PRETRAINED, load_checkpoint
 

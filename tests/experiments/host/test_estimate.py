@@ -13,7 +13,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.experiments.cli import main
-from lakewright.experiments.host import Estimate, estimate_of, estimate_table
+from lakewright.experiments.host.estimate import Estimate, estimate_of, estimate_table
 from lakewright.experiments.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
 from lakewright.experiments.host.model_shape import adapter_weights, model_shape, shape_of_model
 from lakewright.experiments.loop.settings import RunSettings, load_settings
