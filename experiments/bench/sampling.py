@@ -89,11 +89,13 @@ def _measured(
 
 def short_warmup(tasks: list) -> tuple[Any, Any]:
     """The tiny model after a few steps on plans of `tasks`, and its tokenizer."""
-    from lakewright.policy.codecs import build_tokenizer
+    from lakewright.policy.board_play import BoardPlay
+    from lakewright.policy.codecs import TokensCodec, build_tokenizer
     from lakewright.policy.models import build_model
     from lakewright.policy.training import warm_up
 
     run, tokenizer = load_settings("cpu", []), build_tokenizer()
     model = build_model(run.model, tokenizer, seed_for(0, "bench model"))
     settings = msgspec.structs.replace(run.warmup, steps=WARMUP_STEPS)
-    return warm_up(model, tokenizer, tasks, [], settings, seed=0), tokenizer
+    play = BoardPlay(TokensCodec(tokenizer), run.horizon)
+    return warm_up(model, play, tasks, [], settings, seed=0), tokenizer

@@ -17,7 +17,7 @@ from transformers import (
 from transformers.utils import find_adapter_config_file
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.codecs import VOCABULARY
+from lakewright.policy.codecs import BYTE_VOCABULARY, BYTES, VOCABULARY
 from lakewright.policy.models.building import TOKENS, check_device, get_codec, place_on_device
 from lakewright.policy.models.folders import (
     ADAPTER,
@@ -159,7 +159,8 @@ def _check_codec(place: str | Path, codec: str, model: PreTrainedModel) -> None:
 
 def _check_words(place: str | Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
     codec = get_codec(model)
-    if codec == TOKENS and tokenizer.convert_ids_to_tokens(list(range(len(VOCABULARY)))) != list(VOCABULARY):
+    known = {TOKENS: VOCABULARY, BYTES: BYTE_VOCABULARY}.get(codec, ())
+    if tokenizer.convert_ids_to_tokens(list(range(len(known)))) != list(known):
         raise InputError(
             f"{place}: tokenizer.json: its words are not those of this version's codec {codec!r}; train it again"
         )

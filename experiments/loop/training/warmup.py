@@ -20,6 +20,7 @@ from lakewright.experiments.loop.training.validation import validate
 from lakewright.experiments.resumable.line_logs import line_log
 from lakewright.experiments.runtime.free_cores import FreeCores
 from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, build_tokenizer, codec_for, token_ids
 from lakewright.policy.inference import answer_under_grammar, check_speech
 from lakewright.policy.models import answers_only_plans, build_model, resolve_shape, save_checkpoint
@@ -63,7 +64,7 @@ def _first_model(settings: RunSettings) -> tuple[PreTrainedModel, PreTrainedToke
 def _learned(
     settings: RunSettings, warmup: Stage, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
 ) -> PreTrainedModel:
-    codec = codec_for(settings.codec, tokenizer, settings.text)
+    play = BoardPlay(codec_for(settings.codec, tokenizer, settings.text), settings.horizon, settings.reward)
     answers_engineer = settings.codec == "tokens" and not answers_only_plans(model)
     taught = _lessons(settings, "synthetic evidence", SYNTHETIC) if answers_engineer else []
     extra = [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in taught]
@@ -81,7 +82,7 @@ def _learned(
             cores.adapt()
 
         seed = seed_for(settings.seed, "warm-up")
-        model = learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step, codec, kept)
+        model = learn_plans(model, play, tasks, extra, settings.warmup, seed, on_step, kept)
         if settings.exclude and isinstance(tasks, BoardStream):
             write(warmup.excluded, Excluded(place.replaced + tasks.replaced))
     if taught:

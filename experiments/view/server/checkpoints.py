@@ -47,10 +47,10 @@ def load_pretrained() -> Asked:
 
 def greedy_plan(asked: Asked, row: Row) -> list[str] | None:
     """The moves that a policy answers with; None where its answer names no plan."""
+    from lakewright.policy.board_play import BoardPlay
     from lakewright.policy.evaluation import evaluate
 
     board = board_of(row)
     task = Task(board, 0, 0, False, np.full((row.agents, 1), PAD, np.int8), row.hole_ratio)
-    tokenizer, codec = asked.codec.tokenizer, asked.codec
-    verdicts, plans = evaluate(asked.model, tokenizer, [task], horizon=asked.horizon, codec=codec)
+    verdicts, plans = evaluate(asked.model, BoardPlay(asked.codec, asked.horizon), [task])
     return None if int(verdicts.failure[0]) == Failure.PARSE_ERROR else plan_of(plans[0][: row.agents])

@@ -4,11 +4,12 @@ from copy import deepcopy
 
 import torch
 
+from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.models import compute_in_bfloat16, computes_in_bfloat16, use_precision
 from lakewright.policy.training import WarmupSettings, warm_up
 from tests.support.models.small_language_model import language, language_model
-from tests.support.models.tiny_policy import tasks, weights
+from tests.support.models.tiny_policy import HORIZON, tasks, weights
 
 
 def test_a_marked_model_and_its_copies_compute_in_bfloat16():
@@ -27,8 +28,8 @@ def test_a_warm_up_with_adamw_learns_and_leaves_frozen_embeddings_alone():
     compute_in_bfloat16(model)
     model.get_input_embeddings().requires_grad_(False)
     settings = WarmupSettings(steps=60, batch=4, optimizer="adamw", matrix_rate=2e-2, other_rate=2e-2)
-    codec = TextCodec(language(), TextSettings(prompt="compact"))
-    trained = warm_up(model, language(), tasks()[:8], [], settings, 0, lambda _, loss: losses.append(loss), codec)
+    play = BoardPlay(TextCodec(language(), TextSettings(prompt="compact")), HORIZON)
+    trained = warm_up(model, play, tasks()[:8], [], settings, 0, lambda _, loss: losses.append(loss))
     assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
     before = weights(language_model())
     for name, weight in weights(trained).items():

@@ -13,7 +13,7 @@ from lakewright.policy.models import ModelSettings, build_model
 from lakewright.policy.tasks import Task
 from lakewright.policy.training import BoardStream, WarmupSettings, kept_place, warm_up, warmup
 from tests.support.models.damaged_weights import Damage, damage_file, drop, poison, put
-from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer, weights
+from tests.support.models.tiny_policy import board_play, tasks, tiny_model, tokenizer, weights
 
 STEPS, BROKEN = 30, 21
 SETTINGS = WarmupSettings(steps=STEPS, batch=4)
@@ -50,7 +50,7 @@ def learn(source, kept=None, until=STEPS, extra=(), settings=SETTINGS):
             raise InterruptedWarmupError
         losses.append(loss)
 
-    return weights(warm_up(tiny_model(), tokenizer(), source, extra, settings, 3, on_step, kept=kept)), losses
+    return weights(warm_up(tiny_model(), board_play(), source, extra, settings, 3, on_step, kept=kept)), losses
 
 
 @pytest.mark.parametrize("source", [lambda first: tasks(), ListStream], ids=["a fixed set", "a stream"])
@@ -91,7 +91,7 @@ def test_a_file_that_another_training_kept_is_refused(tmp_path):
         learn(tasks(), kept, until=BROKEN)
     model = build_model(ModelSettings(hidden=16, layers=1, heads=2, mlp=16), tokenizer(), seed=0)
     with pytest.raises(InputError, match=r"has shape \[182, 32\], the model needs \[182, 16\]; remove it"):
-        warm_up(model, tokenizer(), tasks(), [], SETTINGS, 3, kept=kept)
+        warm_up(model, board_play(), tasks(), [], SETTINGS, 3, kept=kept)
 
 
 @pytest.fixture(scope="module")

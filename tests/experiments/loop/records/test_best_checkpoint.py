@@ -5,7 +5,7 @@ import pytest
 
 from lakewright.experiments.cli import main
 from lakewright.experiments.view.run_table import as_json, as_table
-from lakewright.policy.checkpoints import load_model, save_checkpoint
+from lakewright.policy.models import load_model, save_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.samples.finished_run import begin, finish, redesign, validate
 from tests.support.samples.tiny_runs import finished
