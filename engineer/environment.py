@@ -12,7 +12,7 @@ import numpy as np
 
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support.apportionment import assign
+from lakewright.core_jax.support.apportionment import assign_shares
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Case, Drawn
 from lakewright.engineer.space import Cell, DesignSpace, Stratum
@@ -130,7 +130,7 @@ class Environment(abc.ABC):
         """
         mix = self.cells(design)
         cells, shares = list(mix), list(mix.values())
-        places, _ = assign(shares, first, count)
+        places, _ = assign_shares(shares, first, count)
         return [
             self.draw_one(cells[place], seed, first + number, design.version)
             for number, place in enumerate(places.tolist())

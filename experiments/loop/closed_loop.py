@@ -37,7 +37,7 @@ from lakewright.experiments.loop.redesign import (
 )
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.training import held_out_set, make_boards, train, validate, warm_up
-from lakewright.experiments.runtime import print_on_terminal
+from lakewright.experiments.runtime.progress_bars import print_on_terminal
 
 RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 
@@ -60,7 +60,7 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
             print_on_terminal(f"stage {number + 1} of {settings.stages}, teacher {settings.teacher}")
             begun = time.monotonic()
             _run_stage(settings, folder, number, held_out)
-            _mark_done(stage, begun)
+            _mark_done(folder, stage, begun)
             for line in story_of(folder, number):
                 print_on_terminal(f"  {line}")
             on_stage()
@@ -73,7 +73,7 @@ def prepare(settings: RunSettings, folder: RunFolder) -> list[Row]:
         print_on_terminal(f"warm-up: {settings.warmup.steps} steps on certified plans")
         begun = time.monotonic()
         warm_up(settings, folder.warmup, held_out)
-        _mark_done(folder.warmup, begun)
+        _mark_done(folder, folder.warmup, begun)
         if learned := examination_of(folder):
             print_on_terminal(f"  {learned.summary()}")
     return held_out
@@ -122,7 +122,8 @@ def _goes_on(settings: RunSettings, folder: RunFolder, number: int) -> bool:
     return number + 1 < settings.stages and left(settings.budget, spent(folder, number + 1)) > 0
 
 
-def _mark_done(stage: Stage, begun: float) -> None:
+def _mark_done(folder: RunFolder, stage: Stage, begun: float) -> None:
     shutil.rmtree(stage.scratch, ignore_errors=True)
     versions = {name: importlib.metadata.version(name) for name in RECORDED_VERSIONS}
     write(stage.done, Done(time.monotonic() - begun, versions))
+    folder.link_best()

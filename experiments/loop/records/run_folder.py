@@ -1,10 +1,13 @@
 """The run folder: what a run writes where, each file whole or not there at all.
 
-    config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html  spending.jsonl (of an endpoint)
+    config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  best (a link to the best checkpoint)
+    report.html  spending.jsonl (of an endpoint)
 
 docs/loop.md says what each file of a stage holds. `Stage` has their names; done.json makes a stage count.
 """
 
+import contextlib
+import os
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -13,12 +16,21 @@ import msgspec
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import pool
 from lakewright.core_jax.support import locked, read_raw
 from lakewright.engineer.difficulty import Calibration, Forecast
 from lakewright.engineer.evidence import Evidence, read_evidence
-from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, Next, Rollback, Trial, read
+from lakewright.experiments.loop.records.stage_records import (
+    Decision,
+    EngineerTraining,
+    Next,
+    Rollback,
+    Trial,
+    Validation,
+    read,
+)
 from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.resumable import Claim
+from lakewright.experiments.resumable.claims import Claim
 
 FORMAT = 2
 
@@ -121,6 +133,12 @@ def chosen(stage: Stage) -> Next:
     return Next(verdict.config, "current" if verdict.config == stage.config() else "proposal", reasons)
 
 
+def _share_valid(stage: Stage) -> float:
+    """The share of valid plans of a stage's policy on the held-out set."""
+    found = pool(read(stage.validation, Validation).sizes.values())
+    return found.rate(found.valid)
+
+
 class RunFolder:
     """The files of a run."""
 
@@ -130,6 +148,7 @@ class RunFolder:
         self.validation = folder / "validation.parquet"
         self.report = folder / "report.html"
         self.spending = folder / "spending.jsonl"
+        self.best_link = folder / "best"
         self.warmup = Stage(folder / "warmup")
 
     def locked(self) -> AbstractContextManager[None]:
@@ -149,14 +168,38 @@ class RunFolder:
         stage = self.stage(number) if number >= 0 else self.warmup
         return self.named(read(stage.rollback, Rollback).weights) if stage.rollback.exists() else stage
 
+    def best(self) -> Stage | None:
+        """The finished stage, or the warm-up, with most valid plans on the held-out set; of equals the last."""
+        stages = [stage for stage in (self.warmup, *self.finished_stages()) if stage.validation.exists()]
+        return max(reversed(stages), key=_share_valid, default=None)
+
+    def link_best(self) -> None:
+        """Lets the path `best` in the folder lead to the checkpoint of the best stage, by a link that moves with it.
+
+        What is there and is no link stays. Where the file system has no links, there is no such path.
+        """
+        best, beside = self.best(), self.folder / ".best"
+        if best is None or (self.best_link.exists() and not self.best_link.is_symlink()):
+            return
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)  # left by a run that was killed
+            beside.symlink_to(best.checkpoint.relative_to(self.folder))
+            os.replace(beside, self.best_link)
+
     def finished_stages(self) -> list[Stage]:
         """The stages that count, in order."""
         stages = (self.stage(number) for number in range(self.settings().stages))
         return [stage for stage in stages if stage.done.exists()]
 
     def open(self, settings: RunSettings) -> None:
-        """Starts the run, or checks that the folder holds this very run. Raises InputError if it holds another."""
-        CLAIM.take(self.folder, RunConfig(FORMAT, settings))
+        """Starts the run, or checks that the folder holds this very run. Raises InputError if it holds another.
+
+        A run that has trained nothing yet gives way to another: most likely it was refused for what it asked for.
+        """
+        trained = self.warmup.folder.exists() or self.stage(0).folder.exists()
+        if not trained and CLAIM.is_in(self.folder) and self.settings() != settings:
+            self.validation.unlink(missing_ok=True)  # before the claim: the other run has other held-out boards
+        CLAIM.take(self.folder, RunConfig(FORMAT, settings), replace=not trained)
 
     def settings(self) -> RunSettings:
         """The settings of the run. Raises InputError where there is none, or one of another format."""

@@ -23,7 +23,7 @@ from lakewright.experiments.loop.redesign.difficulty import trust_region
 from lakewright.experiments.loop.redesign.trial import leads_over
 from lakewright.experiments.loop.settings import RunSettings, key_for, seed_for
 from lakewright.experiments.loop.training import load_engineer
-from lakewright.experiments.resumable import Claim
+from lakewright.experiments.resumable.claims import Claim
 from lakewright.policy.inference import SchemaSettings, sample_in_json
 
 TOGETHER = 25  # answers sampled at once

@@ -25,8 +25,8 @@ from lakewright.experiments.loop.redesign.difficulty import read_forecast, trust
 from lakewright.experiments.loop.redesign.engineer_speech import EngineerSpeech, speech_of
 from lakewright.experiments.loop.settings import RunSettings, seed_for
 from lakewright.experiments.loop.training import load_policy
-from lakewright.experiments.runtime import progress
-from lakewright.policy.checkpoints import save_checkpoint
+from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.policy.models import save_checkpoint
 from lakewright.policy.training import AnswerGroup, train_on_answers, trainable, without_adapter
 
 TRAINED = "self_trained"

@@ -21,7 +21,8 @@ from lakewright.engineer.trial import (
 from lakewright.experiments.loop.records import Stage, Trial
 from lakewright.experiments.loop.settings import RunSettings, seed_for
 from lakewright.experiments.loop.training import load_policy
-from lakewright.experiments.runtime import progress
+from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import codec_for
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import roll_out
@@ -133,14 +134,12 @@ class _Work:
         settings = self.settings
         model, tokenizer = load_policy(settings, self.policy.onward)
         with progress("trial", len(tasks) * settings.trial.samples, "plans") as bar:
+            codec = codec_for(settings.codec, tokenizer, settings.text)
             groups, tokens = roll_out(
                 model,
-                tokenizer,
+                BoardPlay(codec, settings.horizon, settings.reward),
                 tasks,
                 settings.trial.samples,
-                settings.reward,
-                horizon=settings.horizon,
-                codec=codec_for(settings.codec, tokenizer, settings.text),
                 temperature=settings.grpo.temperature,
                 seed=seed_for(settings.seed, f"{self.purpose} round {self.rounds}"),
                 on_progress=bar.update,

@@ -20,8 +20,7 @@ from lakewright.experiments.loop.settings.launch import LaunchSettings
 from lakewright.experiments.loop.settings.preset_files import preset_table
 from lakewright.policy.codecs import CodecName, TextSettings
 from lakewright.policy.inference import EndpointSettings
-from lakewright.policy.model_folders import is_board_network
-from lakewright.policy.model_settings import ModelName, ModelSettings, shape_of
+from lakewright.policy.models import ModelName, ModelSettings, is_board_network, resolve_shape
 from lakewright.policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
 DEEPEST = 8  # dots in the name of a setting
@@ -152,6 +151,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.asked in ("self", "self_trained", "base")
 
     @property
+    def answers_in_json(self) -> bool:
+        """Whether the teacher is a checkpoint that answers in JSON under a mask, which needs llguidance."""
+        return self.codec == "text" and self.asks_checkpoint
+
+    @property
     def asked(self) -> str:
         """The teacher that proposes: the one that `matched_random` matches, where it is the teacher."""
         return self.teacher_options.get("match", self.teacher)
@@ -198,7 +202,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _begins_with_board_network(self) -> bool:
         """Whether this is known before the model is read."""
-        return is_board_network(self.start) if self.start else shape_of(self.model).architecture == "board"
+        return is_board_network(self.start) if self.start else resolve_shape(self.model).architecture == "board"
 
     def _check_teams(self) -> None:
         listed = ", ".join(map(str, self.teams))

@@ -7,7 +7,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import can_draw_all, generate
 from lakewright.core_jax.rows import Row, read_all, rows_of, write_rows
 from lakewright.experiments.loop.settings import RunSettings, seed_for
-from lakewright.experiments.runtime import progress
+from lakewright.experiments.runtime.progress_bars import progress
 
 
 def held_out_set(settings: RunSettings, path: Path) -> list[Row]:

@@ -12,7 +12,8 @@ from lakewright.engineer.samplers import Rollout, Sampler, make_sampler
 from lakewright.experiments.loop.records import Sampled, Stage, read, read_rollouts, statistics_of_boards, write
 from lakewright.experiments.loop.settings import RunSettings, key_for, seed_for
 from lakewright.experiments.loop.training.policies import load_policy
-from lakewright.experiments.runtime import progress
+from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import codec_for
 from lakewright.policy.tasks import Task, row_of, task_of
 from lakewright.policy.training import roll_out
@@ -91,14 +92,12 @@ class _Source:
         rows: list[Row],
         on_progress: Callable[[int], None],
     ) -> list[Group]:
+        codec = codec_for(self.settings.codec, tokenizer, self.settings.text)
         groups, tokens = roll_out(
             model,
-            tokenizer,
+            BoardPlay(codec, self.settings.horizon, self.settings.reward),
             [task_of(row) for row in rows],
             self.settings.sampler.plans,
-            self.settings.reward,
-            horizon=self.settings.horizon,
-            codec=codec_for(self.settings.codec, tokenizer, self.settings.text),
             temperature=self.settings.grpo.temperature,
             seed=seed_for(self.settings.seed, f"{self.purpose} scores {self.scorings}"),
             on_progress=on_progress,

@@ -11,7 +11,7 @@ from pathlib import Path
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import end_with_starter
 from lakewright.experiments.loop.settings import BAD_INPUT, ERROR_PREFIX
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.runtime.library_setup import prepare_training
 
 
 def main() -> int:

@@ -20,10 +20,12 @@ from lakewright.experiments.loop.settings import RunSettings, launch_stage, seed
 from lakewright.experiments.loop.training.excluded_boards import excluded_boards
 from lakewright.experiments.loop.training.policies import load_policy
 from lakewright.experiments.loop.training.stage_boards import keep_boards
-from lakewright.experiments.resumable import line_log, lines_so_far
-from lakewright.experiments.runtime import FreeCores, progress
-from lakewright.policy.checkpoints import save_checkpoint
+from lakewright.experiments.resumable.line_logs import line_log, lines_so_far
+from lakewright.experiments.runtime.free_cores import FreeCores
+from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import Codec, codec_for
+from lakewright.policy.models import save_checkpoint
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import Answered, BoardStream, kept_place, rank_and_processes, train_grpo
 
@@ -137,17 +139,14 @@ def _trained(
 
         return train_grpo(
             model,
-            tokenizer,
+            BoardPlay(codec, settings.horizon, settings.reward),
             tasks,
             grpo,
-            settings.reward,
-            horizon=settings.horizon,
             seed=seed_for(settings.seed, f"stage {number} GRPO"),
             scratch=stage.scratch,
             on_step=on_step,
             on_groups=on_groups,
             on_answers=_first_of_each_step(log_rollouts, codec, MOST_KEPT - len(before.rollouts)),
-            codec=codec,
             kept=kept,
             notes=lambda: _Lines.so_far(stage).notes(),
         )
@@ -181,8 +180,9 @@ def _first_of_each_step(
         nonlocal left
         for made in answered[: min(KEPT_A_STEP, left)]:
             texts = (codec.words(made.prompt, answer) for answer in made.answers)
-            judged = zip(made.moves, made.failures, made.agents, made.steps, texts, strict=True)
-            log(msgspec.to_builtins(BoardAnswers(made.board, [Answer.of(*one) for one in judged])))
+            judged = zip(made.judged.details, texts, strict=True)
+            answers = [Answer.of(plan.moves, plan.failure, plan.agent, plan.step, text) for plan, text in judged]
+            log(msgspec.to_builtins(BoardAnswers(made.key, answers)))
             left -= 1
 
     return keep

@@ -11,7 +11,8 @@ from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
 from lakewright.experiments.loop.records import Answer, BoardAnswers, Example, Stage, Validation, write, write_answers
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.training.policies import load_policy
-from lakewright.experiments.runtime import progress
+from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import Codec, codec_for
 from lakewright.policy.evaluation import evaluate, outcomes_by_size
 from lakewright.policy.tasks import Task, task_of
@@ -50,10 +51,8 @@ def measure(
     with progress(label, len(tasks), "boards") as bar:
         verdicts, plans = evaluate(
             model,
-            tokenizer,
+            BoardPlay(codec, settings.horizon, settings.reward),
             tasks,
-            horizon=settings.horizon,
-            codec=codec,
             on_progress=bar.update,
             on_answers=lambda found: on_texts(_texts(codec, tasks, found)),
         )

@@ -17,13 +17,13 @@ from lakewright.experiments.loop.settings import RunSettings, seed_for
 from lakewright.experiments.loop.training.excluded_boards import excluded_boards
 from lakewright.experiments.loop.training.policies import load_policy
 from lakewright.experiments.loop.training.validation import validate
-from lakewright.experiments.resumable import line_log
-from lakewright.experiments.runtime import FreeCores, progress
-from lakewright.policy.checkpoints import build_model, only_plans, save_checkpoint
+from lakewright.experiments.resumable.line_logs import line_log
+from lakewright.experiments.runtime.free_cores import FreeCores
+from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, build_tokenizer, codec_for, token_ids
-from lakewright.policy.inference import answer_under_grammar
-from lakewright.policy.language_models import check_speech
-from lakewright.policy.model_settings import shape_of
+from lakewright.policy.inference import answer_under_grammar, check_speech
+from lakewright.policy.models import answers_only_plans, build_model, resolve_shape, save_checkpoint
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import BoardStream, kept_place, tasks_of, with_hole_ratios
 from lakewright.policy.training import warm_up as learn_plans
@@ -56,7 +56,7 @@ def _first_model(settings: RunSettings) -> tuple[PreTrainedModel, PreTrainedToke
     """The model that the run starts from, or one of random weights."""
     if settings.start:
         return load_policy(settings, settings.start)
-    words = ENGINEER_TOKENS if shape_of(settings.model).architecture == "qwen3" else ()
+    words = ENGINEER_TOKENS if resolve_shape(settings.model).architecture == "qwen3" else ()
     tokenizer = build_tokenizer(words)
     return build_model(settings.model, tokenizer, seed_for(settings.seed, "model"), settings.device), tokenizer
 
@@ -64,8 +64,8 @@ def _first_model(settings: RunSettings) -> tuple[PreTrainedModel, PreTrainedToke
 def _learned(
     settings: RunSettings, warmup: Stage, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
 ) -> PreTrainedModel:
-    codec = codec_for(settings.codec, tokenizer, settings.text)
-    answers_engineer = settings.codec == "tokens" and not only_plans(model)
+    play = BoardPlay(codec_for(settings.codec, tokenizer, settings.text), settings.horizon, settings.reward)
+    answers_engineer = settings.codec == "tokens" and not answers_only_plans(model)
     taught = _lessons(settings, "synthetic evidence", SYNTHETIC) if answers_engineer else []
     extra = [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in taught]
     cores, kept = FreeCores(), warmup.scratch / "training.safetensors"
@@ -82,7 +82,7 @@ def _learned(
             cores.adapt()
 
         seed = seed_for(settings.seed, "warm-up")
-        model = learn_plans(model, tokenizer, tasks, extra, settings.warmup, seed, on_step, codec, kept)
+        model = learn_plans(model, play, tasks, extra, settings.warmup, seed, on_step, kept)
         if settings.exclude and isinstance(tasks, BoardStream):
             write(warmup.excluded, Excluded(place.replaced + tasks.replaced))
     if taught:

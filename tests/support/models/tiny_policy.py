@@ -15,9 +15,9 @@ from lakewright.engineer.evidence import ENGINEER_TOKENS
 from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.settings.run_settings import ValidationSettings
-from lakewright.policy.checkpoints import build_model
-from lakewright.policy.codecs import build_tokenizer
-from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.board_play import BoardPlay
+from lakewright.policy.codecs import TokensCodec, build_tokenizer
+from lakewright.policy.models import ModelSettings, build_model
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.boards.generated_rows import rows
@@ -45,6 +45,11 @@ def tasks() -> tuple[Task, ...]:
 def tokenizer() -> PreTrainedTokenizerFast:
     """The tokenizer of boards and of the engineer."""
     return build_tokenizer(ENGINEER_TOKENS)
+
+
+def board_play(horizon: int = HORIZON) -> BoardPlay:
+    """Boards in tokens, with the usual rewards."""
+    return BoardPlay(TokensCodec(tokenizer()), horizon)
 
 
 def tiny_model(seed: int = 0) -> PreTrainedModel:

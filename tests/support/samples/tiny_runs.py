@@ -12,7 +12,7 @@ from lakewright.experiments.loop import closed_loop as loop
 from lakewright.experiments.loop.records import Decision, RunFolder, read
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.training import policies, warmup
-from lakewright.policy.checkpoints import load_checkpoint
+from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import board_stream
 from tests.support.boards.generated_rows import SMALL
 from tests.support.models.tiny_policy import tiny_run
