@@ -156,16 +156,16 @@ class TextPlay(Generic[P]):
 
 
 def build_byte_policy(
-    settings: ModelSettings | ModelName, seed: int, device: str = "auto"
+    settings: ModelSettings | ModelName, seed: int, device: str = "auto", extra: Sequence[str] = ()
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """A transformer with random weights that reads and writes bytes, and its tokenizer; its codec is `bytes`.
 
-    settings: its shape; `positions` is the most bytes of prompt and answer, with three more. Raises InputError on the
-    shape of a board network.
+    Args: settings: its shape; `positions` is the most bytes of prompt and answer, with three more. seed: of the weights.
+    device: as for `load_model`. extra: words beside the bytes. Raises InputError on the shape of a board network.
     """
     if resolve_shape(settings).architecture == "board":
         raise InputError("model.architecture is board, which reads boards and no text; set it to qwen3")
-    tokenizer = build_byte_tokenizer()
+    tokenizer = build_byte_tokenizer(extra)
     model = build_model(settings, tokenizer, seed, device)
     model.config.codec = BYTES
     return model, tokenizer

@@ -26,9 +26,10 @@ def _name_bytes() -> tuple[str, ...]:
 BYTE_VOCABULARY = (*_name_bytes(), BEGIN_TOKEN, END_TOKEN, PAD_TOKEN)
 
 
-def build_byte_tokenizer() -> PreTrainedTokenizerFast:
-    """A tokenizer of this codec's vocabulary, for the files of a checkpoint and for trainers."""
-    core = Tokenizer(BPE({word: number for number, word in enumerate(BYTE_VOCABULARY)}, []))
+def build_byte_tokenizer(extra: Sequence[str] = ()) -> PreTrainedTokenizerFast:
+    """A tokenizer of this codec's vocabulary and `extra` words, for the files of a checkpoint and for trainers."""
+    words = dict.fromkeys((*BYTE_VOCABULARY, *extra))
+    core = Tokenizer(BPE({word: number for number, word in enumerate(words)}, []))
     core.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=False)
     core.decoder = decoders.ByteLevel()
     return PreTrainedTokenizerFast(

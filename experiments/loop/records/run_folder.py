@@ -14,18 +14,19 @@ from typing import Any
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import pool
 from lakewright.core_jax.support import locked, read_raw
+from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Calibration, Forecast
 from lakewright.engineer.evidence import Evidence, read_evidence
+from lakewright.engineer.redesign import Next, decide_next
+from lakewright.engineer.tally import pool_tallies
+from lakewright.engineer.trial import Trial
+from lakewright.experiments.environments.lake_form import from_lake
 from lakewright.experiments.loop.records.stage_records import (
     Decision,
     EngineerTraining,
-    Next,
     Rollback,
-    Trial,
     Validation,
     read,
 )
@@ -53,6 +54,7 @@ class Stage:
         self.env = folder / "env.json"
         self.sampled = folder / "sampled.json"
         self.boards = folder / "boards.parquet"
+        self.problems = folder / "problems.jsonl"  # of environments other than the lake
         self.checkpoint = folder / "checkpoint"
         self.train_log = folder / "train.jsonl"
         self.excluded = folder / "excluded.json"
@@ -77,30 +79,32 @@ class Stage:
         """The weights that the next stage continues from: those trained as an engineer too, if there are any."""
         return self.engineer_checkpoint if self.engineer_checkpoint.exists() else self.checkpoint
 
-    def config(self) -> EnvConfig:
-        """The config that the stage's boards are drawn from."""
-        return read(self.env, EnvConfig)
+    def design(self) -> Design:
+        """What the stage's problems are drawn from."""
+        return read(self.env, Design)
 
     def following(self) -> Next:
         """What the next stage is drawn from, and why; for folders without next.json, as read from their other files."""
         if self.next.exists():
             return read(self.next, Next)
-        if self.taken_back():
+        if self.rolled_back():
             verdict = read(self.proposal, Decision).verdict
-            return Next(verdict.config, "rollback", verdict.reasons)
+            return Next(verdict.design, "rollback", verdict.reasons)
         return chosen(self)
 
-    def taken_back(self) -> Rollback | None:
-        """The record of the rollback, where the stage is taken back."""
+    def rolled_back(self) -> Rollback | None:
+        """The record of the rollback, where the stage is rolled back."""
         found = read(self.rollback, Rollback) if self.rollback.exists() else None
         return found if found and found.back else None
 
     def read_evidence(self) -> Evidence:
         """All that was known after the stage. Raises InputError where its file holds something else."""
-        return read_evidence(read_raw(self.evidence), str(self.evidence))
+        raw = read_raw(self.evidence)
+        known = isinstance(raw, dict) and raw.get("version") == 2
+        return read_evidence(from_lake(raw) if known else raw, str(self.evidence))
 
     def steps(self) -> list[dict[str, Any]]:
-        """The figures of each step of the training; none where it has no log. Raises InputError on a spoilt log."""
+        """The figures of each step of the training; none where it has no log. Raises InputError on a damaged log."""
         if not self.train_log.exists():
             return []
         try:
@@ -117,26 +121,20 @@ class Stage:
         groups = read(self.engineer, EngineerTraining).groups if self.engineer.exists() else []
         return [group.figures for group in groups]
 
-    def next_config(self) -> EnvConfig:
-        """The config that was decided on after the stage."""
-        return self.following().config
+    def next_design(self) -> Design:
+        """The design that was decided on after the stage."""
+        return self.following().design
 
 
 def chosen(stage: Stage) -> Next:
-    """What guard and trial made of the proposal after a stage that was kept."""
+    """What guard and trial left of the proposal after a stage that stands."""
     verdict = read(stage.proposal, Decision).verdict
-    reasons = [verdict.summary()]
-    if stage.trial.exists():
-        trial = read(stage.trial, Trial)
-        config = trial.candidates[trial.chosen].config
-        return Next(config, "trial" if trial.chosen else "current", [*reasons, trial.summary()])
-    return Next(verdict.config, "current" if verdict.config == stage.config() else "proposal", reasons)
+    return decide_next(verdict, stage.design(), read(stage.trial, Trial) if stage.trial.exists() else None)
 
 
 def _share_valid(stage: Stage) -> float:
-    """The share of valid plans of a stage's policy on the held-out set."""
-    found = pool(read(stage.validation, Validation).sizes.values())
-    return found.rate(found.valid)
+    """The share of valid answers of a stage's policy on the held-out set."""
+    return pool_tallies(read(stage.validation, Validation).outcomes.values()).valid_rate
 
 
 class RunFolder:
@@ -146,6 +144,7 @@ class RunFolder:
         self.folder = folder
         self.config = folder / "config.json"
         self.validation = folder / "validation.parquet"
+        self.held_out = folder / "held_out.jsonl"  # of environments other than the lake
         self.report = folder / "report.html"
         self.spending = folder / "spending.jsonl"
         self.best_link = folder / "best"
