@@ -33,7 +33,9 @@ def spent_on(stage: Stage) -> Spent:
     """The tokens of a stage so far; a step that was interrupted and is repeated counts once."""
     return Spent(
         training=_trained(stage) if stage.checkpoint.exists() else 0,
-        sampling=round(read(stage.sampled, Sampled).figures["tokens"]) if (stage.boards.exists() or stage.problems.exists()) else 0,
+        sampling=round(read(stage.sampled, Sampled).figures["tokens"])
+        if (stage.boards.exists() or stage.problems.exists())
+        else 0,
         trials=read(stage.trial, Trial).tokens if stage.trial.exists() else 0,
         engineer=_asked(stage),
     )

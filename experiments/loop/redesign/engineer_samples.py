@@ -117,9 +117,7 @@ def _changes(verdict: GuardVerdict | str, current: Design) -> TypeGuard[GuardVer
     return isinstance(verdict, GuardVerdict) and verdict.status != "refused" and verdict.design != current
 
 
-def _winners(
-    trainee: Trainee, folder: RunFolder, number: int, proposed: Sequence[Sequence[Design]]
-) -> list[Design]:
+def _winners(trainee: Trainee, folder: RunFolder, number: int, proposed: Sequence[Sequence[Design]]) -> list[Design]:
     """The designs that a trial says are more likely better than that of the stage than not."""
     rivals: list[Design] = []
     for design in itertools.chain.from_iterable(proposed):

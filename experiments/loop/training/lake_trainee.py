@@ -43,7 +43,8 @@ from lakewright.policy.evaluation import evaluate, outcomes_by_size
 from lakewright.policy.inference import check_speech
 from lakewright.policy.models import build_model, resolve_shape
 from lakewright.policy.play import Play, Tasks
-from lakewright.policy.tasks import Task, board_of, row_of as row_of_task, task_of
+from lakewright.policy.tasks import Task, board_of, task_of
+from lakewright.policy.tasks import row_of as row_of_task
 from lakewright.policy.training import Answered, BoardStream, rank_and_processes, tasks_of, with_hole_ratios
 
 EXAMPLES = 6  # boards kept to look at, of each kind: valid plans on boards that force a wait, and failures

@@ -33,7 +33,9 @@ def main() -> int:
     if not rank:
         print(f"stage {number}: {processes} processes", flush=True)
     try:
-        train_here(make_trainee(folder.settings()), folder.stage(int(number)), Path(previous), int(number), float(tokens))
+        train_here(
+            make_trainee(folder.settings()), folder.stage(int(number)), Path(previous), int(number), float(tokens)
+        )
     except InputError as error:
         if not rank:
             print(f"{ERROR_PREFIX}{error}", file=sys.stderr, flush=True)

@@ -186,9 +186,7 @@ class TextTrainee(Trainee[Problem]):
         }
 
 
-def _choose_examples(
-    held_out: Sequence[Problem], texts: Sequence[str], verdicts: Sequence[Verdict]
-) -> list[Example]:
+def _choose_examples(held_out: Sequence[Problem], texts: Sequence[str], verdicts: Sequence[Verdict]) -> list[Example]:
     """Some valid answers and some that fail, spread evenly over the set."""
     chosen: list[int] = []
     for valid in (True, False):

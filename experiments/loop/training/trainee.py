@@ -132,4 +132,6 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
     known = {column.name for column in environment.space.columns}
     for name in (*settings.limits.reach, *settings.limits.most):
         if name not in known:
-            raise InputError(f"guard: {name!r:.60} is no knob of the environment; choose from {', '.join(sorted(known))}")
+            raise InputError(
+                f"guard: {name!r:.60} is no knob of the environment; choose from {', '.join(sorted(known))}"
+            )
