@@ -151,7 +151,7 @@ class NamedCell(Cell):
     __slots__ = ()
     names: ClassVar[tuple[str, ...]] = ()
 
-    def __getitem__(self, name):  # type: ignore[no-untyped-def, override]
+    def __getitem__(self, name):
         """The value of a knob or a given: an int of a whole level, a bool of a trait, else a float."""
         if not isinstance(name, str):
             return tuple.__getitem__(self, name)
@@ -324,7 +324,8 @@ class DesignSpace:
 
     def _trait_values(self, stratum: Stratum, knob: Knob) -> list[Value]:
         low, high = self.limits(stratum, knob)
-        return [False] * (low < 1) + [True] * (high > 0)
+        found: list[Value] = []
+        return [*found, *[False] * (low < 1), *[True] * (high > 0)]
 
     def allows(self, cell: Cell) -> bool:
         """Whether a cell has only traits that its stratum may have."""

@@ -160,8 +160,9 @@ def build_byte_policy(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """A transformer with random weights that reads and writes bytes, and its tokenizer; its codec is `bytes`.
 
-    Args: settings: its shape; `positions` is the most bytes of prompt and answer, with three more. seed: of the weights.
-    device: as for `load_model`. extra: words beside the bytes. Raises InputError on the shape of a board network.
+    Args: settings: its shape; `positions` is the most bytes of prompt and answer, with three more. seed: of the
+    weights. device: as for `load_model`. extra: words beside the bytes. Raises InputError on the shape of a board
+    network.
     """
     if resolve_shape(settings).architecture == "board":
         raise InputError("model.architecture is board, which reads boards and no text; set it to qwen3")

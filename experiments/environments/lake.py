@@ -24,6 +24,7 @@ from lakewright.core_jax.results import Outcomes
 from lakewright.core_jax.rows import Row, board_key, rows_in_turn, rows_of
 from lakewright.core_jax.terms import FAILURE_NAMES
 from lakewright.engineer.design import Design
+from lakewright.engineer.design import Row as DesignRow
 from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.engineer.space import Cell, DesignSpace, Given, Knob
 from lakewright.engineer.tally import Tally
@@ -78,13 +79,13 @@ def lake_space(*, several: bool = True) -> LakeSpace:
 
 def design_of(config: EnvConfig) -> Design:
     """The design of a config."""
-    rows = {size: msgspec.structs.asdict(cell) for size, cell in config.sizes.items()}
+    rows: dict[int | str, DesignRow] = {size: msgspec.structs.asdict(cell) for size, cell in config.sizes.items()}
     return Design(rows, given={"agents": config.agents})
 
 
 def config_of(design: Design) -> EnvConfig:
     """The config of a design. Raises ValueError where a ratio is out of range."""
-    return EnvConfig({size: SizeConfig(**row) for size, row in design.strata.items()}, int(design.given["agents"]))
+    return EnvConfig({int(size): SizeConfig(**row) for size, row in design.strata.items()}, int(design.given["agents"]))
 
 
 def tally_of(outcomes: Outcomes) -> Tally:

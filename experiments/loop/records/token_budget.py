@@ -33,9 +33,7 @@ def spent_on(stage: Stage) -> Spent:
     """The tokens of a stage so far; a step that was interrupted and is repeated counts once."""
     return Spent(
         training=_trained(stage) if stage.checkpoint.exists() else 0,
-        sampling=round(read(stage.sampled, Sampled).figures["tokens"])
-        if (stage.boards.exists() or stage.problems.exists())
-        else 0,
+        sampling=_scored(stage),
         trials=read(stage.trial, Trial).tokens if stage.trial.exists() else 0,
         engineer=_asked(stage),
     )
@@ -49,6 +47,11 @@ def spent(folder: RunFolder, stages: int) -> Spent:
 def left(budget: int | None, spent: Spent) -> float:
     """The tokens that are left of a budget; without one, infinitely many."""
     return math.inf if budget is None else budget - spent.total
+
+
+def _scored(stage: Stage) -> int:
+    drawn = stage.boards.exists() or stage.problems.exists()
+    return round(read(stage.sampled, Sampled).figures["tokens"]) if drawn else 0
 
 
 def _trained(stage: Stage) -> int:

@@ -31,7 +31,7 @@ def find_return(folder: RunFolder, number: int) -> Design | None:
 def design_before(folder: RunFolder, number: int, rollback: Rollback) -> Design:
     """The design that a stage which is rolled back gives way to; the first, which has none before it, keeps its own.
 
-    Where weights stay, a stage may be trained from one that was rolled back itself: the run does not return to its design.
+    Where weights stay, a stage may be trained from one that was rolled back itself: its design is not returned to.
     """
     before = folder.named(rollback.against)
     while before.env.exists() and (earlier := before.rolled_back()):

@@ -168,7 +168,8 @@ class LakeTrainee(Trainee[Task]):
         assert isinstance(play, BoardPlay)
         texts = (play.codec.words(answered.prompt, answer) for answer in answered.answers)
         judged = zip(answered.judged.details, texts, strict=True)
-        return msgspec.to_builtins(BoardAnswers(answered.key, [Answer.of(*one, text) for one, text in judged]))
+        answers = [Answer.of(one.moves, one.failure, one.agent, one.step, text) for one, text in judged]
+        return msgspec.to_builtins(BoardAnswers(answered.key, answers))
 
 
 def measure(

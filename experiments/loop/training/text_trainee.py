@@ -9,7 +9,7 @@ import msgspec
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Design
+from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
 from lakewright.engineer.evidence import Drawn
 from lakewright.engineer.space import Stratum
@@ -45,8 +45,9 @@ class TextTrainee(Trainee[Problem]):
         super().__init__(settings)
         self.environment = environment or load_environment(settings.environment)
         space = self.environment.space
-        self.start = space.design(settings.design) if settings.design else space.uniform()
-        self.warmup_design = space.design(settings.warmup_design) if settings.warmup_design else self.start
+        self.start = space.design(by_stratum(settings.design)) if settings.design else space.uniform()
+        warmup = settings.warmup_design
+        self.warmup_design = space.design(by_stratum(warmup)) if warmup else self.start
         check_settings(settings, self.environment, self.start)
 
     def problems_file(self, stage: Stage) -> Path:

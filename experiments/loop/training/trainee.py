@@ -129,9 +129,7 @@ class Trainee(abc.ABC, Generic[T]):
 def check_settings(settings: RunSettings, environment: Environment, start: Design) -> None:
     """Raises InputError where settings do not suit an environment."""
     check_floor(settings.limits.floor, len(start.strata), environment.space)
-    known = {column.name for column in environment.space.columns}
+    known = [column.name for column in environment.space.columns]
     for name in (*settings.limits.reach, *settings.limits.most):
         if name not in known:
-            raise InputError(
-                f"guard: {name!r:.60} is no knob of the environment; choose from {', '.join(sorted(known))}"
-            )
+            raise InputError(f"guard: {name!r:.60} is no knob; choose from {', '.join(known)}")

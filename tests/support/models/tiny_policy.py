@@ -11,8 +11,9 @@ from transformers.utils import logging
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.types import PAD
-from lakewright.engineer.evidence import ENGINEER_TOKENS
+from lakewright.engineer.evidence import vocabulary_of
 from lakewright.engineer.trial import TrialSettings
+from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.settings.run_settings import ValidationSettings
 from lakewright.policy.board_play import BoardPlay
@@ -26,6 +27,7 @@ logging.disable_progress_bar()
 
 MODEL = ModelSettings(hidden=32, layers=1, heads=2, mlp=32)
 HORIZON = 20
+ENGINEER_TOKENS = vocabulary_of(lake_space()).tokens
 ENV = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5)})
 SHORT = {
     "warmup": WarmupSettings(steps=2, boards=24, batch=8),
