@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
 from lakewright.engineer.evidence import Drawn
-from lakewright.engineer.space import Stratum
+from lakewright.engineer.space import Cell, Stratum
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records import (
     Example,
@@ -60,9 +60,18 @@ class TextTrainee(Trainee[Problem]):
             write_problems(folder.held_out, self._draw_held_out())
         return held_out_of(folder)
 
+    def count_held_out(self) -> int:
+        """As `Trainee.count_held_out`."""
+        return min(len(self._list_cells()), MOST_CELLS) * self.settings.validation.boards
+
+    def _list_cells(self) -> list[Cell]:
+        """The cells of the grid of the start's strata that can be drawn."""
+        environment = self.environment
+        return [cell for cell in environment.space.grid(self.start.strata) if environment.drawable(cell)]
+
     def _draw_held_out(self) -> list[Problem]:
         chosen, environment = self.settings.validation, self.environment
-        cells = [cell for cell in environment.space.grid(self.start.strata) if environment.drawable(cell)]
+        cells = self._list_cells()
         with progress("held-out problems", len(cells) * chosen.boards, "problems") as bar:
             if len(cells) > MOST_CELLS:
                 count = MOST_CELLS * chosen.boards
