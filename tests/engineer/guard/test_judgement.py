@@ -11,9 +11,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.guard import GuardSettings, GuardVerdict
 from lakewright.engineer.guard import judge as judged
-from lakewright.engineer.space import Cell
 from lakewright.experiments.environments.lake import design_of
-from tests.support.samples.evidence import SPACE, edit
+from tests.support.samples.evidence import ROOMY, SPACE, edit
 
 COLUMNS = [column.name for column in SPACE.columns]
 DESIGN = design_of(EnvConfig({size: SizeConfig(0.25, 0.2, 0.3) for size in (4, 5, 6, 8)}))
@@ -21,19 +20,9 @@ GUARD = GuardSettings()
 TINY = 2e-6  # the grid of ratios, rounded to once or twice
 
 
-class EverythingDrawn:
-    """A lake of which all boards can be drawn."""
-
-    space = SPACE
-
-    def drawable(self, cell: Cell) -> bool:
-        """Always."""
-        return True
-
-
 def judge(design: Design, delta: Delta, guard: GuardSettings) -> GuardVerdict:
     """The verdict where all boards can be drawn."""
-    return judged(design, delta, EverythingDrawn(), guard)
+    return judged(design, delta, ROOMY, guard)
 
 
 def change(size: int = 5, **changes: float) -> Delta:

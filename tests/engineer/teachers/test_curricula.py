@@ -23,9 +23,9 @@ from lakewright.engineer.teachers.rlve import RlveTeacher
 from lakewright.engineer.teachers.sec import SecTeacher
 from lakewright.engineer.teachers.sfl import SflTeacher
 from lakewright.engineer.teachers.thompson import ThompsonTeacher
-from lakewright.experiments.environments.lake import Lake, design_of, lake_space
+from lakewright.experiments.environments.lake import design_of, lake_space
 from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares
-from tests.support.samples.evidence import SPACE, rollouts
+from tests.support.samples.evidence import SPACE, RoomyLake, rollouts
 
 ALONE = EnvConfig({5: SizeConfig(1.0, 0.2, 0.0)}, agents=1)
 
@@ -38,14 +38,6 @@ def lake_cell(size: int, forced: bool = True, hole_ratio: float = 0.25) -> Cell:
 AUTOMATIC = [name for name in TEACHERS if name not in ("self", "self_trained")]
 FREE = GuardSettings(floor=0, reach={"data_ratio": 1, "hole_ratio": 1, "wait_ratio": 1})
 DESIGN = design_of(CONFIG)
-
-
-class Roomy(Lake):
-    """A lake on which all boards can be drawn; only an agent alone never has to wait."""
-
-    def drawable(self, cell: Cell) -> bool:
-        """Whether there are such boards."""
-        return self.agents > 1 or not cell.values[1]
 
 
 def by_chance(seed: int) -> list[CellGroups]:
@@ -90,7 +82,7 @@ def test_what_a_teacher_asks_for_is_a_design_and_the_guard_refuses_none(name, co
     for number in range(2):
         proposal = propose(teacher, groups, dict.fromkeys(config.sizes, 50), config, number, number)
         assert proposal.delta is not None
-        verdict = judge(design_of(config), proposal.delta, Roomy(config.agents), FREE)
+        verdict = judge(design_of(config), proposal.delta, RoomyLake(config.agents), FREE)
         assert verdict.status != "refused"
         assert config.agents > 1 or verdict.design.strata[5]["wait_ratio"] == 0
 

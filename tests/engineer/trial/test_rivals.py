@@ -10,7 +10,7 @@ from lakewright.engineer.negotiation import negotiate
 from lakewright.engineer.teachers import make_teacher
 from lakewright.engineer.trial import stretch
 from lakewright.experiments.environments.lake import design_of
-from tests.support.samples.evidence import LAKE, SPACE, everything, rollouts
+from tests.support.samples.evidence import ROOMY, SPACE, everything, rollouts
 
 DESIGN = design_of(EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.2, 0.5)}))
 EVIDENCE = everything(
@@ -21,7 +21,7 @@ EVIDENCE = everything(
 
 
 def asked(teacher, proposals: int):
-    return negotiate(teacher, EVIDENCE, DESIGN, LAKE, jax.random.key(0), GuardSettings(), proposals)[-1].proposal
+    return negotiate(teacher, EVIDENCE, DESIGN, ROOMY, jax.random.key(0), GuardSettings(), proposals)[-1].proposal
 
 
 @pytest.mark.parametrize("name", ["rules", "random", "sec", "thompson", "adarft", "static"])
