@@ -15,10 +15,10 @@ import numpy as np
 
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.errors import InputError, TooRareError
-from lakewright.core_jax.support.apportionment import assign
 from lakewright.core_jax.generator.attempts import Attempts, Lanes, attempt, block_of, join
 from lakewright.core_jax.solver import concatenate
 from lakewright.core_jax.support import streams, workers
+from lakewright.core_jax.support.apportionment import assign
 from lakewright.core_jax.types import Board, Labels, Status
 
 # The most attempts at a board; in a stratum met by one attempt in 256, one board in 10^13 needs more.

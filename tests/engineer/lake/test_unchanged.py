@@ -1,9 +1,9 @@
 """The engineer of the lake gives what it gave when it knew the lake alone, before it was made of any design space.
 
-`inputs.json` has four rounds of evidence in the lake's form on disk, `recorded.json` what was made of them: by the
-engineer as it was then, from which the later one differed in nothing. Long outputs are recorded as digests. What is
-fitted may differ a little from machine to machine, as may what is drawn from a fitted covariance by much; so models are
-used here as if they were certain.
+`inputs.json` has four rounds of evidence in the lake's form on disk; `recorded.json` has what the engineer made of them
+right after that change, when a comparison with the engineer before it found no difference. Long outputs are recorded as
+digests. What is fitted differs a little from machine to machine, and what is drawn from a fitted covariance by much; so
+draws are of models without doubt.
 """
 
 import json
@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 
-from lakewright.engineer.evidence import (
-    PRESETS,
-    vocabulary_of,
-)
+from lakewright.engineer.evidence import PRESETS, vocabulary_of
 from tests.support.samples.evidence import SPACE
 from tests.support.unchanged.lake_outputs import (
     LESSONS,
@@ -26,7 +23,7 @@ from tests.support.unchanged.lake_outputs import (
     tell_questions,
     tell_verdicts,
 )
-from tests.support.unchanged.lake_rounds import FOLDER, RAW, ROUNDS, expect_close, known, label, plain
+from tests.support.unchanged.lake_rounds import FOLDER, RAW, ROUNDS, assert_close, known, label, plain
 
 RECORDED = json.loads((FOLDER / "recorded.json").read_text())
 TEACHERS: list[tuple[str, dict[str, Any]]] = [
@@ -70,7 +67,7 @@ def test_a_teacher_proposes_what_it_proposed(name, options, round):
 @rounds
 @cases(FITTING)
 def test_a_teacher_that_fits_proposes_what_it_proposed(name, options, round):
-    expect_close(tell_fitted(name, options, round), RECORDED["fitting"][label(name, options)][round])
+    assert_close(tell_fitted(name, options, round), RECORDED["fitting"][label(name, options)][round])
 
 
 @rounds
@@ -97,4 +94,4 @@ def test_lessons_teach_what_they_taught(rule, round):
 
 @rounds
 def test_a_difficulty_model_says_what_it_said(round):
-    expect_close(tell_models(round), RECORDED["models"][round])
+    assert_close(tell_models(round), RECORDED["models"][round])

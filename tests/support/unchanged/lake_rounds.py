@@ -82,16 +82,16 @@ def label(name: str, options: Mapping[str, Any]) -> str:
     return " ".join([name, *(f"{option}={value}" for option, value in options.items())])
 
 
-def expect_close(found: Any, recorded: Any, where: str = "") -> None:
+def assert_close(found: Any, recorded: Any, where: str = "") -> None:
     """Asserts that two trees of JSON values are equal, numbers within what fits may differ by."""
     if isinstance(recorded, dict):
         assert found.keys() == recorded.keys(), where
         for name, value in recorded.items():
-            expect_close(found[name], value, f"{where}.{name}")
+            assert_close(found[name], value, f"{where}.{name}")
     elif isinstance(recorded, list):
         assert len(found) == len(recorded), where
         for place, (one, other) in enumerate(zip(found, recorded, strict=True)):
-            expect_close(one, other, f"{where}[{place}]")
+            assert_close(one, other, f"{where}[{place}]")
     elif isinstance(recorded, float):
         assert found == pytest.approx(recorded, **FITTED), where
     else:
