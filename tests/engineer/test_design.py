@@ -12,7 +12,6 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import (
     Delta,
     Design,
-    answer_type,
     check_design,
     difference,
     edit_design,
@@ -47,9 +46,8 @@ class Anything:
 def test_a_difference_leads_from_one_design_to_another_and_back(data):
     space = data.draw(spaces())
     old = data.draw(designs(space))
-    new = old.replace(
-        {stratum: data.draw(designs(space)).strata.get(stratum, row) for stratum, row in old.strata.items()}
-    )
+    other = data.draw(designs(space)).strata
+    new = old.replace({stratum: other.get(stratum, row) for stratum, row in old.strata.items()})
     delta = difference(old, new.strata, "there", space)
     assert edit_design(old, delta, space) == new.strata
     assert edit_design(new, difference(new, old.strata, "back", space), space) == old.strata
@@ -97,13 +95,21 @@ def test_designs_deltas_and_evidence_come_back_from_their_files(data):
 
 
 @given(st.data())
-def test_an_answer_comes_back_where_its_changes_are_in_range_and_strata_are_of_one_kind(data):
-    space = data.draw(spaces().filter(lambda space: len(set(map(type, space.strata))) == 1))
+def test_an_answer_comes_back_where_its_changes_are_in_range(data):
+    space = data.draw(spaces())
     names = [column.name for column in space.columns]
     changes = st.dictionaries(st.sampled_from(names), st.floats(-1, 1))
     edits = data.draw(st.dictionaries(st.sampled_from(space.strata), changes))
     delta = Delta({stratum: make_edit(space, "why", change) for stratum, change in edits.items()})
     assert read_answer(encode_delta(delta), space) == (delta, "")
+
+
+def read_or_refuse(answer: str | bytes) -> Delta | str:
+    """The delta of an answer, or why it is none."""
+    try:
+        return read_answer(answer, SUMS)[0]
+    except InputError as error:
+        return str(error)
 
 
 pieces = st.sampled_from(
@@ -113,26 +119,19 @@ pieces = st.sampled_from(
 
 @given(st.lists(pieces, max_size=15).map("".join) | st.text(max_size=40) | st.binary(max_size=40))
 def test_whatever_is_answered_is_read_or_refused_in_one_line(answer):
-    try:
-        delta, summary = read_answer(answer, SUMS)
-    except InputError as error:
-        assert len(str(error).splitlines()) == 1
-    else:
-        assert isinstance(delta, Delta)
-        assert isinstance(summary, str)
+    found = read_or_refuse(answer)
+    assert isinstance(found, Delta) or len(found.splitlines()) == 1
 
 
 @given(st.dictionaries(st.sampled_from(["sums", "3", "4", ""]), st.dictionaries(st.sampled_from(list(ROW)), finite)))
 def test_json_of_nearly_the_right_shape_is_read_or_refused(edits):
     answer = {"edits": {stratum: {**changes, "reason": "x"} for stratum, changes in edits.items()}}
-    try:
-        delta, _ = read_answer(json.dumps(answer), SUMS)
-    except InputError as error:
-        assert len(str(error).splitlines()) == 1
-        assert any(abs(change) > 1 for changes in edits.values() for change in changes.values())
+    found = read_or_refuse(json.dumps(answer))
+    if isinstance(found, Delta):
+        assert len(found.edits) == len(edits)
     else:
-        assert len(delta.edits) == len(edits)
-    assert answer_type(SUMS) is answer_type(SUMS)
+        assert len(found.splitlines()) == 1
+        assert any(abs(change) > 1 for changes in edits.values() for change in changes.values()), found
 
 
 @pytest.mark.parametrize(

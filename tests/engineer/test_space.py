@@ -38,9 +38,8 @@ def test_every_cell_lies_in_a_bin_of_the_grid_and_those_of_the_grid_in_their_own
         binned = space.bin_cell(cell, design.strata)
         assert binned in grid, cell
         for place in space.levels:
-            nearest = min(
-                abs(other.values[place] - cell.values[place]) for other in grid if other.stratum == cell.stratum
-            )
+            mine = (other for other in grid if other.stratum == cell.stratum)
+            nearest = min(abs(other.values[place] - cell.values[place]) for other in mine)
             assert abs(binned.values[place] - cell.values[place]) <= nearest + 1e-5
 
 
@@ -50,10 +49,9 @@ def test_a_cell_comes_back_from_its_name_and_is_as_hard_as_it_is(data):
     design = data.draw(designs(space))
     for cell in space.grid(design.strata):
         complete = space.complete_cell(cell, design)
-        assert Cell.named(str(complete)).stratum == cell.stratum
-        assert list(Cell.named(str(complete)).values) == pytest.approx(
-            list(map(float, cell.values)), rel=1e-5, abs=1e-5
-        )
+        named = Cell.named(str(complete))
+        assert named.stratum == cell.stratum
+        assert list(named.values) == pytest.approx(list(map(float, cell.values)), rel=1e-5, abs=1e-5)
         assert len(complete.given) == len(space.givens)
         assert 0 <= space.hardness(cell, design.strata) <= 1
         assert cell not in space.siblings(cell)
