@@ -51,10 +51,18 @@ def test_a_cell_comes_back_from_its_name_and_is_as_hard_as_it_is(data):
         complete = space.complete_cell(cell, design)
         named = Cell.named(str(complete))
         assert named.stratum == cell.stratum
-        assert list(named.values) == pytest.approx(list(map(float, cell.values)), rel=1e-5, abs=1e-5)
+        assert named.values == cell.values
         assert len(complete.given) == len(space.givens)
         assert 0 <= space.hardness(cell, design.strata) <= 1
         assert cell not in space.siblings(cell)
+
+
+@pytest.mark.parametrize("most", [1.0, 1234.5, 123_456_789.0])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_cell_comes_back_from_its_name_exactly_however_large_its_values(most, whole):
+    knob = Knob(name="length", low=0.0, high=float(int(most)) if whole else most, whole=whole, bins=7)
+    grid = DesignSpace(["long"], [knob]).grid(["long"])
+    assert [Cell.named(str(cell)) for cell in grid] == grid
 
 
 @given(st.data())
