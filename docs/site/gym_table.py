@@ -5,10 +5,12 @@ python docs/site/gym_table.py sweep   draws and judges problems of every curricu
 python docs/site/gym_table.py         writes the page from the table
 """
 
+import contextlib
 import json
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -24,80 +26,99 @@ Found = dict[str, Any]
 def main(words: list[str]) -> None:
     """Sweeps, checks one task, or writes the page."""
     if words[:1] == ["task"]:
-        print(json.dumps(check_task(words[1])))
-    elif words[:1] == ["sweep"]:
+        Path(words[2]).write_text(json.dumps(check_task(words[1])))
+        return
+    if words[:1] == ["sweep"]:
         sweep(words[1:])
-    PAGE.write_text(make_page(PAGE.read_text(), json.loads(DATA.read_text()))) if words[:1] != ["task"] else None
+    PAGE.write_text(make_page(PAGE.read_text(), json.loads(DATA.read_text())))
 
 
 def sweep(names: list[str]) -> None:
     """Checks every curriculum, or those named, and writes the table."""
     from importlib.metadata import version
 
+    from tqdm import tqdm
+
     from lakewright.experiments.environments.gym_tasks import load_gym
 
     curricula = names or sorted(load_gym().factory.CURRICULA)
     before = json.loads(DATA.read_text())["tasks"] if names else {}
-    tasks = before | {name: check_apart(name) for name in curricula}
+    tasks = before | {name: check_apart(name) for name in tqdm(curricula)}
     table = {"reasoning_gym": version("reasoning-gym"), "seconds": SECONDS, "tasks": dict(sorted(tasks.items()))}
     DATA.write_text(json.dumps(table, indent=1) + "\n")
 
 
 def check_apart(name: str) -> Found:
     """What `check_task` finds, in a process of its own; where that hangs or dies, that."""
-    try:
-        done = subprocess.run(
-            [sys.executable, __file__, "task", name], capture_output=True, text=True, timeout=LONGEST, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return {"bug": f"hangs for more than {LONGEST} s in code that cannot be stopped"}
-    if done.returncode:
-        return {"bug": done.stderr.strip().splitlines()[-1][:200] if done.stderr.strip() else "its process died"}
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    with tempfile.TemporaryDirectory() as folder:
+        found = Path(folder) / "found.json"
+        command = [sys.executable, __file__, "task", name, str(found)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
+        except subprocess.TimeoutExpired:
+            return {"bug": f"hangs for more than {LONGEST} s in code that cannot be stopped"}
+        if done.returncode:
+            return {"bug": (done.stderr.strip().splitlines() or ["its process died"])[-1][:200]}
+        return dict(json.loads(found.read_text()))
 
 
 def check_task(name: str) -> Found:
     """Ladders, places that can be drawn, kind of the scores, and speed of a task; `bug` where it is of no use."""
-    from lakewright.experiments.environments.gym_tasks import GymTask, NoProblemError
+    from lakewright.core_jax.errors import InputError
+    from lakewright.experiments.environments.gym_tasks import GymTask
 
     task = GymTask(name, {}, SECONDS)
-    start = task.places_at(0)
+    try:
+        start = task.places_at(task.find_easiest())
+    except InputError as error:
+        return {"bug": str(error).partition("drawn (")[2].rpartition(");")[0]}
     found: Found = {
         "ladders": {ladder.name: list(ladder.labels) for ladder in task.ladders.values()},
         "evaluates": task.evaluates,
     }
-    try:
-        begun = time.perf_counter()
-        entries = [task.draw(start, number) for number in range(COUNT)]
-        found["per_second"] = COUNT / (time.perf_counter() - begun)
-        again = GymTask(name, {}, SECONDS)
-        if [again.draw(start, number).question for number in range(COUNT)] != [entry.question for entry in entries]:
-            return found | {"bug": "equal seeds give other problems"}
-    except NoProblemError as error:
-        return found | {"bug": f"easiest place: {error}"}
-    right = [task.score(start, number, entry.answer) for number, entry in enumerate(entries)]
-    found["own_answers"] = sum(score == 1 for score in right) / COUNT
-    found["distinct"] = len({entry.question for entry in entries})
+    task.draw(start, 0)  # which makes the data set
+    begun = time.perf_counter()
+    entries = draw_all(task, start)
+    found["per_second"] = len(entries) / (time.perf_counter() - begun)
+    if draw_all(GymTask(name, {}, SECONDS), start) != entries:
+        return found | {"bug": "equal seeds give other problems"}
+    known = [(number, entry.answer) for number, entry in entries.items() if entry.answer]
+    right = sum(task.score(start, number, answer) == 1 for number, answer in known)
+    found["own_answers"] = right / len(known) if known else None
+    found["distinct"] = len({entry.question for entry in entries.values()})
     found["scores"], found["raises"] = describe_scores(task, start, entries)
     found["drawable"] = {
-        name: [not task.can_draw((*start[:at], place, *start[at + 1 :])) for place in range(len(ladder.rungs))]
+        name: [not task.explain((*start[:at], place, *start[at + 1 :])) for place in range(len(ladder.rungs))]
         for at, (name, ladder) in enumerate(task.ladders.items())
     }
-    found["levels"] = [not task.can_draw(task.places_at(level)) for level in range(task.top + 1)]
-    if found["own_answers"] < 1:
+    found["levels"] = [not task.explain(task.places_at(level)) for level in range(task.top + 1)]
+    if all(task.score(start, number, "no idea") == 1 for number in entries):
+        found["bug"] = "its scorer gives any text the full score"
+    if known and right < len(known):
         found["bug"] = f"its own answer earns the full score in {found['own_answers']:.0%} of the problems only"
     return found
 
 
-def describe_scores(task: Any, start: Any, entries: list[Any]) -> tuple[str, bool]:
+def draw_all(task: Any, places: Any) -> dict[int, Any]:
+    """The problems of the numbers 1 to COUNT, without those that give none."""
+    from lakewright.experiments.environments.gym_tasks import NoProblemError
+
+    found = {}
+    for number in range(1, COUNT + 1):
+        with contextlib.suppress(NoProblemError):
+            found[number] = task.draw(places, number)
+    return found
+
+
+def describe_scores(task: Any, start: Any, entries: dict[int, Any]) -> tuple[str, bool]:
     """Whether wrong answers earn a part, and whether the scorer raises on some text."""
     import reasoning_gym.dataset
 
     data_set = task._data_set(start)
     base = type(data_set).score_answer is reasoning_gym.dataset.ProceduralDataset.score_answer
     earned, raises = set(), False
-    for number, entry in enumerate(entries[:10]):
-        other = entries[number - 1].answer
+    other = ""
+    for number, entry in list(entries.items())[:10]:
         for text in (f"{entry.answer} or {other}", other, entry.answer[:-1], "0", "no idea", "[[1, 2], 3]", "1/0"):
             earned.add(task.score(start, number, text))
             if not task.evaluates:
@@ -105,6 +126,9 @@ def describe_scores(task: Any, start: Any, entries: list[Any]) -> tuple[str, boo
                     data_set.score_answer(text, entry.raw)
                 except Exception:
                     raises = True
+        other = entry.answer
+    if not any(entry.answer for entry in entries.values()):
+        return "no answer known", raises
     kind = "exact" if earned <= {0.0, 1.0} else "graded"
     return "substring" if base else kind, raises
 
@@ -115,8 +139,8 @@ def make_page(page: str, table: Found) -> str:
     lines = [
         f"Of {len(table['tasks'])} curricula of reasoning-gym {table['reasoning_gym']}, {len(usable)} can be used.",
         "",
-        "| task | strata by default | knobs | drawable places, of each ladder alone | levels | scores | problems/s |",
-        "|---|---|---|---|---|---|---|",
+        "| task | strata by default | knobs | places of each ladder alone | levels | scores | distinct | problems/s |",
+        "|---|---|---|---|---|---|---|---|",
         *(describe_task(name, table["tasks"][name]) for name in usable),
         "",
         "These cannot be used:",
@@ -131,14 +155,15 @@ def make_page(page: str, table: Found) -> str:
 
 def describe_task(name: str, found: Found) -> str:
     """The row of a task."""
-    ladders = {name: labels for name, labels in found["ladders"].items()}
+    ladders = found["ladders"]
     by = next((ladder for ladder, labels in ladders.items() if 2 <= len(labels) <= 16), "task")
     knobs = ", ".join(f"`{ladder}`" for ladder in ladders if ladder != by) or "none"
     ranges = ", ".join(f"{ladder} {list_places(found['drawable'][ladder])}" for ladder in ladders)
     scores = found["scores"] + ", evaluates" * found["evaluates"] + ", raises" * found["raises"]
     speed = f"{found['per_second']:.2g}" if found["per_second"] < 100 else f"{round(found['per_second'], -2):.0f}"
     strata = f"`{by}`" if by != "task" else "the task"
-    return f"| `{name}` | {strata} | {knobs} | {ranges} | {list_places(found['levels'])} | {scores} | {speed} |"
+    levels = list_places(found["levels"])
+    return f"| `{name}` | {strata} | {knobs} | {ranges} | {levels} | {scores} | {found['distinct']} | {speed} |"
 
 
 def list_places(drawable: list[bool]) -> str:

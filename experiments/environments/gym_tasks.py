@@ -10,6 +10,7 @@ import inspect
 import itertools
 import random
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -20,11 +21,12 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.environments.plain_expressions import is_plain
 from lakewright.experiments.environments.time_limit import OutOfTime, limit_time
 
-SIZE = 1 << 31  # of a data set: an item is drawn by its own number, as items of equal seed + index are the same
 KEPT = 4096  # problems of a task that are kept for the judge
 PROBES = 3  # problems by which a setting is tried
 LONGEST_LABEL = 24
 EVALUATES = re.compile(r"\b(eval|exec|parse_expr|sympify)\(")
+
+_ALONE = threading.RLock()
 
 Places = tuple[int, ...]
 """A place on each ladder of a task, from 0, the easiest."""
@@ -40,7 +42,7 @@ class Ladder(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A problem: question and answer, and what the scorer takes."""
+    """A problem: question, answer, empty where the task knows none, and what the scorer takes."""
 
     question: str
     answer: str
@@ -91,7 +93,7 @@ class GymTask:
             if field not in fields:
                 raise InputError(f"reasoning_gym: settings.{name}.{field:.60} is unknown; choose from {list(fields)}")
         self.draw = functools.lru_cache(KEPT)(self._draw)
-        self.can_draw = functools.lru_cache(None)(self._can_draw)
+        self.explain = functools.lru_cache(None)(self._explain)
         self._data_set = functools.lru_cache(None)(self._make_data_set)
 
     @property
@@ -102,6 +104,16 @@ class GymTask:
     def places_at(self, level: int) -> Places:
         """A level of the whole task, as its own coaching has it: each ladder at that place, or at its top."""
         return tuple(min(level, len(ladder.rungs) - 1) for ladder in self.ladders.values())
+
+    def find_easiest(self) -> int:
+        """The lowest level at which problems can be drawn. Raises InputError where there is none."""
+        reasons = {}
+        for level in range(self.top + 1):
+            if not (why := self.explain(self.places_at(level))):
+                return level
+            reasons[why] = level
+        listed = "; ".join(reasons)
+        raise InputError(f"reasoning_gym: {self.name} has no level that can be drawn ({listed}); leave it out")
 
     def score(self, places: Places, number: int, answer: str) -> float:
         """The score of an answer, 0 to 1, white space around it aside; 0 where the scorer raises or runs out of time.
@@ -121,11 +133,16 @@ class GymTask:
         return min(1.0, score) if score > 0 else 0.0  # what is no number is no success
 
     def _draw(self, places: Places, number: int) -> Entry:
-        """The problem of places and a number. Raises NoProblemError where there is none."""
+        """The problem of places and a number: the first of a data set whose seed that is, as items of equal seed +
+        index are the same. Raises NoProblemError where there is none.
+        """
         try:
             with _own_chance(number), limit_time(self.seconds):
-                raw = self._data_set(places)[number]
-                return Entry(str(raw["question"]), str(raw["answer"]), raw)
+                data_set = self._data_set(places)
+                data_set.seed = data_set.config.seed = number
+                raw = data_set[0]
+                known = raw["answer"]
+                return Entry(str(raw["question"]), "" if known is None else str(known), raw)
         except OutOfTime as error:
             raise NoProblemError(f"no problem in {self.seconds:g} s") from error
         except Exception as error:  # of any kind: they come from about a hundred authors
@@ -135,16 +152,20 @@ class GymTask:
         fields = dict(self.settings)
         for ladder, place in zip(self.ladders.values(), places, strict=True):
             fields |= ladder.rungs[place]
-        return self._gym.create_dataset(self.name, seed=0, size=SIZE, **fields)
+        return self._gym.create_dataset(self.name, seed=0, **fields)
 
-    def _can_draw(self, places: Places) -> str:
-        """Empty where problems can be drawn whose own answers earn the full score; else why not."""
+    def _explain(self, places: Places) -> str:
+        """Why problems cannot be drawn; empty where most numbers give one whose own answer, if any, is right."""
+        gaps = []
         for number in range(PROBES):
             try:
                 entry = self.draw(places, number)
             except NoProblemError as error:
-                return str(error)
-            if self.score(places, number, entry.answer) < 1:
+                gaps.append(str(error))
+                if len(gaps) > PROBES // 2:
+                    return gaps[-1]
+                continue
+            if entry.answer and self.score(places, number, entry.answer) < 1:
                 return f"its own answer {entry.answer!r:.60} does not earn the full score"
         return ""
 
@@ -178,12 +199,16 @@ def _label(value: Any) -> str:
 
 @contextlib.contextmanager
 def _own_chance(number: int) -> Iterator[None]:
-    """Generators of the whole process are seeded with a number inside, and go on outside as if nothing had been."""
-    before, arrays = random.getstate(), np.random.get_state()
-    random.seed(number)
-    np.random.seed(number)
-    try:
-        yield
-    finally:
-        random.setstate(before)
-        np.random.set_state(arrays)
+    """Generators of the whole process are seeded with a number inside, and go on outside as if nothing had been.
+
+    One at a time, as they are shared, and a data set has one seed.
+    """
+    with _ALONE:
+        before, arrays = random.getstate(), np.random.get_state()
+        random.seed(number)
+        np.random.seed(number)
+        try:
+            yield
+        finally:
+            random.setstate(before)
+            np.random.set_state(arrays)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Design
+from lakewright.engineer.design import Design, Row
 from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.engineer.space import Cell, DesignSpace, Knob, Stratum
 from lakewright.engineer.words import Words
@@ -74,12 +74,23 @@ class ReasoningGym(Environment):
         self.space = self._make_space()
 
     def start(self) -> Design:
-        """Equal shares, and the easiest place of every ladder."""
-        rows = {
-            stratum: {"share": 1 / len(self.space.strata), **{knob.name: 0 for knob in self.space.knobs}}
-            for stratum in self.space.strata
-        }
-        return self.space.design(rows)
+        """Equal shares, and the easiest level of every task at which problems can be drawn; of one task the strata of
+        which that is so. Raises InputError where there is none.
+        """
+        rows: dict[Stratum, Row] = {}
+        for stratum in self.space.strata:
+            task = self._task_of(stratum)
+            level = task.find_easiest()
+            places = dict(zip(task.ladders, task.places_at(level), strict=True))
+            values: Row = (
+                {knob.name: places[knob.name] for knob in self.space.knobs} if self._alone else {"level": level}
+            )
+            if self.drawable(self.space.cell(stratum, **values)):
+                rows[stratum] = values
+        if not rows:
+            raise InputError(f"reasoning_gym: no {self._by} can be drawn at the easiest level; choose another by")
+        shares = {stratum: {self.space.share.name: 1 / len(rows), **row} for stratum, row in rows.items()}
+        return self.space.design(shares)
 
     def make(self, cell: Cell, rng: random.Random) -> Problem:
         """A problem of a cell. Raises InputError where the task gives none."""
@@ -125,7 +136,7 @@ class ReasoningGym(Environment):
     def why_not(self, cell: Cell) -> str:
         """Why a cell cannot be drawn; empty where it can."""
         task, places = self._locate(cell)
-        return task.can_draw(places)
+        return task.explain(places)
 
     def _choose_ladder(self, by: str) -> str:
         """The attribute that is the strata; WHOLE where tasks are."""
@@ -145,7 +156,9 @@ class ReasoningGym(Environment):
     def _make_space(self) -> DesignSpace:
         (task, *others) = self._tasks.values()
         if others:
-            level = _make_knob("level", "the place of all attributes of a task", self._top())
+            level = _make_knob(
+                "level", "the place of all attributes of a task", max(one.top for one in self._tasks.values())
+            )
             limits = {one.name: {"level": (0.0, float(one.top))} for one in self._tasks.values()}
             words = GymWords(stratum="task", task="A policy learns to solve generated problems of several tasks.")
             return DesignSpace(self._tasks, [level], limits=limits, ranked=False, failures=FAILURES, words=words)
@@ -166,16 +179,20 @@ class ReasoningGym(Environment):
         )
         return DesignSpace(strata, knobs, failures=FAILURES, words=words)
 
-    def _top(self) -> int:
-        return max(task.top for task in self._tasks.values())
+    @property
+    def _alone(self) -> bool:
+        """Whether there is one task, by its attributes."""
+        return len(self._tasks) == 1
+
+    def _task_of(self, stratum: Stratum) -> GymTask:
+        return next(iter(self._tasks.values())) if self._alone else self._tasks[str(stratum)]
 
     def _locate(self, cell: Cell) -> tuple[GymTask, Places]:
         """The task and the places of a cell."""
         values = [round(float(value)) for value in cell.values]
-        if len(self._tasks) > 1:
-            task = self._tasks[str(cell.stratum)]
+        task = self._task_of(cell.stratum)
+        if not self._alone:
             return task, task.places_at(values[0])
-        (task,) = self._tasks.values()
         named = dict(zip((knob.name for knob in self.space.knobs), values, strict=True))
         if self._by != WHOLE:
             named[self._by] = int(cell.stratum)

@@ -1,6 +1,6 @@
 """The pictures of the README, made from a run:
 
-    python -m lakewright.experiments.view.readme_pictures runs/demo docs/images
+python -m lakewright.experiments.view.readme_pictures runs/demo docs/images
 """
 
 import sys
