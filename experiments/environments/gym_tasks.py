@@ -19,7 +19,7 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.environments.plain_expressions import is_plain
-from lakewright.experiments.environments.time_limit import OutOfTime, limit_time
+from lakewright.experiments.environments.time_limit import OutOfTime, run_within
 
 KEPT = 4096  # problems of a task that are kept for the judge
 PROBES = 3  # problems by which a setting is tried
@@ -126,8 +126,8 @@ class GymTask:
         if self.evaluates and text != entry.answer and not is_plain(text):
             return 0.0
         try:
-            with _own_chance(number), limit_time(self.seconds):
-                score = float(self._data_set(places).score_answer(text, entry.raw))
+            with _own_chance(number):
+                score = run_within(self.seconds, lambda: float(self._data_set(places).score_answer(text, entry.raw)))
         except (Exception, OutOfTime):  # many scorers raise on text that they cannot read, and some run on and on
             return 0.0
         return min(1.0, score) if score > 0 else 0.0  # what is no number is no success
@@ -137,16 +137,19 @@ class GymTask:
         index are the same. Raises NoProblemError where there is none.
         """
         try:
-            with _own_chance(number), limit_time(self.seconds):
-                data_set = self._data_set(places)
-                data_set.seed = data_set.config.seed = number
-                raw = data_set[0]
-                known = raw["answer"]
-                return Entry(str(raw["question"]), "" if known is None else str(known), raw)
+            with _own_chance(number):
+                return run_within(self.seconds, lambda: self._read_entry(places, number))
         except OutOfTime as error:
             raise NoProblemError(f"no problem in {self.seconds:g} s") from error
         except Exception as error:  # of any kind: they come from about a hundred authors
             raise NoProblemError(f"{type(error).__name__}: {error}"[:200]) from error
+
+    def _read_entry(self, places: Places, number: int) -> Entry:
+        data_set = self._data_set(places)
+        data_set.seed = data_set.config.seed = number
+        raw = data_set[0]
+        known = raw["answer"]
+        return Entry(str(raw["question"]), "" if known is None else str(known), raw)
 
     def _make_data_set(self, places: Places) -> Any:
         fields = dict(self.settings)

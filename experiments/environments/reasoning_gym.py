@@ -16,7 +16,7 @@ FAILURES = ("no_answer", "wrong", "partial")
 WHOLE = "task"
 MOST_RUNGS = 16  # of the ladder that is the strata by default: each has a floor of the data
 LITTLE = 0.1  # scores up to here are given to nearly any text
-TRIES = 4  # numbers for a problem, as now and then one gives none
+TRIES = 16  # numbers for a problem, as now and then one gives none
 
 
 class GymWords(Words, frozen=True, kw_only=True):

@@ -1,20 +1,20 @@
 """A limit to the time that other people's Python code may take, in any thread."""
 
-import contextlib
 import ctypes
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import TypeVar
 
 AGAIN = 0.5  # seconds until the next try, where the code caught the first
+Result = TypeVar("Result")
 
 
 class OutOfTime(BaseException):
     """The code took too long. No Exception, as retry loops catch those and go on."""
 
 
-@contextlib.contextmanager
-def limit_time(seconds: float) -> Iterator[None]:
-    """Raises OutOfTime inside the block once it has taken so many seconds.
+def run_within(seconds: float, work: Callable[[], Result]) -> Result:
+    """What `work` returns. Raises OutOfTime inside it once it has taken so many seconds.
 
     Only Python code can be stopped: a loop inside a library in C ends by itself or not at all.
     """
@@ -28,12 +28,15 @@ def limit_time(seconds: float) -> Iterator[None]:
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(OutOfTime))
             pause = AGAIN
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
     try:
-        yield
+        threading.Thread(target=watch, daemon=True).start()
+        return work()
     finally:
-        with lock:
-            ended.set()
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)  # one that is on its way is for this block alone
-        watcher.join()
+        while True:
+            try:
+                with lock:
+                    ended.set()
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)  # one on its way is for `work` alone
+                break
+            except OutOfTime:  # it came between: now there is none on its way
+                continue
