@@ -52,7 +52,7 @@ def _is_small_power(node: ast.BinOp) -> bool:
     if not isinstance(node.op, ast.Pow):
         return True
     parts = list(ast.walk(node.right))
-    numbers = [part.value for part in parts if isinstance(part, ast.Constant)]
+    numbers = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, int | float)]
     multiplies = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult | ast.Pow) for part in parts)
     constant = not any(isinstance(part, ast.Name) for part in parts)
     return all(abs(number) <= LARGEST_EXPONENT for number in numbers) and not (multiplies and constant)

@@ -156,10 +156,9 @@ class ReasoningGym(Environment):
     def _make_space(self) -> DesignSpace:
         (task, *others) = self._tasks.values()
         if others:
-            level = _make_knob(
-                "level", "the place of all attributes of a task", max(one.top for one in self._tasks.values())
-            )
-            limits = {one.name: {"level": (0.0, float(one.top))} for one in self._tasks.values()}
+            tops: dict[Stratum, int] = {one.name: one.top for one in self._tasks.values()}
+            level = _make_knob("level", "the place of all attributes of a task", max(tops.values()))
+            limits = {name: {"level": (0.0, float(top))} for name, top in tops.items()}
             words = GymWords(stratum="task", task="A policy learns to solve generated problems of several tasks.")
             return DesignSpace(self._tasks, [level], limits=limits, ranked=False, failures=FAILURES, words=words)
         ladders = [ladder for name, ladder in task.ladders.items() if name != self._by]

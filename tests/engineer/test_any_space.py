@@ -19,14 +19,18 @@ from lakewright.engineer.difficulty import (
 from lakewright.engineer.evidence import (
     DeltaGrammar,
     Evidence,
+    EvidenceSettings,
     Modules,
     delta_tokens,
     evidence_text,
     evidence_tokens,
     read_tokens,
     show,
+    vocabulary_of,
 )
 from lakewright.engineer.guard import GuardSettings, judge
+from lakewright.engineer.lessons import LessonSettings, synthetic_examples
+from lakewright.engineer.lessons.synthetic_evidence import _draw_round
 from lakewright.engineer.negotiation import negotiate
 from lakewright.engineer.space import Cell, DesignSpace, Knob
 from lakewright.engineer.teachers import TEACHERS, RulesTeacher, Tools, make_teacher
@@ -217,6 +221,24 @@ def test_a_model_is_fitted_with_effects_of_each_stratum_where_that_is_asked_for(
     space = SPACES[name]
     assert count_features(space, 1.0) >= count_features(space)
     assert DifficultySettings(by_size=1.0).by_size == 1.0
+
+
+@pytest.mark.parametrize(
+    ("rule", "preset"), [("proportional", "v6"), ("rules", "rl_details"), ("forecast", "forecast")]
+)
+@each_space
+def test_lessons_are_of_designs_of_the_space_and_can_be_read(name, rule, preset):
+    space = SPACES[name]
+    lessons = LessonSettings(rule=rule).lessons("learnability", EvidenceSettings(preset))
+    examples = synthetic_examples(10, space.uniform(), space, 4, np.random.default_rng(0), lessons)
+    assert all(read_tokens(answer, space) for _, answer in examples)
+    assert all(set(prompt) <= set(vocabulary_of(space).tokens) for prompt, _ in examples)
+
+
+def test_lessons_keep_to_the_limits_of_a_stratum():
+    for seed in range(10):
+        design = _draw_round(RAGGED.uniform(), RAGGED, np.random.default_rng(seed)).design
+        check_design(design, RAGGED)
 
 
 def test_a_cell_of_large_numbers_comes_back_from_its_name():
