@@ -231,7 +231,7 @@ def test_lessons_are_of_designs_of_the_space_and_can_be_read(name, rule, preset)
     space = SPACES[name]
     lessons = LessonSettings(rule=rule).lessons("learnability", EvidenceSettings(preset))
     examples = synthetic_examples(10, space.uniform(), space, 4, np.random.default_rng(0), lessons)
-    assert all(read_tokens(answer, space) for _, answer in examples)
+    assert all(read_tokens(answer, space).edits.keys() <= set(space.strata) for _, answer in examples)
     assert all(set(prompt) <= set(vocabulary_of(space).tokens) for prompt, _ in examples)
 
 
@@ -239,6 +239,7 @@ def test_lessons_keep_to_the_limits_of_a_stratum():
     for seed in range(10):
         design = _draw_round(RAGGED.uniform(), RAGGED, np.random.default_rng(seed)).design
         check_design(design, RAGGED)
+        assert design.strata["logic/1"]["level"] == 2
 
 
 def test_a_cell_of_large_numbers_comes_back_from_its_name():
