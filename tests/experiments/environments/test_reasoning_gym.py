@@ -11,9 +11,11 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import GuardSettings, judge
+from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.space import Cell
 from lakewright.engineer.teachers import make_teacher
 from lakewright.experiments.environments.reasoning_gym import ReasoningGym
+from lakewright.experiments.environments.registry import load_environment
 from tests.support.environments.fake_reasoning_gym import install
 from tests.support.environments.odd_spaces import key_of, know_everything
 
@@ -45,6 +47,13 @@ def test_many_tasks_are_strata_with_levels_as_far_as_their_ladders_go():
     (level,) = space.knobs
     assert [space.limits(stratum, level) for stratum in space.strata] == [(0, 2), (0, 2), (0, 1)]
     assert level.name == "level"
+
+
+def test_an_environment_is_named_by_its_tasks():
+    assert load_environment("reasoning_gym:sums").space.strata == (0, 1, 2)
+    assert load_environment("reasoning_gym:sums,raises").space.strata == ("sums", "raises")
+    with pytest.raises(InputError, match="environment 'reasoning_gym:mase': reasoning_gym: 'mase' is no task"):
+        load_environment("reasoning_gym:mase")
 
 
 def test_a_place_is_a_narrow_setting_that_holds_no_easier_ones():
@@ -213,3 +222,16 @@ def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
     with pytest.raises(InputError, match="pip install reasoning-gym"):
         ReasoningGym("sums")
+
+
+@pytest.mark.parametrize("teacher", ["coaching", "difficulty_pools", "learning_progress", "rlve"])
+def test_an_engineer_redesigns_tasks_by_the_rules_of_other_projects(teacher):
+    environment = ReasoningGym(["sums", "intervals"])
+    engineer = Engineer(environment, teacher, environment.start())
+    for _ in range(3):
+        problems = engineer.draw(40)
+        engineer.observe(environment.groups(problems, [[problem.answer] * 4 for problem in problems]))
+        assert engineer.redesign().attempts[-1].verdict.status != "refused"
+    levels = {stratum: row["level"] for stratum, row in engineer.design.strata.items()}
+    assert levels["intervals"] <= 1, "its level 2 cannot be drawn"
+    assert levels["sums"] == 2 or teacher != "coaching"

@@ -1,6 +1,7 @@
 """What stands for reasoning-gym in tests: its interface, with a task for each way in which its tasks go wrong."""
 
 import dataclasses
+import importlib.machinery
 import random
 import sys
 import types
@@ -168,6 +169,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
         "create_curriculum": lambda name: types.SimpleNamespace(attributes={one.name: one for one in TASKS[name][1]}),
     }
     vars(factory).update(found)
+    package.__spec__ = importlib.machinery.ModuleSpec("reasoning_gym", None)
     vars(package).update(
         {"factory": factory, "create_dataset": lambda name, **fields: TASKS[name][0](Config(**fields))}
     )
