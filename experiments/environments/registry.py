@@ -1,0 +1,78 @@
+"""Environments by name: the lake, tasks of reasoning-gym, a class in a file or a module, or an entry point."""
+
+import importlib.metadata
+import importlib.util
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from lakewright.core_jax.errors import InputError, one_line
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.plugins import load_class
+from lakewright.engineer.space import DesignSpace
+
+ENTRY_POINTS = "lakewright.environments"
+LAKE = "lakewright.experiments.environments.lake:Lake"
+GYM = "reasoning_gym"
+
+
+def load_environment(name: str) -> Environment:
+    """The environment of a name.
+
+    name: `lake`, `reasoning_gym:TASK[,TASK...]`, `FILE.py:Class`, `module:Class`, or an entry point of the group
+    `lakewright.environments`. A function without arguments that returns an environment may stand for a class.
+
+    Raises InputError where there is none, it lacks something, or it cannot be made.
+    """
+    where = f"environment {name!r:.80}"
+    try:
+        environment = _load_tasks(name) if name.startswith(f"{GYM}:") else _make(_find_class(name), where)
+    except InputError as error:
+        raise (error if str(error).startswith("environment ") else InputError(f"{where}: {error}")) from error
+    except (Exception, SystemExit) as error:
+        problem = one_line(f"{type(error).__name__}: {error}")
+        raise InputError(f"{where}: cannot be made ({problem}); correct its constructor") from error
+    _check_environment(environment, where)
+    return environment
+
+
+def _load_tasks(name: str) -> Environment:
+    if importlib.util.find_spec(GYM) is None:
+        raise InputError(f"environment {name!r:.80}: reasoning-gym is not installed; pip install reasoning-gym")
+    tasks = [task.strip() for task in name.removeprefix(f"{GYM}:").split(",")]
+    if not all(tasks):
+        raise InputError(f"environment {name!r:.80}: a task has no name; write {GYM}:TASK or {GYM}:TASK,TASK")
+    return load_class("lakewright.experiments.environments.reasoning_gym:ReasoningGym", {}, "environment", ())(tasks)
+
+
+def _find_class(name: str) -> Callable[[], Any]:
+    points = {point.name: point.value for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+    if name not in {"lake", *points} and ":" not in name:
+        listed = ", ".join(["lake", *sorted(points), f"{GYM}:TASK"])
+        raise InputError(f"environment {name!r:.80}: is unknown; choose from {listed}, FILE.py:Class and module:Class")
+    return load_class(name, {**points, "lake": LAKE}, "environment", ())
+
+
+def _make(found: Callable[[], Any], where: str) -> Any:
+    """An object of a class, whose abstract members and arguments are checked first."""
+    if isinstance(found, type):
+        if not issubclass(found, Environment):
+            raise InputError(f"{where}: is no Environment; derive it from lakewright.engineer.Environment")
+        if missing := sorted(found.__abstractmethods__):
+            raise InputError(f"{where}: it has no {' and no '.join(missing)}; write them")
+    needed = [
+        parameter.name
+        for parameter in inspect.signature(found).parameters.values()
+        if parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if needed:
+        listed = ", ".join(needed)
+        raise InputError(f"{where}: its constructor needs {listed}; give defaults, or name a function without arguments")
+    return found()
+
+
+def _check_environment(environment: Any, where: str) -> None:
+    if not isinstance(environment, Environment):
+        raise InputError(f"{where}: gave {environment!r:.60}, which is no Environment; return one")
+    if not isinstance(getattr(environment, "space", None), DesignSpace):
+        raise InputError(f"{where}: it has no space; give it a DesignSpace as its attribute space")
