@@ -1,5 +1,6 @@
 """The check of an environment: every property, in a process of its own, and the faults that were found."""
 
+import functools
 import inspect
 import os
 import sys
@@ -13,19 +14,21 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.testing.isolation import Calls, FailedCall, watch
-from lakewright.engineer.testing.properties import Properties
+from lakewright.engineer.testing.properties import EQUAL, EVERY, Properties
 from lakewright.engineer.testing.redraw import draw_elsewhere
 from lakewright.engineer.testing.report import Fault, Report, report_text
 from lakewright.engineer.testing.trials import encode
 
 SECONDS, LIMIT = 20.0, 30.0
+PATIENCE = 6.0  # times the seconds that every bound and bin may take before the properties are tried
 ELSEWHERE = 60.0  # seconds, for another process to start, beside the limit
 
 
 def check_environment(environment: Environment, *, seconds: float = SECONDS, limit: float = LIMIT) -> Report:
     """Tries the properties that an environment must have, for a test; the report of what passed.
 
-    seconds: for all of them; every stratum, bound and bin comes first. limit: seconds of one call of the environment.
+    seconds: for all of them, after every stratum, bound and bin was drawn once, which may take six times as long.
+    limit: seconds of one call of the environment.
 
     Raises AssertionError with the smallest case of each property that does not hold. The environment is tried in a copy
     of this process: one that uses JAX must not have computed anything before.
@@ -48,7 +51,7 @@ def find_faults(
     """The report on an environment, with its faults.
 
     environment: what is tried.
-    seconds: for all properties.
+    seconds: for all properties, after every stratum, bound and bin was drawn once.
     limit: of one call of the environment, seconds.
     maker: the words from which another process makes the environment, see `redraw`; by default those of its class.
     name: for the report; by default that of the class.
@@ -86,24 +89,28 @@ def _try_properties(
     environment: Environment, calls: Calls, send: Callable[[bytes], None], seconds: float, maker: Sequence[str]
 ) -> None:
     """Sends each fault as it is found, and the report as it grows, so that what ends this process loses nothing."""
-    begun = time.monotonic()
     report = Report(environment="")
     properties = Properties(environment, calls, report, _find_given(environment))
-    for attempt, part in properties.in_order():
+
+    def attempt(name: str, property: Callable[[], Fault | None]) -> Fault | None:
         try:
-            fault = attempt(begun + part * seconds)
+            fault = property()
         except FailedCall as error:
-            fault = Fault("the code returns", str(error), attempt.__name__)
+            fault = Fault(name, str(error), "any")
         _send(send, "report", report)
         if fault:
             _send(send, "fault", fault)
-        if not properties.problems or (fault and attempt == properties.try_cells):
-            break  # without problems the other properties would only say the same
-    else:
-        fault = _compare_elsewhere(properties, maker, calls.limit)
-        _send(send, "report", report)
-        if fault:
-            _send(send, "fault", fault)
+        return fault
+
+    begun = time.monotonic()
+    if attempt(EVERY, lambda: properties.try_cells(begun + PATIENCE * seconds)):
+        return  # without problems the other properties would only say the same
+    begun = time.monotonic()
+    faults = [
+        attempt(one.__name__, functools.partial(one, begun + part * seconds)) for one, part in properties.in_order()
+    ]
+    if not any(fault and fault.name == EQUAL for fault in faults):
+        attempt(EQUAL, lambda: _compare_elsewhere(properties, maker, calls.limit))
 
 
 def _send(send: Callable[[bytes], None], kind: str, value: Any) -> None:
@@ -121,11 +128,11 @@ def _compare_elsewhere(properties: Properties, maker: Sequence[str], limit: floa
     cases = properties.cases_for_another_process()
     found = draw_elsewhere(maker, cases, limit + ELSEWHERE)
     if isinstance(found, str):
-        return Fault("equal draws are equal", f"another process failed: {found}", " ".join(maker))
+        return Fault(EQUAL, f"another process failed: {found}", " ".join(maker))
     for case, problem in zip(cases, found, strict=True):
         if encode(problem) != encode(properties.problems[case]):
             said = "another process gave another problem; take all chance from rng, none from hashes, sets or clocks"
-            return Fault("equal draws are equal", said, str(case))
+            return Fault(EQUAL, said, str(case))
     return None
 
 
@@ -138,6 +145,7 @@ def _find_given(environment: Environment) -> dict[str, float]:
 def _find_maker(environment: Environment) -> tuple[str, ...]:
     """`FILE.py:Class` of an environment that its class makes without arguments; nothing where it does not."""
     kind = type(environment)
-    alone = "." not in kind.__qualname__ and not vars(environment) and kind.__module__ != "__main__"
-    file = inspect.getsourcefile(kind) if alone else None
-    return (f"{os.path.abspath(file)}:{kind.__qualname__}",) if file else ()
+    module = sys.modules.get(kind.__module__)
+    if kind.__module__ == "__main__" or vars(environment) or getattr(module, kind.__name__, None) is not kind:
+        return ()
+    return (f"{inspect.getfile(kind)}:{kind.__name__}",)

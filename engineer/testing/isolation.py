@@ -99,7 +99,7 @@ def watch(
                 return
         _, status = os.waitpid(process, 0)
         process = 0
-        if status:
+        if status or HEAD.unpack_from(memory)[0]:
             code = os.waitstatus_to_exitcode(status)
             how = f"exit code {code}" if code >= 0 else f"signal {-code}"
             yield FailedCall(f"the process ended ({how}); return instead of ending it", _read_case(memory))

@@ -12,16 +12,18 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Delta, Design, check_design, encode_delta, read_answer
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.guard import GuardSettings, judge
-from lakewright.engineer.space import Cell
+from lakewright.engineer.space import Cell, DesignSpace
 from lakewright.engineer.testing.isolation import Calls, FailedCall
 from lakewright.engineer.testing.report import Fault, Report
 from lakewright.engineer.testing.strategies import ODD_ANSWERS, answers, cells, deltas, designs, list_cells
 from lakewright.engineer.testing.trials import Draw, Trials, encode, find_smallest, show_answer, show_design
 
+EVERY, EQUAL = "every cell is drawn", "equal draws are equal"  # names of properties
 SEEDS, INDICES = st.integers(0, 2**31 - 1), st.integers(0, 10**6)
 SAMPLE = 64  # problems of a cell, from which the number of distinct ones is estimated
 FEW = 200  # distinct problems of a cell; fewer are easy to memorise
 MOST_CONSTANT = 0.5  # share of valid answers that a constant answer may have without a warning
+MOST_SCORED = 256  # problems, for constant answers
 CROSS_SECONDS = 3.0  # of drawing, for the cases that another process draws too
 
 
@@ -35,26 +37,33 @@ class Properties:
         self.trials = Trials(environment, calls)
         self.environment, self.space = environment, environment.space
         self.report, self.given = report, given
+        self.listed = list_cells(self.space)
+        self.cells_at_bounds = set(self.listed)
         self.problems: dict[Draw, Problem] = {}
         self.took: dict[Draw, float] = {}
+        self.bounds = _Drawable(self.space, self._is_known_drawable)
 
     def try_cells(self, until: float) -> Fault | None:
-        """Problems of every stratum come at every bound and bin, and in between."""
-        listed = list_cells(self.space)
+        """Problems of every stratum come at every bound and bin."""
+        listed = self.listed
         cases = [Draw(cell, 0, 0) for cell in listed]
-        fault = find_smallest("every cell is drawn", cases, None, self._try_cell, str, until)
+        fault = find_smallest(EVERY, cases, None, self._try_cell, str, until)
         tried, undrawable = len(self.problems), sum(map(len, self.report.undrawable.values()))
         self.report.cells, self.report.drawn = len(listed), tried
         if fault or not tried:
-            return fault or Fault("every cell is drawn", "drawable is False for all cells; correct it", "the space")
+            return fault or Fault(EVERY, "drawable is False for all cells; correct it", "the space")
         if left := len(listed) - tried - undrawable:
             self.report.warnings.append(f"time was up before {left} of {len(listed)} cells were drawn; give more seconds")
         for stratum in self.space.strata:
             mine = {cell for cell in listed if cell.stratum == stratum}
             if mine and len(self.report.undrawable.get(str(stratum), ())) == len(mine):
                 return Fault("every stratum is drawn", "no cell of it can be drawn; leave it out", f"stratum {stratum}")
+        return None
+
+    def try_between(self, until: float) -> Fault | None:
+        """Problems come at other values, seeds and indices, too."""
         between = st.builds(Draw, cells(self.space, self._is_known_drawable), SEEDS, INDICES)
-        return find_smallest("every cell is drawn", (), between, self.trials.draw_one, str, until)
+        return find_smallest(EVERY, (), between, self.trials.draw_one, str, until)
 
     def _try_cell(self, draw: Draw) -> None:
         if not self.trials.is_drawable(draw.cell):
@@ -65,7 +74,9 @@ class Properties:
         self.took[draw] = time.monotonic() - begun
 
     def _is_known_drawable(self, cell: Cell) -> bool:
-        """Whether a cell can be drawn, for strategies; one that fails is the business of `try_cells`."""
+        """Whether a cell can be drawn: of those at bounds and bins, whether it was; one that fails is named elsewhere."""
+        if cell in self.cells_at_bounds:
+            return Draw(cell, 0, 0) in self.problems
         try:
             return self.trials.is_drawable(cell)
         except FailedCall:
@@ -81,7 +92,7 @@ class Properties:
                 raise FailedCall("two draws gave two problems; take all chance from rng, and keep no state")
 
         more = st.builds(Draw, st.sampled_from([draw.cell for draw in self.problems]), SEEDS, INDICES)
-        return find_smallest("equal draws are equal", self.problems, more, attempt, str, until, 30)
+        return find_smallest(EQUAL, self.problems, more, attempt, str, until, 30)
 
     def draw_slices(self, until: float) -> Fault | None:
         """Problems of a design depend on design, seed and index alone, and are of its cells, in their shares."""
@@ -115,17 +126,17 @@ class Properties:
             raise FailedCall(f"a problem has version {wrong[0].version}, the design {design.version}; pass it on")
 
     def _designs(self) -> st.SearchStrategy[Design]:
-        return designs(self.space, _Drawable(self.environment, self._is_known_drawable), **self.given)
+        return designs(self.space, self.bounds, **self.given)
 
     def separate_seeds(self, until: float) -> Fault | None:
         """Two seeds do not give the same problems, moved by some places."""
 
         def attempt(draw: Draw) -> None:
-            mine = self._draw_keys(draw.cell, draw.seed, 0)
+            mine = [problem.key for problem in self._draw_cell(draw.cell, 8, draw.seed)]
             if len(set(mine)) < 6:
                 return
             for seed, first in itertools.product((draw.seed + 1, draw.seed + 1000), (0, 1, 2)):
-                other = self._draw_keys(draw.cell, seed, 0)
+                other = [problem.key for problem in self._draw_cell(draw.cell, 8, seed)]
                 same = sum(left == right for left, right in zip(mine[first:], other, strict=False))
                 if same >= len(mine) - first - 1:
                     raise FailedCall(
@@ -134,10 +145,12 @@ class Properties:
 
         return find_smallest("seeds share no problems", self.problems, None, attempt, str, until)
 
-    def _draw_keys(self, cell: Cell, seed: int, first: int) -> list[str]:
-        row = {knob.name: float(value) if knob.trait else value for knob, value in zip(self.space.knobs, cell.values)}
+    def _draw_cell(self, cell: Cell, count: int, seed: int) -> list[Problem]:
+        """Problems of a design that has this cell alone."""
+        pairs = zip(self.space.knobs, cell.values, strict=True)
+        row = {knob.name: float(value) if knob.trait else value for knob, value in pairs}
         design = Design({cell.stratum: {self.space.share.name: 1.0, **row}}, given=self.given)
-        return [problem.key for problem in self.trials.draw(design, 8, seed, first)]
+        return self.trials.draw(design, count, seed)
 
     def judge_references(self, until: float) -> Fault | None:
         """The right answer of a problem is valid."""
@@ -166,13 +179,11 @@ class Properties:
 
     def read_any_delta(self, until: float) -> Fault | None:
         """Any delta that the schema allows leads to a legal design that can be drawn; designs and deltas fit into JSON."""
-        bounds = _Drawable(self.environment, self._is_known_drawable)
-
         def attempt(case: tuple[Design, Delta]) -> None:
             design, delta = case
-            _check_round_trips(design, delta, bounds)
+            _check_round_trips(design, delta, self.space)
             settings = GuardSettings(floor=min(GuardSettings().floor, 1 / len(design.strata)))
-            found = judge(design, delta, bounds, settings).design
+            found = judge(design, delta, self.bounds, settings).design
             try:
                 check_design(found, self.space)
             except InputError as error:
@@ -189,13 +200,13 @@ class Properties:
 
         def attempt(draw: Draw) -> None:
             begun = time.monotonic()
-            found = [self.trials.draw_one(Draw(draw.cell, 1, index)) for index in range(SAMPLE)]
+            found = self._draw_cell(draw.cell, SAMPLE, 1)
             rates.append((SAMPLE, time.monotonic() - begun))
             self.report.distinct[str(draw.cell)] = _estimate_distinct([problem.key for problem in found])
-            pool.extend(found[:8])
+            pool.extend(found[:32])
 
         quick = sorted(self.problems, key=lambda draw: self.space.hardness(draw.cell, self.space.strata))
-        fault = find_smallest("every cell is drawn", quick, None, attempt, str, until)
+        fault = find_smallest(EVERY, quick, None, attempt, str, until)
         if fault:
             return fault
         self.report.problems_per_second = sum(count for count, _ in rates) / max(1e-9, sum(took for _, took in rates))
@@ -205,13 +216,16 @@ class Properties:
                 f"memorising is easy in {len(few)} cells, such as {few[0][1]}: about {few[0][0]} distinct problems; "
                 "give such cells a small share"
             )
-        return self._score_constants(pool)
+        self._score_constants(pool[:: 1 + len(pool) // MOST_SCORED], until)
+        return None
 
-    def _score_constants(self, pool: Sequence[Problem]) -> Fault | None:
+    def _score_constants(self, pool: Sequence[Problem], until: float) -> None:
         common = [answer for answer, _ in Counter(problem.answer for problem in pool).most_common(3)]
         best = ("", -1.0, 0.0)
         begun, judged = time.monotonic(), 0
         for answer in dict.fromkeys((*common, *ODD_ANSWERS[:6])):
+            if time.monotonic() > until and judged:
+                break
             try:
                 verdicts = [self.trials.judge(problem, answer) for problem in pool]
             except FailedCall:  # named by `judge_any_text`
@@ -224,7 +238,6 @@ class Properties:
             self.report.constant = best
         if best[1] > MOST_CONSTANT:
             self.report.warnings.append(f"always answering {best[0]!r:.40} is valid for {best[1]:.0%} of the problems")
-        return None
 
     def cases_for_another_process(self) -> list[Draw]:
         """Draws that take a few seconds at most, to be compared with those of another process."""
@@ -237,33 +250,33 @@ class Properties:
         return chosen[:40]
 
     def in_order(self) -> list[tuple[Callable[[float], Fault | None], float]]:
-        """The properties, each with the part of all the time by which it ends."""
+        """The properties after `try_cells`, each with the part of the time by which it ends."""
         return [
-            (self.try_cells, 0.4),
-            (self.draw_again, 0.5),
-            (self.draw_slices, 0.6),
-            (self.separate_seeds, 0.65),
-            (self.judge_references, 0.7),
-            (self.judge_any_text, 0.8),
-            (self.read_any_delta, 0.95),
+            (self.try_between, 0.15),
+            (self.draw_again, 0.25),
+            (self.draw_slices, 0.4),
+            (self.separate_seeds, 0.5),
+            (self.judge_references, 0.6),
+            (self.judge_any_text, 0.7),
+            (self.read_any_delta, 0.85),
             (self.measure, 1.0),
         ]
 
 
 class _Drawable:
-    """The bounds of an environment whose `drawable` cannot do harm."""
+    """The bounds of an environment, for the guard."""
 
-    def __init__(self, environment: Environment, drawable: Callable[[Cell], bool]) -> None:
-        self.space, self.drawable = environment.space, drawable
+    def __init__(self, space: DesignSpace, drawable: Callable[[Cell], bool]) -> None:
+        self.space, self.drawable = space, drawable
 
 
-def _check_round_trips(design: Design, delta: Delta, bounds: _Drawable) -> None:
+def _check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
     if msgspec.json.decode(msgspec.json.encode(design), type=Design) != design:
         raise FailedCall("a design is another one after JSON; name strata so that they differ in text")
     if msgspec.json.decode(msgspec.json.encode(delta), type=Delta) != delta:
         raise FailedCall("a delta is another one after JSON; name strata so that they differ in text")
     try:
-        read, _ = read_answer(encode_delta(delta), bounds.space)
+        read, _ = read_answer(encode_delta(delta), space)
     except InputError as error:
         raise FailedCall(f"a legal delta is refused as an answer ({error}); correct the space") from error
     if read != delta:

@@ -108,15 +108,16 @@ def _places(lengths: list[int]) -> list[tuple[int, ...]]:
 
 def designs(space: DesignSpace, bounds: Bounds | None = None, **given: float) -> SearchStrategy[Design]:
     """Legal designs of a space. bounds: an environment that can draw all problems of the design. given: its givens."""
-    return _designs(space, bounds, given)
+    chosen = cells(space, bounds.drawable if bounds else None)
+    return _designs(space, chosen, bounds, given)
 
 
 @st.composite
-def _designs(draw: DrawFn, space: DesignSpace, bounds: Bounds | None, given: dict[str, float]) -> Design:
-    chosen = draw(cells(space, bounds.drawable if bounds else None))
-    others = draw(st.lists(cells(space, bounds.drawable if bounds else None), max_size=3))
+def _designs(
+    draw: DrawFn, space: DesignSpace, chosen: SearchStrategy[Cell], bounds: Bounds | None, given: dict[str, float]
+) -> Design:
     rows: dict[Stratum, Row] = {}
-    for cell in {cell.stratum: cell for cell in [*others, chosen]}.values():
+    for cell in draw(st.lists(chosen, min_size=1, max_size=4, unique_by=lambda cell: cell.stratum)):
         row: Row = {space.share.name: draw(st.integers(1, 9))}
         for knob, value in zip(space.knobs, cell.values, strict=True):
             row[knob.name] = _clip(float(value), *space.limits(cell.stratum, knob)) if knob.trait else value

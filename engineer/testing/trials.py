@@ -19,6 +19,13 @@ from lakewright.engineer.testing.report import Fault
 
 T = TypeVar("T")
 
+LEAST = 5  # cases of each property
+SHRINKING = 3.0  # seconds, for the smallest case of a fault that is found late
+
+
+class _TimeUpError(BaseException):
+    """Ends a search; no Exception, as hypothesis takes these for faults."""
+
 
 class Draw(NamedTuple):
     """What determines a problem that is drawn alone."""
@@ -47,14 +54,18 @@ def find_smallest(
     strategy: of further cases, which hypothesis tries and shrinks.
     attempt: the trial of a case.
     show: a case for people.
-    until: by `time.monotonic`; after it nothing new is tried, except for the first example.
+    until: by `time.monotonic`; after it nothing new is tried, except for the first example and LEAST cases.
     most: cases of the strategy, at most.
     """
     found: list[tuple[T, str]] = []
 
+    tried = 0
+
     def fails(case: T) -> bool:
-        if time.monotonic() > until:
-            return False
+        nonlocal tried
+        tried += 1
+        if time.monotonic() > until + (SHRINKING if found else 0) and tried > LEAST:
+            raise _TimeUpError
         try:
             attempt(case)
         except FailedCall as error:
@@ -69,9 +80,9 @@ def find_smallest(
             attempt(example)
         except FailedCall as error:
             return Fault(name, str(error), show(example))
-    if strategy is not None and time.monotonic() < until:
+    if strategy is not None:
         # Not reproducible faults end the search, too; the last case that failed is the smallest.
-        with suppress(HypothesisException):
+        with suppress(HypothesisException, _TimeUpError):
             find(strategy, fails, settings=_settings(most), random=Random(0))
     return Fault(name, found[-1][1], show(found[-1][0])) if found else None
 
@@ -93,12 +104,16 @@ class Trials:
         self.environment = environment
         self.space = environment.space
         self.calls = calls
+        self.said: dict[Cell, bool] = {}
 
     def is_drawable(self, cell: Cell) -> bool:
-        """What the environment says of a cell."""
+        """What the environment says of a cell, asked once."""
+        if cell in self.said:
+            return self.said[cell]
         said = self.calls.run("drawable", f"cell {cell}", lambda: self.environment.drawable(cell))
         if not isinstance(said, bool):
             raise FailedCall(f"drawable gave {said!r:.60}; return a bool")
+        self.said[cell] = said
         return said
 
     def draw_one(self, draw: Draw) -> Problem:
@@ -127,8 +142,12 @@ class Trials:
             raise FailedCall(f"judge gave failure {verdict.failure!r:.60} with a valid answer; leave it empty")
         if unknown := [grade for grade in verdict.grades if grade not in self.space.grades]:
             raise FailedCall(f"judge gave grade {unknown[0]!r:.60}, which the space does not declare; add it to grades")
-        if self.calls.run("judge", case, lambda: self.environment.judge(problem, answer)) != verdict:
-            raise FailedCall("judge gave two verdicts on one answer; leave out chance, clocks and state")
+        again = msgspec.json.decode(before, type=Problem)
+        if self.calls.run("judge", f"{case}, read from JSON", lambda: self.environment.judge(again, answer)) != verdict:
+            raise FailedCall(
+                "judge gave another verdict on the problem as read from JSON; leave out chance, clocks and state, "
+                "and let data be JSON values"
+            )
         return verdict
 
     def _check_json(self, problem: Problem) -> Problem:

@@ -28,7 +28,8 @@ def check(
 
     Args:
         environment: lake, reasoning_gym:TASK[,TASK...], FILE.py:CLASS, module:CLASS, or an entry point.
-        seconds: How long to look for faults. Every stratum, bound and bin comes first.
+        seconds: How long to look for faults, once every stratum, bound and bin was drawn, which may take six times as
+            long.
         limit: The longest that one problem or verdict may take, in seconds.
     """
     for name, value in (("--seconds", seconds), ("--limit", limit)):
