@@ -14,12 +14,12 @@ from typing import Any
 from cyclopts import App, CycloptsError
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli import bench, benchmark, boards, engineer, host, run, settings, study, sweep, view
+from lakewright.experiments.cli import bench, benchmark, boards, check, engineer, host, new, run, settings, study, sweep, view
 from lakewright.experiments.cli.conventions import PLAIN, help_style, print_error, take_overrides, usage_error
 from lakewright.experiments.runtime import is_of_the_disk, keep_compiled_programs, system_error
 
-FLAT = (boards.app, run.app, settings.app, host.app, bench.app)  # commands of the program itself
-GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app)  # commands that have commands
+FLAT = (boards.app, run.app, settings.app, host.app, bench.app, check.app)  # commands of the program itself
+GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app, new.app)  # commands that have commands
 LONGEST_NUMBER = 1024  # bits: of shorter ones the commands say themselves what they may be
 INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
