@@ -9,7 +9,6 @@ setup(
         f"lakewright.{name}"
         for name in find_packages(
             include=[pattern for wing in WINGS for pattern in (wing, f"{wing}.*")],
-            exclude=["experiments.interop.*_lakewright*"],  # packages of their own
         )
     ],
     package_dir={f"lakewright.{wing}": wing for wing in WINGS},

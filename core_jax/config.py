@@ -25,7 +25,7 @@ class SizeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def wait_shares(self) -> tuple[tuple[bool, float], tuple[bool, float]]:
-        """Whether boards force a wait, and the share of this size's boards that do or do not."""
+        """The shares of this size's boards that force a wait (True) and that do not (False)."""
         return (True, self.wait_ratio), (False, 1 - self.wait_ratio)
 
 
@@ -53,7 +53,10 @@ class EnvConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def single(cls, size: int, agents: int, hole_ratio: float, wait_ratio: float) -> "EnvConfig":
-        """The config of one map size."""
+        """The config of one map size.
+
+        Args: size, cells on a side; agents, on a board; hole_ratio, wait_ratio, as in `SizeConfig`.
+        """
         return cls({size: SizeConfig(1.0, hole_ratio, wait_ratio)}, agents)
 
     def replace(self, sizes: dict[int, SizeConfig]) -> "EnvConfig":
@@ -67,12 +70,12 @@ def holes_of(size: int, agents: int, hole_ratio: float) -> int:
 
 
 def hole_ratio_of(size: int, agents: int, holes: int) -> float:
-    """The inverse of `holes_of`: holes / (cells that are neither start nor goal), 0 where there are no such cells."""
+    """The inverse of `holes_of`: holes / (cells that are neither start nor goal), 0 if no cell is left for holes."""
     return holes / max(size * size - 2 * agents, 1)
 
 
 def holds(size: int, agents: int) -> bool:
-    """Whether a board of this size has cells for the starts and goals of `agents` agents."""
+    """Return True if a board of this size has cells for the starts and goals of `agents` agents."""
     return size * size >= 2 * agents
 
 
@@ -80,7 +83,7 @@ def with_teams(config: EnvConfig, teams: Sequence[int]) -> tuple[EnvConfig, ...]
     """The config for each number of agents of `teams`; unchanged where none is given.
 
     A size that does not hold a team is left out for it, and the data ratios of the others are divided by their sum.
-    Raises InputError where that leaves a team without boards.
+    Raises InputError if that leaves a team without boards.
     """
     return tuple(_with_team(config, agents) for agents in teams) or (config,)
 

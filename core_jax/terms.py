@@ -28,7 +28,7 @@ FAILURE_NAMES = tuple(failure.name.lower() for failure in Failure)
 
 
 class Status(enum.IntEnum):
-    """Whether a board is solvable. UNDECIDED: the search was not completed, so the board has no labels."""
+    """The status of a board. UNDECIDED: the search was not completed, so the board has no labels."""
 
     SOLVABLE = 0
     UNSOLVABLE = 1

@@ -32,7 +32,9 @@ def _boards(draw: DrawFn, max_size: int, max_agents: int) -> Row:
     return Row("board", size, agents, grid, starts, goals)
 
 
-def configs(*, min_size: int = MIN_SIZE, max_size: int = MAX_SIZE, agents: int | None = None) -> SearchStrategy[EnvConfig]:
+def configs(
+    *, min_size: int = MIN_SIZE, max_size: int = MAX_SIZE, agents: int | None = None
+) -> SearchStrategy[EnvConfig]:
     """Legal configs, whose boards need not all exist. agents: their number; by default 1 to 8, as the sizes hold.
 
     min_size, max_size: the range of sizes, in cells.
@@ -45,7 +47,9 @@ def _configs(draw: DrawFn, min_size: int, max_size: int, agents: int | None) -> 
     team = draw(st.integers(1, MAX_AGENTS)) if agents is None else agents
     fitting = [size for size in range(min_size, max_size + 1) if holds(size, team)]
     if not fitting:
-        raise InputError(f"configs: {team} agents fit on no size {min_size} to {max_size}; choose fewer, or larger sizes")
+        raise InputError(
+            f"configs: {team} agents fit on no size {min_size} to {max_size}; choose fewer, or larger sizes"
+        )
     sizes = draw(st.lists(st.sampled_from(fitting), min_size=1, unique=True))
     weights = [draw(st.integers(1, 9)) for _ in sizes]
     ratios = st.integers(0, round(MAX_HOLE_RATIO * WHOLE)).map(lambda part: part / WHOLE)

@@ -1,4 +1,4 @@
-"""The engineer: reads how a policy fails and changes what it trains on next, for any procedurally generated environment."""
+"""The engineer: reads how a policy fails and changes what it trains on next, for any generated environment."""
 
 import lazy_loader
 

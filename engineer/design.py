@@ -1,4 +1,4 @@
-"""Designs, and deltas between them: what problems are drawn from, and the typed change that an engineer answers with."""
+"""Designs and deltas: what problems are drawn from, and the typed change that an engineer answers with."""
 
 import json
 import math
@@ -38,7 +38,7 @@ class Design(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Design) and (self.strata, self.given) == (other.strata, other.given)
 
-    def __ne__(self, other: object) -> bool:  # a Struct has one of its own, which does not ask __eq__
+    def __ne__(self, other: object) -> bool:  # which a Struct does not derive from __eq__
         return not self == other
 
     def __hash__(self) -> int:

@@ -4,15 +4,15 @@ import abc
 import hashlib
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support.apportionment import assign
+from lakewright.core_jax.support.apportionment import assign_shares
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Case, Drawn
 from lakewright.engineer.space import Cell, DesignSpace, Stratum
@@ -53,7 +53,7 @@ class Verdict(msgspec.Struct, frozen=True):
 class Group(results.Group, frozen=True, kw_only=True):
     """Several answers of one policy to one problem. rewards: of each. cell, version: those of the problem."""
 
-    rewards: list[float] = []
+    rewards: tuple[float, ...] = ()
     cell: Cell = Cell("", ())
     version: int = 0
 
@@ -67,11 +67,7 @@ class Group(results.Group, frozen=True, kw_only=True):
             if not verdict.valid:
                 failures[verdict.failure] = failures.get(verdict.failure, 0) + 1
         fields = msgspec.structs.asdict(counted) | {"failures": failures}
-        return cls(**fields, rewards=rewards, cell=problem.cell, version=problem.version)
-
-
-Rollouts: TypeAlias = Callable[[Sequence[Problem], int, int], tuple[list[results.Group], int]]
-"""Rolls out a policy: problems, answers to each, a seed -> a group for each problem, and the tokens that took."""
+        return cls(**fields, rewards=tuple(rewards), cell=problem.cell, version=problem.version)
 
 
 class Environment(abc.ABC):
@@ -134,11 +130,15 @@ class Environment(abc.ABC):
         """
         mix = self.cells(design)
         cells, shares = list(mix), list(mix.values())
-        places, _ = assign(shares, first, count)
+        places, _ = assign_shares(shares, first, count)
         return [
             self.draw_one(cells[place], seed, first + number, design.version)
             for number, place in enumerate(places.tolist())
         ]
+
+    def draw_cell(self, cell: Cell, count: int, seed: int, first: int = 0) -> list[Problem]:
+        """Problems first .. first + count - 1 of the set of a cell, which has its givens, and a seed."""
+        return [self.draw_one(cell, seed, first + number) for number in range(count)]
 
     def draw_one(self, cell: Cell, seed: int, index: int, version: int = 0) -> Problem:
         """The problem of a cell, a seed and an index, with its key. Raises InputError where `make` gives no problem."""

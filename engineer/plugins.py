@@ -48,7 +48,8 @@ def _import(where: str, what: str) -> ModuleType:
         if (known := sys.modules.get(name)) and getattr(known, "__file__", None) == str(path):
             return known
         spec = importlib.util.spec_from_file_location(name, path)
-        assert spec and spec.loader
+        assert spec
+        assert spec.loader
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module  # so that its classes can be pickled by name, as worker processes need
         spec.loader.exec_module(module)

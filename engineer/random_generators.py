@@ -18,6 +18,13 @@ def numpy_rng(key: Key) -> np.random.Generator:
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 
+def make_key(seed: int) -> Key:
+    """The key of a seed."""
+    import jax
+
+    return jax.random.key(seed)
+
+
 def split(key: Key, count: int = 2) -> Key:
     """As many keys from one, which is consumed."""
     import jax

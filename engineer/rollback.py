@@ -1,4 +1,4 @@
-"""The test by which a stage is taken back: whether its policy solves fewer held-out boards than the one before it."""
+"""The test by which a stage is rolled back: whether its policy solves fewer held-out problems than the one before."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,10 @@ from lakewright.core_jax.support import Share
 
 
 class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether and when a stage is taken back."""
+    """Whether and when a stage is rolled back."""
 
     enabled: bool = True
-    """Whether a stage is taken back whose policy solves significantly fewer held-out boards."""
+    """Whether a stage is rolled back whose policy solves significantly fewer held-out boards."""
     level: Share = 0.05
     """Significance level of the one-sided McNemar test."""
     weights: bool = True
@@ -19,7 +19,7 @@ class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Two policies on the same boards: how many only the later solves, and how many only the earlier.
+    """Two policies on the same problems: how many only the later solves, and how many only the earlier.
 
     p_value: the chance of so many lost among those that changed, if each were as likely gained as lost.
     """
@@ -29,10 +29,10 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     p_value: float
 
 
-def compared(before: Sequence[bool], after: Sequence[bool]) -> Comparison:
-    """The one-sided exact McNemar test (McNemar 1947) on the valid plans of two policies, board by board.
+def compare_answers(before: Sequence[bool], after: Sequence[bool]) -> Comparison:
+    """The one-sided exact McNemar test (McNemar 1947) on the valid answers of two policies, problem by problem.
 
-    Raises ValueError where the two have unequal numbers of boards.
+    Raises ValueError where the two have unequal numbers of problems.
     """
     from scipy.stats import binomtest  # a second to load: settings are read without it
 

@@ -1,6 +1,8 @@
 """The design space: what may be changed about an environment, as strata x knobs, and the cells of its problems."""
 
+import hashlib
 import itertools
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -149,7 +151,7 @@ class NamedCell(Cell):
     __slots__ = ()
     names: ClassVar[tuple[str, ...]] = ()
 
-    def __getitem__(self, name):  # type: ignore[no-untyped-def, override]
+    def __getitem__(self, name):
         """The value of a knob or a given: an int of a whole level, a bool of a trait, else a float."""
         if not isinstance(name, str):
             return tuple.__getitem__(self, name)
@@ -322,7 +324,8 @@ class DesignSpace:
 
     def _trait_values(self, stratum: Stratum, knob: Knob) -> list[Value]:
         low, high = self.limits(stratum, knob)
-        return [False] * (low < 1) + [True] * (high > 0)
+        found: list[Value] = []
+        return [*found, *[False] * (low < 1), *[True] * (high > 0)]
 
     def allows(self, cell: Cell) -> bool:
         """Whether a cell has only traits that its stratum may have."""
@@ -410,7 +413,7 @@ class DesignSpace:
     def design(self, rows: Mapping[Stratum, Mapping[str, float]], **given: float) -> "Design":
         """The design of these rows, checked: a share and a value of each knob for each stratum.
 
-        Shares are taken relative to their sum. Raises InputError on an unknown stratum or knob, or a value out of range.
+        Shares must sum to one. Raises InputError on an unknown stratum or knob, or a value out of range.
         """
         from lakewright.engineer.design import Design, check_design, normalize
 
@@ -428,6 +431,15 @@ class DesignSpace:
                 row[knob.name] = knob.rounded((low + high) / 2)
             rows[stratum] = row
         return self.design(rows, **given)
+
+    def signature(self) -> str:
+        """What a state must have been made with: the strata, columns, ranges and givens."""
+        parts = [
+            [str(stratum) for stratum in self.strata],
+            [[column.name, column.low, column.high, column.trait, column.whole] for column in self.columns],
+            [given.name for given in self.givens],
+        ]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def sort_strata(self, strata: Iterable[Stratum]) -> list[Stratum]:
         """Strata by rank."""

@@ -19,8 +19,9 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     problem, problems, answer, answers, stratum, design: nouns. path: what a field of a stratum begins with in messages.
     token: what the token of a stratum begins with. task: what the policy learns, for prompts. guideline: what good
     redesigns do. traits: the phrases of problems that have a trait, and of those that lack it, by knob; likewise
-    trait_outcomes, as the beginning of a line of outcomes. failures: phrases of failures by name. question: the template
-    of a question to a language model, with fields {changes}, {summary}, {answer} and {form}; empty for the usual one.
+    trait_outcomes, as the beginning of a line of outcomes. failures: phrases of failures by name. question: the
+    template of a question to a language model, with fields {changes}, {summary}, {answer} and {form}; empty for the
+    usual one.
     """
 
     problem: str = "problem"
@@ -42,7 +43,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         """The guideline."""
         return self.guideline or (
             "Edit locally: change a few values by a little and keep what works. Act on the failures you see. "
-            f"Put the data just below the frontier of competence, where some {self.answers} are valid and some are not. "
+            "Put the data just below the frontier of competence, "
+            f"where some {self.answers} are valid and some are not. "
             f"Do not maximise difficulty: a {self.stratum} on which nearly every {self.answer} fails, or nearly none, "
             f"gives little signal and gets less data, but never abandon a {self.stratum}. Where an earlier edit went "
             "too far, take some back."

@@ -3,44 +3,32 @@
 from collections.abc import Callable
 
 import numpy as np
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedModel
 
 from lakewright.core_jax.results import Outcomes
 from lakewright.core_jax.types import Verdict
-from lakewright.policy.codecs import Codec, TokensCodec
+from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.inference import answer_tasks
 from lakewright.policy.tasks import Task
-from lakewright.policy.training import judge_answers
 
 
 def evaluate(
     model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
+    play: BoardPlay,
     tasks: list[Task],
     *,
-    horizon: int,
     temperature: float = 0.0,
-    codec: Codec | None = None,
     on_progress: Callable[[int], None] = lambda boards: None,
     on_answers: Callable[[list[list[int]]], object] = lambda answers: None,
 ) -> tuple[Verdict, np.ndarray]:
     """Lets the model answer every task (greedily at temperature 0): the verdicts [B] and plans int8 [B, K, horizon].
 
-    codec: the one of the model, by default tokens. on_answers: gets the answers themselves, token ids.
+    Args: as those of `answer_tasks`. on_answers: gets the answers themselves, token ids. Tasks of any other kind are
+    answered and judged by `lakewright.policy.training.answer_groups`.
     """
-    codec = codec or TokensCodec(tokenizer)
-    answers = answer_tasks(
-        model,
-        tokenizer,
-        tasks,
-        max_new_tokens=max(codec.answer_length(horizon, len(task.board.starts)) for task in tasks),
-        temperature=temperature,
-        batch=codec.batch,
-        codec=codec,
-        on_progress=on_progress,
-    )
+    answers = answer_tasks(model, play, tasks, temperature=temperature, on_progress=on_progress)
     on_answers(answers)
-    return judge_answers(tasks, answers, horizon, codec)
+    return play.verdicts(tasks, answers)
 
 
 def outcomes_by_size(tasks: list[Task], verdicts: Verdict) -> dict[int, Outcomes]:

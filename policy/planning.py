@@ -7,19 +7,17 @@ This is what a user of a policy would run; its rates are not those of the policy
 """
 
 import dataclasses
-from collections import deque
 from collections.abc import Sequence
-from itertools import islice, product
+from itertools import islice
 
 import torch
 from transformers import PreTrainedModel
 
-from lakewright.core_jax.rows import Row, VerdictRow, board_of, plan_of
-from lakewright.core_jax.types import DELTAS
-from lakewright.policy.checkpoints import codec_of, load_model
+from lakewright.core_jax.rows import Row, VerdictRow, board_of, find_distance, plan_of
 from lakewright.policy.codecs import Codec, codec_for
 from lakewright.policy.inference import sample
 from lakewright.policy.judging import best_valid, judge_plans
+from lakewright.policy.models import get_codec, load_model
 
 HORIZON = 64  # steps of the longest plan
 Plan = list[str]  # the moves of each agent
@@ -94,7 +92,7 @@ def load_planner(
 ) -> Planner:
     """A planner by the model `name`: a checkpoint folder, a name on the hub, or `pretrained`. Raises InputError."""
     model, tokenizer = load_model(name, device=device)
-    return Planner(model, codec_for(codec_of(model), tokenizer), samples, temperature, first_valid)
+    return Planner(model, codec_for(get_codec(model), tokenizer), samples, temperature, first_valid)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,19 +125,5 @@ def _cheaper(greedy: _Judged | None, sampled: _Judged | None) -> Plan | None:
 
 def lone_costs(row: Row) -> float:
     """The sum of the shortest paths of all agents, each as if alone: no plan costs less. Infinite without a path."""
-    return sum(_steps(row, start, goal) for start, goal in zip(row.starts, row.goals, strict=True))
-
-
-def _steps(row: Row, start: tuple[int, int], goal: tuple[int, int]) -> float:
-    free = {cell for cell in product(range(row.size), repeat=2) if row.grid[cell[0]][cell[1]] != "H"}
-    queue, steps = deque([start]), {start: 0}
-    while queue:
-        at = queue.popleft()
-        if at == goal:
-            return steps[at]
-        for down, right in DELTAS:
-            cell = (at[0] + down, at[1] + right)
-            if cell in free and cell not in steps:
-                steps[cell] = steps[at] + 1
-                queue.append(cell)
-    return float("inf")
+    distances = [find_distance(row, agent) for agent in range(row.agents)]
+    return sum(float("inf") if steps is None else steps for steps in distances)

@@ -6,7 +6,7 @@ import numpy as np
 
 from lakewright.core_jax.config import hole_ratio_of
 from lakewright.core_jax.rows import Row, board_key, board_of, moves_of, plan_of
-from lakewright.core_jax.types import STATUS_NAMES, Board, Status
+from lakewright.core_jax.types import DELTAS, PAD, STATUS_NAMES, Board, Status
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,3 +62,32 @@ def row_of(task: Task, name: str) -> Row:
         wait_required=task.wait_required,
         plan=plan_of(task.moves),
     )
+
+
+def augment_task(task: Task, rng: np.random.Generator) -> Task:
+    """The task under a random symmetry of the grid and a random order of its agents."""
+    rotations, mirror = int(rng.integers(4)), bool(rng.integers(2))
+    agents = rng.permutation(len(task.moves))
+    size = task.size
+    grid = np.arange(size * size).reshape(size, size)
+    grid = np.rot90(grid.T if mirror else grid, rotations)
+    cells = np.empty((size * size, 2), np.int32)
+    cells[grid.reshape(-1)] = np.stack(np.divmod(np.arange(size * size), size), axis=-1)
+    moved_to = cells.reshape(size, size, 2)
+    starts, goals = (moved_to[ends[:, 0], ends[:, 1]][agents] for ends in (task.board.starts, task.board.goals))
+    holes = task.board.holes.reshape(-1)[grid]
+    return dataclasses.replace(
+        task, board=Board(holes, starts, goals), moves=rotate_moves(rotations, mirror)[task.moves[agents]]
+    )
+
+
+def rotate_moves(rotations: int, mirror: bool) -> np.ndarray:
+    """The move that each move becomes under a symmetry: int8 by move code; PAD, the last, stays PAD."""
+    turned = []
+    for row, column in DELTAS:
+        if mirror:
+            row, column = column, row
+        for _ in range(rotations):
+            row, column = -column, row
+        turned.append(DELTAS.index((row, column)))
+    return np.array([*turned, PAD], np.int8)

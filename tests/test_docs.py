@@ -33,7 +33,7 @@ GROUPS = ("benchmark", "engineer", "new", "sweep")  # commands with commands of 
 WRITTEN_TABLES = {  # of docs/results.md, by first line, with the reason
     "| prompt | answer | |": "answers of the small language model with what they mean: examples, no results",
 }
-DEEPER = (["study", "trainee"], ["study", "check-trials"], ["view", "bundle"])
+DEEPER = (["study", "check-trials"], ["view", "bundle"])
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lakewright.experiments.cli import build_app
-from lakewright.experiments.cli.conventions import take_overrides
-from lakewright.experiments.host import GB, estimate_of
+from lakewright.experiments.cli.conventions.overrides import take_overrides
+from lakewright.experiments.host.estimate import GB, estimate_of
 from lakewright.experiments.loop.settings import load_settings
 
 HOUSE = Path(__file__).parents[1]

@@ -9,7 +9,7 @@ from .generator import generate as generate
 from .manifest import content_hash as content_hash
 from .manifest import manifest_of as manifest_of
 from .manifest import manifest_path as manifest_path
-from .manifest import pooled as pooled
+from .manifest import pool_acceptance as pool_acceptance
 from .manifest import prng as prng
 from .manifest import versions as versions
 from .team_mixtures import can_draw_all as can_draw_all

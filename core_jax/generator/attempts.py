@@ -12,11 +12,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lakewright.core_jax.generator.placements import below, draw_board, lots, pick, scatter
-from lakewright.core_jax.lake import BOARDS_PER_WORD, bit, by_word, cell_position, one_hot, pack, side, take_rows
-from lakewright.core_jax.solver import BLOCK, concatenate, flood, prepare, read_labels, solve
-from lakewright.core_jax.solver.two_agents import CostTable
-from lakewright.core_jax.support import in_phase, on_all_cores, program
+from lakewright.core_jax.generator.placements import draw_board, make_lots, pick_place, scale_below, scatter_cells
+from lakewright.core_jax.lake.bitboards import (
+    BOARDS_PER_WORD,
+    board_side,
+    by_word,
+    cell_position,
+    one_hot,
+    pack_bits,
+    read_bit,
+)
+from lakewright.core_jax.lake.label_batches import take_rows
+from lakewright.core_jax.solver.solver import BLOCK, flood_boards, join_labels, prepare_solver, read_labels, solve
+from lakewright.core_jax.solver.two_agents.joint_floods import CostTable
+from lakewright.core_jax.support.parallel import on_all_cores
+from lakewright.core_jax.support.profiling import in_phase
+from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.types import Board, Labels, Status
 
 # Compiled in three quarters of the time, and as fast: drawing is what a command compiles first.
@@ -25,13 +36,13 @@ FEW = 128  # whole boards drawn at once: each is solved, so few should be made b
 
 
 def block_of(agents: int) -> int:
-    """How many attempts are made at once."""
+    """The number of attempts made at once."""
     return BLOCK if agents == 2 else min(FEW, BLOCK)
 
 
 @dataclasses.dataclass(frozen=True)
 class Lanes:
-    """Which attempts to make, a multiple of `block_of`: `wait`, bool [L], chooses stratum and key of the stream;
+    """The attempts to make, a multiple of `block_of`: `wait`, bool [L], chooses stratum and key of the stream;
     `index`, int [L], the board; `number`, int [L], which attempt at it.
     """
 
@@ -44,7 +55,7 @@ class Lanes:
 class Attempts:
     """The results of L attempts; NumPy arrays throughout.
 
-    met: bool [L], who has the stratum; boards, labels: of those, in their order; may be None where there are none. Of
+    met: bool [L], who has the stratum; boards, labels: of those, in their order; may be None if none has it. Of
     whole boards also status: int [L], a `Status`, and waits: bool [L], whether a wait is required; of maps None.
     """
 
@@ -55,44 +66,57 @@ class Attempts:
     waits: np.ndarray | None = None
 
 
-def attempt(size: int, agents: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
-    """Makes the attempts of `lanes`. streams: keys [2], of the stratum without a forced wait and with one."""
-    try_them = _maps_of_two_agents if agents == 2 else functools.partial(_boards, agents)
+def make_attempts(size: int, agents: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
+    """Makes attempts at boards, on maps for two agents and on whole boards for others.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        agents: on a board.
+        holes: on a board.
+        streams: keys [2], of the stratum without a forced wait and of that with one.
+        lanes: which attempts to make.
+    """
+    try_them = _attempt_maps if agents == 2 else functools.partial(_attempt_boards, agents)
     return try_them(size, holes, streams, lanes)
 
 
-def _maps_of_two_agents(size: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
-    """Floods each map and picks the starts: so most attempts have the stratum, however rare it is among the boards."""
+def _attempt_maps(size: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
+    """Floods each map and picks the starts: so most attempts have the stratum, however rare it is among the boards.
+
+    Args: size, holes, streams, lanes as for `make_attempts`.
+    """
 
     def of_block(wait: np.ndarray, index: np.ndarray, number: np.ndarray) -> tuple[np.ndarray, Board, Labels]:
         free, goals, tickets = _draw_maps(size, holes, streams, wait, index, number)
-        tables = flood(free, goals)
+        tables = flood_boards(free, goals)
         boards, found = _pick_starts(tables, free, goals, wait, tickets)
         met = np.asarray(found)
         return met, *take_rows((boards, read_labels(tables, boards)), met)
 
     met, boards, labels = zip(*_in_blocks(BLOCK, of_block, lanes), strict=True)
-    return Attempts(np.concatenate(met), join(boards), concatenate(labels))
+    return Attempts(np.concatenate(met), join_boards(boards), join_labels(labels))
 
 
-def join(boards: Sequence[Board]) -> Board:
+def join_boards(boards: Sequence[Board]) -> Board:
     """One batch of several."""
     return jax.tree.map(lambda *fields: np.concatenate(fields), *boards)
 
 
-def _boards(agents: int, size: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
+def _attempt_boards(agents: int, size: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
     """Draws whole boards on which each agent is connected to its goal, and solves them.
 
-    Those that are known to miss the stratum are not solved any further: by shortest paths that never meet, which need
-    no wait, or once a search knows whether they do.
+    Those known to miss the stratum are not solved any further: by shortest paths that never meet, which need no wait,
+    or once a search knows whether one is required.
+
+    Args: agents, size, holes, streams, lanes as for `make_attempts`.
     """
-    prepare(size, agents)
+    prepare_solver(size, agents)
     draw = functools.partial(_draw_boards, size, agents, holes, streams)
     in_numpy = functools.partial(jax.tree.map, np.asarray)
     drawn, fit = zip(
         *_in_blocks(block_of(agents), lambda *lane: in_phase("draws", in_numpy, draw(*lane)), lanes), strict=True
     )
-    boards, fits = join(drawn), np.concatenate(fit)
+    boards, fits = join_boards(drawn), np.concatenate(fit)
     status = np.full(len(fits), int(Status.UNSOLVABLE))
     waits = np.zeros(len(fits), bool)
     if not fits.any():
@@ -110,7 +134,12 @@ def _in_blocks(block: int, function: Callable[..., Any], lanes: Lanes) -> list[A
     return on_all_cores(lambda begin: function(*(field[begin : begin + block] for field in fields)), begins)
 
 
-def _key(streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Array) -> jax.Array:
+def _derive_key(streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Array) -> jax.Array:
+    """The key of one attempt.
+
+    Args: streams, keys [2]; wait, bool [], chooses the stream; index, uint32 [], the board; number, uint32 [], the
+    attempt.
+    """
     return jax.random.fold_in(jax.random.fold_in(streams[wait.astype(int)], index), number)
 
 
@@ -118,10 +147,19 @@ def _key(streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Arra
 def _draw_maps(
     size: int, holes: jax.Array, streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Of B attempts: free bool [B, n, n], goals int32 [B, 2, 2], and random bits to pick the starts by, uint32 [B]."""
+    """The maps of B attempts: free bool [B, n, n], goals int32 [B, 2, 2], and random uint32 [B] to pick the starts by.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        holes: int32 [], on a board.
+        streams: keys [2], as for `make_attempts`.
+        wait: bool [B], the streams.
+        index: uint32 [B], the boards.
+        number: uint32 [B], the attempts at them.
+    """
 
     def one(wait, index, number):
-        bits = jax.random.bits(_key(streams, wait, index, number), (size * size + 1,))
+        bits = jax.random.bits(_derive_key(streams, wait, index, number), (size * size + 1,))
         return *draw_map(size, bits[1:], holes), bits[0]
 
     return jax.vmap(one)(wait, index, number)
@@ -137,8 +175,11 @@ def _draw_boards(
     index: jax.Array,
     number: jax.Array,
 ) -> tuple[Board, jax.Array]:
-    """The boards of B attempts, and on which maps there was room for the agents, bool [B]."""
-    keys = jax.vmap(_key, in_axes=(None, 0, 0, 0))(streams, wait, index, number)
+    """The boards of B attempts, and on which maps there was room for the agents, bool [B].
+
+    Args: agents, on a board; size, holes, streams, wait, index, number as for `_draw_maps`.
+    """
+    keys = jax.vmap(_derive_key, in_axes=(None, 0, 0, 0))(streams, wait, index, number)
     return jax.vmap(lambda key: draw_board(size, agents, key, holes))(keys)
 
 
@@ -146,19 +187,27 @@ def _draw_boards(
 def _pick_starts(
     tables: CostTable, free: jax.Array, goals: jax.Array, wait: jax.Array, tickets: jax.Array
 ) -> tuple[Board, jax.Array]:
-    """B boards with starts within the stratum and off the goals, and whether there were any, bool [B]."""
+    """B boards with starts within the stratum and off the goals, and whether there were any, bool [B].
+
+    Args:
+        tables: of the maps, for any starts.
+        free: bool [B, n, n].
+        goals: int32 [B, 2, 2].
+        wait: bool [B], the strata.
+        tickets: uint32 [B], random.
+    """
 
     def of_stratum(table, wait):
         at_goal = one_hot(table.goals[0], count) | one_hot(table.goals[1], count)
         with_wait, without = table.wait, table.reached & ~table.wait
-        chosen = (with_wait & pack(wait)) | (without & ~pack(wait))
+        chosen = (with_wait & pack_bits(wait)) | (without & ~pack_bits(wait))
         return chosen & ~at_goal[:, None] & ~at_goal[None]
 
     count = tables.reached.shape[-1]
     states = jax.vmap(of_stratum)(tables, by_word(wait))
     # A loop, so that the states are computed once, not again for every use.
     cells, met = jax.lax.map(lambda word: pick_states(*word), (states, by_word(tickets)))
-    starts = cell_position(side(count), cells.reshape(-1, 2))
+    starts = cell_position(board_side(count), cells.reshape(-1, 2))
     return Board(~free, starts, goals), met.reshape(-1)
 
 
@@ -167,14 +216,14 @@ def draw_map(size: int, bits: jax.Array, holes: jax.Array | int) -> tuple[jax.Ar
 
     bits: uint32 [n^2], random.
     """
-    drawn = lots(bits)
-    return scatter(drawn, jnp.sort(drawn), 2, holes)
+    drawn = make_lots(bits)
+    return scatter_cells(drawn, jnp.sort(drawn), 2, holes)
 
 
 def pick_states(states: jax.Array, tickets: jax.Array) -> tuple[jax.Array, jax.Array]:
     """One joint state of each of 32 boards among those set in uint32 [N, N], by random uint32 [32].
 
-    Returns: padded cells int32 [32, 2], and whether there were any, bool [32]. Uniform as far as `below` is.
+    Returns: padded cells int32 [32, 2], and whether there were any, bool [32]. Uniform as far as `scale_below` is.
     """
     # Sums of two boards side by side in a word: 16 bits hold any count of a row.
     lines = jnp.arange(BOARDS_PER_WORD // 2, dtype=jnp.uint32)
@@ -183,8 +232,8 @@ def pick_states(states: jax.Array, tickets: jax.Array) -> tuple[jax.Array, jax.A
 
     def one(lane, ticket, in_row):
         total = jnp.sum(in_row)
-        row, nth = pick(in_row, below(ticket, total))
-        column, _ = pick(bit(states[row], lane).astype(jnp.int32), nth)
+        row, nth = pick_place(in_row, scale_below(ticket, total))
+        column, _ = pick_place(read_bit(states[row], lane).astype(jnp.int32), nth)
         return jnp.stack([row, column]).astype(jnp.int32), total > 0
 
     return jax.vmap(one)(jnp.arange(BOARDS_PER_WORD), tickets, in_row.T)

@@ -15,10 +15,11 @@ import numpy as np
 
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.errors import InputError, TooRareError
-from lakewright.core_jax.support.apportionment import assign
-from lakewright.core_jax.generator.attempts import Attempts, Lanes, attempt, block_of, join
-from lakewright.core_jax.solver import concatenate
-from lakewright.core_jax.support import streams, workers
+from lakewright.core_jax.generator.attempts import Attempts, Lanes, block_of, join_boards, make_attempts
+from lakewright.core_jax.solver.solver import join_labels
+from lakewright.core_jax.support.apportionment import assign_shares
+from lakewright.core_jax.support.parallel import workers
+from lakewright.core_jax.support.random_keys import make_streams
 from lakewright.core_jax.types import Board, Labels, Status
 
 # The most attempts at a board; in a stratum met by one attempt in 256, one board in 10^13 needs more.
@@ -27,8 +28,8 @@ MOST_BOARDS = 1 << 32  # of a set: indices are 32 bits
 # A config is reachable where each stratum is met by at least REACHED of REACH_ATTEMPTS attempts.
 REACHED, REACH_ATTEMPTS = 16, 4096
 ROUND = 4096  # attempts that a worker is given at once
-LEAST = 8  # blocks in a round where so many are needed twice over: a round of few costs more than its attempts
-SPECULATION = 8  # attempts at one board in a round: at most one for so many that a board needs on average
+LEAST = 8  # blocks in a round at least, if twice as many are needed: small rounds cost more than their attempts
+SPECULATION = 8  # a round has at most 1 / SPECULATION of the attempts at a board that it needs on average
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,30 +93,38 @@ def generate(
     """Draws the boards first .. first + count - 1 of the set of `config` and `seed`, by map size.
 
     In every set from 0 on, sizes and, within a size, forced waits have their configured shares within one board. A
-    board depends on config, seed and index alone. `on_progress` gets numbers of finished boards. Memory grows with
-    `count`: draw a large set in pieces, with one `first` after another. Raises TooRareError where a stratum is missing.
+    board depends on config, seed and index alone. Memory grows with `count`: draw a large set in pieces, with one
+    `first` after another. Raises TooRareError where a stratum is missing, InputError on a count, seed or index out of
+    range.
+
+    Args:
+        config: the distribution of the boards.
+        seed: of the set, 0 to 2^32 - 1.
+        count: boards to draw.
+        on_progress: gets numbers of finished boards.
+        first: the index of the first board.
     """
-    _check(config, seed, count, first)
-    share, rank = assign([cell.data_ratio for cell in config.sizes.values()], first, count)
+    _check_request(config, seed, count, first)
+    share, rank = assign_shares([cell.data_ratio for cell in config.sizes.values()], first, count)
     batches = {}
     for place, (size, cell) in enumerate(config.sizes.items()):
         mine = np.flatnonzero(share == place)
         if len(mine):
-            stratum, _ = assign([cell.wait_ratio, 1 - cell.wait_ratio], int(rank[mine[0]]), len(mine))
+            stratum, _ = assign_shares([cell.wait_ratio, 1 - cell.wait_ratio], int(rank[mine[0]]), len(mine))
             source = _Source.of(config, size, seed)
-            batches[size] = _draw(source, cell.hole_ratio, first + mine, stratum == 0, on_progress)
+            batches[size] = _draw_boards(source, cell.hole_ratio, first + mine, stratum == 0, on_progress)
     return batches
 
 
 def check_count(count: int) -> None:
-    """Raises InputError unless a set can have so many boards."""
+    """Raises InputError unless a set can have `count` boards."""
     if not 1 <= count <= MOST_BOARDS:
         raise InputError(f"count is {count:.6g}: ask for at least one board and at most {MOST_BOARDS}")
 
 
 def check_reachable(config: EnvConfig, seed: int) -> None:
     """Raises TooRareError, saying which, where boards that `config` asks for are rarer than one in 256 attempts."""
-    _check(config, seed, 1, 0)
+    _check_request(config, seed, 1, 0)
     for size, cell in config.sizes.items():
         for wait, share in cell.wait_shares:
             if share * cell.data_ratio > 0:
@@ -123,12 +132,19 @@ def check_reachable(config: EnvConfig, seed: int) -> None:
 
 
 def can_draw(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
-    """Whether boards of this cell, with a forced wait or without one, are met by one in 256 attempts or more."""
+    """Return True if boards of this kind are met by one in 256 attempts or more.
+
+    Args: size, cells on a side; agents, on a board; hole_ratio, of the board; wait, whether a wait is forced.
+    """
     return _can_draw(size, agents, holes_of(size, agents, hole_ratio), wait)
 
 
 @functools.cache
 def _can_draw(size: int, agents: int, holes: int, wait: bool) -> bool:
+    """As `can_draw`.
+
+    Args: size, cells on a side; agents, holes, on a board; wait, whether a wait is forced.
+    """
     if agents == 1 and wait:
         return False
     try:
@@ -153,13 +169,17 @@ class _Source:
 
     @classmethod
     def with_holes(cls, size: int, agents: int, holes: int, seed: int) -> "_Source":
-        return cls(size, agents, holes, streams([(seed, agents, size, holes, wait) for wait in (False, True)]))
+        """The source of boards with this many holes.
+
+        Args: size, cells on a side; agents, holes, on a board; seed, of the set.
+        """
+        return cls(size, agents, holes, make_streams([(seed, agents, size, holes, wait) for wait in (False, True)]))
 
     def stratum(self, wait: bool) -> Stratum:
         return Stratum(self.size, self.agents, self.holes, wait)
 
-    def attempt(self, lanes: Lanes) -> Attempts:
-        return attempt(self.size, self.agents, self.holes, self.streams, lanes)
+    def make_attempts(self, lanes: Lanes) -> Attempts:
+        return make_attempts(self.size, self.agents, self.holes, self.streams, lanes)
 
 
 class _Tally:
@@ -184,19 +204,27 @@ class _Tally:
         return Acceptance(stratum.size, stratum.agents, stratum.holes, stratum.wait, *found, *kinds)
 
 
-def _draw(
+def _draw_boards(
     source: _Source, hole_ratio: float, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], object]
 ) -> Batch:
-    """The boards of `index`, all of one size: rounds of attempts at those that have no board yet."""
+    """Draws boards of one size, by rounds of attempts at those that have no board yet.
+
+    Args:
+        source: of the boards.
+        hole_ratio: the configured one.
+        index: int [B], each board's place in the whole set.
+        wait: bool [B], whether a wait is forced.
+        on_progress: gets numbers of finished boards.
+    """
     tally = _Tally()
     tried = np.zeros(len(index), int)  # attempts at each board so far
     last = np.full(len(index), MAX_ATTEMPTS)  # the one that made it
     open_ = np.arange(len(index))
     pieces: list[tuple[np.ndarray, Board, Labels]] = []
     while len(open_):
-        places, numbers = _round(block_of(source.agents), open_, wait, tried, tally)
+        places, numbers = _plan_round(block_of(source.agents), open_, wait, tried, tally)
         lanes = Lanes(wait[places], index[places], numbers)
-        made = source.attempt(lanes)
+        made = source.make_attempts(lanes)
         # The lowest attempt wins, so that the board does not depend on how many were made at once.
         met = np.flatnonzero(made.met & (numbers < MAX_ATTEMPTS))
         won, order = np.unique(places[met], return_index=True)
@@ -209,21 +237,28 @@ def _draw(
         open_ = open_[last[open_] == MAX_ATTEMPTS]
         on_progress(len(won))
         for place in open_[tried[open_] >= MAX_ATTEMPTS][:1]:
-            raise _not_found(source, bool(wait[place]), tally, f"board {index[place]}: none of {MAX_ATTEMPTS}")
+            raise _make_error(source, bool(wait[place]), tally, f"board {index[place]}: none of {MAX_ATTEMPTS}")
     won, boards, labels = zip(*pieces, strict=True)
     order = np.argsort(np.concatenate(won))
-    board, label = jax.tree.map(lambda field: field[order], (join(boards), concatenate(labels)))
+    board, label = jax.tree.map(lambda field: field[order], (join_boards(boards), join_labels(labels)))
     acceptance = tuple(tally.acceptance(source.stratum(kind)) for kind in (False, True) if kind in wait)
     return Batch(board, label, index, hole_ratio, acceptance)
 
 
-def _round(
+def _plan_round(
     block: int, open_: np.ndarray, wait: np.ndarray, tried: np.ndarray, tally: _Tally
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The next attempts: whose, int [L], and which of that board's, int [L]; sorted, and L a multiple of `block`.
+    """The next attempts: at which boards, int [L], and their numbers, int [L]; sorted, and L a multiple of `block`.
 
-    Where a stratum is rare, several at a board, so that one that cannot be had is soon given up. Blocks are filled up
-    with further attempts, and there are LEAST of them if twice as many attempts are needed.
+    Where a stratum is rare, several at a board, so that a missing one is soon given up. Blocks are filled up with
+    further attempts, and there are LEAST of them if twice as many attempts are needed.
+
+    Args:
+        block: attempts made at once.
+        open_: int [*], the places of boards that have none yet.
+        wait: bool [B], the strata of all boards.
+        tried: int [B], attempts made at each.
+        tally: of all attempts.
     """
     tries = np.maximum(1, tally.drawn // (SPECULATION * (tally.met + 1)))[wait[open_].astype(int)]
     needed = ((tally.drawn + 1) / (tally.met + 1))[wait[open_].astype(int)].sum()
@@ -240,14 +275,17 @@ def _check_found(source: _Source, wait: bool) -> None:
     while tally.met[int(wait)] < REACHED:
         begin = int(tally.drawn[int(wait)])
         if begin >= REACH_ATTEMPTS:
-            raise _not_found(source, wait, tally, f"only {tally.met[int(wait)]} of {begin}")
+            raise _make_error(source, wait, tally, f"only {tally.met[int(wait)]} of {begin}")
         block = block_of(source.agents)
         lanes = Lanes(np.full(block, wait), np.zeros(block, int), np.arange(begin, begin + block))
-        tally.add(lanes, source.attempt(lanes), np.ones(block, bool))
+        tally.add(lanes, source.make_attempts(lanes), np.ones(block, bool))
 
 
-def _not_found(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRareError:
-    """The error that names the stratum and counts what was drawn instead."""
+def _make_error(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRareError:
+    """The error that names a missing stratum and counts what was drawn instead.
+
+    Args: source, of the boards; wait, the stratum; tally, of the attempts; what, how many of them had the stratum.
+    """
     stratum = source.stratum(wait)
     drawn = "random maps" if source.agents == 2 else "random boards"
     found = tally.acceptance(stratum)
@@ -258,7 +296,11 @@ def _not_found(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRare
     )
 
 
-def _check(config: EnvConfig, seed: int, count: int, first: int) -> None:
+def _check_request(config: EnvConfig, seed: int, count: int, first: int) -> None:
+    """Raises InputError unless these boards can be asked for.
+
+    Args: config, seed, count, first as for `generate`.
+    """
     check_count(count)
     if not 0 <= first <= MOST_BOARDS - count:
         raise InputError(f"first is {first}: boards are numbered 0 to {MOST_BOARDS - 1}")

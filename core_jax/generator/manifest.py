@@ -1,4 +1,4 @@
-"""The manifest of a generated file: what it was made from, so that it can be made again and compared."""
+"""The manifest of a generated file: what it was made from, for making it again and comparing."""
 
 import hashlib
 import importlib.metadata
@@ -13,7 +13,7 @@ import msgspec
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.generator.generator import Acceptance
-from lakewright.core_jax.support import IMPLEMENTATION
+from lakewright.core_jax.support.random_keys import IMPLEMENTATION
 
 FORMAT = 1
 PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")
@@ -36,8 +36,13 @@ class FileManifest(msgspec.Struct, frozen=True):
 
 
 def manifest_of(config: EnvConfig, seed: int, count: int, acceptance: Iterable[Acceptance]) -> FileManifest:
-    """The manifest of boards drawn here, with these versions."""
-    return FileManifest(FORMAT, versions(), prng(), config, content_hash(config), seed, count, pooled(acceptance))
+    """The manifest of boards drawn here, with these versions.
+
+    Args: config, seed, count, as for `generate`; acceptance, of all batches.
+    """
+    return FileManifest(
+        FORMAT, versions(), prng(), config, content_hash(config), seed, count, pool_acceptance(acceptance)
+    )
 
 
 def manifest_path(path: Path) -> Path:
@@ -62,15 +67,15 @@ def content_hash(value: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(plain, order="sorted")).hexdigest()
 
 
-def pooled(parts: Iterable[Acceptance]) -> list[Acceptance]:
+def pool_acceptance(parts: Iterable[Acceptance]) -> list[Acceptance]:
     """The acceptance of each stratum, from that of several batches."""
     strata = defaultdict(list)
     for part in parts:
         strata[part.size, part.agents, part.holes, part.wait].append(part)
-    return [_sum(of) for _, of in sorted(strata.items())]
+    return [_sum_counts(of) for _, of in sorted(strata.items())]
 
 
-def _sum(parts: list[Acceptance]) -> Acceptance:
+def _sum_counts(parts: list[Acceptance]) -> Acceptance:
     counts = ("drawn", "met", "solvable", "unsolvable", "undecided", "waiting")
     columns = {name: [getattr(part, name) for part in parts] for name in counts}
     known = {name: sum(column) for name, column in columns.items() if None not in column}

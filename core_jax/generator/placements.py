@@ -9,14 +9,19 @@ from lakewright.core_jax.types import Board
 
 
 def draw_board(size: int, agents: int, key: jax.Array, holes: jax.Array | int) -> tuple[Board, jax.Array]:
-    """A board with exactly `holes` holes on which each agent alone can reach its goal, and whether there is any, bool.
+    """Draws a board on which each agent alone can reach its goal; also returns whether there is any, bool [].
 
     The holes are uniform among all cells; given the holes, starts and goals are uniform among all ways to put them on
-    distinct cells with each start connected to its goal. Where that is impossible, all of them are cell (0, 0). The key
-    is consumed.
+    distinct cells with each start connected to its goal. Where that is impossible, all of them are cell (0, 0).
+
+    Args:
+        size: n, the cells on a side of the board.
+        agents: on the board.
+        key: a random key, which is consumed.
+        holes: exactly as many.
     """
     hole_key, agent_key = jax.random.split(key)
-    drawn = lots(jax.random.bits(hole_key, (size * size,)))
+    drawn = make_lots(jax.random.bits(hole_key, (size * size,)))
     free = (drawn >= jnp.sort(drawn)[holes]).reshape(size, size)
     starts, goals, fits = place_agents(agents, free, agent_key)
     return Board(~free, starts, goals), fits
@@ -28,14 +33,14 @@ def place_agents(agents: int, free: jax.Array, key: jax.Array) -> tuple[jax.Arra
     A placement has distinct cells, and each start is connected to its goal. A connected pair is drawn for each agent,
     and all pairs are drawn again until no two share a cell: so all placements are equally likely. The key is consumed.
     """
-    labels, number = components(free), jnp.arange(free.size).reshape(free.shape)
+    labels, number = label_components(free), jnp.arange(free.size).reshape(free.shape)
     members = jnp.sum(labels.reshape(-1) == labels[..., None], axis=-1) * free
     others = jnp.maximum(members - 1, 0)
     # An agent needs any two cells of a component.
     fits = jnp.sum(jnp.where(labels == number, members // 2, 0)) >= agents
 
     def pair(bits):
-        start, nth = _pick_cell(others, below(bits, jnp.sum(others)))
+        start, nth = _pick_cell(others, scale_below(bits, jnp.sum(others)))
         goal, _ = _pick_cell(((labels == labels[*start]) & (number != number[*start])).astype(jnp.int32), nth)
         return jnp.stack([start, goal])
 
@@ -50,7 +55,7 @@ def place_agents(agents: int, free: jax.Array, key: jax.Array) -> tuple[jax.Arra
     return starts, goals, fits
 
 
-def lots(bits: jax.Array) -> jax.Array:
+def make_lots(bits: jax.Array) -> jax.Array:
     """Random uint32 bits [N] to numbers of which no two are equal, their place in the lowest bits: `lot_place`.
 
     Sorting them is a uniform permutation, except for a tie of the upper bits in about one of ten thousand boards.
@@ -59,10 +64,18 @@ def lots(bits: jax.Array) -> jax.Array:
     return bits & ~jnp.uint32(_place_mask(count)) | jnp.arange(count, dtype=jnp.uint32)
 
 
-def scatter(drawn: jax.Array, order: jax.Array, cells: int, holes: jax.Array | int) -> tuple[jax.Array, jax.Array]:
-    """A map with `cells` distinct cells, free ones, and exactly `holes` holes, uniform among all ways to put them.
+def scatter_cells(
+    drawn: jax.Array, order: jax.Array, cells: int, holes: jax.Array | int
+) -> tuple[jax.Array, jax.Array]:
+    """Draws a map with distinct free cells and with holes, uniform among all ways to put them.
 
-    drawn: uint32 [n^2], `lots`; order: the same, sorted. Returns: free bool [n, n], cells int32 [cells, 2].
+    Returns: free bool [n, n], cells int32 [cells, 2].
+
+    Args:
+        drawn: uint32 [n^2], from `make_lots`.
+        order: uint32 [n^2], the same, sorted.
+        cells: how many to place.
+        holes: exactly as many.
     """
     size = math.isqrt(drawn.shape[0])
     places = lot_place(order[:cells], size * size)
@@ -79,7 +92,7 @@ def _place_mask(count: int) -> int:
     return (1 << (count - 1).bit_length()) - 1
 
 
-def components(free: jax.Array) -> jax.Array:
+def label_components(free: jax.Array) -> jax.Array:
     """The components of free bool [n, n]: for each cell the smallest row-by-row number of its component; n^2 at holes.
 
     Returns: int32 [n, n].
@@ -98,14 +111,14 @@ def components(free: jax.Array) -> jax.Array:
     return jax.lax.while_loop(lambda carry: carry[1], spread, (own, jnp.array(True)))[0]
 
 
-def below(bits: jax.Array, limit: jax.Array) -> jax.Array:
+def scale_below(bits: jax.Array, limit: jax.Array) -> jax.Array:
     """Random uint32 bits to a number below `limit`, at most 2^16: int32, each as likely up to one part in 2^16."""
     bits, limit = bits.astype(jnp.uint32), limit.astype(jnp.uint32)
     high, low = bits >> 16, bits & 0xFFFF
     return ((high * limit + (low * limit >> 16)) >> 16).astype(jnp.int32)
 
 
-def pick(weights: jax.Array, ticket: jax.Array) -> tuple[jax.Array, jax.Array]:
+def pick_place(weights: jax.Array, ticket: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The place that owns number `ticket`, if place i owns the next `weights[i]` numbers, and its rank among them."""
     up_to = jnp.cumsum(weights)
     place = jnp.argmax(up_to > ticket)
@@ -113,7 +126,7 @@ def pick(weights: jax.Array, ticket: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _pick_cell(weights: jax.Array, ticket: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """`pick` among cells, int [n, n]: the cell int32 [2] by its row, then its column."""
-    row, left = pick(jnp.sum(weights, axis=1), ticket)
-    column, left = pick(weights[row], left)
+    """`pick_place` among cells, int [n, n]: the cell int32 [2] by its row, then its column."""
+    row, left = pick_place(jnp.sum(weights, axis=1), ticket)
+    column, left = pick_place(weights[row], left)
     return jnp.stack([row, column]).astype(jnp.int32), left

@@ -16,28 +16,35 @@ def generate_in_turn(
 ) -> list[dict[int, Batch]]:
     """Draws the boards first .. first + count - 1 of the set in which board i is one of config i mod m, of m configs.
 
-    Returns for each config its boards by map size, as `generate` does; an index is the place in the whole set. Board i
-    is board i // m of its config's own set, so this set can be drawn in pieces too. Raises as `generate`.
+    Board i is board i // m of its config's own set, so this set can be drawn in pieces too. Raises as `generate`.
+
+    Args: configs, that take turns; seed, count, on_progress, first as for `generate`.
+
+    Returns: for each config its boards by map size, as `generate` does; an index is the place in the whole set.
     """
     made = []
     for turn, config in enumerate(configs):
-        begin, end = (_boards_before(place, turn, len(configs)) for place in (first, first + count))
+        begin, end = (_count_boards_before(place, turn, len(configs)) for place in (first, first + count))
         batches = generate(config, seed, end - begin, on_progress, begin) if begin < end else {}
-        made.append({size: _placed(batch, turn, len(configs)) for size, batch in batches.items()})
+        made.append({size: _place_in_set(batch, turn, len(configs)) for size, batch in batches.items()})
     return made
 
 
 def can_draw_for(teams: Sequence[int]) -> Callable[[int, int, float, bool], bool]:
-    """`can_draw` for every team that fits on the size; `can_draw` itself where there are no teams."""
+    """`can_draw` for every team that fits on the size; `can_draw` itself if `teams` is empty."""
 
     def for_all(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
+        """Return True if every team that fits on the size can be drawn.
+
+        Args: size, agents, hole_ratio, wait as for `can_draw`; `agents` is ignored.
+        """
         return all(can_draw(size, team, hole_ratio, wait) for team in teams if holds(size, team))
 
     return for_all if teams else can_draw
 
 
 def can_draw_all(config: EnvConfig) -> bool:
-    """Whether all boards that a config asks for can be drawn."""
+    """Return True if all boards that a config asks for can be drawn."""
     return all(
         can_draw(size, config.agents, cell.hole_ratio, wait)
         for size, cell in config.sizes.items()
@@ -46,10 +53,10 @@ def can_draw_all(config: EnvConfig) -> bool:
     )
 
 
-def _boards_before(place: int, turn: int, turns: int) -> int:
+def _count_boards_before(place: int, turn: int, turns: int) -> int:
     """The number of boards of a config before a place."""
     return max(0, -(-(place - turn) // turns))
 
 
-def _placed(batch: Batch, turn: int, turns: int) -> Batch:
+def _place_in_set(batch: Batch, turn: int, turns: int) -> Batch:
     return dataclasses.replace(batch, index=batch.index * turns + turn)

@@ -1,4 +1,4 @@
-"""Free draws: uniform random boards, solvable or not.
+"""Uniform random boards, solvable or not.
 
 Seed, size, agents, holes and index determine a board, so a set can be drawn in pieces, in any order, on any machine.
 """
@@ -6,8 +6,10 @@ Seed, size, agents, holes and index determine a board, so a set can be drawn in 
 import jax
 import numpy as np
 
-from lakewright.core_jax.generator.placements import lots, scatter
-from lakewright.core_jax.support import in_blocks, program, streams
+from lakewright.core_jax.generator.placements import make_lots, scatter_cells
+from lakewright.core_jax.support.parallel import in_blocks
+from lakewright.core_jax.support.programs import program
+from lakewright.core_jax.support.random_keys import make_streams
 from lakewright.core_jax.types import Board
 
 FREE = 2  # after the streams of the generator: 0 and 1, its strata
@@ -15,27 +17,39 @@ BLOCK = 4096  # boards drawn at a time
 
 
 def draw_free(size: int, agents: int, holes: int, seed: int, first: int, count: int) -> Board:
-    """The boards first .. first + count - 1 with exactly `holes` holes, numpy arrays with leading axis `count`.
+    """Draws the boards first .. first + count - 1 of a set, numpy arrays with leading axis `count`.
 
     Starts, goals and holes are uniform among all placements on distinct cells.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        agents: on a board.
+        holes: exactly as many on a board.
+        seed: of the set.
+        first: the index of the first board.
+        count: boards to draw.
     """
-    key = streams([(seed, agents, size, holes, FREE)])[0]
+    key = make_streams([(seed, agents, size, holes, FREE)])[0]
 
     def of_block(index: np.ndarray) -> Board:
-        drawn = _lots(size, key, index)
+        drawn = _draw_lots(size, key, index)
         # Sorted by numpy: XLA takes 7 to 25 times as long on a CPU, a third of the time to solve a board.
-        return _placed(agents, drawn, np.sort(drawn, axis=1), holes)
+        return _place_boards(agents, drawn, np.sort(drawn, axis=1), holes)
 
     parts = in_blocks(of_block, np.arange(count, dtype=np.uint32) + np.uint32(first), BLOCK)
     return jax.tree.map(lambda *fields: np.concatenate(fields), *parts)
 
 
 @program(static_argnums=0)
-def _lots(size: int, key: jax.Array, index: jax.Array) -> jax.Array:
-    return jax.vmap(lambda place: lots(jax.random.bits(jax.random.fold_in(key, place), (size * size,))))(index)
+def _draw_lots(size: int, key: jax.Array, index: jax.Array) -> jax.Array:
+    return jax.vmap(lambda place: make_lots(jax.random.bits(jax.random.fold_in(key, place), (size * size,))))(index)
 
 
 @program(static_argnums=0)
-def _placed(agents: int, drawn: jax.Array, order: jax.Array, holes: jax.Array) -> Board:
-    free, cells = jax.vmap(scatter, (0, 0, None, None))(drawn, order, 2 * agents, holes)
+def _place_boards(agents: int, drawn: jax.Array, order: jax.Array, holes: jax.Array) -> Board:
+    """The boards of B permutations of the cells.
+
+    Args: agents, on a board; drawn, uint32 [B, n^2], lots; order, the same, each sorted; holes, int32 [], on a board.
+    """
+    free, cells = jax.vmap(scatter_cells, (0, 0, None, None))(drawn, order, 2 * agents, holes)
     return Board(~free, cells[:, :agents], cells[:, agents:])

@@ -29,7 +29,7 @@ def cell_index(size: int, cells: jax.Array) -> jax.Array:
     return cells[..., 0] * (size + 1) + cells[..., 1]
 
 
-def side(count: int) -> int:
+def board_side(count: int) -> int:
     """n of a board with `count` padded cells."""
     return math.isqrt(count)
 
@@ -39,12 +39,12 @@ def cell_position(size: int, index: jax.Array) -> jax.Array:
     return jnp.stack([index // (size + 1), index % (size + 1)], axis=-1)
 
 
-def offsets(size: int) -> tuple[int, ...]:
-    """What each move of `MOVES` adds to a padded cell index."""
+def move_offsets(size: int) -> tuple[int, ...]:
+    """The number that each move of `MOVES` adds to a padded cell index."""
     return tuple(row * (size + 1) + column for row, column in DELTAS)
 
 
-def pack(bits: jax.Array) -> jax.Array:
+def pack_bits(bits: jax.Array) -> jax.Array:
     """bool [32, ...] to uint32 [...]."""
     words, lanes = bits.astype(jnp.uint32), BOARDS_PER_WORD
     while lanes > 1:  # halves side by side, which vectorizes
@@ -55,12 +55,12 @@ def pack(bits: jax.Array) -> jax.Array:
 
 def pack_cells(grid: jax.Array) -> jax.Array:
     """bool [32, n, n] to a bitboard uint32 [N]; the added column holds zeros."""
-    return pack(jnp.pad(grid, ((0, 0), (0, 0), (0, 1))).reshape(BOARDS_PER_WORD, -1))
+    return pack_bits(jnp.pad(grid, ((0, 0), (0, 0), (0, 1))).reshape(BOARDS_PER_WORD, -1))
 
 
 def one_hot(cells: jax.Array, count: int) -> jax.Array:
     """Padded cell indices int32 [32] to a bitboard uint32 [count] with that one cell of each board set."""
-    return pack(cells[:, None] == jnp.arange(count))
+    return pack_bits(cells[:, None] == jnp.arange(count))
 
 
 def one_hots(cells: jax.Array, count: int) -> jax.Array:
@@ -68,31 +68,31 @@ def one_hots(cells: jax.Array, count: int) -> jax.Array:
     return jax.vmap(jax.vmap(one_hot, (0, None)), (0, None))(cells, count)
 
 
-def bit(words: jax.Array, lane: jax.Array) -> jax.Array:
+def read_bit(words: jax.Array, lane: jax.Array) -> jax.Array:
     """The bits of board `lane` in uint32 [...]: uint32 [...] of 0 and 1."""
     return words >> lane.astype(jnp.uint32) & 1
 
 
-def shift(words: jax.Array, by: int, axis: int) -> jax.Array:
+def shift_cells(words: jax.Array, by: int, axis: int) -> jax.Array:
     """out[p] = words[p + by] along `axis`, zero where p + by is outside."""
     config = [(0, 0, 0)] * words.ndim
     config[axis] = (-by, by, 0)
     return jax.lax.pad(words, jnp.uint32(0), config)
 
 
-def spaced(size: int, cells: jax.Array) -> jax.Array:
+def space_cells(size: int, cells: jax.Array) -> jax.Array:
     """uint32 [..., N, U] to [..., N', U], with a row of zeros before and after, so that a move is a slice."""
     return jnp.pad(cells, [(0, 0)] * (cells.ndim - 2) + [(size + 1, size + 1), (0, 0)])
 
 
 def read_spaced(size: int, spaced: jax.Array, by: int = 0) -> jax.Array:
-    """out[p] = cells[p + by] of `spaced` cells uint32 [..., N', U]: uint32 [..., N, U]."""
+    """out[p] = cells[p + by] of what `space_cells` returns, uint32 [..., N', U]: uint32 [..., N, U]."""
     begin = size + 1 + by
     return jax.lax.slice_in_dim(spaced, begin, begin + cell_count(size), axis=-2)
 
 
 def any_cell(cells: jax.Array) -> jax.Array:
-    """Whether any cell is set: uint32 [..., N, U] to [..., U]."""
+    """The boards on which any cell is set: uint32 [..., N, U] to [..., U]."""
     return jax.lax.reduce(cells, jnp.uint32(0), jax.lax.bitwise_or, (cells.ndim - 2,))
 
 
@@ -103,7 +103,7 @@ def by_word(field: jax.Array) -> jax.Array:
 
 
 def count_cells(cells: jax.Array) -> jax.Array:
-    """How many cells are set on each board: uint32 [..., N, W] to int32 [..., 32 W], N at most 510."""
+    """The number of cells that are set on each board: uint32 [..., N, W] to int32 [..., 32 W], N at most 510."""
     upper, lower = jnp.array_split(cells, 2, axis=-2)
     return _count_bytes(upper) + _count_bytes(lower)
 
@@ -126,7 +126,7 @@ def _count_bytes(cells: jax.Array) -> jax.Array:
 
 def by_board(words: jax.Array) -> jax.Array:
     """The bits of uint32 [..., W] by board: int32 [..., 32 W]."""
-    bits = bit(words[..., None], jnp.arange(BOARDS_PER_WORD)).astype(jnp.int32)
+    bits = read_bit(words[..., None], jnp.arange(BOARDS_PER_WORD)).astype(jnp.int32)
     return bits.reshape(*words.shape[:-1], -1)
 
 

@@ -33,12 +33,12 @@ def step(holes: jax.Array, positions: jax.Array, moves: jax.Array) -> tuple[jax.
     chex.assert_rank([holes, positions, moves], [2, 2, 1])
     chex.assert_equal_shape_prefix([positions, moves], 1)
     size = holes.shape[0]
-    cells = _cells(positions)
-    targets = [_target(cell, move) for cell, move in zip(cells, moves, strict=True)]
+    cells = _split_cells(positions)
+    targets = [_move_cell(cell, move) for cell, move in zip(cells, moves, strict=True)]
     # Off the board some cell on it is read instead; the illegal move is reported before the hole.
-    code = _first_failure(size, lambda cell: holes[cell], cells, targets, moves)
+    code = _find_failure(size, lambda cell: holes[cell], cells, targets, moves)
     reached = jnp.clip(jnp.array(targets, jnp.int32), 0, size - 1)
-    return reached, *_failure_and_agent(code, len(cells))
+    return reached, *_split_code(code, len(cells))
 
 
 def verdict(board: Board, moves: jax.Array) -> Verdict:
@@ -51,13 +51,13 @@ def verdict(board: Board, moves: jax.Array) -> Verdict:
     size, (agents, steps) = board.holes.shape[0], moves.shape
     # The narrowest type that holds a cell's index and a time: half the width is twice as many at a time.
     number = jnp.int16 if max(size * size, steps + 2) < 1 << 15 else jnp.int32
-    starts, goals = _cells(board.starts.astype(number)), _cells(board.goals.astype(number))
-    is_hole = _lookup(board.holes)
+    starts, goals = _split_cells(board.starts.astype(number)), _split_cells(board.goals.astype(number))
+    is_hole = _make_hole_lookup(board.holes)
 
-    def play(carry, joint_move):
+    def play_step(carry, joint_move):
         cells, arrivals, code, time = carry
-        targets = [_target(cell, move) for cell, move in zip(cells, joint_move, strict=True)]
-        code = jnp.where(code == 0, _first_failure(size, is_hole, cells, targets, joint_move), code)
+        targets = [_move_cell(cell, move) for cell, move in zip(cells, joint_move, strict=True)]
+        code = jnp.where(code == 0, _find_failure(size, is_hole, cells, targets, joint_move), code)
         legal = code == 0
         time += legal.astype(number)
         cells = [
@@ -65,22 +65,22 @@ def verdict(board: Board, moves: jax.Array) -> Verdict:
             for to, at in zip(targets, cells, strict=True)
         ]
         # An agent seen away from its goal at time t arrives at t + 1 at the earliest.
-        home = [_same(cell, goal) for cell, goal in zip(cells, goals, strict=True)]
+        home = [_is_same_cell(cell, goal) for cell, goal in zip(cells, goals, strict=True)]
         arrivals = [jnp.where(at, arrival, time + number(1)) for at, arrival in zip(home, arrivals, strict=True)]
         return (cells, arrivals, code, time), None
 
-    arrivals = [(~_same(start, goal)).astype(number) for start, goal in zip(starts, goals, strict=True)]
+    arrivals = [(~_is_same_cell(start, goal)).astype(number) for start, goal in zip(starts, goals, strict=True)]
     start = (starts, arrivals, number(0), number(0))
-    (cells, arrivals, code, time), _ = jax.lax.scan(play, start, list(moves))
+    (cells, arrivals, code, time), _ = jax.lax.scan(play_step, start, list(moves))
 
-    home = [_same(cell, goal) for cell, goal in zip(cells, goals, strict=True)]
+    home = [_is_same_cell(cell, goal) for cell, goal in zip(cells, goals, strict=True)]
     length = jnp.max(jnp.sum(moves != PAD, axis=1, dtype=jnp.int32))
     failed = code != 0
     code = jnp.where(
-        failed, code, _first_code([(Failure.GOAL_NOT_REACHED, i, ~at) for i, at in enumerate(home)], agents)
+        failed, code, _pick_first_code([(Failure.GOAL_NOT_REACHED, i, ~at) for i, at in enumerate(home)], agents)
     )
     valid = code == 0
-    failure, agent = _failure_and_agent(code, agents)
+    failure, agent = _split_code(code, agents)
     arrivals = [arrival.astype(jnp.int32) for arrival in arrivals]
     return Verdict(
         failure=failure,
@@ -93,36 +93,44 @@ def verdict(board: Board, moves: jax.Array) -> Verdict:
     )
 
 
-def _cells(positions: jax.Array) -> list[Cell]:
+def _split_cells(positions: jax.Array) -> list[Cell]:
     """[K, 2] as a cell for each agent."""
     return [(row, column) for row, column in positions]
 
 
-def _target(cell: Cell, move: jax.Array) -> Cell:
-    """The cell that a move leads to, on the board or off it; codes that are no move lead nowhere."""
+def _move_cell(cell: Cell, move: jax.Array) -> Cell:
+    """The cell that a move leads to, on the board or off it; any other code stays."""
     row, column = cell
     return row + (move == DOWN) - (move == UP), column + (move == RIGHT) - (move == LEFT)
 
 
-def _same(one: Cell, other: Cell) -> jax.Array:
+def _is_same_cell(one: Cell, other: Cell) -> jax.Array:
     return (one[0] == other[0]) & (one[1] == other[1])
 
 
-def _first_failure(
+def _find_failure(
     size: int, is_hole: IsHole, cells: list[Cell], targets: list[Cell], moves: Iterable[jax.Array]
 ) -> jax.Array:
-    """The code of the first failure of a step from `cells` to `targets`; 0 if there is none."""
+    """The code of the first failure of a step, int16 []; 0 if there is none.
+
+    Args:
+        size: n, the cells on a side of the board.
+        is_hole: of a cell.
+        cells: of each agent, before the step.
+        targets: of each agent, after it.
+        moves: of each agent, int8 [].
+    """
     pairs = list(combinations(range(len(cells)), 2))  # the first of a pair is reported
     illegal = (_is_illegal(size, cell, move) for cell, move in zip(targets, moves, strict=True))
-    meeting = ((i, _same(targets[i], targets[j])) for i, j in pairs)
-    exchanging = ((i, _same(targets[i], cells[j]) & _same(targets[j], cells[i])) for i, j in pairs)
+    meeting = ((i, _is_same_cell(targets[i], targets[j])) for i, j in pairs)
+    exchanging = ((i, _is_same_cell(targets[i], cells[j]) & _is_same_cell(targets[j], cells[i])) for i, j in pairs)
     found = {
         Failure.ILLEGAL_MOVE: enumerate(illegal),
         Failure.HOLE: enumerate(is_hole(cell) for cell in targets),
         Failure.VERTEX_CONFLICT: meeting,
         Failure.SWAP_CONFLICT: exchanging,
     }
-    return _first_code([(kind, i, seen) for kind, agents in found.items() for i, seen in agents], len(cells))
+    return _pick_first_code([(kind, i, seen) for kind, agents in found.items() for i, seen in agents], len(cells))
 
 
 def _is_illegal(size: int, target: Cell, move: jax.Array) -> jax.Array:
@@ -131,7 +139,7 @@ def _is_illegal(size: int, target: Cell, move: jax.Array) -> jax.Array:
     return off_board | (move < PAD) | (move > WAIT)
 
 
-def _first_code(found: list[tuple[Failure, int, jax.Array]], agents: int) -> jax.Array:
+def _pick_first_code(found: list[tuple[Failure, int, jax.Array]], agents: int) -> jax.Array:
     """The first (failure, agent, whether it occurs) that occurs, as one number: failure x agents + agent; else 0."""
     code = jnp.int16(0)
     for failure, agent, seen in reversed(found):
@@ -139,14 +147,14 @@ def _first_code(found: list[tuple[Failure, int, jax.Array]], agents: int) -> jax
     return code
 
 
-def _failure_and_agent(code: jax.Array, agents: int) -> tuple[jax.Array, jax.Array]:
-    """The two parts of a number of `_first_code`: `Failure` and agent (-1 if none), both int32."""
+def _split_code(code: jax.Array, agents: int) -> tuple[jax.Array, jax.Array]:
+    """The two parts of a number of `_pick_first_code`: `Failure` and agent (-1 if none), both int32."""
     code = code.astype(jnp.int32)
     return code // agents, jnp.where(code == 0, -1, code % agents)
 
 
-def _lookup(holes: jax.Array) -> IsHole:
-    """Whether a cell is a hole of bool [n, n]; undefined for a cell off the board."""
+def _make_hole_lookup(holes: jax.Array) -> IsHole:
+    """A function that returns whether a cell is a hole of bool [n, n]; undefined for a cell off the board."""
     size = holes.shape[0]
     if size > PACKED_SIZE:
         return lambda cell: holes[cell]

@@ -70,10 +70,11 @@ def reset_to(board: Board) -> tuple[Observation, EnvState]:
 def step(
     key: jax.Array, state: EnvState, action: jax.Array, params: EnvParams
 ) -> tuple[Observation, EnvState, jax.Array, jax.Array, Info]:
-    """`step_env`; where that ends the episode, the next one begins on a board of the pool.
+    """`step_env`; if that ends the episode, the next one begins on a board of the pool.
 
-    Observation and state are then the next episode's; `info["final_observation"]` is this one's last. The key is
-    consumed.
+    Observation and state are then the next episode's; `info["final_observation"]` is this one's last.
+
+    Args: key, a random key, which is consumed; state, action, params as for `step_env`.
     """
     last, ended, reward, done, info = step_env(state, action, params)
     following = reset(key, params)
@@ -90,7 +91,7 @@ def step_env(
     Returns: observation; state; reward float32 [], 1 where this step brought all agents home; done bool []; info:
     `failure` int32 [], the `Failure` of this step, upon which no agent moves; `agent` int32 [], the first concerned, -1
     if none; `at_goal` bool [K]; `terminated` and `truncated` bool []; `discount` float32 [], 0 where terminated, else
-    1. A state that is done stays as it is, for no reward.
+    1. A state that is done does not change, and earns no reward.
     """
     chex.assert_shape(action, state.positions.shape[:1])
     chex.assert_type(action, int)

@@ -1,4 +1,4 @@
-"""Batches of boards and labels, as numpy arrays."""
+"""Batches of boards, plans and labels, as numpy arrays."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -7,8 +7,7 @@ from typing import TypeVar
 import jax
 import numpy as np
 
-from lakewright.core_jax.lake.plans import pad_moves
-from lakewright.core_jax.types import Labels
+from lakewright.core_jax.types import PAD, WAIT, Labels
 
 T = TypeVar("T")
 
@@ -18,14 +17,14 @@ def take_rows(batch: T, rows: np.ndarray) -> T:
     return jax.tree.map(lambda field: np.asarray(field)[rows], batch)
 
 
-def concatenate(parts: Sequence[Labels]) -> Labels:
+def join_labels(parts: Sequence[Labels]) -> Labels:
     """One batch of labels from several whose plans may differ in length."""
-    plans = {name: _joined([getattr(part, name) for part in parts]) for name in ("moves", "makespan_moves")}
+    plans = {name: _join_plans([getattr(part, name) for part in parts]) for name in ("moves", "makespan_moves")}
     unmoved = [dataclasses.replace(part, moves=None, makespan_moves=None) for part in parts]  # type: ignore[arg-type]
     return dataclasses.replace(jax.tree.map(lambda *fields: np.concatenate(fields), *unmoved), **plans)
 
 
-def _joined(plans: Sequence[np.ndarray | None]) -> np.ndarray | None:
+def _join_plans(plans: Sequence[np.ndarray | None]) -> np.ndarray | None:
     """Plans of several batches as one; None where they were not asked for."""
     given = [np.asarray(plan) for plan in plans if plan is not None]
     horizon = max((plan.shape[-1] for plan in given), default=0)
@@ -34,7 +33,20 @@ def _joined(plans: Sequence[np.ndarray | None]) -> np.ndarray | None:
 
 def with_rows(labels: Labels, rows: np.ndarray, replacements: Labels) -> Labels:
     """`labels` with those of `rows` replaced."""
-    both = concatenate([labels, replacements])
+    both = join_labels([labels, replacements])
     order = np.arange(len(labels.status))
     order[rows] = len(order) + np.arange(len(rows))
     return jax.tree.map(lambda field: field[order], both)
+
+
+def pad_moves(moves: np.ndarray, horizon: int) -> np.ndarray:
+    """Pads int8 [..., T] with PAD to `horizon` steps."""
+    width = [(0, 0)] * (moves.ndim - 1) + [(0, horizon - moves.shape[-1])]
+    return np.pad(moves, width, constant_values=PAD)
+
+
+def trim_plans(moves: np.ndarray) -> np.ndarray:
+    """The plans int8 [..., T] without waits after each agent's last move, cut to the longest of them."""
+    real = (moves != PAD) & (moves != WAIT)
+    going = np.flip(np.maximum.accumulate(np.flip(real, -1), axis=-1), -1)
+    return np.where(going, moves, PAD).astype(np.int8)[..., : int(going.sum(axis=-1).max(initial=0))]

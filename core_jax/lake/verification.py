@@ -7,7 +7,9 @@ import jax
 import numpy as np
 
 from lakewright.core_jax.lake.dynamics import verdict
-from lakewright.core_jax.support import cores, on_all_cores, program
+from lakewright.core_jax.support.parallel import on_all_cores
+from lakewright.core_jax.support.programs import program
+from lakewright.core_jax.support.threads import cores
 from lakewright.core_jax.types import PAD, Board, Verdict
 
 # The most plans judged at a time; fewer where they are very long.
@@ -28,43 +30,43 @@ def verify(boards: Board, moves: np.ndarray) -> Verdict:
     chex.assert_type(moves, np.int8)
     boards, moves = jax.tree.map(np.asarray, (boards, moves))
     count, agents, steps = moves.shape
-    longest = _longest(moves)
+    longest = _count_steps(moves)
     horizon = horizon_of(longest) if steps else 0
     block = max(1, min(BLOCK_PLANS, BLOCK_STEPS // max(horizon, 1)))
-    found = _unfilled(count, agents)
+    found = _allocate_verdicts(count, agents)
 
-    def fill(begins: range) -> None:
+    def judge_blocks(begins: range) -> None:
         # The buffers of one worker, reused for each of its blocks: new memory would cost as much as the verdicts.
-        some = jax.tree.map(lambda field: _aligned((block, *field.shape[1:]), field.dtype), boards)
-        plans = _aligned((block, agents, horizon), np.dtype(np.int8))
+        some = jax.tree.map(lambda field: _allocate_aligned((block, *field.shape[1:]), field.dtype), boards)
+        plans = _allocate_aligned((block, agents, horizon), np.dtype(np.int8))
         plans[:] = PAD
         for begin in begins:
             rows = slice(begin, min(begin + block, count))
             filled = slice(rows.stop - begin)
             jax.tree.map(lambda buffer, field, at=filled, of=rows: np.copyto(buffer[at], field[of]), some, boards)
             plans[filled, :, :longest] = moves[rows, :, :longest]
-            verdicts = jax.tree.map(np.asarray, _verdicts(some, plans))
+            verdicts = jax.tree.map(np.asarray, _judge_plans(some, plans))
             jax.tree.map(lambda field, part, of=rows, at=filled: np.copyto(field[of], part[at]), found, verdicts)
 
     begins = range(0, count, block)
-    fill(begins[:1])  # first and alone, as it may compile
-    on_all_cores(fill, [begins[1 + worker :: cores()] for worker in range(cores())])
+    judge_blocks(begins[:1])  # first and alone, as it may compile
+    on_all_cores(judge_blocks, [begins[1 + worker :: cores()] for worker in range(cores())])
     return found
 
 
 @program
-def _verdicts(boards: Board, moves: jax.Array) -> Verdict:
+def _judge_plans(boards: Board, moves: jax.Array) -> Verdict:
     return jax.vmap(verdict)(boards, moves)
 
 
-def _unfilled(count: int, agents: int) -> Verdict:
+def _allocate_verdicts(count: int, agents: int) -> Verdict:
     """Room for the verdicts on `count` plans."""
     numbers = [field.name for field in dataclasses.fields(Verdict) if field.name != "at_goal"]
     room = {name: np.empty(count, np.int32) for name in numbers}
     return Verdict(**room, at_goal=np.empty((count, agents), bool))  # type: ignore[arg-type]
 
 
-def _longest(moves: np.ndarray) -> int:
+def _count_steps(moves: np.ndarray) -> int:
     """The number of steps up to the last at which anyone moves, of int8 [B, K, T]."""
     all_pad = (np.bitwise_and.reduce(moves, axis=0) == PAD).all(axis=0)  # PAD has all bits set
     return int(np.flatnonzero(~all_pad).max(initial=-1)) + 1
@@ -75,7 +77,7 @@ def horizon_of(steps: int) -> int:
     return max(SHORTEST_HORIZON, 1 << max(steps - 1, 0).bit_length())
 
 
-def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def _allocate_aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Zeros that XLA does not copy."""
     size = int(np.prod(shape)) * dtype.itemsize
     memory = np.zeros(size + ALIGNMENT, np.uint8)

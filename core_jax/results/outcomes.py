@@ -27,8 +27,13 @@ class Outcomes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def count(
         cls, failure: np.ndarray, optimal_makespan: np.ndarray, optimal_sum_of_costs: np.ndarray, waits: np.ndarray
     ) -> "Outcomes":
-        """Counts B plans. failure: int [B], of `Failure`; of each plan whether it is valid and optimal, and whether its
-        board requires a wait: bool [B].
+        """Counts B plans.
+
+        Args:
+            failure: int [B], a `Failure` of each plan.
+            optimal_makespan: bool [B], whether a plan that is valid reaches the optimal makespan.
+            optimal_sum_of_costs: bool [B], likewise of the sum of costs.
+            waits: bool [B], whether the plan's board requires a wait.
         """
         valid = failure == Failure.NONE
         return cls(

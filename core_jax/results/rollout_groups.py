@@ -14,7 +14,7 @@ ADVANTAGE_EPSILON = 1e-4  # TRL's, in the advantage (reward - mean) / (std + eps
 
 
 def informative(rewards: np.ndarray) -> bool:
-    """Whether the rewards of a group, float [G], are not all equal: else GRPO learns nothing from it."""
+    """Return True if the rewards of a group, float [G], are not all equal: else GRPO learns nothing from it."""
     return bool(np.ptp(rewards) > EQUAL)
 
 
@@ -24,7 +24,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     board: its key (`core_jax.rows.board_key`); groups of one key are of the same board, drawn more than once. valid:
     how many of the `completions` are valid plans. reward, deviation, spread: of the completions' rewards the mean, the
     mean absolute deviation from it, and the standard deviation.
-    failures: how many fail in each way, where that is known; ways that do not occur are left out.
+    failures: how many fail in each way, if known; ways that do not occur are left out.
     """
 
     board: str
@@ -43,7 +43,14 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         rewards: Sequence[float] | np.ndarray,
         failures: np.ndarray | None = None,
     ) -> "Group":
-        """The group of completions with these verdicts, bool [G], rewards, float [G], and where known failures, [G]."""
+        """The group of G completions.
+
+        Args:
+            board: its key.
+            valid: bool [G], whether each is a valid plan.
+            rewards: float [G].
+            failures: int [G], a `Failure` of each, or None where unknown.
+        """
         earned = np.asarray(rewards, float)
         mean = float(earned.mean())
         spread = float(earned.std(ddof=1)) if informative(earned) else 0.0
@@ -68,7 +75,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def mixed(self) -> bool:
-        """Whether some plans are valid and some are not, 0 < correct < G: DAPO's filter, arXiv 2503.14476."""
+        """True if some plans are valid and some are not, 0 < correct < G: DAPO's filter, arXiv 2503.14476."""
         return 0 < self.valid < self.completions
 
     @property
@@ -91,12 +98,12 @@ class GroupStatistics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def success(self) -> float:
-        """The share of valid plans; 0 where there are no completions."""
+        """The share of valid plans; 0 without completions."""
         return self.valid / self.completions if self.completions else 0.0
 
     @property
     def informative_share(self) -> float:
-        """The share of groups whose rewards are not all equal; 0 where there are no groups."""
+        """The share of groups whose rewards are not all equal; 0 without groups."""
         return self.informative / self.groups if self.groups else 0.0
 
 

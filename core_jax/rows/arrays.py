@@ -9,14 +9,14 @@ import pyarrow.compute as pc
 from lakewright.core_jax.config import hole_ratio_of
 from lakewright.core_jax.rows.columns import (
     columns_of,
-    letters,
     list_array,
-    numbers,
+    list_lengths,
+    read_letters,
+    read_numbers,
     strings_array,
     to_arrow,
     to_python,
 )
-from lakewright.core_jax.rows.columns import lengths as lengths_of
 from lakewright.core_jax.rows.row import SCHEMA, Row
 from lakewright.core_jax.types import CERTIFICATE_NAMES, LETTERS, MOVES, PAD, STATUS_NAMES, WAIT, Board, Labels, Status
 
@@ -41,7 +41,7 @@ def boards_of(rows: Sequence[Row]) -> Board:
 def boards_in(batch: pa.RecordBatch) -> Board:
     """As `boards_of`, of columns."""
     size, agents = batch["size"][0].as_py(), batch["agents"][0].as_py()
-    holes = (letters(batch["grid"].flatten()) == ord("H")).reshape(-1, size, size)
+    holes = (read_letters(batch["grid"].flatten()) == ord("H")).reshape(-1, size, size)
     starts, goals = (
         batch[name].flatten().flatten().to_numpy().astype(np.int32).reshape(-1, agents, 2)
         for name in ("starts", "goals")
@@ -101,11 +101,11 @@ def moves_of(plans: Sequence[list[str]], horizon: int) -> np.ndarray:
 def moves_in(plans: pa.ListArray, horizon: int) -> np.ndarray:
     """As `moves_of`, of a column without nulls."""
     strings = plans.flatten()
-    codes = _CODES[letters(strings)]
+    codes = _CODES[read_letters(strings)]
     if codes.min(initial=0) < PAD:
         raise ValueError(f"a plan has a move that is none of {' '.join(MOVES)}")
     moves = np.full((len(strings), horizon), PAD, np.int8)
-    moves[np.arange(horizon) < lengths_of(strings)[:, None]] = codes
+    moves[np.arange(horizon) < list_lengths(strings)[:, None]] = codes
     return moves.reshape(len(plans), -1, horizon)
 
 
@@ -120,8 +120,8 @@ def plan_column(moves: np.ndarray, valid: np.ndarray | None = None) -> pa.ListAr
     valid = np.ones(boards, bool) if valid is None else valid
     longest = (moves != PAD).sum(axis=2).max(axis=1, initial=0)[valid]
     lasts = np.repeat(longest, agents)
-    kept = _LETTERS[moves[valid]].reshape(-1, steps)[np.arange(steps) < lasts[:, None]]
-    return list_array(np.where(valid, agents, 0), strings_array(kept, lasts), valid)
+    text = _LETTERS[moves[valid]].reshape(-1, steps)[np.arange(steps) < lasts[:, None]]
+    return list_array(np.where(valid, agents, 0), strings_array(text, lasts), valid)
 
 
 def hole_ratios(batch: pa.RecordBatch) -> pa.Array:
@@ -130,16 +130,16 @@ def hole_ratios(batch: pa.RecordBatch) -> pa.Array:
     if not given.null_count:
         return given
     size, agents = batch["size"][0].as_py(), batch["agents"][0].as_py()
-    holes = (letters(batch["grid"].flatten()) == ord("H")).reshape(-1, size * size).sum(axis=1)
+    holes = (read_letters(batch["grid"].flatten()) == ord("H")).reshape(-1, size * size).sum(axis=1)
     ratios = np.array([round(hole_ratio_of(size, agents, count), 4) for count in range(size * size + 1)])
     return pc.coalesce(given, pa.array(ratios[holes]))
 
 
 def plan_lengths(plans: pa.ListArray) -> np.ndarray:
     """The steps of the longest string of each plan, none of which is null or without strings: int [B]."""
-    return np.maximum.reduceat(lengths_of(plans.flatten()), np.cumsum([0, *lengths_of(plans)[:-1]]))
+    return np.maximum.reduceat(list_lengths(plans.flatten()), np.cumsum([0, *list_lengths(plans)[:-1]]))
 
 
 def kinds_of(batch: pa.RecordBatch) -> np.ndarray:
     """Size and agents of each row, int32 [B, 2]."""
-    return np.stack([numbers(batch["size"]), numbers(batch["agents"])], axis=1)
+    return np.stack([read_numbers(batch["size"]), read_numbers(batch["agents"])], axis=1)

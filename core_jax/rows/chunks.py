@@ -1,16 +1,17 @@
-"""Consecutive rows of a file as they lie there, not decoded yet: cheap to read and to skip."""
+"""Chunks of consecutive rows of a file, not decoded yet: cheap to read and to skip."""
 
+import codecs
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import first_repeated
+from lakewright.core_jax.support.decoding import first_repeated, refuse_pipe
 
 CHUNK_BYTES, CHUNK_ROWS = 1 << 20, 4096  # read at once, and never less than one row
 
@@ -36,12 +37,22 @@ class Chunk:
 
     def place(self, row: int) -> str:
         """File and number of a row, counted from 0 in this chunk, for a message."""
-        return f"{self.path}{':' if isinstance(self.raw, list) else ': row '}{self.first + row}"
+        return row_place(self.path, self.first + row)
+
+    def take(self, rows: Sequence[int]) -> list[bytes] | pa.RecordBatch:
+        """The rows at these places, counted from 0 in this chunk, as they lie in the file."""
+        return [self.raw[row] for row in rows] if isinstance(self.raw, list) else self.raw.take(pa.array(rows))
+
+
+def row_place(path: Path, number: int) -> str:
+    """A file and the number of a line or row in it, from 1, for a message."""
+    return f"{path}: row {number}" if path.suffix == ".parquet" else f"{path}:{number}"
 
 
 def read_chunks(path: str | Path, skip: int = 0) -> Iterator[Chunk]:
     """Yields what follows the first `skip` rows of a file. Raises InputError where it cannot be read."""
     path = Path(path)
+    refuse_pipe(path)
     return _parquet_chunks(path, skip) if ending(path) == ".parquet" else _jsonl_chunks(path, skip)
 
 
@@ -58,6 +69,8 @@ def _jsonl_chunks(path: Path, skip: int) -> Iterator[Chunk]:
         with open(path, "rb") as lines:
             first = 1 + sum(1 for _ in itertools.islice(lines, skip))
             while raw := lines.readlines(CHUNK_BYTES):
+                if first == 1:
+                    raw[0] = raw[0].removeprefix(codecs.BOM_UTF8)
                 yield Chunk(path, first, raw)
                 first += len(raw)
     except OSError as error:
@@ -83,7 +96,7 @@ def _parquet_chunks(path: Path, skip: int) -> Iterator[Chunk]:
 
 @contextlib.contextmanager
 def parquet_errors(path: Path) -> Iterator[None]:
-    """What Arrow cannot read becomes an InputError of one line."""
+    """Turns errors of Arrow into an InputError of one line."""
     try:
         yield
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:

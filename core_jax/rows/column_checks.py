@@ -1,10 +1,10 @@
-"""Which rows of a batch are good ones, found for whole columns at once; `Row` says of the others what is wrong."""
+"""Checks of whole columns for good rows; `Row` says of the others what is wrong."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewright.core_jax.rows.columns import at, lengths, letters, numbers
+from lakewright.core_jax.rows.columns import list_lengths, read_letters, read_numbers, take_places
 from lakewright.core_jax.rows.row import CERTIFICATES
 from lakewright.core_jax.types import MOVES, STATUS_NAMES
 
@@ -14,69 +14,76 @@ STEP = np.isin(np.arange(256), [ord(move) for move in MOVES])
 
 
 def good_rows(batch: pa.RecordBatch) -> np.ndarray:
-    """Whether `Row` accepts each row of a batch of its schema: bool [rows]."""
+    """Marks the rows of a batch of its schema that `Row` accepts: bool [rows]."""
     good = _numbers_fit(batch) & _shapes_fit(batch)
     places = np.flatnonzero(good)
     if len(places):
-        good[places] = _cells_fit(at(batch, places))
+        good[places] = _cells_fit(take_places(batch, places))
     return good
 
 
 def _numbers_fit(batch: pa.RecordBatch) -> np.ndarray:
-    """Whether numbers and words are in their ranges, and nothing is null that must not be."""
-    good = np.logical_and.reduce([_bools(batch[name].is_valid()) for name in REQUIRED])
+    """Marks rows whose numbers and words are in their ranges, with no null where none may be: bool [rows]."""
+    good = np.logical_and.reduce([_to_bools(batch[name].is_valid()) for name in REQUIRED])
     for name, lowest in (("size", 1), ("agents", 1), ("makespan", 0), ("sum_of_costs", 0)):
-        good &= _bools(pc.greater_equal(batch[name], lowest).fill_null(True))
-    good &= _bools(pc.is_finite(batch["hole_ratio"]).fill_null(True))
+        good &= _to_bools(pc.greater_equal(batch[name], lowest).fill_null(True))
+    good &= _to_bools(pc.is_finite(batch["hole_ratio"]).fill_null(True))
     for name, words in (("status", STATUS_NAMES), ("certificate", CERTIFICATES)):
-        good &= _bools(pc.is_in(batch[name], pa.array([*words, None], pa.string())))
+        good &= _to_bools(pc.is_in(batch[name], pa.array([*words, None], pa.string())))
     return good
 
 
 def _shapes_fit(batch: pa.RecordBatch) -> np.ndarray:
-    """Whether there are as many lines, letters, cells and strings as there must be, of known letters only."""
-    size, agents = numbers(batch["size"]), numbers(batch["agents"])
+    """Marks rows with the right numbers of lines, letters, cells and strings, and known letters only: bool [rows]."""
+    size, agents = read_numbers(batch["size"]), read_numbers(batch["agents"])
     good = _lists_fit(batch["grid"], size, GRID, size)
     for name in ("starts", "goals"):
         good &= _lists_fit(batch[name], agents)
         pairs = batch[name].flatten()
-        good &= _all_of(batch[name], (lengths(pairs) == 2) & _bools(pairs.is_valid()))
-        good &= _all_of(batch[name], _all_of(pairs, _bools(pairs.flatten().is_valid())))
+        good &= _all_of(batch[name], (list_lengths(pairs) == 2) & _to_bools(pairs.is_valid()))
+        good &= _all_of(batch[name], _all_of(pairs, _to_bools(pairs.flatten().is_valid())))
     for name in ("plan", "makespan_plan"):
-        good &= _lists_fit(batch[name], agents, STEP) | ~_bools(batch[name].is_valid())
+        good &= _lists_fit(batch[name], agents, STEP) | ~_to_bools(batch[name].is_valid())
     return good
 
 
 def _lists_fit(
     lists: pa.Array, count: np.ndarray, alphabet: np.ndarray | None = None, length: np.ndarray | None = None
 ) -> np.ndarray:
-    """Whether each list has `count` items; with an alphabet, strings of its letters, each of `length` if given."""
-    good = lengths(lists) == count
+    """Marks the lists that have `count` items that fit: bool [rows].
+
+    Args:
+        lists: of each row.
+        count: int [rows], the items of each.
+        alphabet: bool [256], the letters of strings; None for items of another type.
+        length: int [rows], the letters of each string; None for any length.
+    """
+    good = list_lengths(lists) == count
     if alphabet is None:
         return good
     strings = lists.flatten()
-    fit = _bools(strings.is_valid())
+    fit = _to_bools(strings.is_valid())
     if strings.null_count:
         strings = strings.fill_null("")
     if length is not None:
-        fit &= lengths(strings) == np.repeat(length, lengths(lists))
-    known = alphabet[letters(strings)]
+        fit &= list_lengths(strings) == np.repeat(length, list_lengths(lists))
+    known = alphabet[read_letters(strings)]
     return good & _all_of(lists, fit & (known.all() or _all_of(strings, known)))
 
 
 def _all_of(lists: pa.Array, fit: np.ndarray) -> np.ndarray:
-    """Whether all items of each list, or all letters of each string, are `fit`: bool of its flattened items."""
+    """Marks the lists (strings) of which all items (letters) are `fit`, bool of all items: bool [rows]."""
     good = np.ones(len(lists), bool)
     if not fit.all():
-        ends = np.cumsum(lengths(lists))
+        ends = np.cumsum(list_lengths(lists))
         good[np.searchsorted(ends, np.flatnonzero(~fit), side="right")] = False
     return good
 
 
 def _cells_fit(batch: pa.RecordBatch) -> np.ndarray:
-    """Of rows whose shapes fit: whether all cells are on the board, no hole, and no two starts or goals one cell."""
-    size, agents = numbers(batch["size"]).astype(np.int64), numbers(batch["agents"])
-    grid = letters(batch["grid"].flatten())
+    """Marks rows whose cells are on the board, free, and distinct among starts and among goals; their shapes fit."""
+    size, agents = read_numbers(batch["size"]).astype(np.int64), read_numbers(batch["agents"])
+    grid = read_letters(batch["grid"].flatten())
     begin = np.cumsum(size * size) - size * size  # of each board's letters
     owner = np.repeat(np.arange(len(batch)), agents)
     good = np.ones(len(batch), bool)
@@ -91,5 +98,5 @@ def _cells_fit(batch: pa.RecordBatch) -> np.ndarray:
     return good
 
 
-def _bools(array: pa.Array) -> np.ndarray:
+def _to_bools(array: pa.Array) -> np.ndarray:
     return array.to_numpy(zero_copy_only=False)

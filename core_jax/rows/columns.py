@@ -40,20 +40,20 @@ def to_python(array: pa.Array) -> list[Any]:
     if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
         return array.to_pylist()
     inner = to_python(array.flatten())
-    ends = np.cumsum(lengths(array)).tolist()
+    ends = np.cumsum(list_lengths(array)).tolist()
     lists: list[Any] = [inner[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
     if array.null_count:
         lists = [some if valid else None for some, valid in zip(lists, array.is_valid().to_pylist(), strict=True)]
     return lists
 
 
-def lengths(array: pa.Array) -> np.ndarray:
+def list_lengths(array: pa.Array) -> np.ndarray:
     """The length of each list, or the bytes of each string; 0 of a null."""
     measure = pc.binary_length if pa.types.is_string(array.type) else pc.list_value_length
     return measure(array).fill_null(0).to_numpy(zero_copy_only=False)
 
 
-def letters(strings: pa.Array) -> np.ndarray:
+def read_letters(strings: pa.Array) -> np.ndarray:
     """The bytes of all strings, one after the other, uint8; there must be no null."""
     if not len(strings):
         return np.empty(0, np.uint8)
@@ -62,24 +62,24 @@ def letters(strings: pa.Array) -> np.ndarray:
     return np.frombuffer(data if data is not None else b"", np.uint8)[ends[0] : ends[-1]]
 
 
-def numbers(array: pa.Array) -> np.ndarray:
+def read_numbers(array: pa.Array) -> np.ndarray:
     """A column of whole numbers as numpy has them; 0 where null."""
     return (array.fill_null(0) if array.null_count else array).to_numpy()
 
 
 def strings_array(text: np.ndarray, lengths: np.ndarray) -> pa.StringArray:
     """Strings of these lengths, cut from uint8 `text`."""
-    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(_ends(lengths)), pa.py_buffer(text))
+    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(_sum_lengths(lengths)), pa.py_buffer(text))
 
 
 def list_array(lengths: np.ndarray, inner: pa.Array, valid: np.ndarray | None = None) -> pa.ListArray:
     """Lists of these lengths, cut from `inner`; null where not `valid`, bool."""
     mask = None if valid is None or valid.all() else pa.array(~valid)
-    return pa.ListArray.from_arrays(pa.array(_ends(lengths)), inner, mask=mask)
+    return pa.ListArray.from_arrays(pa.array(_sum_lengths(lengths)), inner, mask=mask)
 
 
-def _ends(lengths: np.ndarray) -> np.ndarray:
-    """Where each begins, and where the last ends: int32."""
+def _sum_lengths(lengths: np.ndarray) -> np.ndarray:
+    """The place where each begins, and where the last ends: int32."""
     ends = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=ends[1:])
     return ends
@@ -105,6 +105,6 @@ def places_by_kind(kinds: np.ndarray) -> list[np.ndarray]:
     return np.split(order, np.flatnonzero(changes) + 1)
 
 
-def at(batch: pa.RecordBatch, places: np.ndarray) -> pa.RecordBatch:
+def take_places(batch: pa.RecordBatch, places: np.ndarray) -> pa.RecordBatch:
     """The rows at `places`, which rise."""
     return batch if len(places) == len(batch) else batch.take(pa.array(places))

@@ -1,4 +1,4 @@
-"""Which rows show the same board, and which boards are the same up to symmetry."""
+"""Keys of boards: equal for rows of the same board, or for boards that are the same up to symmetry."""
 
 import hashlib
 from typing import TYPE_CHECKING, TypeAlias
@@ -25,7 +25,7 @@ def board_key(row: Row) -> str:
 
 
 def symmetric_fingerprint(board: "Board") -> bytes:
-    """What exactly the boards share that turns, mirrors and another order of the agents make of one board.
+    """A key that is equal for exactly those boards that turns, mirrors and another order of agents make of one.
 
     Args: board, of numpy arrays.
     """

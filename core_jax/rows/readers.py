@@ -1,7 +1,8 @@
-"""Files of rows, read as columns or row by row; what is no row is reported with its line, field, value and remedy."""
+"""Readers of files of rows, by columns or row by row; bad rows are reported with line, field, value and remedy."""
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.rows.chunks import Chunk, parquet_errors, read_chunks
+from lakewright.core_jax.rows.chunks import Chunk, parquet_errors, read_chunks, row_place
 from lakewright.core_jax.rows.column_checks import good_rows
 from lakewright.core_jax.rows.columns import columns_of, records_of
-from lakewright.core_jax.rows.json_lines import of_lines
+from lakewright.core_jax.rows.json_lines import parse_lines
 from lakewright.core_jax.rows.row import BENCHMARK_COLUMNS, BENCHMARK_FIELDS, SCHEMA, Row
-from lakewright.core_jax.support import convert
+from lakewright.core_jax.support.decoding import convert, repeated_key
 
 FEW = 32  # rows among which the bad ones are looked for one by one
 R = TypeVar("R", bound=msgspec.Struct)
@@ -25,38 +26,41 @@ _READ = pa.schema([*SCHEMA, *BENCHMARK_FIELDS])
 
 def read_columns(
     chunk: Chunk,
-    on_error: Callable[[InputError], None],
-    check: Callable[[pa.RecordBatch], dict[int, str]] = lambda batch: {},
+    on_error: Callable[[int, InputError], object],
+    check: Callable[[pa.RecordBatch], Mapping[int, str | InputError]] = lambda batch: {},
 ) -> pa.RecordBatch:
     """The good rows of a chunk as columns of SCHEMA.
 
-    A bad row, or one of which `check` has something to say, is left out and reported to `on_error` with its line or
-    number. `check` gets columns and returns what is wrong by the place of the row in them.
+    A bad row, or one of which `check` has something to say, is left out and reported to `on_error`: its place in the
+    chunk, and the error with its line or number. `check` gets columns and returns what is wrong by the place of the
+    row in them; an InputError where it is another file that is wrong.
     """
     errors: dict[int, InputError] = {}
-    pieces = list(_pieces(chunk, 0, len(chunk), errors))
+    pieces = list(_read_pieces(chunk, 0, len(chunk), errors))
     columns = pa.concat_batches([rows for _, rows in pieces]) if pieces else columns_of([], SCHEMA)
     refused = check(columns) if pieces else {}
     for row, problem in refused.items():
         place = int(np.concatenate([places for places, _ in pieces])[row])
-        errors[place] = InputError(f"{chunk.place(place)}: {problem}")
+        errors[place] = problem if isinstance(problem, InputError) else InputError(f"{chunk.place(place)}: {problem}")
     for place in sorted(errors):
-        on_error(errors[place])
+        on_error(place, errors[place])
     return columns.filter(pa.array(~np.isin(np.arange(len(columns)), list(refused)))) if refused else columns
 
 
-def _pieces(
+def _read_pieces(
     chunk: Chunk, begin: int, end: int, errors: dict[int, InputError]
 ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-    """The good rows of a part of a chunk, in order: their places in it, and their columns.
+    """Yields the good rows of a part of a chunk, in order: their places in the chunk, and their columns.
 
     Where a line keeps others from being read at once, ever smaller parts are tried.
+
+    Args: chunk; begin, end, of the part; errors, by place, added to here.
     """
-    batch = _at_once(chunk, begin, end)
+    batch = _read_at_once(chunk, begin, end)
     if batch is None and end - begin > FEW:
         middle = (begin + end) // 2
-        yield from _pieces(chunk, begin, middle, errors)
-        yield from _pieces(chunk, middle, end, errors)
+        yield from _read_pieces(chunk, begin, middle, errors)
+        yield from _read_pieces(chunk, middle, end, errors)
         return
     good = np.zeros(end - begin, bool) if batch is None else good_rows(batch)
     if batch is not None and good.all():
@@ -67,18 +71,20 @@ def _pieces(
         if batch is not None and good[first]:
             yield np.arange(begin + first, begin + last), batch.slice(first, last - first)
         else:
-            yield from _one_by_one(chunk, range(begin + first, begin + last), errors)
+            yield from _read_one_by_one(chunk, range(begin + first, begin + last), errors)
 
 
-def _at_once(chunk: Chunk, begin: int, end: int) -> pa.RecordBatch | None:
+def _read_at_once(chunk: Chunk, begin: int, end: int) -> pa.RecordBatch | None:
     """A part of a chunk as columns, not checked yet; None where a row of it has to be read alone."""
     if isinstance(chunk.raw, list):
-        found = of_lines(chunk.raw[begin:end], _READ)
+        found = parse_lines(chunk.raw[begin:end], _READ)
         return None if found is None else found.select(SCHEMA.names)
     some = chunk.raw.slice(begin, end - begin)
     if not BENCHMARK_COLUMNS.issuperset(set(some.schema.names).difference(SCHEMA.names)):
         return None
-    if not all(_alike(some[field.name].type, field.type) for field in SCHEMA if field.name in some.schema.names):
+    if not all(
+        _means_the_same(some[field.name].type, field.type) for field in SCHEMA if field.name in some.schema.names
+    ):
         return None
     try:
         columns = [
@@ -92,11 +98,11 @@ def _at_once(chunk: Chunk, begin: int, end: int) -> pa.RecordBatch | None:
     return batch
 
 
-def _alike(there: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether all values of one type that fit into another mean the same in it."""
+def _means_the_same(there: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return True if all values of one type that fit into another mean the same in it."""
     if pa.types.is_list(wanted):
         lists = pa.types.is_list(there) or pa.types.is_large_list(there) or pa.types.is_fixed_size_list(there)
-        return lists and _alike(there.value_type, wanted.value_type)
+        return lists and _means_the_same(there.value_type, wanted.value_type)
     if pa.types.is_string(wanted):
         return pa.types.is_string(there) or pa.types.is_large_string(there)
     if pa.types.is_integer(wanted):
@@ -104,11 +110,11 @@ def _alike(there: pa.DataType, wanted: pa.DataType) -> bool:
     return there == wanted
 
 
-def _one_by_one(
+def _read_one_by_one(
     chunk: Chunk, places: range, errors: dict[int, InputError]
 ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     part = Chunk(chunk.path, chunk.first + places.start, chunk.raw[places.start : places.stop])
-    for place, row in enumerate(_decoded(part, Row), places.start):
+    for place, row in enumerate(_decode_rows(part, Row), places.start):
         if isinstance(row, InputError):
             errors[place] = row
         elif row is not None:
@@ -121,10 +127,13 @@ def read_rows(
     on_error: Callable[[InputError], None],
     check: Callable[[R], object] = lambda row: None,
 ) -> Iterator[list[R]]:
-    """Yields the rows of a `.jsonl` or `.parquet` file in chunks.
+    """Yields the rows of a `.jsonl` or `.parquet` file in chunks. Raises InputError where the file cannot be read.
 
-    A bad row, or one on which `check` raises ValueError, is left out and reported to `on_error` with its line (from 1).
-    Raises InputError where the file itself cannot be read.
+    Args:
+        path: of the file.
+        kind: the type of the rows.
+        on_error: gets an error with line or number (from 1) for each bad row, which is left out.
+        check: raises ValueError on further rows to leave out.
     """
     for chunk in read_chunks(path):
         yield list(decode(chunk, kind, on_error, check))
@@ -136,25 +145,35 @@ def decode(
     on_error: Callable[[InputError], None],
     check: Callable[[R], object] = lambda row: None,
 ) -> Iterator[R]:
-    """Yields the good rows of a chunk; the others are reported to `on_error`, as in `read_rows`."""
-    for place, row in enumerate(_decoded(chunk, kind)):
+    """Yields the good rows of a chunk.
+
+    Args: chunk; kind, on_error, check as for `read_rows`.
+    """
+    for number, row in decode_numbered(chunk, kind):
         if isinstance(row, InputError):
             on_error(row)
-        elif row is not None:
-            try:
-                check(row)
-            except ValueError as error:
-                on_error(InputError(f"{chunk.place(place)}: {error}"))
-            else:
-                yield row
+            continue
+        try:
+            check(row)
+        except ValueError as error:
+            on_error(InputError(f"{row_place(chunk.path, number)}: {error}"))
+        else:
+            yield row
 
 
-def _decoded(chunk: Chunk, kind: type[R]) -> Iterator[R | InputError | None]:
+def decode_numbered(chunk: Chunk, kind: type[R]) -> Iterator[tuple[int, R | InputError]]:
+    """Yields each row of a chunk, or what is wrong with it, after its number in the file, from 1; no blank lines."""
+    for number, row in enumerate(_decode_rows(chunk, kind), chunk.first):
+        if row is not None:
+            yield number, row
+
+
+def _decode_rows(chunk: Chunk, kind: type[R]) -> Iterator[R | InputError | None]:
     """Each row of a chunk, or what is wrong with it; None for a blank line."""
     quickly: Callable[[Any], R] = functools.partial(msgspec.convert, type=kind)
     records: Iterable[Any] = chunk.raw
     if isinstance(chunk.raw, list):
-        quickly = msgspec.json.Decoder(kind).decode
+        quickly = _line_decoder(kind)
     else:
         with parquet_errors(chunk.path):
             records = records_of(chunk.raw)
@@ -163,16 +182,32 @@ def _decoded(chunk: Chunk, kind: type[R]) -> Iterator[R | InputError | None]:
             yield quickly(raw)
         except _REFUSED:
             blank = isinstance(raw, bytes) and not raw.strip()
-            yield None if blank else _carefully(raw, kind, chunk.place(place))
+            yield None if blank else _decode_carefully(raw, kind, chunk.place(place))
 
 
-def _carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
-    """What a record holds, read field by field for an error that names place, field, value and remedy."""
+def _line_decoder(kind: type[R]) -> Callable[[bytes], R]:
+    """Returns what reads a line of JSON as a `kind`, and raises ValidationError on a key given twice too."""
+    whole, fields = msgspec.json.Decoder(kind).decode, msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+    def decode_once(line: bytes) -> R:
+        row = whole(line)
+        # Rows hold no objects, so as many colons after quotes as keys leave no room for a second of one.
+        if line.count(b'":') != len(fields(line)) and repeated_key(line) is not None:
+            raise msgspec.ValidationError("a key is there twice")
+        return row
+
+    return decode_once
+
+
+def _decode_carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
+    """Reads a record field by field, for an error that names place, field, value and remedy."""
     if isinstance(raw, bytes):
         try:
-            raw = msgspec.json.decode(raw)
+            line, raw = raw, msgspec.json.decode(raw)
         except _REFUSED as error:
             return InputError(f"{place}: not JSON ({error}); one object a line")
+        if (twice := repeated_key(line)) is not None:
+            return InputError(f"{place}: has {twice!r:.60} twice; keep one of them")
     if isinstance(raw, dict) and issubclass(kind, Row):
         ignored = BENCHMARK_COLUMNS.difference(kind.__struct_fields__)
         raw = {name: value for name, value in raw.items() if name not in ignored}
@@ -180,6 +215,24 @@ def _carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
         return convert(raw, kind, place)
     except InputError as error:
         return error
+
+
+class _Named(msgspec.Struct):
+    """Of a row only its id."""
+
+    id: str
+
+
+def read_ids(path: str | Path) -> Iterator[str]:
+    """Yields the ids of a file's rows, those of bad rows too, where they have one."""
+    decode = msgspec.json.Decoder(_Named).decode
+    for chunk in read_chunks(path):
+        if isinstance(chunk.raw, list):
+            for line in chunk.raw:
+                with contextlib.suppress(*_REFUSED):
+                    yield decode(line).id
+        elif "id" in chunk.raw.schema.names:
+            yield from (name for name in chunk.raw["id"].to_pylist() if isinstance(name, str))
 
 
 def read_all(path: str | Path) -> list[Row]:

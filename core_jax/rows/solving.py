@@ -8,11 +8,12 @@ import pyarrow as pa
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.generator import Batch
+from lakewright.core_jax.generator.generator import Batch
 from lakewright.core_jax.rows.arrays import board_columns, boards_in, hole_ratios, kinds_of, label_columns
-from lakewright.core_jax.rows.columns import at, by_kind, columns_of, places_by_kind, records_of
+from lakewright.core_jax.rows.columns import by_kind, columns_of, places_by_kind, records_of, take_places
 from lakewright.core_jax.rows.row import SCHEMA, Row
-from lakewright.core_jax.solver import check_memory, solve
+from lakewright.core_jax.solver.memory import check_memory
+from lakewright.core_jax.solver.solver import solve
 from lakewright.core_jax.types import Labels
 
 
@@ -23,18 +24,18 @@ def rows_of(batches: dict[int, Batch], config: EnvConfig) -> list[Row]:
 
 def rows_in_turn(made: Sequence[dict[int, Batch]], configs: Sequence[EnvConfig]) -> list[Row]:
     """The rows of a set that configs have a board each of in turn, in its order."""
-    return _rows(drawn_columns(made, configs))
+    return _to_rows(drawn_columns(made, configs))
 
 
 def drawn_columns(made: Sequence[dict[int, Batch]], configs: Sequence[EnvConfig]) -> pa.RecordBatch:
     """As `rows_in_turn`, in columns."""
-    parts = [part for pair in zip(made, configs, strict=True) for part in _by_size(*pair)]
+    parts = [part for pair in zip(made, configs, strict=True) for part in _columns_by_size(*pair)]
     batch = pa.concat_batches([columns for _, columns in parts])
     places = np.concatenate([places for places, _ in parts])
     return batch if (np.diff(places) > 0).all() else batch.take(pa.array(np.argsort(places)))
 
 
-def _by_size(batches: dict[int, Batch], config: EnvConfig) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+def _columns_by_size(batches: dict[int, Batch], config: EnvConfig) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """The places of the boards of each size in the set, and their rows."""
     for size, batch in batches.items():
         cell = config.sizes[size]
@@ -69,7 +70,7 @@ def solve_columns(
     """
 
     def solved(places: np.ndarray) -> pa.RecordBatch:
-        some = at(batch, places)
+        some = take_places(batch, places)
         done = with_labels(some, solve(boards_in(some), makespan_plans))
         on_progress(len(some))
         return done
@@ -85,8 +86,8 @@ def with_labels(batch: pa.RecordBatch, labels: Labels) -> pa.RecordBatch:
 
 def solve_rows(rows: Sequence[Row]) -> list[Row]:
     """As `solve_columns`, of rows."""
-    return _rows(solve_columns(columns_of(rows, SCHEMA)))
+    return _to_rows(solve_columns(columns_of(rows, SCHEMA)))
 
 
-def _rows(batch: pa.RecordBatch) -> list[Row]:
+def _to_rows(batch: pa.RecordBatch) -> list[Row]:
     return msgspec.convert(records_of(batch), list[Row])

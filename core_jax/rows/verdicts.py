@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewright.core_jax.lake import horizon_of, verify
+from lakewright.core_jax.lake.verification import horizon_of, verify
 from lakewright.core_jax.rows.arrays import PLAN, boards_in, kinds_of, moves_in, plan_lengths
-from lakewright.core_jax.rows.columns import at, by_kind, columns_of, places_by_kind, records_of, to_arrow
+from lakewright.core_jax.rows.columns import by_kind, columns_of, places_by_kind, records_of, take_places, to_arrow
 from lakewright.core_jax.rows.row import SCHEMA, Row
 from lakewright.core_jax.types import FAILURE_NAMES, Board, Failure, Verdict
 
@@ -52,16 +52,16 @@ def verify_columns(batch: pa.RecordBatch, plans: pa.ListArray) -> pa.RecordBatch
     if not len(batch):
         return columns_of([], VERDICT_SCHEMA)
 
-    def judged(places: np.ndarray) -> pa.RecordBatch:
-        some = at(batch, places)
-        return _verdict_columns(
-            some, _verify(boards_in(some), plans if some is batch else plans.take(pa.array(places)))
+    def judge_kind(places: np.ndarray) -> pa.RecordBatch:
+        some = take_places(batch, places)
+        return _make_verdict_columns(
+            some, _verify_plans(boards_in(some), plans if some is batch else plans.take(pa.array(places)))
         )
 
-    return by_kind(kinds_of(batch), judged)
+    return by_kind(kinds_of(batch), judge_kind)
 
 
-def _verify(boards: Board, plans: pa.ListArray) -> Verdict:
+def _verify_plans(boards: Board, plans: pa.ListArray) -> Verdict:
     """As `core_jax.lake.verify`; plans of similar lengths together, so that one long plan lengthens no other."""
     known, place = np.unique(plan_lengths(plans), return_inverse=True)
     horizons = np.array([horizon_of(steps) for steps in known.tolist()])[place]
@@ -82,7 +82,7 @@ def verify_rows(rows: Sequence[Row], plans: Sequence[list[str]]) -> list[Verdict
     return [VerdictRow(**record) for record in records_of(verdicts)]
 
 
-def _verdict_columns(batch: pa.RecordBatch, found: Verdict) -> pa.RecordBatch:
+def _make_verdict_columns(batch: pa.RecordBatch, found: Verdict) -> pa.RecordBatch:
     failure = np.asarray(found.failure)
     valid = failure == Failure.NONE
 

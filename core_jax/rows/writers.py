@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 
 from lakewright.core_jax.rows.chunks import ending
 from lakewright.core_jax.rows.columns import columns_of
-from lakewright.core_jax.rows.json_lines import to_lines
+from lakewright.core_jax.rows.json_lines import encode_lines
 from lakewright.core_jax.rows.row import SCHEMA, Row
-from lakewright.core_jax.support import in_threads, replacing
+from lakewright.core_jax.support.atomic_files import replacing
+from lakewright.core_jax.support.threads import in_threads
 
 ROW_GROUP = 1 << 14  # rows of a row group of Parquet, except the last
 AT_ONCE = 1 << 12  # rows turned into lines by one core
@@ -27,7 +28,7 @@ def column_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Call
     with replacing(path) as beside:
         if form == ".jsonl":
             with open(beside, "wb") as lines:
-                yield lambda batch: lines.writelines(in_threads(to_lines, _pieces(batch)))
+                yield lambda batch: lines.writelines(in_threads(encode_lines, _cut_pieces(batch)))
         else:
             with pq.ParquetWriter(beside, schema) as parquet:
                 groups = RowGroups(parquet, schema)
@@ -35,7 +36,7 @@ def column_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Call
                 groups.write_rest()
 
 
-def _pieces(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+def _cut_pieces(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
     return [batch.slice(first, AT_ONCE) for first in range(0, len(batch), AT_ONCE)]
 
 

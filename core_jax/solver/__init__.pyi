@@ -1,11 +1,7 @@
 from .memory import check_memory as check_memory
 from .memory import memory_needed as memory_needed
-from .solver import BLOCK as BLOCK
-from .solver import concatenate as concatenate
-from .solver import flood as flood
-from .solver import prepare as prepare
-from .solver import read_labels as read_labels
+from .solver import flood_boards as flood_boards
 from .solver import solve as solve
 from .solver import solve_by_flood as solve_by_flood
 from .solver import solve_with_stages as solve_with_stages
-from .teams import Stage as Stage
+from .teams.solved import Stage as Stage

@@ -1,4 +1,4 @@
-"""The memory that solving takes, estimated before any of it is taken."""
+"""The memory that solving takes, estimated beforehand."""
 
 import functools
 
@@ -6,9 +6,9 @@ import psutil
 
 from lakewright.core_jax.config import MAX_AGENTS
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.lake import BOARDS_PER_WORD, cell_count
-from lakewright.core_jax.solver.two_agents import cost_bits
-from lakewright.core_jax.support import workers
+from lakewright.core_jax.lake.bitboards import BOARDS_PER_WORD, cell_count
+from lakewright.core_jax.solver.two_agents.joint_floods import cost_bits
+from lakewright.core_jax.support.parallel import workers
 
 FLOOD_WORDS = 4  # words of a block that is flooded at once
 PAIR_BYTES = 200  # of the clauses of a formula, for each pair of agents, cell and step
@@ -35,7 +35,7 @@ def memory_needed(size: int, agents: int) -> int:
         return cells * BOARDS_PER_WORD
     if agents == 2:
         return 4 * FLOOD_WORDS * (2 * cost_bits(size) + 24) * cells * (cells + size + 1)
-    # Of three agents all joint states may be looked at, a byte each, to show that there is no plan.
+    # All joint states of three agents may be visited, a byte each, to prove that no plan exists.
     joint = size**6 if agents == 3 else 0
     pairs = agents * (agents - 1) // 2
     formula = size**2 * 2 * size * (8 * agents + PAIR_BYTES * pairs)

@@ -12,24 +12,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lakewright.core_jax.lake import BOARDS_PER_WORD, by_word, cell_index, concatenate, pack_cells, take_rows, with_rows
-from lakewright.core_jax.solver import (
-    teams,  # loaded where there are more than two agents: numba takes its time to import
-)
+from lakewright.core_jax.lake.bitboards import BOARDS_PER_WORD, by_word, cell_index, pack_cells
+from lakewright.core_jax.lake.label_batches import join_labels, take_rows, with_rows
 from lakewright.core_jax.solver.memory import check_memory
-from lakewright.core_jax.solver.shortest_paths import NO_PATH, Certified, certify, distances
-from lakewright.core_jax.solver.teams import BUDGET, Solved, Stage
-from lakewright.core_jax.solver.two_agents import (
-    CostTable,
-    cost_floods,
-    each_board,
-    joint_cost,
-    makespan_floods,
-    optimal_plans,
-    shortest_plans,
-    state_number,
+from lakewright.core_jax.solver.single_agent.certificate import Certified, certify_boards
+from lakewright.core_jax.solver.single_agent.distances import NO_PATH, measure_distances
+from lakewright.core_jax.solver.teams.solved import BUDGET, Solved, Stage
+from lakewright.core_jax.solver.two_agents.joint_floods import CostTable, flood_costs, flood_makespans
+from lakewright.core_jax.solver.two_agents.plan_extraction import (
+    extract_cheapest_plans,
+    extract_fastest_plans,
+    map_boards,
+    read_joint_cost,
+    read_state_number,
 )
-from lakewright.core_jax.support import in_blocks, in_phase, program
+from lakewright.core_jax.support.parallel import in_blocks
+from lakewright.core_jax.support.profiling import in_phase
+from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.types import Board, Certificate, Labels, Status
 
 BLOCK = 512  # boards flooded at once, 16 words
@@ -42,13 +41,18 @@ def solve(
 ) -> Labels:
     """Labels a batch of boards of one size and number of agents, up to MAX_AGENTS.
 
-    By shortest paths that never meet; what that leaves open by flood for two agents, by search for more.
+    Shortest paths that never meet decide most boards; the others are flooded for two agents, searched for more. Raises
+    InputError where the agents are too many or the boards take too much memory.
 
-    Args: boards with leading axis B, any B >= 1; whether to give `makespan_moves`, too; budget, the conflicts of the
-    satisfiability solver for four or more agents, after which a board stays undecided; wanted, bool [B], or None: a
-    board of three or more agents on which that is not whether a wait is required may be left without makespan and plan,
-    -1 and empty, as it is not wanted. Returns: `Labels` of numpy arrays with leading axis B. Raises InputError where
-    the agents are too many or the boards take too much memory.
+    Args:
+        boards: with leading axis B, any B >= 1.
+        makespan_plans: whether to return `makespan_moves` too.
+        budget: conflicts of the satisfiability solver for four or more agents, after which a board stays undecided.
+        wanted: bool [B], or None. If `wait_required[b]` of a board of three or more agents differs from it, makespan
+            and
+            plan of b may be omitted (-1, empty).
+
+    Returns: `Labels` of numpy arrays with leading axis B.
     """
     return solve_with_stages(boards, makespan_plans, budget, wanted).labels
 
@@ -56,11 +60,14 @@ def solve(
 def solve_with_stages(
     boards: Board, makespan_plans: bool = False, budget: int = BUDGET, wanted: np.ndarray | None = None
 ) -> Solved:
-    """`solve`, and what decided each board."""
+    """`solve`, and what decided each board.
+
+    Args: boards, makespan_plans, budget, wanted as for `solve`.
+    """
     size, agents = boards.holes.shape[-1], boards.starts.shape[1]
-    prepare(size, agents)
+    prepare_solver(size, agents)
     certified = in_blocks(_certify_block, boards, CERTIFY_BLOCK)
-    labels = concatenate([part.labels for part in certified])
+    labels = join_labels([part.labels for part in certified])
     if makespan_plans:  # shortest paths are optimal for both objectives
         labels = dataclasses.replace(labels, makespan_moves=labels.moves)
     proven = np.concatenate([part.proven for part in certified])
@@ -74,87 +81,93 @@ def solve_with_stages(
     if agents == 2:
         rest = Solved(solve_by_flood(left, makespan_plans), np.array(Stage.FLOOD), np.array(0))
     else:
-        rest = teams.solve_teams(left, makespan_plans, budget, None if wanted is None else wanted[open_rows])
+        from lakewright.core_jax.solver.teams.team_solver import solve_teams  # as in `prepare_solver`
+
+        rest = solve_teams(left, makespan_plans, budget, None if wanted is None else wanted[open_rows])
     found.stage[open_rows], found.conflicts[open_rows] = rest.stage, rest.conflicts
     return dataclasses.replace(found, labels=with_rows(labels, open_rows, rest.labels))
 
 
-def prepare(size: int, agents: int) -> None:
-    """Begins to compile what is needed last where that takes long; call it early, any number of times.
+def prepare_solver(size: int, agents: int) -> None:
+    """Begins to compile in another thread what takes long and is needed late; call it early, any number of times.
 
     Raises InputError as `solve`.
     """
     check_memory(size, agents)
     if agents > 2:
-        teams.compiling()
+        from lakewright.core_jax.solver.teams.team_solver import start_compiling  # numba takes its time to import
+
+        start_compiling()
 
 
 def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:
     """The same labels for any two-agent boards, all from floods."""
 
     def of_block(block: Board) -> Labels:
-        tables = in_phase("floods of sums of costs", flood, ~block.holes, block.goals, block.starts)
+        tables = in_phase("floods of sums of costs", flood_boards, ~block.holes, block.goals, block.starts)
         return read_labels(tables, block, makespan_plans)
 
-    return concatenate(in_blocks(of_block, boards, OPEN_BLOCK))
+    return join_labels(in_blocks(of_block, boards, OPEN_BLOCK))
 
 
 def _certify_block(boards: Board) -> Certified:
-    distance = in_phase("distances", distances, boards)
-    horizon = _horizon(int(_furthest(distance)))
-    return in_phase("certificates", certify, horizon, boards, distance)
+    distance = in_phase("distances", measure_distances, boards)
+    horizon = _round_horizon(int(_find_furthest(distance)))
+    return in_phase("certificates", certify_boards, horizon, boards, distance)
 
 
 @program
-def _furthest(distance: jax.Array) -> jax.Array:
+def _find_furthest(distance: jax.Array) -> jax.Array:
     return jnp.max(jnp.where(distance < NO_PATH, distance, 0))
 
 
-def _horizon(steps: int) -> int:
+def _round_horizon(steps: int) -> int:
     """A plan length of at least `steps`; few lengths are ever used, and each is compiled once."""
     return 1 << max(4, (steps - 1).bit_length())
 
 
 @program
-def flood(free: jax.Array, goals: jax.Array, starts: jax.Array | None = None) -> CostTable:
+def flood_boards(free: jax.Array, goals: jax.Array, starts: jax.Array | None = None) -> CostTable:
     """The cost tables of B maps, free bool [B, n, n], goals int32 [B, 2, 2].
 
     Each word of 32 ends on its own: at the fixed point or, given starts like goals, as soon as they are reached.
     """
     size = free.shape[-1]
     chex.assert_shape(goals, (free.shape[0], 2, 2))
-    ends = [_cells_by_word(size, cells) for cells in (goals, starts) if cells is not None]
-    return cost_floods(size, _packed(free), *ends)
+    ends = [_index_by_word(size, cells) for cells in (goals, starts) if cells is not None]
+    return flood_costs(size, _pack_boards(free), *ends)
 
 
 def read_labels(tables: CostTable, boards: Board, makespan_plans: bool = False) -> Labels:
     """The labels and plans of B boards from the cost tables of their maps and goals."""
     size = boards.holes.shape[-1]
-    labels, arrival, certain, longest = in_phase("floods of makespans", _optima, tables, boards)
+    labels, arrival, certain, longest = in_phase("floods of makespans", _read_optima, tables, boards)
     if not bool(certain):
         raise RuntimeError(f"a {size}x{size} board costs more than {tables.cost.shape[1]} bits hold: raise cost_bits")
-    horizon = _horizon(int(longest))  # no plan is longer than its cost
-    labels = dataclasses.replace(labels, moves=in_phase("plans", optimal_plans, horizon, tables, boards.starts))
+    horizon = _round_horizon(int(longest))  # no plan is longer than its cost
+    labels = dataclasses.replace(
+        labels, moves=in_phase("plans", extract_cheapest_plans, horizon, tables, boards.starts)
+    )
     if not makespan_plans:
         return labels
-    moves = in_phase("plans", shortest_plans, horizon, arrival, ~boards.holes, boards.starts, labels.makespan)
+    moves = in_phase("plans", extract_fastest_plans, horizon, arrival, ~boards.holes, boards.starts, labels.makespan)
     return dataclasses.replace(labels, makespan_moves=moves)
 
 
 @program
-def _optima(tables: CostTable, boards: Board) -> tuple[Labels, jax.Array, jax.Array, jax.Array]:
+def _read_optima(tables: CostTable, boards: Board) -> tuple[Labels, jax.Array, jax.Array, jax.Array]:
     """The labels of B boards, yet without plans; the makespans of all joint states in binary uint32 [W, bits, N, N];
     whether no flood ended too early, bool []; and the largest sum of costs.
     """
     size = boards.holes.shape[-1]
     starts = cell_index(size, boards.starts)
-    cost, wait = each_board(joint_cost, tables, starts)
+    cost, wait = map_boards(read_joint_cost, tables, starts)
     certain = jnp.all((cost >= 0) | jnp.repeat(tables.complete, BOARDS_PER_WORD))
     # A board without a plan ends at once: its goals count as reached in layer 0.
     sought = jnp.where((cost >= 0)[:, None, None], boards.starts, boards.goals)
-    free, goals, sought = _packed(~boards.holes), tables.goals, _cells_by_word(size, sought)
-    arrival, _ = makespan_floods(size, free, goals, sought)
-    makespan = each_board(state_number, arrival, starts)
+    free, goals, sought = _pack_boards(~boards.holes), tables.goals, _index_by_word(size, sought)
+    arrival, _ = flood_makespans(size, free, goals, sought)
+    makespan = map_boards(read_state_number, arrival, starts)
     labels = Labels(
         status=jnp.where(cost >= 0, Status.SOLVABLE, Status.UNSOLVABLE),
         certificate=jnp.full_like(cost, Certificate.FLOOD),
@@ -166,11 +179,11 @@ def _optima(tables: CostTable, boards: Board) -> tuple[Labels, jax.Array, jax.Ar
     return labels, arrival, certain, jnp.max(cost)
 
 
-def _packed(free: jax.Array) -> jax.Array:
+def _pack_boards(free: jax.Array) -> jax.Array:
     """bool [B, n, n] to bitboards uint32 [W, N]."""
     return jax.vmap(pack_cells)(by_word(free))
 
 
-def _cells_by_word(size: int, cells: jax.Array) -> jax.Array:
+def _index_by_word(size: int, cells: jax.Array) -> jax.Array:
     """Cells of two agents, int32 [B, 2, 2], as padded indices int32 [W, 2, 32]."""
     return jnp.swapaxes(by_word(cell_index(size, cells)), 1, 2)

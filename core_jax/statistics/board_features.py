@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 
-from lakewright.core_jax.lake import by_word, cell_count, cell_index, one_hots, pack_cells, take_rows
-from lakewright.core_jax.statistics.map_features import components, terrain
+from lakewright.core_jax.lake.bitboards import by_word, cell_count, cell_index, one_hots, pack_cells
+from lakewright.core_jax.lake.label_batches import take_rows
+from lakewright.core_jax.statistics.map_features import count_components, count_terrain
 from lakewright.core_jax.statistics.path_features import conflicts_on_shortest_paths
-from lakewright.core_jax.support import in_blocks
+from lakewright.core_jax.support.parallel import in_blocks
 from lakewright.core_jax.types import CERTIFICATE_NAMES, PAD, STATUS_NAMES, WAIT, Board, Labels
 
 BLOCK = 1024  # boards measured at a time
@@ -70,23 +71,23 @@ def features(boards: Board, labels: Labels, columns: Collection[str] = tuple(COL
 
     Whole numbers, and wait_required, 0 or 1, are -1 where COLUMNS says that there is none.
     """
-    found = _of_labels(labels)
+    found = _read_labels(labels)
     if not found.keys() >= set(columns):
-        found |= _of_boards(boards, found)
+        found |= _measure_boards(boards, found)
     return {name: found[name] for name in columns}
 
 
-def _of_boards(boards: Board, labels: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _measure_boards(boards: Board, labels: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The statistics that are measured on the boards, and those computed from these and the labels."""
     # Sorted by distance, as each block walks as far as its longest.
     order = np.argsort(labels["makespan"], kind="stable")
-    numbers = np.concatenate(in_blocks(_measured, take_rows(boards, order), BLOCK))[np.argsort(order)]
+    numbers = np.concatenate(in_blocks(_measure_block, take_rows(boards, order), BLOCK))[np.argsort(order)]
     measured = dict(zip(MEASURED, np.ascontiguousarray(numbers.T), strict=True))
     links = measured.pop("links")
     agents, free = boards.starts.shape[1], np.maximum(measured["free_cells"], 1)
     return measured | {
-        "makespan_gap": _gap(labels["makespan"], measured["makespan_bound"]),
-        "cost_gap": _gap(labels["sum_of_costs"], measured["cost_bound"]),
+        "makespan_gap": _subtract_bound(labels["makespan"], measured["makespan_bound"]),
+        "cost_gap": _subtract_bound(labels["sum_of_costs"], measured["cost_bound"]),
         "manhattan": np.abs(np.asarray(boards.starts) - np.asarray(boards.goals)).sum(axis=(1, 2)),
         "density": (agents / free).astype(np.float32),
         "branching": (2 * links / free).astype(np.float32),
@@ -95,30 +96,34 @@ def _of_boards(boards: Board, labels: dict[str, np.ndarray]) -> dict[str, np.nda
 
 def table(statistics: dict[str, np.ndarray]) -> pa.Table:
     """Statistics from `features`, or some of them, as a table: null where a board has none."""
-    columns = [_column(values, SCHEMA.field(name).type) for name, values in statistics.items()]
+    columns = [_make_column(values, SCHEMA.field(name).type) for name, values in statistics.items()]
     return pa.table(columns, schema=pa.schema([SCHEMA.field(name) for name in statistics]))
 
 
 @jax.jit
-def _measured(boards: Board) -> jax.Array:
+def _measure_block(boards: Board) -> jax.Array:
     """MEASURED of B boards, B a multiple of 32: int16 [B, M]."""
     size = boards.holes.shape[-1]
     free = jnp.moveaxis(jax.vmap(pack_cells)(by_word(~boards.holes)), 0, -1)
-    starts, goals = _cells(size, boards.starts), _cells(size, boards.goals)
-    found = terrain(size, free) | components(~boards.holes) | conflicts_on_shortest_paths(size, free, starts, goals)
+    starts, goals = _make_cell_sets(size, boards.starts), _make_cell_sets(size, boards.goals)
+    found = (
+        count_terrain(size, free)
+        | count_components(~boards.holes)
+        | conflicts_on_shortest_paths(size, free, starts, goals)
+    )
     return jnp.stack([found[name] for name in MEASURED], axis=1).astype(jnp.int16)
 
 
-def _cells(size: int, cells: jax.Array) -> jax.Array:
+def _make_cell_sets(size: int, cells: jax.Array) -> jax.Array:
     """int32 [B, K, 2] to sets of one cell each, [K, N, W]."""
     index = jnp.moveaxis(by_word(cell_index(size, cells)), 2, 0)  # [K, W, 32]
     return jnp.moveaxis(one_hots(index, cell_count(size)), 1, 2)
 
 
-def _of_labels(labels: Labels) -> dict[str, np.ndarray]:
+def _read_labels(labels: Labels) -> dict[str, np.ndarray]:
     moves, solvable = np.asarray(labels.moves), np.asarray(labels.solvable)
 
-    def known(values: np.ndarray) -> np.ndarray:
+    def blank_unknown(values: np.ndarray) -> np.ndarray:
         return np.where(solvable, values, NONE)
 
     return {
@@ -127,17 +132,17 @@ def _of_labels(labels: Labels) -> dict[str, np.ndarray]:
         "certificate": np.array(CERTIFICATE_NAMES, object)[np.asarray(labels.certificate)],
         "makespan": np.asarray(labels.makespan),
         "sum_of_costs": np.asarray(labels.sum_of_costs),
-        "wait_required": known(np.asarray(labels.wait_required)),
-        "plan_length": known((moves != PAD).any(axis=1).sum(axis=1, dtype=np.int16)),
-        "plan_waits": known((moves == WAIT).sum(axis=(1, 2), dtype=np.int16)),
+        "wait_required": blank_unknown(np.asarray(labels.wait_required)),
+        "plan_length": blank_unknown((moves != PAD).any(axis=1).sum(axis=1, dtype=np.int16)),
+        "plan_waits": blank_unknown((moves == WAIT).sum(axis=(1, 2), dtype=np.int16)),
     }
 
 
-def _gap(optimum: np.ndarray, bound: np.ndarray) -> np.ndarray:
+def _subtract_bound(optimum: np.ndarray, bound: np.ndarray) -> np.ndarray:
     return np.where(optimum == NONE, NONE, optimum - bound)
 
 
-def _column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+def _make_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
     if pa.types.is_string(kind) or pa.types.is_floating(kind):
         return pa.array(values, kind)
     return pa.array(values.astype(kind.to_pandas_dtype()), kind, mask=values == NONE)

@@ -6,13 +6,13 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from lakewright.core_jax.lake import at_least, cell_count, count_sets, offsets, shift
+from lakewright.core_jax.lake.bitboards import at_least, cell_count, count_sets, move_offsets, shift_cells
 from lakewright.core_jax.types import DOWN, LEFT, RIGHT, UP
 
 CLOCKWISE = ((UP, RIGHT), (RIGHT, DOWN), (DOWN, LEFT), (LEFT, UP))  # with a diagonal neighbour between each two
 
 
-def terrain(size: int, free: jax.Array) -> dict[str, jax.Array]:
+def count_terrain(size: int, free: jax.Array) -> dict[str, jax.Array]:
     """Counts of cells of free uint32 [N, W], int32 [32 W] each.
 
     free_cells; links, pairs of neighbours; dead_ends, of one neighbour; corridors, of two or fewer.
@@ -20,9 +20,9 @@ def terrain(size: int, free: jax.Array) -> dict[str, jax.Array]:
     (the connectivity number of Yokoi, Toriwaki and Fukumura, 1975); all articulation points are such.
     """
     chex.assert_shape(free, (cell_count(size), None))
-    by = offsets(size)
-    near = [shift(free, step, 0) for step in by[:4]]
-    at_corner = [shift(free, by[one] + by[other], 0) for one, other in CLOCKWISE]
+    by = move_offsets(size)
+    near = [shift_cells(free, step, 0) for step in by[:4]]
+    at_corner = [shift_cells(free, by[one] + by[other], 0) for one, other in CLOCKWISE]
     # Clockwise, a group ends at each neighbour that is not connected to the next one.
     ends = [near[one] & ~(corner & near[other]) for (one, other), corner in zip(CLOCKWISE, at_corner, strict=True)]
     one, two, three = at_least(near, 3)
@@ -38,9 +38,9 @@ def terrain(size: int, free: jax.Array) -> dict[str, jax.Array]:
     return {name: jnp.sum(count, axis=0) for name, count in counts.items()}
 
 
-def components(free: jax.Array) -> dict[str, jax.Array]:
+def count_components(free: jax.Array) -> dict[str, jax.Array]:
     """Of free bool [B, n, n], the number of connected components and the cells of the largest_component: int32 [B]."""
-    names = _component_names(free)
+    names = _name_components(free)
     hole = jnp.array(jnp.iinfo(names.dtype).max, names.dtype)
     own = jnp.arange(len(names), dtype=names.dtype)[:, None]
 
@@ -64,10 +64,11 @@ def components(free: jax.Array) -> dict[str, jax.Array]:
     }
 
 
-def _component_names(free: jax.Array) -> jax.Array:
+def _name_components(free: jax.Array) -> jax.Array:
     """For each padded cell the smallest cell of its component, the largest number at holes: uint8 or uint16 [N, B].
 
-    As `core_jax.generator.placements.components`, but with the boards last, so that their bytes are adjacent.
+    As `label_components` of `lakewright.core_jax.generator.placements`, but with the boards last, so that their bytes
+    are adjacent.
     """
     boards, size, _ = free.shape
     cells, margin = cell_count(size), size + 1
@@ -83,7 +84,7 @@ def _component_names(free: jax.Array) -> jax.Array:
         return jax.lax.dynamic_update_slice(buffer, names, (margin, 0))
 
     def spread(buffer: jax.Array) -> jax.Array:
-        return functools.reduce(jnp.minimum, [read(buffer, by) for by in offsets(size)]) | walls
+        return functools.reduce(jnp.minimum, [read(buffer, by) for by in move_offsets(size)]) | walls
 
     def twice(carry):
         early, late, _ = carry

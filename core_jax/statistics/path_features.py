@@ -1,4 +1,4 @@
-"""The shortest paths of agents, each as if alone, and the conflicts on them; 32 boards in a word.
+"""The shortest paths of single agents and the conflicts on them; 32 boards in a word.
 
 Sets of cells are uint32 [N, W], or of each agent [K, N, W]: the words come last.
 """
@@ -10,9 +10,17 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 
-from lakewright.core_jax.lake import any_cell, at_least, by_board, count_sets, offsets, read_spaced, shift, spaced
-from lakewright.core_jax.solver.teams import pairs_of
-from lakewright.core_jax.solver.two_agents import single_floods
+from lakewright.core_jax.lake.bitboards import (
+    any_cell,
+    at_least,
+    by_board,
+    count_sets,
+    move_offsets,
+    read_spaced,
+    shift_cells,
+    space_cells,
+)
+from lakewright.core_jax.solver.single_agent.distances import flood_distances
 from lakewright.core_jax.types import OPPOSITE
 
 
@@ -20,7 +28,7 @@ from lakewright.core_jax.types import OPPOSITE
 class Walk:
     """All agents on their shortest paths; an agent that has arrived stays.
 
-    now: uint32 [2, K, N', W], `spaced` cells: where each agent is on its first shortest path, and all cells where it
+    now: uint32 [2, K, N', W], spaced cells: where each agent is on its first shortest path, and all cells where it
     can be at that time on any. walked: [2, K, N, W], the same over all times. only: [K, N, W], cells of first paths
     that are the only ones where the agent can be at their time. By pairs of agents, [P, N, W]: met, where their first
     paths meet; swapped, the cells that the first leaves when it swaps with the second on these paths; near, where both
@@ -40,7 +48,7 @@ def conflicts_on_shortest_paths(
 ) -> dict[str, jax.Array]:
     """Lengths of the shortest paths and conflicts on them, int32 [32 W]; -1 on boards where an agent has no path.
 
-    Args: free uint32 [N, W]; starts and goals uint32 [K, N, W], one cell each, no two goals the same.
+    Args: size n; free uint32 [N, W]; starts and goals uint32 [K, N, W], one cell each, no two goals the same.
 
     makespan_bound, cost_bound: maximum and sum of the distances. An agent's first shortest path takes the first of the
     moves U, D, L, R that brings it nearer. On these paths, for all pairs of agents and all steps: vertex_conflicts;
@@ -50,11 +58,11 @@ def conflicts_on_shortest_paths(
     cardinal_conflicts: times and pairs of agents that have one and the same cell to be in, so that no choice of
     shortest paths avoids it (Boyarski et al., 2015).
     """
-    nearer, reached = _nearer(size, free, goals)
+    nearer, reached = _find_nearer(size, free, goals)
     connected = functools.reduce(jnp.bitwise_and, any_cell(starts & reached))
-    walk = _walk(size, nearer, starts & connected, goals & free)
+    walk = _walk_agents(size, nearer, starts & connected, goals & free)
     paths, spread = walk.walked
-    (goal, other_goal), (only, other_only) = _of_pairs(goals), _of_pairs(walk.only)
+    (goal, other_goal), (only, other_only) = _split_pairs(goals), _split_pairs(walk.only)
     sets = {
         "vertex_conflicts": walk.met,
         "target_conflicts": walk.met & (goal | other_goal),
@@ -71,37 +79,47 @@ def conflicts_on_shortest_paths(
     return {name: jnp.where(by_board(connected) == 1, count, -1) for name, count in found.items()}
 
 
-def _nearer(size: int, free: jax.Array, goals: jax.Array) -> tuple[list[jax.Array], jax.Array]:
+def _find_nearer(size: int, free: jax.Array, goals: jax.Array) -> tuple[list[jax.Array], jax.Array]:
     """For each move the cells [K, N, W] from which it leads nearer to the goal, and the cells that reach the goal."""
     agents, cells, words = goals.shape
     by_agent = jnp.moveaxis(goals, 2, 1).reshape(-1, cells)
     # Neighbours differ in distance by one, so its last two digits show which of them is nearer.
-    digits, reached = single_floods(size, jnp.tile(free.T, (agents, 1)), by_agent, 2)
+    digits, reached = flood_distances(size, jnp.tile(free.T, (agents, 1)), by_agent, 2)
     odd, twos, reached = (jnp.moveaxis(field.reshape(agents, words, cells), 1, 2) for field in (*digits, reached))
     sought = twos ^ ~odd  # the second digit of a distance less one
-    return [reached & shift(reached, by, 1) & ~(shift(twos, by, 1) ^ sought) for by in offsets(size)[:4]], reached
+    return [
+        reached & shift_cells(reached, by, 1) & ~(shift_cells(twos, by, 1) ^ sought) for by in move_offsets(size)[:4]
+    ], reached
 
 
-def _walk(size: int, nearer: list[jax.Array], starts: jax.Array, goals: jax.Array) -> Walk:
-    """All agents from their starts until the last has arrived.
+def _walk_agents(size: int, nearer: list[jax.Array], starts: jax.Array, goals: jax.Array) -> Walk:
+    """Walks all agents from their starts until the last has arrived.
 
     On shortest paths two agents meet at most once in a cell, as each is there once and goals are distinct: so sets of
     cells suffice for counting.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        nearer: for each of the four moves uint32 [K, N, W], the cells from which it leads nearer to the goal.
+        starts: uint32 [K, N, W], one cell each, none on a board without paths.
+        goals: uint32 [K, N, W], one cell each.
     """
     taken = itertools.accumulate(nearer[:3], jnp.bitwise_or, initial=jnp.zeros_like(nearer[0]))
     first = [move & ~before for move, before in zip(nearer, taken, strict=True)]
     # By the cell that a move leads into.
-    enter = [shift(jnp.stack(moves), -by, 2) for *moves, by in zip(first, nearer, offsets(size), strict=False)]
-    firsts = [_of_pairs(move) for move in first]
-    swaps = [firsts[d][0] & shift(firsts[OPPOSITE[d]][1], by, 1) for d, by in enumerate(offsets(size)[:4])]
+    enter = [
+        shift_cells(jnp.stack(moves), -by, 2) for *moves, by in zip(first, nearer, move_offsets(size), strict=False)
+    ]
+    firsts = [_split_pairs(move) for move in first]
+    swaps = [firsts[d][0] & shift_cells(firsts[OPPOSITE[d]][1], by, 1) for d, by in enumerate(move_offsets(size)[:4])]
 
     def step(walk: Walk) -> Walk:
         # Conflicts are those of the state that is carried in, so that nothing of the next is computed twice.
         at, spread = now = read_spaced(size, walk.now)
-        one, other = _of_pairs(at)
-        _, others = _of_pairs(walk.now[0])
-        beside = [read_spaced(size, others, by) & swap for by, swap in zip(offsets(size), swaps, strict=False)]
-        steps = [read_spaced(size, walk.now, -by) & move for by, move in zip(offsets(size), enter, strict=False)]
+        one, other = _split_pairs(at)
+        _, others = _split_pairs(walk.now[0])
+        beside = [read_spaced(size, others, by) & swap for by, swap in zip(move_offsets(size), swaps, strict=False)]
+        steps = [read_spaced(size, walk.now, -by) & move for by, move in zip(move_offsets(size), enter, strict=False)]
         soon = functools.reduce(jnp.bitwise_or, steps, now & goals)
         return Walk(
             now=jax.lax.dynamic_update_slice(walk.now, soon, (0, 0, size + 1, 0)),
@@ -109,18 +127,19 @@ def _walk(size: int, nearer: list[jax.Array], starts: jax.Array, goals: jax.Arra
             only=walk.only | (at & ~any_cell(spread & ~at)[:, None]),
             met=walk.met | (one & other),
             swapped=walk.swapped | (one & functools.reduce(jnp.bitwise_or, beside)),
-            near=walk.near | jnp.bitwise_and(*_of_pairs(spread)),
+            near=walk.near | jnp.bitwise_and(*_split_pairs(spread)),
         )
 
     here, homes = jnp.stack([starts, starts]), goals & any_cell(starts)[:, None]
-    none = jnp.zeros_like(_of_pairs(starts)[0])
-    begin = Walk(now=spaced(size, here), walked=here, only=starts, met=none, swapped=none, near=none)
+    none = jnp.zeros_like(_split_pairs(starts)[0])
+    begin = Walk(now=space_cells(size, here), walked=here, only=starts, met=none, swapped=none, near=none)
     return jax.lax.while_loop(lambda walk: jnp.any(homes & ~walk.walked[0] != 0), step, begin)
 
 
-def _of_pairs(sets: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _split_pairs(sets: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Values by agent, [K, ...], as those of the first and of the second agent of all pairs, [P, ...] each."""
-    first, second = ([sets[agent] for agent in agents] for agents in pairs_of(len(sets)).T)
-    if not first:
+    pairs = list(itertools.combinations(range(len(sets)), 2))
+    if not pairs:
         return sets[:0], sets[:0]
+    first, second = ([sets[agent] for agent in agents] for agents in zip(*pairs, strict=True))
     return jnp.stack(first), jnp.stack(second)

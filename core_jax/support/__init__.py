@@ -1,4 +1,4 @@
-"""What every wing uses: whole files, strict decoding, typed fields, parallel blocks, profiling, random keys."""
+"""Tools of every wing: whole files, strict decoding, typed fields, parallel blocks, profiling, random keys."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Which share of a set each of its indices belongs to, computed from the index alone.
+"""Assignment of the indices of a set to its shares, computed from the index alone.
 
 The chairman assignment (R. Tijdeman, "The chairman assignment problem", Discrete Mathematics 32, 1980): among the
 shares that may get their next item without being a whole item ahead, the one that would first be a whole item behind is
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-PARTS = 1_000_000  # shares are read to six decimals, so the assignment repeats after about so many items at most
+PARTS = 1_000_000  # shares are read to six decimals, so the assignment repeats after at most about PARTS items
 
 
-def assign(shares: Sequence[float], first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def assign_shares(shares: Sequence[float], first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The share of each of the indices first .. first + count - 1, and its rank among those of that share.
 
     Both int64 [count]. The shares are taken relative to their sum; shares, ranks and order depend on the index alone.
@@ -23,7 +23,7 @@ def assign(shares: Sequence[float], first: int, count: int) -> tuple[np.ndarray,
     cycle = sum(parts)
     # Powers of two, so that a stream of calls is computed again seldom.
     length = min(cycle, 1 << (first + count).bit_length())
-    share, rank = _assignment(parts, length)
+    share, rank = _assign_cycle(parts, length)
     index = first + np.arange(count)
     place = index % cycle
     return share[place], index // cycle * np.array(parts)[share[place]] + rank[place]
@@ -35,7 +35,7 @@ def _whole_parts(shares: Sequence[float]) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=16)
-def _assignment(parts: tuple[int, ...], length: int) -> tuple[np.ndarray, np.ndarray]:
+def _assign_cycle(parts: tuple[int, ...], length: int) -> tuple[np.ndarray, np.ndarray]:
     """Share and rank of the first `length` indices; with all of a cycle each share has exactly its part."""
     cycle = sum(parts)
     share, rank = np.empty(length, np.int64), np.empty(length, np.int64)

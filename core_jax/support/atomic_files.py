@@ -10,6 +10,9 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from lakewright.core_jax.errors import InputError
 
@@ -27,9 +30,9 @@ def replacing(path: str | Path, writer: str = "") -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{writer}part")
     try:
-        with _named(path):
+        with _name_errors(path):
             yield beside
-            _sync(beside)
+            _sync_path(beside)
             rename(beside, path)
     finally:
         beside.unlink(missing_ok=True)
@@ -46,17 +49,17 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     shutil.rmtree(beside, ignore_errors=True)  # left by a run that was killed
     beside.mkdir(parents=True)
     try:
-        with _named(path):
+        with _name_errors(path):
             yield beside
             for inside in [*beside.rglob("*"), beside]:
-                _sync(inside)
+                _sync_path(inside)
             rename(beside, path)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _name_errors(path: Path) -> Iterator[None]:
     """Names `path` in an OSError that names no file, and makes one of what libraries in Rust raise of the system."""
     try:
         yield
@@ -74,10 +77,10 @@ def _named(path: Path) -> Iterator[None]:
 def rename(path: Path, target: Path) -> None:
     """Renames `path` to `target`, and returns when that is on the disk."""
     os.replace(path, target)
-    _sync(target.parent)
+    _sync_path(target.parent)
 
 
-def _sync(path: Path) -> None:
+def _sync_path(path: Path) -> None:
     """Returns when a file, or the names in a folder, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -92,22 +95,34 @@ def write_atomically(path: str | Path, data: bytes, writer: str = "") -> None:
         beside.write_bytes(data)
 
 
+def write_json(path: str | Path, value: Any, writer: str = "") -> None:
+    """Writes a value as indented JSON, completely or not at all; `writer` as for `replacing`."""
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(value)) + b"\n", writer)
+
+
 @contextlib.contextmanager
 def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator[None]:
     """Makes `folder` and keeps other processes out of it, except, where `shared`, those that share it too.
 
-    The folder may be removed in the block. Raises InputError, with the text `busy`, where another process works there.
+    The folder may be removed in the block. Raises InputError, with the text `busy`, where another process works there,
+    and where there is a file in its place.
     """
     busy = busy or f"{folder}: another process runs here; wait for it, or choose a folder"
-    descriptor = _lock(Path(folder), busy, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    descriptor = _lock_folder(Path(folder), busy, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
     try:
         yield
     finally:
         os.close(descriptor)
 
 
+def refuse_file(folder: Path) -> None:
+    """Raises InputError where there is a file in the place of a folder."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; choose a folder")
+
+
 def is_locked(folder: Path) -> bool:
-    """Whether a process of this machine works in a folder and keeps others out of it. Takes no lock to find out.
+    """Return True if a process of this machine holds the lock of a folder. Takes no lock to find out.
 
     False too where the system does not list its locks.
     """
@@ -118,8 +133,9 @@ def is_locked(folder: Path) -> bool:
     return any(line.split()[1] == "FLOCK" and f":{number} " in line for line in held.splitlines())
 
 
-def _lock(folder: Path, busy: str, kind: int) -> int:
+def _lock_folder(folder: Path, busy: str, kind: int) -> int:
     """A descriptor of `folder` that holds its lock."""
+    refuse_file(folder)
     while True:
         folder.mkdir(parents=True, exist_ok=True)
         try:

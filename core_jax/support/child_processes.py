@@ -22,15 +22,15 @@ def end_with_starter() -> None:
     parent = multiprocessing.parent_process()
     host, _, process = os.environ.get(STARTER, "").partition(" ")
     if parent:
-        _watch(parent.sentinel)
+        _watch_process(parent.sentinel)
     elif host == socket.gethostname():
         try:
-            _watch(os.pidfd_open(int(process)))
+            _watch_process(os.pidfd_open(int(process)))
         except ProcessLookupError:
             os._exit(1)
 
 
-def _watch(sentinel: int) -> None:
+def _watch_process(sentinel: int) -> None:
     threading.Thread(target=_end_after, args=(sentinel,), daemon=True).start()
 
 

@@ -1,7 +1,11 @@
 """Strict decoding of external data into msgspec types, with errors that name field, value and remedy."""
 
+import codecs
 import functools
+import json
 import math
+import os
+import stat
 import tomllib
 from collections.abc import Hashable, Iterable
 from pathlib import Path
@@ -24,22 +28,62 @@ def read_config(path: str | Path, kind: type[T]) -> T:
 def read_raw(path: str | Path) -> Any:
     """The plain data of a JSON or TOML file. Raises InputError where it cannot be read or is not of that form."""
     path = Path(path)
+    refuse_pipe(path)
     try:
-        data = path.read_bytes()
+        data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     try:
-        return toml_table(data.decode(), str(path)) if path.suffix == ".toml" else msgspec.json.decode(data)
+        if path.suffix == ".toml":
+            return toml_table(data.decode(), str(path))
+        found = msgspec.json.decode(data)
+        if (twice := repeated_key(data)) is not None:
+            raise InputError(f"{path}: has {twice!r:.60} twice; keep one of them")
+        return found
     except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         form = "TOML" if path.suffix == ".toml" else "JSON"
         raise InputError(f"{path}: not {form} ({error}); correct the file") from error
 
 
-def convert(raw: Any, kind: type[T], where: str, path: str = "") -> T:
-    """Converts plain Python data to `kind`, a msgspec Struct or what its fields hold.
+def refuse_pipe(path: Path) -> None:
+    """Raises InputError where a path is a named pipe, which would be waited for, perhaps for ever.
 
-    `where` names the source and `path` the field reached so far. Raises InputError on an unknown or missing field, a
-    wrong type, or a value the type itself refuses.
+    What a shell gives to a command, such as /dev/stdin, has no name in a folder and is read.
+    """
+    try:
+        piped = stat.S_ISFIFO(os.stat(os.path.realpath(path)).st_mode)
+    except OSError:
+        return
+    if piped:
+        raise InputError(f"{path}: is a pipe, which is read only once; save it to a file first")
+
+
+def repeated_key(text: bytes) -> str | None:
+    """The first key that an object in a text of JSON has twice, of which readers see only the last; None without one.
+
+    Raises ValueError or RecursionError where it is no JSON, or too deep.
+    """
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        if len(pairs) != len(dict(pairs)) and (twice := first_repeated(name for name, _ in pairs)) is not None:
+            found.append(twice)
+
+    # Numbers stay text: Python refuses those of many digits, which are judged elsewhere.
+    json.loads(text, object_pairs_hook=look, parse_int=str, parse_float=str, strict=False)
+    return found[0] if found else None
+
+
+def convert(raw: Any, kind: type[T], where: str, path: str = "") -> T:
+    """Converts plain Python data to `kind`.
+
+    Raises InputError on an unknown or missing field, a wrong type, or a value that the type itself refuses.
+
+    Args:
+        raw: plain data.
+        kind: a msgspec Struct, or what its fields hold.
+        where: the name of the source.
+        path: the field reached so far.
     """
     at = f"{where}: {path}: " if path else f"{where}: "
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
@@ -52,10 +96,14 @@ def convert(raw: Any, kind: type[T], where: str, path: str = "") -> T:
 
 
 def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
+    """`convert` for a Struct.
+
+    Args: raw, kind, where, path as there.
+    """
     at = f"{where}: {path}: " if path else f"{where}: "
     if not isinstance(raw, dict):
         raise InputError(f"{at}expected an object, got {raw!r:.60}")
-    hints, fields = _shape(kind)  # type: ignore[arg-type]
+    hints, fields = _read_fields(kind)  # type: ignore[arg-type]
     unknown = [name for name in raw if name not in fields]
     if unknown and kind.__struct_config__.forbid_unknown_fields:  # type: ignore[attr-defined]
         name, choices = unknown[0], ", ".join(fields)
@@ -71,7 +119,7 @@ def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
 
 
 @functools.cache
-def _shape(kind: type) -> tuple[dict[str, Any], dict[str, msgspec.structs.FieldInfo]]:
+def _read_fields(kind: type) -> tuple[dict[str, Any], dict[str, msgspec.structs.FieldInfo]]:
     """The type of each field, and the fields by name."""
     return get_type_hints(kind, include_extras=True), {field.name: field for field in msgspec.structs.fields(kind)}
 

@@ -21,7 +21,7 @@ THREADS_PER_DEVICE = 2  # of an accelerator: while one block is computed, the ne
 
 
 def workers() -> int:
-    """How many blocks are worked on at a time: one for each core of a CPU, else a few for each device."""
+    """The number of blocks worked on at a time: one for each core of a CPU, else a few for each device."""
     devices = jax.local_devices()
     return cores() if devices[0].platform == "cpu" else THREADS_PER_DEVICE * len(devices)
 

@@ -1,7 +1,8 @@
-"""Programs of JAX that are traced once and then kept, exported, next to what XLA compiled from them.
+"""Programs of JAX that are traced once and then cached, exported, beside the code that XLA compiled from them.
 
-Tracing and lowering a program of the lake takes several times as long as reading it back. What is kept counts only for
-the same versions, platform, settings and source; a file that is missing, damaged or cannot be written costs time only.
+Tracing and lowering a program of the lake takes several times as long as reading it back. A cached program is read only
+for the same versions, platform, settings and source. A file that is missing, damaged or cannot be written costs only
+time.
 """
 
 import contextlib
@@ -28,8 +29,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """A file of the cache. digest: SHA-256 of `exported`. outputs: what the program returns, see `_described`."""
+class CachedProgram(msgspec.Struct, frozen=True):
+    """A file of the cache. digest: SHA-256 of `exported`. outputs: what it returns, see `_describe_outputs`."""
 
     digest: str
     outputs: Any
@@ -37,7 +38,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Program(Generic[P, R]):
-    """A function that is jitted, and kept where JAX keeps compiled programs (`jax_compilation_cache_dir`)."""
+    """A function that is jitted, and cached where JAX caches compiled programs (`jax_compilation_cache_dir`)."""
 
     def __init__(self, function: Callable[P, R], static_argnums: Sequence[int], compiler_options: Any) -> None:
         functools.update_wrapper(self, function)
@@ -50,15 +51,19 @@ class Program(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         static = tuple(args[number] for number in self._static)
-        leaves, tree = jax.tree.flatten(self._dynamic(args))
-        if kwargs or _folder() is None or any(isinstance(leaf, jax.core.Tracer) or _watched(leaf) for leaf in leaves):
+        leaves, tree = jax.tree.flatten(self._drop_static(args))
+        if (
+            kwargs
+            or _find_folder() is None
+            or any(isinstance(leaf, jax.core.Tracer) or _is_watched(leaf) for leaf in leaves)
+        ):
             return self.jitted(*args, **kwargs)
         types = tuple(map(jax.typeof, leaves))
         kind = (static, tree, types, tuple(jax.config.values[name] for name in SETTINGS))
         ready = self._ready.get(kind)
         if ready is None:
             with self._lock:  # one of several threads makes it
-                ready = self._ready.get(kind) or self._made(kind, args)
+                ready = self._ready.get(kind) or self._make_program(kind, args)
                 self._ready[kind] = ready
         return ready(*leaves)
 
@@ -66,40 +71,40 @@ class Program(Generic[P, R]):
         """The number of kinds of arguments that there are programs for, as for a jitted function."""
         return len(self._ready) + self.jitted._cache_size()  # type: ignore[attr-defined]
 
-    def _made(self, kind: Any, args: Sequence[Any]) -> Callable[..., Any]:
-        """The program for leaves of a kind: read where it is kept, else exported and kept."""
+    def _make_program(self, kind: Any, args: Sequence[Any]) -> Callable[..., Any]:
+        """The program for leaves of a kind: read if it is cached, else exported and cached."""
         name = f"{self.__module__}.{self.__qualname__}"  # type: ignore[attr-defined]
-        path = _folder() / "exported" / f"{self.__name__}-{_key(name, kind)}"  # type: ignore[operator,attr-defined]
-        kept = _read(path)
-        if kept is None:
-            kept = self._exported(args)
+        path = _find_folder() / "exported" / f"{self.__name__}-{_make_key(name, kind)}"  # type: ignore[operator,attr-defined]
+        cached = _read_cached(path)
+        if cached is None:
+            cached = self._export_program(args)
             with contextlib.suppress(OSError):  # the cache may be read-only, or full
-                write_atomically(path, msgspec.msgpack.encode(kept), f"{os.getpid()}.")
-        run = jax.jit(export.deserialize(bytearray(kept.exported)).call, compiler_options=self._options)
-        return lambda *leaves: _rebuilt(kept.outputs, iter(run(*leaves)))
+                write_atomically(path, msgspec.msgpack.encode(cached), f"{os.getpid()}.")
+        run = jax.jit(export.deserialize(bytearray(cached.exported)).call, compiler_options=self._options)
+        return lambda *leaves: _rebuild_outputs(cached.outputs, iter(run(*leaves)))
 
-    def _exported(self, args: Sequence[Any]) -> Kept:
+    def _export_program(self, args: Sequence[Any]) -> CachedProgram:
         outputs: list[Any] = []
-        leaves, tree = jax.tree.flatten(self._dynamic(args))
+        leaves, tree = jax.tree.flatten(self._drop_static(args))
 
-        def flat(*leaves: Any) -> list[Any]:
+        def call_flat(*leaves: Any) -> list[Any]:
             given = iter(jax.tree.unflatten(tree, leaves))
             # Not the jitted function, as compiler options are not for one within another.
             found = self._function(*(args[n] if n in self._static else next(given) for n in range(len(args))))
-            outputs[:] = [_described(found)]
+            outputs[:] = [_describe_outputs(found)]
             return jax.tree.leaves(found)
 
-        exported = bytes(export.export(jax.jit(flat))(*leaves).serialize())
-        return Kept(hashlib.sha256(exported).hexdigest(), outputs[0], exported)
+        exported = bytes(export.export(jax.jit(call_flat))(*leaves).serialize())
+        return CachedProgram(hashlib.sha256(exported).hexdigest(), outputs[0], exported)
 
-    def _dynamic(self, args: Sequence[Any]) -> list[Any]:
+    def _drop_static(self, args: Sequence[Any]) -> list[Any]:
         return [value for number, value in enumerate(args) if number not in self._static]
 
 
 def program(
     function: Callable[P, R] | None = None, *, static_argnums: int | Sequence[int] = (), compiler_options: Any = None
 ) -> Any:
-    """As `jax.jit`, for a function of arrays, and of dataclasses and tuples of them, that is worth keeping.
+    """As `jax.jit`, for a function of arrays, and of dataclasses and tuples of them, that is worth caching.
 
     Without a folder for compiled programs, or within another program, it is `jax.jit`.
     """
@@ -109,59 +114,59 @@ def program(
     return Program(function, numbers, compiler_options)
 
 
-def _watched(leaf: Any) -> bool:
-    """Whether JAX is to check that a key is used once, which it does not see within an exported program."""
+def _is_watched(leaf: Any) -> bool:
+    """Return True if JAX must check that a key is used once, which it cannot see in an exported program."""
     return jax.config.values["jax_debug_key_reuse"] and jax.dtypes.issubdtype(
         jax.typeof(leaf).dtype, jax.dtypes.prng_key
     )
 
 
-def _folder() -> Path | None:
+def _find_folder() -> Path | None:
     folder = jax.config.values["jax_compilation_cache_dir"]
     return Path(folder) if folder else None
 
 
-def _key(name: str, kind: Any) -> str:
-    """What decides a program, as a name: `kind` by its words, as they name every class, shape and type in it."""
+def _make_key(name: str, kind: Any) -> str:
+    """The name of a program, a digest of all that decides it; `kind` as text names its classes, shapes and types."""
     device = jax.local_devices()[0]
     versions = (jax.__version__, jaxlib.__version__, device.platform, device.device_kind)
-    return hashlib.sha256(repr((name, kind, versions, _source())).encode()).hexdigest()
+    return hashlib.sha256(repr((name, kind, versions, _digest_source())).encode()).hexdigest()
 
 
 @functools.cache
-def _source() -> str:
+def _digest_source() -> str:
     """The sources the programs are made from: all of the core."""
     files = sorted(SOURCE.rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def _read(path: Path) -> Kept | None:
-    """The kept program, if it is there and whole."""
+def _read_cached(path: Path) -> CachedProgram | None:
+    """The cached program, or None if it is missing or damaged."""
     try:
-        kept = msgspec.msgpack.decode(path.read_bytes(), type=Kept)
+        cached = msgspec.msgpack.decode(path.read_bytes(), type=CachedProgram)
     except (OSError, msgspec.MsgspecError):
         return None
-    return kept if hashlib.sha256(kept.exported).hexdigest() == kept.digest else None
+    return cached if hashlib.sha256(cached.exported).hexdigest() == cached.digest else None
 
 
-def _described(value: Any) -> Any:
-    """How a result is put together: items of a tuple, class and fields of a dataclass, 0 for an array."""
+def _describe_outputs(value: Any) -> Any:
+    """The structure of a result: items of a tuple, class and fields of a dataclass, 0 for an array."""
     if value is None:
         return None
     if isinstance(value, tuple):
-        return [_described(item) for item in value]
+        return [_describe_outputs(item) for item in value]
     if dataclasses.is_dataclass(value):
-        fields = {field.name: _described(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = {field.name: _describe_outputs(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"module": type(value).__module__, "name": type(value).__name__, "fields": fields}
     return 0
 
 
-def _rebuilt(outputs: Any, leaves: Any) -> Any:
+def _rebuild_outputs(outputs: Any, leaves: Any) -> Any:
     if outputs is None:
         return None
     if isinstance(outputs, list):
-        return tuple(_rebuilt(item, leaves) for item in outputs)
+        return tuple(_rebuild_outputs(item, leaves) for item in outputs)
     if isinstance(outputs, dict):
         kind = getattr(sys.modules[outputs["module"]], outputs["name"])  # there, as the program's own module needs it
-        return kind(**{name: _rebuilt(field, leaves) for name, field in outputs["fields"].items()})
+        return kind(**{name: _rebuild_outputs(field, leaves) for name, field in outputs["fields"].items()})
     return next(leaves)

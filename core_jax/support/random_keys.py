@@ -8,7 +8,7 @@ import numpy as np
 IMPLEMENTATION = "threefry2x32"  # of the keys; fixed, so that no setting of JAX changes the boards
 
 
-def streams(names: Sequence[Sequence[int]]) -> jax.Array:
+def make_streams(names: Sequence[Sequence[int]]) -> jax.Array:
     """A key for each name: keys [len(names)].
 
     Names are hashed by numpy, which compiles nothing.

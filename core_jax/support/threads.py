@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 def cores() -> int:
-    """How many cores this process may use: NPROC where it is set, which XLA respects too."""
+    """The number of cores this process may use: NPROC if set, which XLA respects too."""
     return int(os.environ.get("NPROC") or len(os.sched_getaffinity(0)))
 
 

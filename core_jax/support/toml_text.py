@@ -10,7 +10,7 @@ from lakewright.core_jax.errors import InputError
 MOST_LETTERS = 1 << 20
 MOST_PARTS = 64  # of a key: tomllib's work grows with their square
 BITS = 64  # of a whole number: Python refuses to print one of thousands of digits
-# Comments and strings; one without its end goes on to the end of its line or of the text, so that all is read once.
+# Comments and strings; one without its end reaches to the end of its line or of the text, so that all is read once.
 OPAQUE = re.compile(
     r"#[^\n]*"
     r'|"""(?:[^"\\]+|\\.|"{1,2}(?!"))*(?:"{3,5})?'
@@ -40,7 +40,7 @@ def toml_table(text: str, where: str) -> dict[str, Any]:
         raise InputError(f"{where}: its brackets are nested too deeply; nest at most {MOST_PARTS}") from error
     except ValueError as error:  # of int(), which reads no number of thousands of digits
         raise InputError(f"{where}: a whole number has thousands of digits; choose one within {BITS} bits") from error
-    for path, value in _values(table, where):
+    for path, value in _walk_values(table, where):
         if isinstance(value, int) and value.bit_length() > BITS:
             raise InputError(
                 f"{where}: {path:.60}: a whole number of {value.bit_length()} bits; choose one within {BITS} bits"
@@ -48,7 +48,7 @@ def toml_table(text: str, where: str) -> dict[str, Any]:
     return table
 
 
-def _values(table: dict[str, Any], where: str) -> Iterator[tuple[str, Any]]:
+def _walk_values(table: dict[str, Any], where: str) -> Iterator[tuple[str, Any]]:
     """All that the table holds, each with its dotted name. Raises InputError where it is nested too deeply."""
     waiting: list[tuple[str, Any, int]] = [(str(key), value, 1) for key, value in table.items()]
     while waiting:

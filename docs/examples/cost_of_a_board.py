@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from lakewright.core_jax.support import cores
-from lakewright.experiments.runtime import keep_compiled_programs
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs
 from lakewright.experiments.sweep import Serial, SweepSpec, sweep
 
 SIZES, HOLE_RATIOS = (4, 5, 6, 7, 8, 9, 10), (0.0, 0.3, 0.6)

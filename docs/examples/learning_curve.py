@@ -15,9 +15,11 @@ from safetensors import safe_open
 
 from lakewright.core_jax.rows import read_all
 from lakewright.core_jax.types import Failure
-from lakewright.experiments.runtime import prepare_training
-from lakewright.policy.checkpoints import load_checkpoint
+from lakewright.experiments.runtime.library_setup import prepare_training
+from lakewright.policy.board_play import BoardPlay
+from lakewright.policy.codecs import TokensCodec
 from lakewright.policy.evaluation import evaluate
+from lakewright.policy.models import load_checkpoint
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import kept_place
 
@@ -30,13 +32,14 @@ def main() -> None:
     benchmark, checkpoint, *copies = sys.argv[1:]
     prepare_training()
     model, tokenizer = load_checkpoint(checkpoint)
+    play = BoardPlay(TokensCodec(tokenizer), HORIZON)
     tasks = [task_of(row) for row in read_all(Path(benchmark))]
     for copy in copies:
         place = kept_place(Path(copy))
         with safe_open(copy, "pt") as file:
             weights = {name: file.get_tensor(AVERAGED + name) for name, _ in model.named_parameters()}
         model.load_state_dict(weights, strict=False)
-        verdicts, _ = evaluate(model, tokenizer, tasks, horizon=HORIZON)
+        verdicts, _ = evaluate(model, play, tasks)
         valid = np.asarray(verdicts.failure) == Failure.NONE
         print(f"{place.seconds:.0f} s", f"{place.step} steps", *_means(tasks, valid), sep="  ", flush=True)
 

@@ -29,7 +29,7 @@ def draw(mo):
     from lakewright.core_jax.generator import generate
     from lakewright.core_jax.rows import rows_of
     from lakewright.experiments.loop.records import Example
-    from lakewright.experiments.view.pictures import strip_svg
+    from lakewright.experiments.view.pictures.board_pictures import strip_svg
 
     def film(row):
         return mo.Html(strip_svg(Example(row, row.plan, "none", -1, -1)))
@@ -79,7 +79,7 @@ def train(folder, minutes, mo):
     from lakewright.experiments.loop import run
     from lakewright.experiments.loop.records import RunFolder
     from lakewright.experiments.loop.settings import load_settings
-    from lakewright.experiments.runtime import prepare_training
+    from lakewright.experiments.runtime.library_setup import prepare_training
 
     third = minutes / 3
     short = [f"warmup.minutes={third}", "stages=2", f"grpo.minutes={third}", "grpo.steps=100", "trial.enabled=false"]
@@ -94,7 +94,7 @@ def train(folder, minutes, mo):
 @app.cell
 def redesign(finished, mo):
     from lakewright.experiments.loop.redesign import story_of
-    from lakewright.experiments.view import as_table
+    from lakewright.experiments.view.run_table import as_table
 
     story = "\n".join(story_of(finished, 0))
     mo.md(f"# The redesign\nAfter the first stage:\n```\n{story}\n```\nThe run:\n```\n{as_table(finished)}\n```")

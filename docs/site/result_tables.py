@@ -11,14 +11,15 @@ import msgspec
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.support import read_config
-from lakewright.experiments.evaluation import PUBLISHED
-from lakewright.experiments.study import Results, RunResult
-from lakewright.experiments.study.trainee import ARMS
+from lakewright.experiments.evaluation.published_scores import PUBLISHED
+from lakewright.experiments.study.results import Results
+from lakewright.experiments.study.run_results import RunResult
 
 DATA = Path(__file__).parents[1] / "data"
 OTHERS = "other sizes"
 REWARDS = {"none": "none", "learnability": "learnability", "measured gain besides": "gain"}  # by name of a row
 GATES = {"no gate": "none", "guard": "guard", "guard and trial": "guard-trial"}  # by name of a column
+TRAINEE = {"warmup": "warm-up", "sft": "warm-up, then SFT", "grpo": "warm-up, then GRPO"}  # docs/data/trainee, by arm
 OUTCOMES = ("valid", "optimal_makespan", "optimal_sum_of_costs")
 
 Cell = float | int | str
@@ -187,7 +188,7 @@ def trainee_means(name: str) -> str:
     """Means over the seeds of a study of the trainee, with standard deviations."""
     summary = read_config(DATA / "trainee" / f"{name}.json", Trainee).summary
     rows = {
-        f"{figure} %": {arm: "{:.1f} ± {:.1f}".format(*summary[key][figure]) for key, arm in ARMS.items()}
+        f"{figure} %": {arm: "{:.1f} ± {:.1f}".format(*summary[key][figure]) for key, arm in TRAINEE.items()}
         for figure in summary["warmup"]
     }
     return by_name("", rows)

@@ -3,11 +3,12 @@
     python docs/site/results.py                           # makes all of them anew
     python docs/site/results.py studies/frontier          # after taking in the results of a study, by its folder's name
 
-docs/data/studies/NAME.json is results.json of a study; docs/data/demo/seedN.json is what `lakewright report --json`
-says of a run of the demo, and docs/data/smollm2/seedN.json of one of the preset smollm2, where engineers.json is what
-`lakewright engineer sample --json` says, and rounds.json has figures and answers of each round of a run's
-engineer.json; docs/data/trial_checks/NAME.json is a list of the files that `lakewright study check-trials` writes.
-docs/data/benchmark and docs/data/trainee hold what `lakewright benchmark eval` and `lakewright study trainee` write,
+docs/data/studies/NAME/results.json is that of a study, and spec.toml beside it the spec of a closed one;
+docs/data/demo/seedN.json is what `lakewright report --json` says of a run of the demo, and docs/data/smollm2/seedN.json
+of one of the preset smollm2, where engineers.json is what `lakewright engineer sample --json` says, and rounds.json has
+figures and answers of each round of a run's engineer.json; docs/data/trial_checks/NAME.json is a list of the files that
+`lakewright study check-trials` writes.
+docs/data/benchmark holds what `lakewright benchmark eval` writes, docs/data/trainee a closed study of ways to train,
 docs/data/searches a search that was stopped, docs/data/fault the runs that were run again, as they were before, and
 docs/data/printed tables of figures of which no more is left.
 
@@ -45,20 +46,17 @@ from result_tables import (
 
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pooled_calibration
-from lakewright.experiments.charts import reliability_chart
+from lakewright.experiments.charts.reliability import reliability_chart
 from lakewright.experiments.loop.redesign import EngineerAnswers, counts_table
-from lakewright.experiments.study import (
-    Results,
-    TrialCheck,
-    as_table,
-    curves_svg,
-    reliability_of,
-    reliability_table,
-    study_svg,
-)
+from lakewright.experiments.study.curves import curves_svg
+from lakewright.experiments.study.plot import study_svg
+from lakewright.experiments.study.results import Results
+from lakewright.experiments.study.results_table import as_table
+from lakewright.experiments.study.trial_checks import TrialCheck, reliability_of, reliability_table
 
 DOCS = Path(__file__).parents[1]
 PAGE = DOCS / "results.md"
+STUDIES = DOCS / "data" / "studies"
 ENGINEERS = DOCS / "data" / "smollm2" / "engineers.json"
 RUNS = ("demo", "smollm2")  # folders of docs/data with a report of each seed
 CURVES = {  # arms that are drawn, of a study of so many that the curves of all would hide each other
@@ -105,16 +103,17 @@ MADE = re.compile(r"^( *)(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S | r
 
 def main(studies: Sequence[str]) -> None:
     """Takes in the results of finished studies, and makes the page's tables and pictures."""
-    (DOCS / "data" / "studies").mkdir(exist_ok=True)
     for study in map(Path, studies):
-        shutil.copyfile(study / "results.json", DOCS / "data" / "studies" / f"{study.name}.json")
+        folder = STUDIES / study.name
+        folder.mkdir(exist_ok=True)
+        shutil.copyfile(study / "results.json", folder / "results.json")
     for path, content in made().items():
         write_atomically(path, content.encode())
 
 
 def made() -> dict[Path, str]:
     """What each file should hold: the page with its tables, and the pictures."""
-    found = {path.stem: read_config(path, Results) for path in sorted((DOCS / "data" / "studies").glob("*.json"))}
+    found = {path.parent.name: read_config(path, Results) for path in sorted(STUDIES.glob("*/results.json"))}
     pictures = {DOCS / "images" / f"{name}.svg": study_svg(results) for name, results in found.items()}
     curves = {
         DOCS / "images" / f"{name}-curves.svg": curves_svg(results, CURVES.get(name))

@@ -93,8 +93,7 @@ def picture() -> str:
 def read_room(folder: Path) -> Room:
     """A folder with the rooms in it, from its docstring and files."""
     said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
-    doors = [door for door in sorted(folder.glob("*/__init__.py")) if not (door.parent / "pyproject.toml").exists()]
-    rooms = [read_room(door.parent) for door in doors]
+    rooms = [read_room(door.parent) for door in sorted(folder.glob("*/__init__.py"))]
     files = sorted(file.stem for file in folder.glob("*.py") if not file.stem.startswith("__"))
     return Room(folder.name, said.split("\n")[0].rstrip(".").replace("`", ""), rooms, files)
 

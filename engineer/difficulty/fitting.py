@@ -15,8 +15,8 @@ from lakewright.engineer.space import DesignSpace
 def fit(observations: Sequence[Observation], settings: DifficultySettings, space: DesignSpace) -> DifficultyModel:
     """The model of all groups rolled out so far; of none, the prior.
 
-    A group counts as one observation, however many answers it has: answers to one problem are alike. With weights w, groups g
-    of age t, their features x and shares of valid answers y, it maximises
+    A group counts as one observation, however many answers it has: answers to one problem are alike. With weights w,
+    groups g of age t, their features x and shares of valid answers y, it maximises
 
         sum_g decay^t_g (y_g log p_g + (1 - y_g) log(1 - p_g)) - |w|^2 / 2,    p_g = logistic(x_g w),
 

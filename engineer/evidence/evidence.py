@@ -140,7 +140,7 @@ def _history(past: Sequence[Round], modules: Modules) -> list[Round]:
 
 
 def _shuffle(evidence: Evidence, key: Key) -> Evidence:
-    """Every stratum shows the figures of another: all are shifted by the same random number of places, in all rounds."""
+    """Every stratum shows the figures of another: all shifted by the same random number of places, in all rounds."""
     strata = sorted(evidence.design.strata, key=lambda stratum: (isinstance(stratum, str), stratum))
     if len(strata) < 2:
         raise InputError(f"evidence: only {strata[0]}, nothing to shuffle; take a design of two strata or more")

@@ -1,4 +1,4 @@
-"""The context modules: which parts of the evidence an engineer is shown, the named presets, and the budget of tokens."""
+"""The context modules: which parts of the evidence an engineer is shown, their presets, and the budget of tokens."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any

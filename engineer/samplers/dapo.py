@@ -7,9 +7,9 @@ from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled,
 
 
 class DapoSampler(MemorylessSampler):
-    """Fresh problems are rolled out, and those with 0 < correct < G selected, until there are enough or `rounds` x count
-    have been rolled out, or the budget allows no more; the rest is filled with the first of those that were rejected,
-    and with problems that were not rolled out.
+    """Fresh problems are rolled out, and those with 0 < correct < G selected, until there are enough, or `rounds` x
+    count have been rolled out, or the budget allows no more; the rest is filled with the first of those that were
+    rejected, and with problems that were not rolled out.
     """
 
     def __init__(self, rounds: Count = 3) -> None:

@@ -15,11 +15,12 @@ Pool = Annotated[float, msgspec.Meta(ge=1, le=100)]
 
 
 class PclSampler:
-    """Of `pool` x count fresh problems those are trained on whose predicted rate of valid answers V is nearest to `target`.
+    """Of `pool` x count fresh problems those are trained on whose predicted rate of valid answers V is nearest to
+    `target`.
 
-    Nothing is rolled out for it: V is a logistic regression (scikit-learn, C = `strength`) on the features that the environment
-    gives a problem, fitted to the success of the last `window` problems that were trained on; the paper's V is a
-    language model with a head. Before anything was trained on, all problems are fresh.
+    Nothing is rolled out for it: V is a logistic regression (scikit-learn, C = `strength`) on the features that the
+    environment gives a problem, fitted to the success of the last `window` problems that were trained on; the paper's V
+    is a language model with a head. Before anything was trained on, all problems are fresh.
     """
 
     def __init__(self, pool: Pool = 4.0, target: Share = 0.5, strength: Positive = 1.0, window: Count = 2048) -> None:

@@ -23,7 +23,7 @@ class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PlrSampler:
-    """`replay` of a stage's problems, or as many as there are, are problems of earlier stages, drawn without replacement by
+    """`replay` of a stage's problems, or as many as there are, are of earlier stages, drawn without replacement by
 
         P_i = (1 - staleness) h_i / sum(h) + staleness (c - C_i) / sum(c - C),    h_i = rank_i^(-1 / beta),
 

@@ -13,9 +13,9 @@ Pool = Annotated[float, msgspec.Meta(gt=0, le=100)]
 
 
 class SflSampler(MemorylessSampler):
-    """Of `pool` x count fresh problems that are rolled out, those of the largest p (1 - p) are `mix` of the stage's; the
-    rest are fresh problems that were not rolled out, as in the paper, also if the budget allows no larger pool. They come
-    in an order of their own chance.
+    """Of `pool` x count fresh problems that are rolled out, those of the largest p (1 - p) are `mix` of the stage's;
+    the rest are fresh problems that were not rolled out, as in the paper, also if the budget allows no larger pool.
+    They come in an order of their own chance.
     """
 
     def __init__(self, pool: Pool = 2.0, mix: Share = 0.5) -> None:

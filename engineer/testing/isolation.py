@@ -53,7 +53,9 @@ class Calls:
                 self.busy = False
                 HEAD.pack_into(self.memory, 0, 0.0, len(data))
         except _TooLongError as error:
-            raise FailedCall(f"{what} did not return within {self.limit:g} s; make it faster or end its loop") from error
+            raise FailedCall(
+                f"{what} did not return within {self.limit:g} s; make it faster or end its loop"
+            ) from error
         except InputError as error:
             raise FailedCall(str(error)) from error
         except SystemExit as error:

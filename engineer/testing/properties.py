@@ -53,7 +53,9 @@ class Properties:
         if fault or not tried:
             return fault or Fault(EVERY, "drawable is False for all cells; correct it", "the space")
         if left := len(listed) - tried - undrawable:
-            self.report.warnings.append(f"time was up before {left} of {len(listed)} cells were drawn; give more seconds")
+            self.report.warnings.append(
+                f"time was up before {left} of {len(listed)} cells were drawn; give more seconds"
+            )
         for stratum in self.space.strata:
             mine = {cell for cell in listed if cell.stratum == stratum}
             if mine and len(self.report.undrawable.get(str(stratum), ())) == len(mine):
@@ -179,6 +181,7 @@ class Properties:
 
     def read_any_delta(self, until: float) -> Fault | None:
         """Any delta that the schema allows leads to a legal design that can be drawn; designs and deltas fit into JSON."""
+
         def attempt(case: tuple[Design, Delta]) -> None:
             design, delta = case
             _check_round_trips(design, delta, self.space)
@@ -232,7 +235,9 @@ class Properties:
                 continue
             judged += 2 * len(pool)
             valid = sum(verdict.valid for verdict in verdicts) / len(pool)
-            best = max(best, (answer, valid, sum(verdict.reward for verdict in verdicts) / len(pool)), key=lambda one: one[1:])
+            best = max(
+                best, (answer, valid, sum(verdict.reward for verdict in verdicts) / len(pool)), key=lambda one: one[1:]
+            )
         self.report.verdicts_per_second = judged / max(1e-9, time.monotonic() - begun)
         if judged:
             self.report.constant = best

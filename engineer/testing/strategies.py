@@ -28,7 +28,9 @@ def spaces() -> SearchStrategy[DesignSpace]:
 @st.composite
 def _spaces(draw: DrawFn) -> DesignSpace:
     number = draw(st.integers(1, 4))
-    strata: list[Stratum] = list(range(2, 2 + number)) if draw(st.booleans()) else [f"s{rank}" for rank in range(number)]
+    strata: list[Stratum] = (
+        list(range(2, 2 + number)) if draw(st.booleans()) else [f"s{rank}" for rank in range(number)]
+    )
     knobs = [draw(_knobs(f"knob{place}")) for place in range(draw(st.integers(1, 3)))]
     limits: dict[Stratum, dict[str, tuple[float, float]]] = {}
     for stratum in strata:
@@ -138,10 +140,15 @@ def deltas(space: DesignSpace, design: Design | None = None) -> SearchStrategy[D
     """Any delta that the schema allows. design: whose strata it edits; by default all of the space."""
     strata = tuple(design.strata) if design else space.strata
     changes = st.fixed_dictionaries(
-        {column.name: st.just(0.0) | st.floats(-max(1.0, column.span), max(1.0, column.span)) for column in space.columns}
+        {
+            column.name: st.just(0.0) | st.floats(-max(1.0, column.span), max(1.0, column.span))
+            for column in space.columns
+        }
     )
     edits = st.builds(
-        lambda changed, reason: make_edit(space, reason, changed), changes, st.text(TEXT, min_size=1, max_size=MAX_REASON)
+        lambda changed, reason: make_edit(space, reason, changed),
+        changes,
+        st.text(TEXT, min_size=1, max_size=MAX_REASON),
     )
     return st.dictionaries(st.sampled_from(strata), edits).map(Delta)
 

@@ -17,3 +17,9 @@ from .signals import TrialSettings as TrialSettings
 from .signals import Tried as Tried
 from .signals import problems_to_try as problems_to_try
 from .signals import sum_up_trial as sum_up_trial
+from .trial import RollOut as RollOut
+from .trial import Trial as Trial
+from .trial import TrialWork as TrialWork
+from .trial import measure_leads as measure_leads
+from .trial import try_beside_current as try_beside_current
+from .trial import try_designs as try_designs

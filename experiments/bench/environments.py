@@ -19,18 +19,16 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import cores
-from lakewright.experiments.bench.lake import HOLE_RATIO, machine
-from lakewright.experiments.bench.measurement import Bench, Measurement, table
+from lakewright.experiments.bench.lake import HOLE_RATIO, describe_machine
+from lakewright.experiments.bench.measurement import Bench, Measurement
 
 LAKE = "lakewright.experiments.interop.environments:lakewright/Lake-v0"  # from the room that registers it
 SIZE, AGENTS = 8, 4
 STEPS = 64  # of an episode
 AT_ONCE = (1, 64, 1024, 4096)
 ROUNDS, SECONDS = 5, 2.0
-SCRIPT = Path(__file__).parent / "comparison" / "pogema_play.py"
+SCRIPT = Path(__file__).with_name("pogema_play.py")
 Play = Callable[[], float]
-
-__all__ = ["measure", "table"]
 
 
 class PogemaRate(msgspec.Struct, frozen=True):
@@ -40,24 +38,24 @@ class PogemaRate(msgspec.Struct, frozen=True):
     rate: float
 
 
-def measure(pogema: Path | None = None) -> Bench:
+def measure_rates(pogema: Path | None = None) -> Bench:
     """Each plays for SECONDS in turn, ROUNDS times. Raises InputError where POGEMA cannot be run."""
     peers: dict[str, Play] = {}
     if pogema is not None:
-        version = _pogema(pogema, 1)[0].version  # which says what is wrong before anything is measured
-        peers = {f"POGEMA {version}, {count} at once": _peer(pogema, count) for count in sorted({1, cores()})}
-    ours: dict[str, Play] = {f"make_vec, {count} at once": _ours(count) for count in AT_ONCE}
+        version = _run_pogema(pogema, 1)[0].version  # which says what is wrong before anything is measured
+        peers = {f"POGEMA {version}, {count} at once": _prepare_pogema(pogema, count) for count in sorted({1, cores()})}
+    ours: dict[str, Play] = {f"make_vec, {count} at once": _prepare_lake(count) for count in AT_ONCE}
     players = ours | peers
     rates: dict[str, list[float]] = {name: [] for name in players}
     for _ in range(ROUNDS):
         for name, play in players.items():
             rates[name].append(play())
     fastest = max((statistics.median(rates[name]) for name in peers), default=None)
-    found = [_measurement(name, rates[name], fastest if name in ours else None) for name in players]
-    return Bench(machine(), found, {}, [])
+    found = [_make_measurement(name, rates[name], fastest if name in ours else None) for name in players]
+    return Bench(describe_machine(), found)
 
 
-def _ours(count: int) -> Play:
+def _prepare_lake(count: int) -> Play:
     """Random play in so many environments; compiled, and at once in the middle of their episodes."""
     kind: dict[str, Any] = {"size": SIZE, "agents": AGENTS, "hole_ratio": HOLE_RATIO, "step_limit": STEPS}
     env = gymnasium.make_vec(LAKE, num_envs=count, **kind)
@@ -75,11 +73,11 @@ def _ours(count: int) -> Play:
     return play
 
 
-def _peer(python: Path, count: int) -> Play:
-    return lambda: sum(found.rate for found in _pogema(python, count))
+def _prepare_pogema(python: Path, count: int) -> Play:
+    return lambda: sum(found.rate for found in _run_pogema(python, count))
 
 
-def _pogema(python: Path, count: int) -> list[PogemaRate]:
+def _run_pogema(python: Path, count: int) -> list[PogemaRate]:
     """The rates of so many processes at the same time, each with one environment, which is how POGEMA is vectorised."""
     words = [str(python), str(SCRIPT), *map(str, (SIZE, AGENTS, STEPS, SECONDS))]
     try:
@@ -96,7 +94,7 @@ def _pogema(python: Path, count: int) -> list[PogemaRate]:
     return [msgspec.convert(json.loads(out), PogemaRate) for out, _ in said]
 
 
-def _measurement(name: str, rates: list[float], fastest: float | None) -> Measurement:
+def _make_measurement(name: str, rates: list[float], fastest: float | None) -> Measurement:
     rate = statistics.median(rates)
     return Measurement(
         work="random play",

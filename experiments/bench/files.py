@@ -27,10 +27,12 @@ from lakewright.core_jax.generator import generate
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.rows import Row, column_writer, drawn_columns, write_rows
 from lakewright.core_jax.solver import solve
-from lakewright.experiments.bench.lake import HOLE_RATIO, machine, random_boards
-from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.lake import HOLE_RATIO, describe_machine, random_boards
+from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.timing import wall_and_processor
-from lakewright.experiments.board_files import draw_file, solve_file, verify_file
+from lakewright.experiments.board_files.generating import generate_file
+from lakewright.experiments.board_files.solving import solve_file
+from lakewright.experiments.board_files.verifying import verify_file
 
 SIZES, ROWS, DRAWN = (5, 8, 10), 1 << 16, 1 << 13
 WAIT_RATIO = 0.5
@@ -75,12 +77,14 @@ class FilesBench(msgspec.Struct, frozen=True):
     peak_mib: dict[int, float]
 
 
-def measure() -> FilesBench:
+def measure_rates() -> FilesBench:
     """Measures all of it in a folder that is removed afterwards."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rates = [rate for size in SIZES for rate in file_rates(folder, size)]
-        return FilesBench(machine(), rates, *_first_boards(folder), _kinds(folder), _memory(folder))
+        return FilesBench(
+            describe_machine(), rates, *_time_first_boards(folder), _count_kinds(folder), _measure_memory(folder)
+        )
 
 
 def file_rates(folder: Path, size: int) -> Iterator[FileRate]:
@@ -102,7 +106,7 @@ def file_rates(folder: Path, size: int) -> Iterator[FileRate]:
         return folder / f"in{form}", folder / f"out{form}"
 
     calls: dict[str, tuple[Callable[[], object], Callable[[str], object]]] = {
-        "generate": (draw_all, lambda form: draw_file(config, 0, ROWS, folder / f"drawn{form}")),
+        "generate": (draw_all, lambda form: generate_file(config, 0, ROWS, folder / f"drawn{form}")),
         "solve": (lambda: solve(boards), lambda form: solve_file(*of(form))),
         "verify": (lambda: verify(boards, moves), lambda form: verify_file(*of(form))),
         READ: (lambda: verify(boards, moves), lambda form: _READERS[form](folder / f"in{form}")),
@@ -116,16 +120,16 @@ def file_rates(folder: Path, size: int) -> Iterator[FileRate]:
             yield FileRate(work, size, form, rate, alone, wall[0] / wall[place], used[0] / used[place])
 
 
-def _first_boards(folder: Path) -> tuple[dict[int, float], dict[int, float]]:
+def _time_first_boards(folder: Path) -> tuple[dict[int, float], dict[int, float]]:
     """Seconds by agents, with all programs kept, and with none."""
 
     def given(agents: int) -> list[str]:
         kind = ["--size", "8", "--agents", str(agents), "--hole-ratio", "0.3", "--wait-ratio", "0.5"]
         return ["generate", *kind, "--count", "1", "--out", str(folder / "first.jsonl")]
 
-    warm = {agents: statistics.median(_runs(given(agents))[0]) for agents in TEAMS}
+    warm = {agents: statistics.median(_repeat_command(given(agents))[0]) for agents in TEAMS}
     cold = {
-        agents: statistics.median(_once(given(agents), _nothing_kept(folder))[0] for _ in range(REPEATS))
+        agents: statistics.median(_run_command(given(agents), _nothing_kept(folder))[0] for _ in range(REPEATS))
         for agents in TEAMS
     }
     return warm, cold
@@ -136,42 +140,46 @@ def _nothing_kept(folder: Path) -> dict[str, str]:
     return {name: tempfile.mkdtemp(dir=folder) for name in ("JAX_COMPILATION_CACHE_DIR", "NUMBA_CACHE_DIR")}
 
 
-def _kinds(folder: Path) -> float:
+def _count_kinds(folder: Path) -> float:
     """Rows of all kinds by turns."""
     rows = [
         Row(f"{size}_{agents}_{place}", size, agents, grid, starts, goals)
         for size, agents in KINDS
-        for place, (grid, starts, goals) in enumerate(_boards(size, agents))
+        for place, (grid, starts, goals) in enumerate(_list_boards(size, agents))
     ]
     by_turns = [row for first in range(ROWS_A_KIND) for row in rows[first::ROWS_A_KIND]]
     write_rows(folder / "kinds.jsonl", by_turns)
-    return statistics.median(_runs(["solve", str(folder / "kinds.jsonl"), "--out", str(folder / "solved.jsonl")])[0])
+    return statistics.median(
+        _repeat_command(["solve", str(folder / "kinds.jsonl"), "--out", str(folder / "solved.jsonl")])[0]
+    )
 
 
-def _boards(size: int, agents: int) -> Iterator[tuple[list[str], list[tuple[int, int]], list[tuple[int, int]]]]:
+def _list_boards(size: int, agents: int) -> Iterator[tuple[list[str], list[tuple[int, int]], list[tuple[int, int]]]]:
     boards = random_boards(size, agents, ROWS_A_KIND)
     for holes, starts, goals in zip(boards.holes, boards.starts, boards.goals, strict=True):
         grid = ["".join("H" if hole else "." for hole in line) for line in holes.tolist()]
         yield grid, [(r, c) for r, c in starts.tolist()], [(r, c) for r, c in goals.tolist()]
 
 
-def _memory(folder: Path) -> dict[int, float]:
+def _measure_memory(folder: Path) -> dict[int, float]:
     """Of solving the last boards that were drawn, and more of them."""
     lines = (folder / "in.jsonl").read_bytes()
     (folder / "more.jsonl").write_bytes(lines * MORE)
     found = {}
     for name, rows in (("in", ROWS), ("more", MORE * ROWS)):
-        found[rows] = max(_runs(["solve", str(folder / f"{name}.jsonl"), "--out", str(folder / "solved.jsonl")], 1)[1])
+        found[rows] = max(
+            _repeat_command(["solve", str(folder / f"{name}.jsonl"), "--out", str(folder / "solved.jsonl")], 1)[1]
+        )
     return found
 
 
-def _runs(arguments: list[str], repeats: int = REPEATS) -> tuple[list[float], list[float]]:
+def _repeat_command(arguments: list[str], repeats: int = REPEATS) -> tuple[list[float], list[float]]:
     """Seconds and most MiB of memory of a command in processes of its own, after one that compiles."""
-    seconds, mib = zip(*(_once(arguments, {}) for _ in range(repeats + 1)), strict=True)
+    seconds, mib = zip(*(_run_command(arguments, {}) for _ in range(repeats + 1)), strict=True)
     return list(seconds[1:]), list(mib[1:])
 
 
-def _once(arguments: list[str], environment: dict[str, str]) -> tuple[float, float]:
+def _run_command(arguments: list[str], environment: dict[str, str]) -> tuple[float, float]:
     begun = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "lakewright.experiments.cli", *arguments], env=os.environ | environment
@@ -182,7 +190,7 @@ def _once(arguments: list[str], environment: dict[str, str]) -> tuple[float, flo
     return time.perf_counter() - begun, used.ru_maxrss / 1024
 
 
-def table(bench: FilesBench) -> str:
+def format_table(bench: FilesBench) -> str:
     """The benchmark as Markdown."""
     head = ("work", "size", "form", "rows a second", "the core", "share", "by processor time")
     rates = [
@@ -205,4 +213,4 @@ def table(bench: FilesBench) -> str:
     single.append((f"{len(KINDS)} kinds, {ROWS_A_KIND} rows each, solved", f"{bench.kinds:.1f} s"))
     single += [(f"most memory, {rows:,} rows solved", f"{mib:,.0f} MiB") for rows, mib in bench.peak_mib.items()]
     about = ", ".join(f"{name} {value}" for name, value in bench.machine.items())
-    return "\n".join([about, "", *markdown(head, rates), "", *markdown(("what", "measured"), single)])
+    return "\n".join([about, "", *format_markdown(head, rates), "", *format_markdown(("what", "measured"), single)])

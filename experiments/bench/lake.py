@@ -24,21 +24,10 @@ from lakewright.core_jax.solver import Stage, solve, solve_by_flood, solve_with_
 from lakewright.core_jax.support import cores, seconds_by_phase
 from lakewright.core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
 from lakewright.experiments.bench import timing
-from lakewright.experiments.bench.comparison import (
-    PEERS,
-    Answers,
-    Crew,
-    Peer,
-    PlainBoard,
-    copies,
-    crew,
-    flood_bytes,
-    flood_layers,
-    version,
-)
-from lakewright.experiments.bench.measurement import Bench, FloodLimit, Measurement, Profile
-from lakewright.experiments.bench.simulator import simulator
-from lakewright.experiments.bench.timing import timed
+from lakewright.experiments.bench.measurement import Bench, Measurement, Profile
+from lakewright.experiments.bench.peers import PEERS, Answers, Crew, Peer, PlainBoard, find_version, start_crew
+from lakewright.experiments.bench.simulator import measure_simulator
+from lakewright.experiments.bench.timing import time_call
 
 CASES = ((5, 2), (8, 2), (10, 2), (8, 3), (10, 3), (8, 4), (10, 5))  # size, agents
 HOLE_RATIO = 0.3
@@ -58,29 +47,25 @@ class Case:
     labels: Labels
 
 
-def measure(only: int | None = None, on_progress: Callable[[], object] = lambda: None) -> Bench:
-    """Runs every benchmark: generate, solve and verify, where time goes, the peers, and what bandwidth would allow.
+def measure_rates(only: int | None = None, on_progress: Callable[[], object] = lambda: None) -> Bench:
+    """Runs every benchmark: generate, solve and verify, where time goes, and the peers.
 
     only: of so many agents, or None for all.
     """
     found: list[Measurement] = []
-    limits: list[FloodLimit] = []
     profiles: list[Profile] = []
-    copied = copies()
-    with crew(1) as one, crew(cores()) as all_cores:
+    with start_crew(1) as one, start_crew(cores()) as all_cores:
         for size, agents in CASES:
             if agents != (only or agents):
                 continue
-            case, solved = _solve(size, agents)
-            profiles.append(_profile(case))
-            theirs = [_peer(peer, case, one, all_cores) for peer in PEERS]
-            found += [_compared(solved, theirs), *theirs, *_generate(size, agents)]
+            case, solved = _measure_solver(size, agents)
+            profiles.append(_profile_solver(case))
+            theirs = [_measure_peer(peer, case, one, all_cores) for peer in PEERS]
+            found += [_compare_with_peers(solved, theirs), *theirs, *_measure_generator(size, agents)]
             if agents == 2:
-                flooded = _flood(case)
-                found += [flooded, *simulator(case.boards, case.labels)]
-                limits.append(_flood_limit(case, flooded, copied))
+                found += [_measure_floods(case), *measure_simulator(case.boards, case.labels)]
             on_progress()
-    return Bench(machine(), found, copied, limits, profiles)
+    return Bench(describe_machine(), found, profiles)
 
 
 def random_boards(size: int, agents: int, count: int) -> Board:
@@ -88,10 +73,10 @@ def random_boards(size: int, agents: int, count: int) -> Board:
     return draw_free(size, agents, holes_of(size, agents, HOLE_RATIO), seed=0, first=0, count=count)
 
 
-def _solve(size: int, agents: int) -> tuple[Case, Measurement]:
+def _measure_solver(size: int, agents: int) -> tuple[Case, Measurement]:
     boards = random_boards(size, agents, BOARDS[agents])
     on_device = jax.tree.map(jnp.asarray, boards)
-    measured, solved = timed("solve", size, agents, BOARDS[agents], lambda seed: solve_with_stages(on_device))
+    measured, solved = time_call("solve", size, agents, BOARDS[agents], lambda seed: solve_with_stages(on_device))
     labels = solved.labels
     kinds = np.bincount(np.asarray(labels.certificate), minlength=len(CERTIFICATE_NAMES))
     stages = {stage.name.lower().replace("_", " "): int((solved.stage == stage).sum()) for stage in Stage}
@@ -103,34 +88,34 @@ def _solve(size: int, agents: int) -> tuple[Case, Measurement]:
     )
 
 
-def _profile(case: Case) -> Profile:
+def _profile_solver(case: Case) -> Profile:
     """Of as many calls as the rate is a median of; their programs are compiled by now."""
     on_device = jax.tree.map(jnp.asarray, case.boards)
     seconds = seconds_by_phase(lambda: [solve(on_device) for _ in range(timing.REPEATS)])
     return Profile(case.size, case.agents, {phase: total / timing.REPEATS for phase, total in seconds.items()})
 
 
-def _flood(case: Case) -> Measurement:
+def _measure_floods(case: Case) -> Measurement:
     on_device = jax.tree.map(jnp.asarray, case.boards)
     count = len(case.boards.starts)
-    return timed("floods alone", case.size, case.agents, count, lambda seed: solve_by_flood(on_device))[0]
+    return time_call("floods alone", case.size, case.agents, count, lambda seed: solve_by_flood(on_device))[0]
 
 
-def _generate(size: int, agents: int) -> Iterator[Measurement]:
+def _measure_generator(size: int, agents: int) -> Iterator[Measurement]:
     count = DRAWN[agents]
     for wait_ratio in WAIT_RATIOS[agents]:
         draw = functools.partial(generate, EnvConfig.single(size, agents, HOLE_RATIO, wait_ratio), count=count)
-        yield timed(f"generate, wait ratio {wait_ratio:g}", size, agents, count, draw)[0]
+        yield time_call(f"generate, wait ratio {wait_ratio:g}", size, agents, count, draw)[0]
 
 
-def _peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:
+def _measure_peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:
     """A peer on the boards of a case, those with a solution only where it does not end on the others."""
     row = Measurement(work="solve", size=case.size, agents=case.agents, solver=peer.name)
-    if version(peer) is None:
+    if find_version(peer) is None:
         return msgspec.structs.replace(row, note="not installed: pip install lakewright[bench]")
     status = np.asarray(case.labels.status)
     places = np.flatnonzero((status == Status.SOLVABLE) | peer.decides)[:PEER_BOARDS]
-    boards = _plain(case.boards, places)
+    boards = _plain_boards(case.boards, places)
     runs: list[list[Answers]] = []
     for _ in range(timing.REPEATS):  # each continues where the one before ended, so that slow peers see many boards too
         runs.append(all_cores.solve(peer, boards, sum(len(run[0].costs) for run in runs), PEER_SECONDS))
@@ -155,7 +140,7 @@ def _peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:
     )
 
 
-def _plain(boards: Board, places: np.ndarray) -> list[PlainBoard]:
+def _plain_boards(boards: Board, places: np.ndarray) -> list[PlainBoard]:
     fields = (np.asarray(field)[places].tolist() for field in (boards.holes, boards.starts, boards.goals))
     return [
         PlainBoard(holes, [tuple(cell) for cell in starts], [tuple(cell) for cell in goals])
@@ -163,41 +148,28 @@ def _plain(boards: Board, places: np.ndarray) -> list[PlainBoard]:
     ]
 
 
-def _compared(ours: Measurement, theirs: list[Measurement]) -> Measurement:
+def _compare_with_peers(ours: Measurement, theirs: list[Measurement]) -> Measurement:
     rates = [row.rate for row in theirs if row.rate is not None]
     if not rates or ours.rate is None:
         return ours
     return msgspec.structs.replace(ours, times_fastest_peer=ours.rate / max(rates))
 
 
-def _flood_limit(case: Case, flooded: Measurement, copied: dict[str, float]) -> FloodLimit:
-    layers = flood_layers(np.asarray(case.labels.sum_of_costs))
-    moved = flood_bytes(case.size, layers)
-    return FloodLimit(
-        size=case.size,
-        layers=layers,
-        bytes_per_board=moved,
-        at_memory=copied["memory"] * 1e9 / moved,
-        at_cache=copied["cache"] * 1e9 / moved,
-        reached=flooded.rate or 0.0,
-    )
-
-
-def machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """What the rates depend on: the processor, its cores, JAX's device, and the versions of packages and peers."""
     device = jax.devices()[0]
     return {
-        "processor": _processor(),
+        "processor": _read_processor(),
         "cores": cores(),
         "device": device.device_kind,
         "jax": jax.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
-        **{peer.package: version(peer) for peer in PEERS if version(peer)},
+        **{peer.package: find_version(peer) for peer in PEERS if find_version(peer)},
     }
 
 
-def _processor() -> str:
+def _read_processor() -> str:
     """The processor's name as Linux gives it, else as Python does."""
     try:
         with open("/proc/cpuinfo") as lines:

@@ -39,21 +39,6 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-class FloodLimit(msgspec.Struct, frozen=True):
-    """What bandwidth allows a two-agent flood, and what it reaches, in boards a second.
-
-    layers: the mean depth of a flood of 32 boards. bytes_per_board: see `bandwidth.flood_bytes`. at_memory, at_cache:
-    the rates at which so many bytes could be copied from main memory, or within the cache.
-    """
-
-    size: int
-    layers: float
-    bytes_per_board: float
-    at_memory: float
-    at_cache: float
-    reached: float
-
-
 class Profile(msgspec.Struct, frozen=True):
     """Where the time of `solve` goes: the seconds of each phase in one call, of all threads together."""
 
@@ -67,12 +52,10 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 class Bench(msgspec.Struct, frozen=True):
-    """All measurements and the machine they were made on; copies in GB/s, read and written bytes together."""
+    """All measurements and the machine they were made on."""
 
     machine: dict[str, Any]
     measurements: list[Measurement]
-    copies: dict[str, float]
-    flood_limits: list[FloodLimit]
     profiles: list[Profile] = []
 
 
@@ -81,44 +64,32 @@ MEASURED = (
     *("decided by", "differing", "compile s"),
 )
 PROFILED = "where the time of solve goes"
-FLOODED = ("flood", "layers", "bytes a board", "memory allows", "cache allows", "reached")
 
 
-def table(bench: Bench) -> str:
+def format_table(bench: Bench) -> str:
     """The benchmark as Markdown."""
-    return "\n".join([", ".join(f"{name} {value}" for name, value in bench.machine.items()), "", *_tables(bench)])
+    return "\n".join(
+        [", ".join(f"{name} {value}" for name, value in bench.machine.items()), "", *_format_tables(bench)]
+    )
 
 
-def _tables(bench: Bench) -> Iterator[str]:
-    yield from markdown(MEASURED, [_measured(row) for row in bench.measurements])
+def _format_tables(bench: Bench) -> Iterator[str]:
+    yield from format_markdown(MEASURED, [_format_measurement(row) for row in bench.measurements])
     if bench.profiles:
         yield ""
-        yield from _profiled(bench.profiles)
-    if not bench.flood_limits:  # boards of two agents were left out
-        return
-    yield ""
-    yield "Copies: " + ", ".join(f"{name} {value:,.0f} GB/s" for name, value in bench.copies.items())
-    yield ""
-    limits = [
-        (
-            f"{row.size}x{row.size}",
-            f"{row.layers:.1f}",
-            f"{row.bytes_per_board:,.0f}",
-            *(f"{rate:,.0f}" for rate in (row.at_memory, row.at_cache, row.reached)),
-        )
-        for row in bench.flood_limits
-    ]
-    yield from markdown(FLOODED, limits)
+        yield from _format_profiles(bench.profiles)
 
 
-def _profiled(profiles: Sequence[Profile]) -> Iterator[str]:
+def _format_profiles(profiles: Sequence[Profile]) -> Iterator[str]:
     """One column for each profile and one line for each phase, in the order in which they come."""
     phases = [*dict.fromkeys(phase for row in profiles for phase in row.seconds if phase != REST), REST]
     cases = [f"{row.agents} agents, {row.size}x{row.size}" for row in profiles]
-    yield from markdown((PROFILED, *cases), [(phase, *(row.share(phase) for row in profiles)) for phase in phases])
+    yield from format_markdown(
+        (PROFILED, *cases), [(phase, *(row.share(phase) for row in profiles)) for phase in phases]
+    )
 
 
-def _measured(row: Measurement) -> tuple[str, ...]:
+def _format_measurement(row: Measurement) -> tuple[str, ...]:
     solver = row.solver if row.given == "all" else f"{row.solver} ({row.given} boards)"
     rate = f"{row.rate:,.0f} {row.what}" if row.rate is not None else row.note
     return (
@@ -137,6 +108,6 @@ def _measured(row: Measurement) -> tuple[str, ...]:
     )
 
 
-def markdown(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
+def format_markdown(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
     """The lines of a Markdown table."""
     return tabulate(rows, head, tablefmt="github", disable_numparse=True).splitlines()

@@ -12,11 +12,11 @@ import msgspec
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.generator import generate
-from lakewright.experiments.bench.lake import machine
-from lakewright.experiments.bench.measurement import Bench, Measurement, table
-from lakewright.experiments.bench.timing import timed
+from lakewright.experiments.bench.lake import describe_machine
+from lakewright.experiments.bench.measurement import Bench, Measurement, format_table
+from lakewright.experiments.bench.timing import time_call
 from lakewright.experiments.loop.settings import load_settings, seed_for
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.runtime.library_setup import prepare_training
 
 WARMUP_STEPS = 300
 PROMPTS = 512
@@ -36,13 +36,13 @@ TEAM_CASES = (
     ("`pretrained`, one greedy plan, 512 at once", 1, 512, 0.0, True),
 )
 
-__all__ = ["measure", "table"]
+__all__ = ["format_table", "measure_rates"]
 
 
-def measure() -> Bench:
+def measure_rates() -> Bench:
     """Trains shortly, then samples; then the pretrained policy plans for teams."""
     prepare_training()
-    return Bench(machine(), [*_of_tiny_model(), *_of_pretrained()], {}, [])
+    return Bench(describe_machine(), [*_of_tiny_model(), *_of_pretrained()])
 
 
 def _of_tiny_model() -> list[Measurement]:
@@ -55,9 +55,8 @@ def _of_tiny_model() -> list[Measurement]:
 
 
 def _of_pretrained() -> list[Measurement]:
-    from lakewright.policy.checkpoints import load_checkpoint
     from lakewright.policy.codecs import TokensCodec
-    from lakewright.policy.model_places import PRETRAINED
+    from lakewright.policy.models import PRETRAINED, load_checkpoint
     from lakewright.policy.training import tasks_of
 
     model, tokenizer = load_checkpoint(PRETRAINED)
@@ -83,18 +82,20 @@ def _measured(
         return sample(model, tokenizer, prompts, **how, scored=ours).answers  # type: ignore[arg-type]
 
     size, agents = tasks[0].size, len(tasks[0].board.starts)
-    found, last = timed(f"sample, {what}", size, agents, len(prompts) * copies, answers, what="completions")
+    found, last = time_call(f"sample, {what}", size, agents, len(prompts) * copies, answers, what="completions")
     tokens = sum(map(len, last)) / len(last)
     return msgspec.structs.replace(found, boards=len(prompts), work=f"{found.work}, {tokens:.0f} tokens each")
 
 
 def short_warmup(tasks: list) -> tuple[Any, Any]:
     """The tiny model after a few steps on plans of `tasks`, and its tokenizer."""
-    from lakewright.policy.checkpoints import build_model
-    from lakewright.policy.codecs import build_tokenizer
+    from lakewright.policy.board_play import BoardPlay
+    from lakewright.policy.codecs import TokensCodec, build_tokenizer
+    from lakewright.policy.models import build_model
     from lakewright.policy.training import warm_up
 
     run, tokenizer = load_settings("cpu", []), build_tokenizer()
     model = build_model(run.model, tokenizer, seed_for(0, "bench model"))
     settings = msgspec.structs.replace(run.warmup, steps=WARMUP_STEPS)
-    return warm_up(model, tokenizer, tasks, [], settings, seed=0), tokenizer
+    play = BoardPlay(TokensCodec(tokenizer), run.horizon)
+    return warm_up(model, play, tasks, [], settings, seed=0), tokenizer

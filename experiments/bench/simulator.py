@@ -9,14 +9,14 @@ import numpy as np
 from lakewright.core_jax.lake import EnvParams, reset, step, verify
 from lakewright.core_jax.types import Board, Labels
 from lakewright.experiments.bench.measurement import Measurement
-from lakewright.experiments.bench.timing import timed
+from lakewright.experiments.bench.timing import time_call
 
 PLANS = 1 << 18
 ENVIRONMENTS, STEPS = 4096, 64
 STEP_LIMIT = 50
 
 
-def simulator(boards: Board, labels: Labels) -> Iterator[Measurement]:
+def measure_simulator(boards: Board, labels: Labels) -> Iterator[Measurement]:
     """Two questions about two-agent boards of one size, with leading axis B, and their labels.
 
     verify: numpy plans a second, the boards and their plans from the labels repeated up to PLANS. environment: joint
@@ -25,7 +25,7 @@ def simulator(boards: Board, labels: Labels) -> Iterator[Measurement]:
     size, agents = boards.holes.shape[-1], boards.starts.shape[1]
     rows = np.arange(PLANS) % len(labels.status)
     many, plans = jax.tree.map(lambda field: np.asarray(field)[rows], (boards, labels.moves))
-    yield timed("verify", size, agents, PLANS, lambda seed: verify(many, plans), "plans")[0]
+    yield time_call("verify", size, agents, PLANS, lambda seed: verify(many, plans), "plans")[0]
     solvable = np.flatnonzero(labels.solvable)
     pool = jax.tree.map(lambda field: jnp.asarray(np.asarray(field)[solvable]), boards)
     params = EnvParams(pool, STEP_LIMIT)
@@ -33,7 +33,7 @@ def simulator(boards: Board, labels: Labels) -> Iterator[Measurement]:
     def play(seed: int) -> None:
         jax.block_until_ready(random_play(jax.random.key(seed), params))
 
-    yield timed("environment", size, agents, ENVIRONMENTS * STEPS, play, "joint moves")[0]
+    yield time_call("environment", size, agents, ENVIRONMENTS * STEPS, play, "joint moves")[0]
 
 
 @jax.jit

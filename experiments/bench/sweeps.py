@@ -18,19 +18,13 @@ import psutil
 
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.support import cores
-from lakewright.experiments.bench.measurement import markdown
+from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.timing import wall_and_processor
-from lakewright.experiments.sweep import (
-    Executor,
-    Local,
-    Ray,
-    Record,
-    SweepFolder,
-    SweepSpec,
-    draw_boards,
-    make_shard,
-    sweep,
-)
+from lakewright.experiments.sweep.executors import Executor, Local, Ray
+from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.sweep.runner import sweep
+from lakewright.experiments.sweep.shards import Record, draw_boards, make_shard
+from lakewright.experiments.sweep.spec import SweepSpec
 
 HOLE_RATIO = 0.3
 CASES = ((5, 2, 1 << 14), (8, 2, 1 << 14), (10, 2, 1 << 14), (8, 3, 1 << 10))  # size, agents, boards of a shard
@@ -80,12 +74,14 @@ class SweepBench(msgspec.Struct, frozen=True):
     tiny_resume: float
 
 
-def measure() -> SweepBench:
+def measure_rates() -> SweepBench:
     """Runs all of it, in folders that are removed."""
     beside = [found for case in CASES for found in Local(1).map(beside_solver, [case])]
-    local = {workers: rate(Local(workers), workers) for workers in sorted({1, 2, cores()})}
-    ray = rate(Ray(cores()), cores()) if find_spec("ray") else None
-    return SweepBench(cores(), beside, local, ray, LONG * CASES[0][2], *memory(), TINY_SHARDS, *tiny())
+    local = {workers: measure_rate(Local(workers), workers) for workers in sorted({1, 2, cores()})}
+    ray = measure_rate(Ray(cores()), cores()) if find_spec("ray") else None
+    return SweepBench(
+        cores(), beside, local, ray, LONG * CASES[0][2], *measure_memory(), TINY_SHARDS, *measure_tiny_shards()
+    )
 
 
 def beside_solver(case: tuple[int, int, int]) -> Beside:
@@ -104,7 +100,7 @@ def beside_solver(case: tuple[int, int, int]) -> Beside:
     return Beside(size, agents, float(solver), float(shards), shares[1], *cpu_shares[1:])
 
 
-def rate(executor: Executor, workers: int) -> float:
+def measure_rate(executor: Executor, workers: int) -> float:
     """Boards a second of a sweep, while all of so many workers were at work."""
     with tempfile.TemporaryDirectory() as folder:
         spec = spec_of(*CASES[0], SHARDS)
@@ -121,7 +117,7 @@ def steady_rate(records: Iterable[Record], workers: int) -> float:
     return made / (end - begin)
 
 
-def memory() -> tuple[float, float]:
+def measure_memory() -> tuple[float, float]:
     """MiB of the largest worker of a long sweep when a tenth of it was made, and at its end."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
@@ -131,7 +127,7 @@ def memory() -> tuple[float, float]:
     return found[LONG // 10], found[-1]
 
 
-def tiny() -> tuple[float, float, float]:
+def measure_tiny_shards() -> tuple[float, float, float]:
     """Shards of TINY boards a second, and the seconds that `status` and a run with nothing to do take with them."""
     spec = spec_of(3, 2, TINY, TINY_SHARDS)
     with tempfile.TemporaryDirectory() as folder:
@@ -145,7 +141,7 @@ def tiny() -> tuple[float, float, float]:
         return steady_rate(records, 1) / TINY, seen - begun, time.perf_counter() - seen
 
 
-def table(found: SweepBench) -> str:
+def format_table(found: SweepBench) -> str:
     """The benchmark as Markdown."""
     one = found.local[1]
     rows = [
@@ -175,7 +171,7 @@ def table(found: SweepBench) -> str:
         for case in found.beside
     ]
     head = "one core", "solver alone", "end to end", "share", "of processor time", "labels only"
-    return "\n".join([*markdown(head, beside), "", *markdown(("5x5, 2 agents", "found", "beside"), rows)])
+    return "\n".join([*format_markdown(head, beside), "", *format_markdown(("5x5, 2 agents", "found", "beside"), rows)])
 
 
 def _against_local(found: SweepBench) -> tuple[str, str]:

@@ -12,10 +12,19 @@ REPEATS = 5
 R = TypeVar("R")
 
 
-def timed(
+def time_call(
     work: str, size: int, agents: int, count: int, call: Callable[[int], R], what: str = "boards"
 ) -> tuple[Measurement, R]:
-    """The rate of `call`, which handles `count` things under a new seed each time, and what its last call returned."""
+    """The rate of a function, and what its last call returned.
+
+    Args:
+        work: The name of the work in the table.
+        size: Cells on a side of the boards.
+        agents: Agents on a board.
+        count: How many things a call handles.
+        call: Gets a new seed each time.
+        what: The things that are counted.
+    """
     first, _, result = wall_and_processor(functools.partial(call, 0))
     later = []
     for seed in range(1, REPEATS + 1):

@@ -21,7 +21,7 @@ from lakewright.core_jax.rows import Fingerprint, fingerprint, read_all_as, writ
 from lakewright.core_jax.support import locked, read_config, write_json
 from lakewright.experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, moved_from
 from lakewright.experiments.benchmark.tiers import TIERS, Tier
-from lakewright.experiments.resumable import Claim
+from lakewright.experiments.resumable.claims import Claim
 
 FORMAT = 1
 NAME = "benchmark"
@@ -74,13 +74,18 @@ class BenchmarkManifest(msgspec.Struct, frozen=True):
     files: dict[str, BenchmarkFile]
 
 
-def build(
+def build_benchmark(
     folder: Path, name: str, seed: int, on_progress: Callable[[int], object] = lambda boards: None
 ) -> BenchmarkManifest:
     """Builds the benchmark of a tier in `folder`, or resumes its build.
 
-    on_progress: gets the number of boards of each finished cell. Raises InputError where the folder holds another
-    benchmark, a file of it was altered, or a cell has no boards at all.
+    Args:
+        folder: Where its files are.
+        name: The tier.
+        seed: Gives other boards.
+        on_progress: Gets the number of boards of each finished cell.
+
+    Raises InputError where the folder holds another benchmark, a file of it was altered, or a cell has no boards.
     """
     tier = TIERS[name]
     request = Request.of(name, tier, seed)
@@ -91,8 +96,8 @@ def build(
             _check_files(folder, manifest)
             on_progress(manifest.boards)
         else:
-            rows = [row for cell in _rows(folder / "cells", tier, request, on_progress) for row in cell]
-            manifest = _write_manifest(folder, tier, request, rows, _write(folder, rows))
+            rows = [row for cell in _draw_cells(folder / "cells", tier, request, on_progress) for row in cell]
+            manifest = _write_manifest(folder, tier, request, rows, _write_parts(folder, rows))
         shutil.rmtree(folder / "cells", ignore_errors=True)
     return manifest
 
@@ -107,7 +112,7 @@ def read_benchmark(folder: Path) -> tuple[BenchmarkManifest, pa.Table]:
     return manifest, pq.read_table(folder / f"{NAME}.parquet", schema=BENCHMARK_SCHEMA)
 
 
-def _rows(
+def _draw_cells(
     parts: Path, tier: Tier, request: Request, on_progress: Callable[[int], object]
 ) -> Iterator[list[BenchmarkRow]]:
     """The rows of each cell, drawn unless they are kept."""
@@ -123,7 +128,7 @@ def _rows(
         yield rows
 
 
-def _write(folder: Path, rows: list[BenchmarkRow]) -> list[Path]:
+def _write_parts(folder: Path, rows: list[BenchmarkRow]) -> list[Path]:
     paths = [folder / f"{NAME}{form}" for form in (".jsonl", ".parquet")]
     for path in paths:
         write_rows(path, rows, BENCHMARK_SCHEMA)
@@ -141,7 +146,7 @@ def _write_manifest(
         boards=len(rows),
         counts=[TeamCounts(*team, boards, waits[team]) for team, boards in teams.items()],
         moved=list(dict.fromkeys(moved for row in rows if (moved := moved_from(row)))),
-        files={path.name: _file(path) for path in files},
+        files={path.name: _describe_file(path) for path in files},
     )
     write_json(folder / MANIFEST, manifest)
     return manifest
@@ -149,11 +154,11 @@ def _write_manifest(
 
 def _check_files(folder: Path, manifest: BenchmarkManifest) -> None:
     for name, file in manifest.files.items():
-        if not (folder / name).exists() or _file(folder / name) != file:
+        if not (folder / name).exists() or _describe_file(folder / name) != file:
             remedy = f"remove {MANIFEST} to build it again"
             raise InputError(f"{folder / name}: is not the file that {MANIFEST} lists; {remedy}")
 
 
-def _file(path: Path) -> BenchmarkFile:
+def _describe_file(path: Path) -> BenchmarkFile:
     data = path.read_bytes()
     return BenchmarkFile(hashlib.sha256(data).hexdigest(), len(data))

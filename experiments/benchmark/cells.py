@@ -46,14 +46,20 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 def draw_cell(cell: BenchmarkCell, tier: Tier, seed: int, taken: set[Fingerprint]) -> list[BenchmarkRow]:
-    """The rows of a cell, all of different boards, none of them `taken`.
+    """The rows of a cell, all of different boards.
+
+    Args:
+        cell: Size, agents and hole ratio of the boards.
+        tier: Has the wait ratios, and how many boards there are of each.
+        seed: Gives other boards.
+        taken: Boards that must not be among them.
 
     Raises InputError where not even an easier cell has enough boards.
     """
     rows: list[BenchmarkRow] = []
     taken = set(taken)
     for wait_ratio in tier.wait_ratios:
-        config, drawn = _nearest(cell, wait_ratio, tier.boards, seed, taken)
+        config, drawn = _draw_nearest(cell, wait_ratio, tier.boards, seed, taken)
         for row in drawn:
             rows.append(_benchmark_row(row, f"{cell}_{len(rows):03d}", cell, wait_ratio, config))
         taken.update(map(fingerprint, drawn))
@@ -70,7 +76,7 @@ def moved_from(row: BenchmarkRow) -> Moved | None:
     return Moved(name, row.wait_ratio, holes, row.drawn_hole_ratio, row.drawn_wait_ratio)
 
 
-def _nearest(
+def _draw_nearest(
     cell: BenchmarkCell, wait_ratio: float, count: int, seed: int, taken: set[Fingerprint]
 ) -> tuple[EnvConfig, list[Row]]:
     """Boards of a cell and what they were drawn with: as requested or, where that is impossible, the nearest.
@@ -78,15 +84,15 @@ def _nearest(
     The nearest has the fewest holes removed, and then the nearest share of forced waits, which is then 0 or 1.
     """
     refused = None
-    for config in _candidates(cell, wait_ratio):
+    for config in _list_candidates(cell, wait_ratio):
         try:
-            return config, _different(config, count, seed, f"{cell}_wr{wait_ratio:g}", taken)
+            return config, _draw_different(config, count, seed, f"{cell}_wr{wait_ratio:g}", taken)
         except TooRareError as error:
             refused = refused or error
     raise InputError(f"benchmark cell {cell}, wait ratio {wait_ratio:g}: {refused}")
 
 
-def _candidates(cell: BenchmarkCell, wait_ratio: float) -> Iterator[EnvConfig]:
+def _list_candidates(cell: BenchmarkCell, wait_ratio: float) -> Iterator[EnvConfig]:
     wanted = holes_of(cell.size, cell.agents, cell.hole_ratio)
     room = cell.size**2 - 2 * cell.agents
     for holes in range(wanted, -1, -1):
@@ -98,7 +104,7 @@ def _candidates(cell: BenchmarkCell, wait_ratio: float) -> Iterator[EnvConfig]:
                 raise InputError(f"benchmark cell {cell}: {error}") from error
 
 
-def _different(config: EnvConfig, count: int, seed: int, stream: str, taken: set[Fingerprint]) -> list[Row]:
+def _draw_different(config: EnvConfig, count: int, seed: int, stream: str, taken: set[Fingerprint]) -> list[Row]:
     """`count` different boards, none of them `taken`, with the generator's share of forced waits.
 
     Raises TooRareError where there are too few.
@@ -106,7 +112,7 @@ def _different(config: EnvConfig, count: int, seed: int, stream: str, taken: set
     rows: dict[Fingerprint, Row] = {}
     missing: Counter[bool | None] = Counter()
     for draw in range(DRAWS):
-        drawn = rows_of(generate(config, _seed(seed, stream, draw), count), config)
+        drawn = rows_of(generate(config, _derive_seed(seed, stream, draw), count), config)
         missing = missing if draw else Counter(row.wait_required for row in drawn)
         for row in drawn:
             board = fingerprint(row)
@@ -132,6 +138,6 @@ def _benchmark_row(row: Row, name: str, cell: BenchmarkCell, wait_ratio: float, 
     )
 
 
-def _seed(seed: int, stream: str, draw: int) -> int:
+def _derive_seed(seed: int, stream: str, draw: int) -> int:
     """A seed for every stream and draw: under one seed, similar configs would share their boards."""
     return int.from_bytes(hashlib.sha256(f"{seed} {stream} {draw}".encode()).digest()[:4])

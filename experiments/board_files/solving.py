@@ -8,24 +8,34 @@ import pyarrow.compute as pc
 
 from lakewright.core_jax.rows import SCHEMA, ending, solve_columns, unsolvable_here
 from lakewright.experiments.board_files.watch import UNWATCHED, Watch
-from lakewright.experiments.resumable import job_of, parts_of, work_in_parts
+from lakewright.experiments.resumable.parts import job_of, parts_of, work_in_parts
+from lakewright.experiments.resumable.rejects import rejects_option
 
 
-def solve_file(source: Path, out: Path, makespan_plans: bool = False, watch: Watch = UNWATCHED) -> Counter[str]:
+def solve_file(
+    source: Path, out: Path, makespan_plans: bool = False, watch: Watch = UNWATCHED, rejects: Path | None = None
+) -> Counter[str]:
     """Labels the boards of `source` into `out`, or continues it; bad rows are reported and left out.
 
-    makespan_plans: also write a plan that reaches the makespan. Returns: how many `boards` there are, of them
-    `undecided`, and `bad_rows`. Raises InputError where a file cannot be read or written.
+    Args:
+        source: The rows to label.
+        out: The file to write.
+        makespan_plans: Also write a plan that reaches the makespan.
+        watch: Gets the progress, and what is wrong with the first of the bad rows.
+        rejects: A file for the bad rows, unchanged; its ending is that of `source`.
+
+    Returns: how many `boards` there are, of them `undecided`, and `bad_rows`, of them `unlisted` without a report.
+    Raises InputError where a file cannot be read or written.
     """
     ending(source)
-    job = job_of("solve", {"input": source}, {"makespan_plans": makespan_plans})
+    job = job_of("solve", {"input": source}, {"makespan_plans": makespan_plans, **rejects_option(rejects)})
 
     def label(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
         solved = solve_columns(rows, makespan_plans, watch.on_progress)
         undecided = pc.sum(pc.equal(solved["status"], "undecided")).as_py() or 0
         return solved, {"boards": len(solved), "undecided": undecided}
 
-    with parts_of(out, job, SCHEMA) as parts:
+    with parts_of(out, job, SCHEMA, rejects) as parts:
         watch.on_resume(parts.consumed)
         work_in_parts(source, parts, unsolvable_here, label, watch.on_bad_row)
         parts.assemble()

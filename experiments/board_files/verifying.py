@@ -1,7 +1,8 @@
 """A file of verdicts on plans, judged part by part."""
 
+import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,29 +10,55 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.rows import VERDICT_SCHEMA, PlanRow, check_plan, ending, read_rows, to_python, verify_columns
+from lakewright.core_jax.rows import (
+    VERDICT_SCHEMA,
+    PlanRow,
+    check_plan,
+    decode_numbered,
+    ending,
+    read_chunks,
+    read_ids,
+    row_place,
+    to_python,
+    verify_columns,
+)
 from lakewright.experiments.board_files.watch import UNWATCHED, Watch
-from lakewright.experiments.resumable import Part, Parts, PlanIndex, job_of, parts_of, work_in_parts
+from lakewright.experiments.resumable.parts import MOST_LISTED, Part, Parts, job_of, parts_of, work_in_parts
+from lakewright.experiments.resumable.plan_index import PlanIndex
+from lakewright.experiments.resumable.rejects import rejects_option
 
 WITHOUT_PLAN = pa.array(["unsolvable", "undecided"])  # rows of which none is asked
 PlansFor = Callable[[pa.RecordBatch], pa.ListArray]
 
 
 def verify_file(
-    source: Path, out: Path, plans: Path | None = None, makespan_plans: bool = False, watch: Watch = UNWATCHED
+    source: Path,
+    out: Path,
+    plans: Path | None = None,
+    makespan_plans: bool = False,
+    watch: Watch = UNWATCHED,
+    rejects: Path | None = None,
 ) -> Counter[str]:
-    """Replays the plans of `source` into verdicts in `out`, or goes on with it; bad rows are reported and left out.
+    """Replays the plans of `source` into verdicts in `out`, or continues it; bad rows are reported and left out.
 
-    plans: a file of plans by the id of their board, judged instead. makespan_plans: judge those of `source` that are
-    to reach the makespan. Returns: how many `plans` there are, of them `valid`, rows `without_plan`, and `bad_rows`.
-    Raises InputError where a file cannot be read or written.
+    Args:
+        source: The rows whose plans are judged.
+        out: The file of verdicts to write.
+        plans: A file of plans by the id of their board, judged instead.
+        makespan_plans: Judge those of `source` that are to reach the makespan.
+        watch: Gets the progress, and what is wrong with the first of the bad rows.
+        rejects: A file for the bad rows of `source`, unchanged; its ending is that of `source`.
+
+    Returns: how many `plans` there are, of them `valid`, rows `without_plan`, plans `without_board`, and `bad_rows`
+    (those of `plans` too), of them `unlisted` without a report. Raises InputError where a file cannot be read or
+    written.
     """
     inputs = {"input": source} | ({"plans": plans} if plans else {})
     for path in inputs.values():
         ending(path)
-    job = job_of("verify", inputs, {"makespan_plans": makespan_plans})
-    with parts_of(out, job, VERDICT_SCHEMA) as parts:
-        index = _index(plans, parts) if plans else None
+    job = job_of("verify", inputs, {"makespan_plans": makespan_plans, **rejects_option(rejects)})
+    with parts_of(out, job, VERDICT_SCHEMA, rejects) as parts:
+        index = _index(plans, source, parts) if plans else None
 
         def plans_for(rows: pa.RecordBatch) -> pa.ListArray:
             return index.find(rows["id"]) if index else rows["makespan_plan" if makespan_plans else "plan"]
@@ -45,37 +72,70 @@ def verify_file(
             return verdicts, {"plans": len(verdicts), "valid": valid, "without_plan": given.null_count}
 
         watch.on_resume(parts.consumed)
-        work_in_parts(source, parts, lambda rows: _unfit(rows, plans_for(rows), bool(index)), judge, watch.on_bad_row)
+
+        def check(rows: pa.RecordBatch) -> Mapping[int, str | InputError]:
+            given = plans_for(rows)
+            return _missing(rows, given) | (_unfit(rows, given, index, plans) if index and plans else {})
+
+        work_in_parts(source, parts, check, judge, watch.on_bad_row)
         parts.assemble()
     return parts.tally
 
 
-def _unfit(rows: pa.RecordBatch, plans: pa.ListArray, given: bool) -> dict[int, str]:
-    """Which rows miss a plan or, where plans were given, have one that does not fit them."""
+def _missing(rows: pa.RecordBatch, plans: pa.ListArray) -> dict[int, str | InputError]:
+    """Which rows miss a plan."""
     missing = pc.and_(plans.is_null(), pc.invert(pc.is_in(rows["status"], WITHOUT_PLAN)))
-    problems = {}
-    for place in np.flatnonzero(missing.to_numpy(zero_copy_only=False)).tolist():
-        name = rows["id"][place].as_py()
-        problems[place] = f"no plan for {name!r:.60}; add one to the row, or a row of its id to --plans"
-    if given:
-        for place, (plan, agents) in enumerate(zip(to_python(plans), rows["agents"].to_pylist(), strict=True)):
-            try:
-                check_plan(plan if plan is not None else [""] * agents, agents)
-            except ValueError as error:
-                problems[place] = str(error)
+    places = np.flatnonzero(missing.to_numpy(zero_copy_only=False)).tolist()
+    remedy = "add one to the row, or a row of its id to --plans"
+    return {place: f"no plan for {rows['id'][place].as_py()!r:.60}; {remedy}" for place in places}
+
+
+def _unfit(rows: pa.RecordBatch, plans: pa.ListArray, index: PlanIndex, path: Path) -> dict[int, str | InputError]:
+    """Which rows have a plan in the file `path` that does not fit them, and which row of that file is wrong."""
+    problems: dict[int, str | InputError] = {}
+    names = rows["id"]
+    for place, (plan, agents) in enumerate(zip(to_python(plans), rows["agents"].to_pylist(), strict=True)):
+        try:
+            check_plan(plan if plan is not None else [""] * agents, agents)
+        except ValueError as error:
+            name = names[place].as_py()
+            problems[place] = InputError(f"{row_place(path, index.number_of(name))}: {error} (board {name!r:.60})")
     return problems
 
 
-def _index(path: Path, parts: Parts) -> PlanIndex:
-    """The plans of a file by id; it is the first part of the work."""
+def _index(path: Path, source: Path, parts: Parts) -> PlanIndex:
+    """The plans of a file by id; it is the first part of the work, with what is wrong in the file."""
     place = parts.folder / "plans.sqlite"
     if not parts.number:
         place.unlink(missing_ok=True)  # left by a process that was killed
     index = PlanIndex(place)
     if not parts.number:
-        bad: list[InputError] = []
-        for _ in read_rows(path, PlanRow, bad.append, index.add):
-            pass
+        bad, unlisted = _listed(_filled(index, path))
+        lost, more = _listed(_without_board(index, path, source))
         index.commit()
-        parts.add(Part(0, list(map(str, bad))))
+        parts.add(Part(0, bad, unlisted, lost, {"without_board": len(lost) + more}))
     return index
+
+
+def _listed(problems: Iterator[str]) -> tuple[list[str], int]:
+    """The first MOST_LISTED of the problems, and how many more there are."""
+    return list(itertools.islice(problems, MOST_LISTED)), sum(1 for _ in problems)
+
+
+def _filled(index: PlanIndex, path: Path) -> Iterator[str]:
+    """Adds the plans of a file to an index; yields what is wrong with those that are left out."""
+    for chunk in read_chunks(path):
+        for number, row in decode_numbered(chunk, PlanRow):
+            if isinstance(row, InputError):
+                yield str(row)
+                continue
+            try:
+                index.add(row, number)
+            except ValueError as error:
+                yield f"{row_place(path, number)}: {error}"
+
+
+def _without_board(index: PlanIndex, path: Path, source: Path) -> Iterator[str]:
+    """Yields a line for each plan whose board is not in `source`, so that a misspelt id is seen."""
+    for number, name in index.without_board(read_ids(source)):
+        yield f"{row_place(path, number)}: no board {name!r:.60} in {source}; correct the id, or remove the plan"

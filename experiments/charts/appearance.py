@@ -35,13 +35,13 @@ LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1))
 PERCENT = (-2, 102)  # with room for the markers
 
 
-def style(n: int) -> dict[str, Any]:
+def choose_style(n: int) -> dict[str, Any]:
     """The look of series number `n`, for matplotlib."""
     n %= len(COLOURS)
     return {"color": COLOURS[n], "marker": MARKERS[n], "linestyle": LINES[n]}
 
 
-def saved(figure: "Figure") -> str:
+def save_svg(figure: "Figure") -> str:
     """A figure as SVG, the same bytes each time."""
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None})

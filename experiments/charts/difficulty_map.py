@@ -26,14 +26,16 @@ def difficulty_svg(model_json: Any) -> str:
         for column, forced in enumerate(strata):
             cells = [found for found in known.grid if found.cell.forced == forced]
             title = f"{name}, {'a forced wait' if forced else 'no forced wait'}"
-            panel = _panel(cells, sizes, holes, title, "p" if not row else "learnability", top)
+            panel = _draw_panel(cells, sizes, holes, title, "p" if not row else "learnability", top)
             parts.append(f'<g transform="translate({column * wide},{row * high})">{panel}</g>')
     size = f'width="{wide * len(strata)}" height="{2 * high}" viewBox="0 0 {wide * len(strata)} {2 * high}"'
     style = 'font-family="sans-serif" font-size="11" text-anchor="middle" fill="currentColor"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style} role="img">{"".join(parts)}</svg>'
 
 
-def _panel(cells: list[CellForecast], sizes: list[int], holes: list[float], title: str, field: str, top: float) -> str:
+def _draw_panel(
+    cells: list[CellForecast], sizes: list[int], holes: list[float], title: str, field: str, top: float
+) -> str:
     parts = [f'<text x="{LEFT}" y="16" text-anchor="start" font-weight="bold">{title}</text>']
     for place, hole in enumerate(holes):
         parts.append(f'<text x="{LEFT + (place + 0.5) * BOX}" y="{TOP - 6}">{hole:.1f}</text>')
@@ -41,11 +43,11 @@ def _panel(cells: list[CellForecast], sizes: list[int], holes: list[float], titl
         parts.append(f'<text x="{LEFT - 20}" y="{TOP + (place + 0.6) * BOX}">{size}x{size}</text>')
     for found in cells:
         x, y = LEFT + holes.index(found.cell.hole_ratio) * BOX, TOP + sizes.index(found.cell.size) * BOX
-        parts.append(_box(found, x, y, getattr(found, field), top))
+        parts.append(_draw_box(found, x, y, getattr(found, field), top))
     return "".join(parts)
 
 
-def _box(found: CellForecast, x: float, y: float, value: float, top: float) -> str:
+def _draw_box(found: CellForecast, x: float, y: float, value: float, top: float) -> str:
     share = min(1.0, max(0.0, value / top))
     red, green, blue = (round(low + share * (high - low)) for low, high in zip(LOW, HIGH, strict=True))
     frame = ' stroke="#333" stroke-width="1.5"' if found.groups else ""

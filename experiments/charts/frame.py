@@ -1,11 +1,11 @@
 """The frame of a chart as SVG: its axes with round numbers, its title, its legend."""
 
+import html
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from lakewright.experiments.charts.appearance import COLOURS
-from lakewright.experiments.charts.svg_text import escaped
 
 WIDTH, HEIGHT = 460, 260  # of the whole picture without its legend, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 46, 14, 44, 40  # margins around what is plotted
@@ -35,22 +35,30 @@ class Scale(NamedTuple):
         return [round(n * step, 10) for n in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
 
-def scales(x: tuple[float, float], y: tuple[float, float]) -> tuple[Scale, Scale]:
+def make_scales(x: tuple[float, float], y: tuple[float, float]) -> tuple[Scale, Scale]:
     """The scales of a chart over these ranges; a range without extent is widened."""
-    return Scale(*_widened(*x), LEFT, WIDTH - RIGHT), Scale(*_widened(*y), HEIGHT - BOTTOM, TOP)
+    return Scale(*_widen_range(*x), LEFT, WIDTH - RIGHT), Scale(*_widen_range(*y), HEIGHT - BOTTOM, TOP)
 
 
-def axes(across: Scale, up: Scale, x_label: str, y_label: str, names: Mapping[float, str] | None = None) -> str:
-    """Grid lines, numbers and names of both axes; `names` are shown along x instead of numbers."""
-    parts = [_up_tick(up(value), short(value)) for value in up.ticks()]
-    named = thinned(names) if names else {value: short(value) for value in across.ticks(6)}
-    parts += [text(across(value), HEIGHT - BOTTOM + 16, name, "middle") for value, name in named.items()]
-    parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x_label, "middle", 'opacity=".75"'))
-    parts.append(text(LEFT - 36, TOP - 13, y_label, "start", 'opacity=".75"'))
+def draw_axes(across: Scale, up: Scale, x_label: str, y_label: str, names: Mapping[float, str] | None = None) -> str:
+    """Grid lines, numbers and labels of both axes, as SVG.
+
+    Args:
+        across: The scale along x.
+        up: The scale along y.
+        x_label: Stands below the axis.
+        y_label: Stands above the axis.
+        names: Of places along x, shown instead of numbers.
+    """
+    parts = [_up_tick(up(value), format_short(value)) for value in up.ticks()]
+    named = thin_names(names) if names else {value: format_short(value) for value in across.ticks(6)}
+    parts += [draw_text(across(value), HEIGHT - BOTTOM + 16, name, "middle") for value, name in named.items()]
+    parts.append(draw_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x_label, "middle", 'opacity=".75"'))
+    parts.append(draw_text(LEFT - 36, TOP - 13, y_label, "start", 'opacity=".75"'))
     return "".join(parts)
 
 
-def legend(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, int]:
+def draw_legend(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, int]:
     """The legend below a chart, and its height; names wrap as the width takes them."""
     x, line, parts = float(LEFT - 30), 0, []
     for n, name in enumerate(names):
@@ -58,25 +66,27 @@ def legend(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, int]:
         if n and x + needed > WIDTH:
             x, line = float(LEFT - 30), line + 1
         y = HEIGHT + LEGEND_LINE * line + 8
-        parts.append(f'<g transform="translate({x:g} {y:g})" color="{colour(n)}">{patterns[n]}</g>')
-        parts.append(text(x + 26, y + 4, name, "start"))
+        parts.append(f'<g transform="translate({x:g} {y:g})" color="{pick_colour(n)}">{patterns[n]}</g>')
+        parts.append(draw_text(x + 26, y + 4, name, "start"))
         x += needed
     return "".join(parts), LEGEND_LINE * (line + 1) + 4
 
 
-def picture(title: str, parts: str, height: int = HEIGHT, width: int = WIDTH) -> str:
+def wrap_picture(title: str, parts: str, height: int = HEIGHT, width: int = WIDTH) -> str:
     """A whole SVG; its ink is that of the page around it."""
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" class="chart"'
-    named = text(LEFT - 36, 15, title, "start", 'font-weight="650" font-size="14"')
-    return f'{opening} aria-label="{escaped(title)}" {FONT} font-size="11.5" fill="currentColor">{named}{parts}</svg>'
+    named = draw_text(LEFT - 36, 15, title, "start", 'font-weight="650" font-size="14"')
+    return (
+        f'{opening} aria-label="{escape_text(title)}" {FONT} font-size="11.5" fill="currentColor">{named}{parts}</svg>'
+    )
 
 
-def text(x: float, y: float, words: str, anchor: str, look: str = "") -> str:
+def draw_text(x: float, y: float, words: str, anchor: str, look: str = "") -> str:
     """A line of text."""
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" {look}>{escaped(words)}</text>'
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" {look}>{escape_text(words)}</text>'
 
 
-def short(value: float) -> str:
+def format_short(value: float) -> str:
     """A number for an axis: 1 500 000 is 1.5M."""
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
@@ -84,12 +94,12 @@ def short(value: float) -> str:
     return f"{value:g}"
 
 
-def colour(n: int) -> str:
+def pick_colour(n: int) -> str:
     """The colour of series number `n`."""
     return COLOURS[n % len(COLOURS)]
 
 
-def thinned(names: Mapping[float, str]) -> dict[float, str]:
+def thin_names(names: Mapping[float, str]) -> dict[float, str]:
     """At most MOST_NAMES of the names, evenly."""
     every = -(-len(names) // MOST_NAMES)
     return {value: name for n, (value, name) in enumerate(names.items()) if n % every == 0}
@@ -97,8 +107,14 @@ def thinned(names: Mapping[float, str]) -> dict[float, str]:
 
 def _up_tick(y: float, name: str) -> str:
     line = f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}" stroke="currentColor" opacity=".14"/>'
-    return line + text(LEFT - 6, y + 4, name, "end")
+    return line + draw_text(LEFT - 6, y + 4, name, "end")
 
 
-def _widened(low: float, high: float) -> tuple[float, float]:
+def _widen_range(low: float, high: float) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def escape_text(text: object) -> str:
+    """Text as markup that shows it; what cannot be shown becomes U+FFFD."""
+    shown = (letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in str(text))
+    return html.escape("".join(shown), quote=True)

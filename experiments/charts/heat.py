@@ -1,11 +1,13 @@
 """A table of shares as SVG, shaded from light to dark, with the number in every field."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from lakewright.experiments.charts.frame import WIDTH, picture, text
-from lakewright.experiments.charts.svg_text import escaped
+from lakewright.experiments.charts.frame import WIDTH, draw_text, escape_text, wrap_picture
 
-FIELD, LINE, MARGIN, TOP = 58, 30, 64, 46
+FIELD, LINE, MARGIN, TOP = 58, 30, 64, 46  # a field is wider, and so is the margin, where a label needs it
+LETTER, SPACE = 7, 8  # of a label: the width of a letter of this size at most, and what separates two labels
+MOST_DIGITS = 6
 LIGHT, DARK = (230, 242, 249), (8, 64, 106)
 
 
@@ -18,30 +20,59 @@ def heat_map(
     form: str = "{:.0f}",
     top: float | None = None,
 ) -> str:
-    """A field for each of `rows` and `columns`. said: what the numbers are.
+    """A shaded table as SVG.
 
-    values: [rows, columns], shaded from 0 to `top`, or to their largest; None is an empty field.
+    Args:
+        title: Stands above the map.
+        rows: Their names.
+        columns: Their names.
+        values: [rows, columns], shaded from 0 to `top`; None is an empty field.
+        said: What the numbers are.
+        form: How a number is written.
+        top: The darkest value, by default the largest of `values`.
     """
     there = [value for line in values for value in line if value is not None]
     top = top or max(there, default=1) or 1
-    parts = [text(MARGIN, 34, said, "start", 'opacity=".75"')]
-    parts += [text(MARGIN + FIELD * (n + 0.5), TOP + 10, name, "middle") for n, name in enumerate(columns)]
+    wide, left = max(FIELD, _width(columns)), max(MARGIN, _width(rows))
+    parts = [draw_text(left, 34, said, "start", 'opacity=".75"')]
+    parts += [draw_text(left + wide * (n + 0.5), TOP + 10, name, "middle") for n, name in enumerate(columns)]
     for line, (name, cells) in enumerate(zip(rows, values, strict=True)):
         y = TOP + 16 + LINE * line
-        parts.append(text(MARGIN - 8, y + LINE / 2 + 3, name, "end"))
+        parts.append(draw_text(left - 8, y + LINE / 2 + 3, name, "end"))
         for n, value in enumerate(cells):
             words = f"{name}, {columns[n]}: {form.format(value) if value is not None else 'nothing'}"
-            parts.append(_field(MARGIN + FIELD * n, y, value, top, form, words))
-    width = MARGIN + FIELD * len(columns) + 8
-    return picture(title, "".join(parts), TOP + 24 + LINE * len(rows), max(width, WIDTH))
+            parts.append(_draw_field(left + wide * n, y, wide, _Shade(value, top), form, words))
+    width = left + wide * len(columns) + 8
+    return wrap_picture(title, "".join(parts), TOP + 24 + LINE * len(rows), max(width, WIDTH))
 
 
-def _field(x: float, y: float, value: float | None, top: float, form: str, words: str) -> str:
-    box = f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{FIELD - 2}" height="{LINE - 2}" rx="4"'
-    if value is None:
-        return f'{box} fill="none" stroke="currentColor" opacity=".2"><title>{escaped(words)}</title></rect>'
-    share = min(max(value / top, 0.0), 1.0)
+def ratio_labels(ratios: Sequence[float]) -> list[str]:
+    """Ratios with two digits after the point, or with as many as tell them apart."""
+    for digits in range(2, MOST_DIGITS):
+        names = [f"{round(ratio, digits):g}" for ratio in ratios]
+        if len(set(names)) == len(set(ratios)):
+            return names
+    return [f"{ratio:g}" for ratio in ratios]
+
+
+def _width(labels: Sequence[str]) -> int:
+    """The width that the longest label takes, with the space beside it."""
+    return LETTER * max(map(len, labels), default=0) + SPACE
+
+
+class _Shade(NamedTuple):
+    """A number, and the one that is shaded darkest."""
+
+    value: float | None
+    top: float
+
+
+def _draw_field(x: float, y: float, wide: float, shade: _Shade, form: str, words: str) -> str:
+    box = f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{wide - 2:g}" height="{LINE - 2}" rx="4"'
+    if shade.value is None:
+        return f'{box} fill="none" stroke="currentColor" opacity=".2"><title>{escape_text(words)}</title></rect>'
+    share = min(max(shade.value / shade.top, 0.0), 1.0)
     red, green, blue = (round(low + share * (high - low)) for low, high in zip(LIGHT, DARK, strict=True))
     ink = "#ffffff" if share > 0.5 else "#10202c"
-    number = text(x + FIELD / 2, y + LINE / 2 + 4, form.format(value), "middle", f'fill="{ink}"')
-    return f'{box} fill="rgb({red},{green},{blue})"><title>{escaped(words)}</title></rect>{number}'
+    number = draw_text(x + wide / 2, y + LINE / 2 + 4, form.format(shade.value), "middle", f'fill="{ink}"')
+    return f'{box} fill="rgb({red},{green},{blue})"><title>{escape_text(words)}</title></rect>{number}'

@@ -12,13 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from cyclopts import App, CycloptsError
+from cyclopts.help import DefaultFormatter, PanelSpec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli import bench, benchmark, boards, check, engineer, host, new, run, settings, study, sweep, view
-from lakewright.experiments.cli.conventions import PLAIN, help_style, print_error, take_overrides, usage_error
-from lakewright.experiments.runtime import is_of_the_disk, keep_compiled_programs, system_error
+from lakewright.experiments.cli import bench, benchmark, boards, check, engineer, host, new, run, study, sweep, view
+from lakewright.experiments.cli.conventions.options import PLAIN
+from lakewright.experiments.cli.conventions.output import print_error
+from lakewright.experiments.cli.conventions.overrides import take_overrides
+from lakewright.experiments.cli.conventions.path_arguments import paths_of
+from lakewright.experiments.cli.conventions.usage_errors import usage_error
+from lakewright.experiments.resumable.overwriting import refuse_overwriting
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs
+from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
 
-FLAT = (boards.app, run.app, settings.app, host.app, bench.app, check.app)  # commands of the program itself
+FLAT = (boards.app, run.app, host.app, bench.app, check.app)  # commands of the program itself
 GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app, new.app)  # commands that have commands
 LONGEST_NUMBER = 1024  # bits: of shorter ones the commands say themselves what they may be
 INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
@@ -54,6 +61,7 @@ def _run(arguments: Sequence[str]) -> int:
         print(usage_error(error), file=sys.stderr)
         return 2
     _check_values(bound.arguments)
+    refuse_overwriting(*paths_of(bound.arguments, overrides))
     if "overrides" in unparsed:
         bound.arguments["overrides"] = overrides
     elif overrides:
@@ -112,3 +120,11 @@ def _version() -> str:
     from importlib.metadata import version
 
     return version("lakewright")
+
+
+def help_style() -> DefaultFormatter:
+    """Titles above aligned columns; names are coloured on a terminal."""
+    from rich.box import Box
+
+    blank = Box("    \n" * 8)
+    return DefaultFormatter(panel_spec=PanelSpec(box=blank, padding=0, title_align="left"))

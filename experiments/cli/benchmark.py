@@ -8,19 +8,11 @@ from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
-from lakewright.experiments.benchmark import TIERS
-from lakewright.experiments.cli.conventions import (
-    Answering,
-    EndpointOptions,
-    Flag,
-    Json,
-    ModelOptions,
-    answerer_of,
-    print_error,
-    print_found,
-    print_summary,
-)
-from lakewright.experiments.runtime import progress
+from lakewright.experiments.benchmark.tiers import TIERS
+from lakewright.experiments.cli.conventions.answerers import Answering, EndpointOptions, ModelOptions, answerer_of
+from lakewright.experiments.cli.conventions.options import Flag, Json
+from lakewright.experiments.cli.conventions.output import print_error, print_found, print_summary
+from lakewright.experiments.runtime.progress_bars import progress
 
 EXAMPLE = "example: lakewright benchmark build --out benchmark --tier paper"
 
@@ -42,7 +34,7 @@ def build(
         tier: The paper's cells, or harder ones.
         seed: The same seed gives the same boards.
     """
-    from lakewright.experiments.benchmark import build as build_in
+    from lakewright.experiments.benchmark.builder import build_benchmark as build_in
 
     with progress("benchmark", TIERS[tier].count, "boards") as bar:
         manifest = build_in(out, tier, seed, bar.update)
@@ -100,8 +92,10 @@ def evaluate(
     """
     if who.solver not in (None, "random") and samples:
         raise InputError(f"--samples is {samples}, but --solver {who.solver} never varies; remove it")
-    from lakewright.experiments.evaluation import EvaluationSettings, as_table, write_plots
-    from lakewright.experiments.evaluation import evaluate as evaluate_in
+    from lakewright.experiments.evaluation.evaluator import EvaluationSettings
+    from lakewright.experiments.evaluation.evaluator import evaluate as evaluate_in
+    from lakewright.experiments.evaluation.plot import write_plots
+    from lakewright.experiments.evaluation.table import as_table
 
     answerer = answerer_of(who, model, endpoint, prompt)
     given = {"samples": samples, "temperature": temperature, "per_cell": per_cell, "prompt": prompt}

@@ -1,21 +1,24 @@
 """`lakewright generate`, `solve`, `verify` and `convert`: files of boards in, files of boards and verdicts out."""
 
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli.conventions import BOARD_FORMATS, Flag, Json, at_most_one, print_error, print_summary
+from lakewright.experiments.cli.conventions.options import BOARD_FORMATS, Flag, Json, at_most_one
+from lakewright.experiments.cli.conventions.output import print_error, print_summary
 
 if TYPE_CHECKING:
     from lakewright.core_jax.config import EnvConfig
-    from lakewright.experiments.board_files import Watch
+    from lakewright.experiments.board_files.watch import Watch
 
 PLANS = at_most_one()
+Rejects: TypeAlias = Annotated[Path | None, Parameter(metavar="FILE")]
 
 app = App()
 
@@ -50,11 +53,16 @@ def generate(
     """
     single = {"size": size, "agents": agents, "hole_ratio": hole_ratio, "wait_ratio": wait_ratio}
     env = _env_config(config, single)
-    from lakewright.experiments.board_files import draw_file
+    from lakewright.core_jax.generator import manifest_path
+    from lakewright.experiments.board_files.generating import generate_file
+    from lakewright.experiments.resumable.overwriting import refuse_overwriting
+
+    if config:
+        refuse_overwriting([("the manifest of --out", manifest_path(out))], [("--config", config)])
 
     begun = time.monotonic()
     with _watched("boards", count, "boards") as watch:
-        draw_file(env, seed, count, out, watch)
+        generate_file(env, seed, count, out, watch)
     seconds = round(time.monotonic() - begun, 3)
     print_summary({"boards": count, "seconds": seconds, "out": str(out)}, json)
 
@@ -66,6 +74,7 @@ def solve(
     *,
     out: Path,
     makespan_plans: Flag = False,
+    rejects: Rejects = None,
     json: Json = False,
 ) -> int:
     """Label boards with optima and a plan; bad rows are reported and left out.
@@ -74,11 +83,12 @@ def solve(
         rows: The rows to label, .jsonl or .parquet.
         out: The file to write, .jsonl or .parquet.
         makespan_plans: Also write a plan that reaches the optimal makespan.
+        rejects: A file for the rows that are left out, unchanged; its ending is that of IN.
     """
-    from lakewright.experiments.board_files import solve_file
+    from lakewright.experiments.board_files.solving import solve_file
 
     with _watched("solve", None, "rows") as watch:
-        tally = solve_file(rows, out, makespan_plans, watch)
+        tally = solve_file(rows, out, makespan_plans, watch, rejects)
     return _finish(tally, ("boards", "undecided", "bad_rows"), out, json)
 
 
@@ -90,6 +100,7 @@ def verify(
     out: Path,
     plans: Annotated[Path | None, Parameter(group=PLANS)] = None,
     makespan_plans: Annotated[Flag, Parameter(group=PLANS)] = False,
+    rejects: Rejects = None,
     json: Json = False,
 ) -> int:
     """Replay plans and judge them; bad rows are reported and left out.
@@ -99,12 +110,18 @@ def verify(
         out: The file of verdicts to write, .jsonl or .parquet.
         plans: Rows of id and plan to judge instead of the plans in IN.
         makespan_plans: Judge makespan_plan of IN instead of plan.
+        rejects: A file for the rows of IN that are left out, unchanged; its ending is that of IN.
     """
-    from lakewright.experiments.board_files import verify_file
+    from lakewright.experiments.board_files.verifying import verify_file
+    from lakewright.experiments.resumable.parts import MOST_LISTED
 
     with _watched("verify", None, "rows") as watch:
-        tally = verify_file(rows, out, plans, makespan_plans, watch)
-    return _finish(tally, ("plans", "valid", "without_plan", "bad_rows"), out, json)
+        tally = verify_file(rows, out, plans, makespan_plans, watch, rejects)
+    lost = tally["without_board"]
+    if lost > MOST_LISTED:
+        print_error(f"{plans}: {lost} plans are of no board in {rows}, {MOST_LISTED} of them listed above")
+    counts = ("plans", "valid", "without_plan", *(["without_board"] if plans else []), "bad_rows")
+    return _finish(tally, counts, out, json)
 
 
 @app.command(help_epilogue="example: lakewright convert boards.jsonl --out maps")
@@ -125,8 +142,8 @@ def convert(
         source_format: The format of IN, where the ending does not say it.
         out_format: The format to write, where the ending does not say it.
     """
-    from lakewright.experiments.interop import convert as convert_file
-    from lakewright.experiments.runtime import progress
+    from lakewright.experiments.interop.mapf_formats.conversion import convert as convert_file
+    from lakewright.experiments.runtime.progress_bars import progress
 
     begun = time.monotonic()
     with progress("convert", None, "boards") as bar:
@@ -137,8 +154,8 @@ def convert(
 @contextmanager
 def _watched(what: str, total: int | None, unit: str) -> Iterator["Watch"]:
     """Shows the progress of work on a file, on a terminal."""
-    from lakewright.experiments.board_files import Watch
-    from lakewright.experiments.runtime import print_on_terminal, progress
+    from lakewright.experiments.board_files.watch import Watch
+    from lakewright.experiments.runtime.progress_bars import print_on_terminal, progress
 
     with progress(what, total, unit) as bar:
 
@@ -153,7 +170,11 @@ def _watched(what: str, total: int | None, unit: str) -> Iterator["Watch"]:
 def _finish(tally: Mapping[str, int], counts: Sequence[str], out: Path, json: bool) -> int:
     """Prints what was made; the exit code is 1 where rows were left out."""
     print_summary({**{name: tally[name] for name in counts}, "out": str(out)}, json)
-    return 1 if tally["bad_rows"] else 0
+    bad, unlisted = tally["bad_rows"], tally["unlisted"]
+    if unlisted or (bad and not (json or sys.stderr.isatty())):  # else the summary has said how many
+        listed = f", {bad - unlisted} of them listed above" if unlisted else ""
+        print_error(f"{out}: {bad} row{'s' * (bad != 1)} left out{listed}; --rejects FILE receives them as they are")
+    return 1 if bad else 0
 
 
 def _env_config(config: Path | None, single: Mapping[str, float | None]) -> "EnvConfig":

@@ -7,8 +7,9 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli.conventions import Json, print_found
-from lakewright.experiments.runtime import progress
+from lakewright.experiments.cli.conventions.options import Json
+from lakewright.experiments.cli.conventions.output import print_found
+from lakewright.experiments.runtime.progress_bars import progress
 
 LOADER = "lakewright.experiments.environments.registry:load_environment"
 

@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from lakewright.experiments.cli.conventions import TEACHERS, Flag, Json, Overrides, print_found
-from lakewright.experiments.runtime import prepare_training, progress
+from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json
+from lakewright.experiments.cli.conventions.output import print_found
+from lakewright.experiments.cli.conventions.overrides import Overrides
+from lakewright.experiments.runtime.library_setup import prepare_training
+from lakewright.experiments.runtime.progress_bars import progress
 
 if TYPE_CHECKING:
     from lakewright.core_jax.config import EnvConfig
@@ -25,7 +28,7 @@ def show(folder: Annotated[Path, Parameter(name="DIR")], /, *, stage: int, json:
         stage: A finished stage, counted from 0.
     """
     from lakewright.experiments.loop.records import RunFolder
-    from lakewright.experiments.view import shown_stage, stage_text
+    from lakewright.experiments.view.proposals import shown_stage, stage_text
 
     print_found(shown_stage(RunFolder(folder), stage), json, stage_text)
 
@@ -53,12 +56,12 @@ def propose(
     prepare_training()
     from lakewright.experiments.loop.records import RunFolder
     from lakewright.experiments.loop.settings import with_teacher
-    from lakewright.experiments.view import proposal_text, proposed
+    from lakewright.experiments.view.proposals import ask_teacher, proposal_text
 
     run = RunFolder(folder)
     number = len(run.finished_stages()) - 1 if stage is None else stage
     settings = with_teacher(run.settings(), teacher, list(overrides))
-    print_found(proposed(settings, run, number), json, proposal_text)
+    print_found(ask_teacher(settings, run, number), json, proposal_text)
 
 
 @app.command(
@@ -124,13 +127,13 @@ def replay(
     from lakewright.engineer.teachers import MODELS
     from lakewright.experiments.loop.records import RunFolder
     from lakewright.experiments.loop.settings import with_teacher
-    from lakewright.experiments.view import Replayed, replayed, side_by_side
+    from lakewright.experiments.view.proposals import Replayed, replay_teachers, side_by_side
 
     names = teachers.split(",") if teachers else [name for name in TEACHERS if name not in MODELS]
     found: list[Replayed] = []
     configs: dict[tuple[str, int], EnvConfig] = {}
     for path in (first, *others):
         run = RunFolder(path)
-        found += replayed([with_teacher(run.settings(), name, list(overrides)) for name in names], run)
+        found += replay_teachers([with_teacher(run.settings(), name, list(overrides)) for name in names], run)
         configs |= {(str(path), number): stage.config() for number, stage in enumerate(run.finished_stages())}
     print_found(found, json, lambda found: side_by_side(found, configs))

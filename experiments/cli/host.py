@@ -5,9 +5,11 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from lakewright.experiments.cli.conventions import Json, Overrides, print_found
+from lakewright.experiments.cli.conventions.options import Json
+from lakewright.experiments.cli.conventions.output import print_found
+from lakewright.experiments.cli.conventions.overrides import Overrides
 from lakewright.experiments.loop.settings import presets
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.runtime.library_setup import prepare_training
 
 app = App()
 
@@ -35,7 +37,7 @@ def estimate(
 
     settings = load_settings(preset, list(overrides))
     prepare_training(settings.start)
-    from lakewright.experiments.host import GB, estimate_of, estimate_table
+    from lakewright.experiments.host.estimate import GB, estimate_of, estimate_table
 
     print_found(estimate_of(settings, round(accelerator * GB)), json, estimate_table)
 
@@ -61,7 +63,8 @@ def doctor(
 
     settings = load_settings(preset, list(overrides))
     prepare_training(settings.start)
-    from lakewright.experiments.host import diagnose, findings_table, installed_version, look_at_machine
+    from lakewright.experiments.host.doctor import diagnose, findings_table
+    from lakewright.experiments.host.machine import installed_version, look_at_machine
 
     findings = diagnose(settings, look_at_machine(settings, out), installed_version)
     print_found(findings, json, findings_table)

@@ -9,7 +9,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli.conventions import Json, print_found
+from lakewright.experiments.cli.conventions.options import Json
+from lakewright.experiments.cli.conventions.output import print_found
 
 STARTER = Path(__file__).parents[1] / "environments" / "starter.py"
 TEST = '''"""The environment keeps what every environment promises."""

@@ -1,4 +1,4 @@
-"""`lakewright study`: many runs from one warm-up, and what training makes of the tiny model."""
+"""`lakewright study`: many runs from one warm-up."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,15 +6,15 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli.conventions import Json, Overrides, print_error, print_found
-from lakewright.experiments.loop.settings import presets
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.cli.conventions.options import Json
+from lakewright.experiments.cli.conventions.output import print_error, print_found
+from lakewright.experiments.runtime.library_setup import prepare_training
 
 EXAMPLE = "example: lakewright study cpu --out studies/cpu --workers 2"
 
 Some = Parameter(consume_multiple=True, negative=(), show_default=False)
 
-app = App(name="study", help="Compare teachers, or ways to train, over many runs.", help_epilogue=EXAMPLE)
+app = App(name="study", help="Compare teachers over many runs.", help_epilogue=EXAMPLE)
 
 
 @app.default
@@ -46,47 +46,14 @@ def study(
             "--results-only sums up all finished runs; leave out --arms and --seeds, which choose what to run"
         )
     prepare_training()
-    from lakewright.experiments.study import as_table, run_study, sum_up
+    from lakewright.experiments.study.results_table import as_table
+    from lakewright.experiments.study.runner import run_study, sum_up
 
     results, failures = (sum_up(spec, out), {}) if results_only else run_study(spec, out, workers, arms, seeds)
     print_found(results, json, as_table)
     for name, error in failures.items():
         print_error(f"{name}: {error}")
     return 1 if failures else 0
-
-
-@app.command(
-    usage="Usage: lakewright study trainee --out DIR [OPTIONS] [SETTING=VALUE ...]",
-    help_epilogue="example: lakewright study trainee --out studies/trainee --seeds 3 warmup.minutes=20",
-)
-def trainee(
-    *,
-    out: Annotated[Path, Parameter(metavar="DIR")],
-    preset: Annotated[str, Parameter(choices=presets())] = "cpu-30",
-    seeds: int = 3,
-    boards: int = 100,
-    sft_rate: float = 0.5,
-    json: Json = False,
-    overrides: Overrides,
-) -> None:
-    """Compare GRPO with more supervised learning on the tiny model, or resume.
-
-    Args:
-        out: The folder of the study.
-        preset: The settings to start from.
-        seeds: How many seeds.
-        boards: Boards of each kind for each size and hole ratio.
-        sft_rate: Learning rate of continued supervised learning, as a share of the warm-up's.
-    """
-    prepare_training()
-    from lakewright.experiments.study.trainee import study_trainee, trainee_settings, trainee_table
-
-    settings = trainee_settings(preset, list(overrides), seeds, boards, sft_rate)
-    result = study_trainee(settings, out)
-    if json:
-        print_found(result.summary, json, str)
-    else:
-        print(trainee_table(result))
 
 
 @app.command(help_epilogue="example: lakewright study check-trials studies/frontier --count 40")
@@ -106,6 +73,6 @@ def check_trials(
         boards: About how many boards each config is tried on.
     """
     prepare_training()
-    from lakewright.experiments.study import check_trials, reliability_table
+    from lakewright.experiments.study.trial_checks import check_trials, reliability_table
 
     print_found(check_trials(folder, count, boards), json, reliability_table)

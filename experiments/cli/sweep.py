@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli.conventions import BACKENDS, Json, print_error, print_found, print_summary
-from lakewright.experiments.runtime import progress
+from lakewright.experiments.cli.conventions.options import BACKENDS, Json
+from lakewright.experiments.cli.conventions.output import print_error, print_found, print_summary
+from lakewright.experiments.runtime.progress_bars import progress
 
 if TYPE_CHECKING:
-    from lakewright.experiments.sweep import Status
+    from lakewright.experiments.sweep.folder import Status
 
 EXAMPLE = "example: lakewright sweep spec.toml --out sweeps/a --workers 2"
 
@@ -43,7 +44,7 @@ def run(
         workers: Processes, one core each; without it one for each core.
         shard: Make only every n-th shard, from the i-th on, as one job of an array.
     """
-    from lakewright.experiments.resumable import WorkerDiedError
+    from lakewright.experiments.resumable.worker_processes import WorkerDiedError
 
     if workers is not None and workers < 1:
         raise InputError(f"--workers is {workers}; give at least 1")
@@ -57,7 +58,9 @@ def run(
 
 
 def _run(path: Path, out: Path, backend: str, workers: int | None, share_text: str) -> dict[str, object]:
-    from lakewright.experiments.sweep import BACKENDS, Local, check_memory, read_spec, share_of, sweep
+    from lakewright.experiments.sweep.executors import BACKENDS, Local
+    from lakewright.experiments.sweep.runner import share_of, sweep
+    from lakewright.experiments.sweep.spec import check_memory, read_spec
 
     spec, share = read_spec(path), share_of(share_text)
     executor = BACKENDS[backend](workers)
@@ -85,7 +88,7 @@ def status(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = Fa
     Args:
         folder: The folder of the sweep.
     """
-    from lakewright.experiments.sweep import SweepFolder
+    from lakewright.experiments.sweep.folder import SweepFolder
 
     print_found(SweepFolder(folder).status(), json, _status_text)
 
@@ -97,7 +100,7 @@ def plot(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = Fals
     Args:
         folder: The folder of the sweep.
     """
-    from lakewright.experiments.sweep import plot as draw
+    from lakewright.experiments.sweep.plots import plot as draw
 
     found = {"cells": str(folder / "cells.json"), "pictures": [str(path) for path in draw(folder)]}
     print_found(found, json, lambda found: "\n".join(found["pictures"]))

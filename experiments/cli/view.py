@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli.conventions import Flag
+from lakewright.experiments.cli.conventions.options import Flag
 
 INSTALL = "the viewer is not installed; install it with: pip install 'lakewright[view]'"
 LAST_PORT = 65535
@@ -36,7 +36,7 @@ def serve(
     if not 0 <= port <= LAST_PORT:
         raise InputError(f"--port is {port}; give 1 to {LAST_PORT}, or leave it out")
     try:
-        from lakewright.experiments.view.server import serve as serve_pages
+        from lakewright.experiments.view.server.serving import serve_pages as serve_pages
     except ImportError as error:
         raise InputError(INSTALL) from error
     serve_pages(paths, port, open_browser)
@@ -55,6 +55,6 @@ def bundle(
         paths: Folders and files to show.
         out: The folder of the site.
     """
-    from lakewright.experiments.view import write_site
+    from lakewright.experiments.view.site import write_site
 
     print(f"{write_site(paths, out)} pages: {out / 'index.html'}")

@@ -24,6 +24,7 @@ from lakewright.core_jax.results import Outcomes
 from lakewright.core_jax.rows import Row, board_key, rows_in_turn, rows_of
 from lakewright.core_jax.terms import FAILURE_NAMES
 from lakewright.engineer.design import Design
+from lakewright.engineer.design import Row as DesignRow
 from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.engineer.space import Cell, DesignSpace, Given, Knob
 from lakewright.engineer.tally import Tally
@@ -78,13 +79,13 @@ def lake_space(*, several: bool = True) -> LakeSpace:
 
 def design_of(config: EnvConfig) -> Design:
     """The design of a config."""
-    rows = {size: msgspec.structs.asdict(cell) for size, cell in config.sizes.items()}
+    rows: dict[int | str, DesignRow] = {size: msgspec.structs.asdict(cell) for size, cell in config.sizes.items()}
     return Design(rows, given={"agents": config.agents})
 
 
 def config_of(design: Design) -> EnvConfig:
     """The config of a design. Raises ValueError where a ratio is out of range."""
-    return EnvConfig({size: SizeConfig(**row) for size, row in design.strata.items()}, int(design.given["agents"]))
+    return EnvConfig({int(size): SizeConfig(**row) for size, row in design.strata.items()}, int(design.given["agents"]))
 
 
 def tally_of(outcomes: Outcomes) -> Tally:
@@ -208,6 +209,12 @@ class Lake(Environment):
         """As `Environment.draw`, by the vmapped generator, as questions in words."""
         rows = self.draw_rows(design, count, seed, first)
         return [msgspec.structs.replace(self._in_words(row), version=design.version) for row in rows]
+
+    def draw_cell(self, cell: Cell, count: int, seed: int, first: int = 0) -> list[Problem]:
+        """As `Environment.draw_cell`, by the vmapped generator; for policies that see rows."""
+        agents = int(cell.given[0]) if cell.given else self.agents
+        config = EnvConfig.single(int(cell.stratum), agents, float(cell.values[0]), float(cell.values[1]))
+        return list(map(problem_of, rows_of(generate(config, seed, count, first=first), config)))
 
     def draw_rows(self, design: Design, count: int, seed: int, first: int = 0) -> list[Row]:
         """The boards of `draw`."""

@@ -19,15 +19,6 @@ NAMES = {"design": "config", "by_trait": "forced"}  # of fields, in general and 
 Tree = Any
 
 
-def is_lake(tree: Tree) -> bool:
-    """Whether plain values hold a design of the lake."""
-    if isinstance(tree, dict):
-        if "given" in tree and "strata" in tree:
-            return "agents" in tree["given"]
-        return any(map(is_lake, tree.values()))
-    return isinstance(tree, list) and any(map(is_lake, tree))
-
-
 def to_lake(tree: Tree) -> Tree:
     """Plain values of a record in the lake's form."""
     if isinstance(tree, list | tuple):
@@ -49,12 +40,18 @@ def from_lake(tree: Tree) -> Tree:
     for fits, read in _READERS:
         if fits(tree):
             return read(tree)
-    names = {new: old for old, new in NAMES.items()} | ({"sizes": "strata"} if "signal" in tree else {})
+    names = {new: old for old, new in NAMES.items()}
+    names |= {"sizes": "strata"} if "signal" in tree else {"strata": "cells"} if "candidates" in tree else {}
     return {names.get(name, name): from_lake(_cell_in(name, value)) for name, value in tree.items()}
 
 
 def _rename(name: str, tree: Mapping[str, Any]) -> str:
-    return "sizes" if name == "strata" and "signal" in tree else NAMES.get(name, name)
+    """The lake's name of a field of a record."""
+    if name == "strata" and "signal" in tree:
+        return "sizes"
+    if name == "cells" and "candidates" in tree:
+        return "strata"
+    return NAMES.get(name, name)
 
 
 def _cell_out(name: str, value: Tree) -> Tree:
@@ -177,7 +174,48 @@ def _level_in(tree: Tree) -> Tree:
     return {"problem": problem, **{name: value for name, value in tree.items() if name != "row"}}
 
 
+def _validation_out(tree: Tree) -> Tree:
+    return {
+        "sizes": {size: _tally_out(part) for size, part in tree["outcomes"].items()},
+        "examples": [_example_out(example) for example in tree["examples"]],
+        "forced": _by_trait_out(tree["by_trait"]),
+        "valid": tree["valid"],
+    }
+
+
+def _validation_in(tree: Tree) -> Tree:
+    return {
+        "outcomes": {size: _tally_in(part) for size, part in tree["sizes"].items()},
+        "examples": [_example_in(example) for example in tree["examples"]],
+        "by_trait": {size: {WAIT: _tally_in(part)} for size, part in tree.get("forced", {}).items()},
+        "valid": tree["valid"],
+    }
+
+
+def _example_out(tree: Tree) -> Tree:
+    seen, place = tree["data"], {"failure": tree["failure"], "agent": tree["data"]["agent"], "step": tree["place"]}
+    return {"row": tree["problem"]["data"], "plan": seen["plan"], **place}
+
+
+def _example_in(tree: Tree) -> Tree:
+    problem = msgspec.to_builtins(problem_of(read_row(tree["row"])))
+    data = {"plan": tree["plan"], "agent": tree["agent"]}
+    return {"problem": problem, "answer": "", "failure": tree["failure"], "place": tree["step"], "data": data}
+
+
+def _sampled_out(tree: Tree) -> Tree:
+    sizes = {size: _statistics_out(part) for size, part in tree["statistics"].items()}
+    return {"sizes": sizes, **{name: to_lake(value) for name, value in tree.items() if name != "statistics"}}
+
+
+def _sampled_in(tree: Tree) -> Tree:
+    statistics = {size: _statistics_in(part) for size, part in tree["sizes"].items()}
+    return {"statistics": statistics, **{name: from_lake(value) for name, value in tree.items() if name != "sizes"}}
+
+
 _WRITERS = [
+    (_has("outcomes", "examples", "by_trait"), _validation_out),
+    (_has("statistics", "sampler", "figures"), _sampled_out),
     (_has("version", "design", "outcomes"), _evidence_out),
     (lambda tree: _has("strata", "given")(tree) and "agents" in tree["given"], _design_out),
     (_has("changes", "reason"), _edit_out),
@@ -189,6 +227,8 @@ _WRITERS = [
     (_has("problem"), _level_out),
 ]
 _READERS = [
+    (_has("sizes", "examples", "valid"), _validation_in),
+    (_has("sizes", "sampler", "figures"), _sampled_in),
     (lambda tree: tree.get("version") == 2 and "config" in tree, _evidence_in),
     (lambda tree: "sizes" in tree and set(tree) <= {"sizes", "agents"}, _design_in),
     (lambda tree: "reason" in tree and "changes" not in tree and any(name in tree for name in COLUMNS), _edit_in),

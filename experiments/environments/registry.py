@@ -63,11 +63,14 @@ def _make(found: Callable[[], Any], where: str) -> Any:
     needed = [
         parameter.name
         for parameter in inspect.signature(found).parameters.values()
-        if parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
     if needed:
         listed = ", ".join(needed)
-        raise InputError(f"{where}: its constructor needs {listed}; give defaults, or name a function without arguments")
+        raise InputError(
+            f"{where}: its constructor needs {listed}; give defaults, or name a function without arguments"
+        )
     return found()
 
 

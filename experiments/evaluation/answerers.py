@@ -13,7 +13,7 @@ from lakewright.core_jax.generator import content_hash
 from lakewright.core_jax.rows import Row, board_of, plan_of
 from lakewright.core_jax.support import Natural
 from lakewright.experiments.evaluation.planners import PLANNERS
-from lakewright.experiments.resumable import Spending
+from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import Endpoint, EndpointSettings, Question, dollars
 
 if TYPE_CHECKING:
@@ -120,17 +120,17 @@ class ModelAnswerer:
     spent = 0.0
 
     def __init__(self, place: str, settings: "TextSettings", device: str, batch: int | None, seed: int) -> None:
-        from lakewright.policy.checkpoints import codec_of, load_model, local_place
         from lakewright.policy.codecs import codec_for
+        from lakewright.policy.models import get_codec, load_model, prepare_place
 
         self._model, tokenizer = load_model(place, "auto", device)
-        self._codec = codec_for(codec_of(self._model), tokenizer, settings)
+        self._codec = codec_for(get_codec(self._model), tokenizer, settings)
         self.in_words = self._codec.name == "text"
         self._batch = batch or (TEXTS_AT_ONCE if self.in_words else ANSWERS_AT_ONCE)
         self._seed = seed
         self.name = place
         spoken = {"max_tokens": settings.max_tokens, "thinking": settings.thinking} if self.in_words else {}
-        self.identity = {"model": place, "weights": _weights(Path(local_place(place))), "seed": seed, **spoken}
+        self.identity = {"model": place, "weights": _weights(Path(prepare_place(place))), "seed": seed, **spoken}
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """One batch after another. Raises InputError on a board that the codec cannot describe."""

@@ -46,10 +46,10 @@ def read_set(place: Path) -> EvaluationSet:
 
     Raises InputError, naming the line, at the first row that is bad or contradicts its own text.
     """
-    path = _file(place)
+    path = _find_file(place)
     rows: list[Row] = []
     texts: dict[str, str] = {}
-    for row, text in _rows(path):
+    for row, text in _read_rows(path):
         rows.append(row)
         if text is not None:
             texts[row.id] = text
@@ -62,20 +62,20 @@ def read_set(place: Path) -> EvaluationSet:
         return EvaluationSet(rows, texts, path, hashlib.file_digest(file, "sha256").hexdigest())
 
 
-def spread(rows: list[Row], each: int) -> list[Row]:
+def spread_rows(rows: list[Row], each: int) -> list[Row]:
     """At most `each` rows of every number of agents and size, evenly over them, in their order."""
     kinds: dict[tuple[int, int], list[int]] = {}
     for place, row in enumerate(rows):
         kinds.setdefault((row.agents, row.size), []).append(place)
-    chosen = [places[i] for places in kinds.values() for i in _evenly(len(places), min(each, len(places)))]
+    chosen = [places[i] for places in kinds.values() for i in _pick_evenly(len(places), min(each, len(places)))]
     return [rows[place] for place in sorted(chosen)]
 
 
-def _evenly(count: int, wanted: int) -> Iterator[int]:
+def _pick_evenly(count: int, wanted: int) -> Iterator[int]:
     return ((2 * i + 1) * count // (2 * wanted) for i in range(wanted))
 
 
-def _file(place: Path) -> Path:
+def _find_file(place: Path) -> Path:
     if not place.exists():
         raise InputError(f"{place}: does not exist; check the path")
     if not place.is_dir():
@@ -86,21 +86,21 @@ def _file(place: Path) -> Path:
     raise InputError(f"{place}: holds no {NAMES[0]}; give a folder of `lakewright benchmark build`, or a file")
 
 
-def _rows(path: Path) -> Iterator[tuple[Row, str | None]]:
+def _read_rows(path: Path) -> Iterator[tuple[Row, str | None]]:
     """Board and text of each row. The first row decides whether rows have boards or, as published, only texts."""
     published: bool | None = None
     for chunk in read_chunks(path):
         if published is None:
-            published = "grid" not in _columns(chunk)
+            published = "grid" not in _read_columns(chunk)
         if published:
-            for row in decode(chunk, PublishedRow, _stop, row_of):
+            for row in decode(chunk, PublishedRow, _stop_reading, row_of):
                 yield row_of(row), row.text
         else:
-            for board in decode(chunk, BoardRow, _stop):
+            for board in decode(chunk, BoardRow, _stop_reading):
                 yield board, board.text
 
 
-def _columns(chunk: Chunk) -> list[str]:
+def _read_columns(chunk: Chunk) -> list[str]:
     """The columns of a chunk; of lines of JSON, those of the first."""
     if not isinstance(chunk.raw, list):
         return chunk.raw.schema.names
@@ -111,5 +111,5 @@ def _columns(chunk: Chunk) -> list[str]:
     return list(first) if isinstance(first, dict) else ["grid"]
 
 
-def _stop(error: InputError) -> None:
+def _stop_reading(error: InputError) -> None:
     raise error

@@ -15,16 +15,17 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash
-from lakewright.core_jax.rows import Row, board_of
+from lakewright.core_jax.rows import Row, VerdictRow, board_of
 from lakewright.core_jax.support import Count, Natural, Weight, locked, write_atomically, write_json
 from lakewright.experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
-from lakewright.experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread
-from lakewright.experiments.evaluation.judging import judged_rows
-from lakewright.experiments.evaluation.labels import labelled
-from lakewright.experiments.evaluation.scores import Summary, Tokens, hole_scores, judged_scores, scores
-from lakewright.experiments.resumable import Claim, Journal
-from lakewright.policy.codecs import PROMPT, encode_compact_prompt, encode_prompt
+from lakewright.experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread_rows
+from lakewright.experiments.evaluation.labels import label_rows
+from lakewright.experiments.evaluation.scores import Summary, Tokens, hole_scores, judged_scores, score_answers
+from lakewright.experiments.resumable.claims import Claim
+from lakewright.experiments.resumable.journal import Journal
+from lakewright.policy.codecs import PROMPT, Refusal, Refused, encode_compact_prompt, encode_prompt
 from lakewright.policy.inference import BudgetSpentError
+from lakewright.policy.judging import judge_plans, read_plan
 
 
 class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,12 +82,12 @@ def evaluate(
     with locked(out), Journal(out / "answers.jsonl", AnswerRow) as journal:
         kept = list(journal)
         who = answerer(out)
-        CLAIM.take(out, _job(found, who, settings), replace=not kept)
-        found = labelled(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
-        rows = spread(found.rows, settings.per_cell) if settings.per_cell else found.rows
+        CLAIM.take(out, _describe_job(found, who, settings), replace=not kept)
+        found = label_rows(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
+        rows = spread_rows(found.rows, settings.per_cell) if settings.per_cell else found.rows
         there = {(answer.id, answer.sample) for answer in kept}
-        prompts = {row.id: _prompt(row, found, settings) if who.in_words else "" for row in rows}
-        asked = [one for one in _questions(rows, prompts, settings) if (one.row.id, one.sample) not in there]
+        prompts = {row.id: _write_prompt(row, found, settings) if who.in_words else "" for row in rows}
+        asked = [one for one in _list_questions(rows, prompts, settings) if (one.row.id, one.sample) not in there]
         total = len(rows) * (settings.samples + settings.greedy)
         on_progress("answers", total - len(asked), total)
         try:
@@ -99,14 +100,16 @@ def evaluate(
         return _summarise(out, found, rows, who, kept, settings)
 
 
-def _questions(rows: Sequence[Row], prompts: Mapping[str, str], settings: EvaluationSettings) -> Iterator[WantedAnswer]:
+def _list_questions(
+    rows: Sequence[Row], prompts: Mapping[str, str], settings: EvaluationSettings
+) -> Iterator[WantedAnswer]:
     """Every answer that is wanted, the greedy ones first."""
     for sample in range(settings.first, settings.samples + 1):
         for row in rows:
             yield WantedAnswer(row, prompts[row.id], sample, settings.temperature if sample else 0.0)
 
 
-def _prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str:
+def _write_prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str:
     if settings.prompt != "row":
         written = encode_compact_prompt if settings.prompt == "compact" else encode_prompt
         try:
@@ -120,7 +123,7 @@ def _prompt(row: Row, found: EvaluationSet, settings: EvaluationSettings) -> str
     return found.texts[row.id]
 
 
-def _job(found: EvaluationSet, who: Answerer, settings: EvaluationSettings) -> EvaluationJob:
+def _describe_job(found: EvaluationSet, who: Answerer, settings: EvaluationSettings) -> EvaluationJob:
     prompt = content_hash(PROMPT) if settings.prompt == "own" else settings.prompt
     return EvaluationJob(CLAIM.format, found.sha256, who.identity, settings.temperature, prompt)
 
@@ -140,7 +143,7 @@ def _summarise(
     judged = judged_rows([by_id[answer.id] for answer in answers], answers)
     write_atomically(out / VERDICTS, msgspec.json.Encoder().encode_lines(judged))
     verdicts = {(found.verdict.id, found.sample): found.verdict for found in judged}
-    cells, teams, pooled = scores(rows, verdicts, settings.first, settings.samples)
+    cells, teams, pooled = score_answers(rows, verdicts, settings.first, settings.samples)
     summary = Summary(
         who=who.name,
         benchmark=str(found.path),
@@ -154,7 +157,7 @@ def _summarise(
         teams=teams,
         pooled=pooled,
         refusals=dict(Counter(found.refusal for found in judged if found.refusal and found.sample == settings.first)),
-        tokens=_tokens(answers, who.spent),
+        tokens=_count_tokens(answers, who.spent),
         judged=judged_scores(rows, verdicts, wanted) if settings.samples else None,
         hole_ratios=hole_scores(rows, verdicts, settings.first),
     )
@@ -162,8 +165,34 @@ def _summarise(
     return summary
 
 
-def _tokens(answers: Sequence[AnswerRow], spent: float) -> Tokens:
+def _count_tokens(answers: Sequence[AnswerRow], spent: float) -> Tokens:
     prompt = sum(answer.prompt_tokens or 0 for answer in answers)
     completion = sum(answer.completion_tokens or 0 for answer in answers)
     cut_off = sum(answer.finish == "length" for answer in answers)
     return Tokens(len(answers), prompt, completion, cut_off, spent)
+
+
+class JudgedRow(msgspec.Struct, frozen=True):
+    """A line of verdicts.jsonl: the verdict on an answer, and if it is no plan the reason and the problem found."""
+
+    sample: int
+    verdict: VerdictRow
+    refusal: str | None = None
+    problem: str | None = msgspec.field(default=None, name="told")
+
+
+def judged_rows(rows: Sequence[Row], answers: Sequence[AnswerRow]) -> list[JudgedRow]:
+    """The verdict of the simulator on each answer to its row, a batch of one size and number of agents at once."""
+    plans = [_read_answer(row, answer) for row, answer in zip(rows, answers, strict=True)]
+    return [
+        JudgedRow(answer.sample, verdict, plan.reason, plan.problem)
+        if isinstance(plan, Refused)
+        else JudgedRow(answer.sample, verdict)
+        for answer, plan, verdict in zip(answers, plans, judge_plans(rows, plans), strict=True)
+    ]
+
+
+def _read_answer(row: Row, answer: AnswerRow) -> list[str] | Refused:
+    if answer.text is None:
+        return answer.plan or Refused(Refusal.NO_PLAN, "the tokens of the answer name no plan")
+    return read_plan(answer.text, row.agents)

@@ -14,7 +14,8 @@ import pyarrow as pa
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import SCHEMA, Row, fingerprint, read_all, solve_columns, unsolvable_here, write_rows
 from lakewright.experiments.evaluation.evaluation_set import EvaluationSet
-from lakewright.experiments.resumable import Claim, job_of, parts_of, work_in_parts
+from lakewright.experiments.resumable.claims import Claim
+from lakewright.experiments.resumable.parts import job_of, parts_of, work_in_parts
 
 
 class LabelledSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,7 +28,7 @@ class LabelledSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 CLAIM = Claim("set of labels", "labels.json", LabelledSet, 1, "lakewright benchmark eval", exclusive=False)
 
 
-def labelled(found: EvaluationSet, folder: Path, on_progress: Callable[[int], None]) -> EvaluationSet:
+def label_rows(found: EvaluationSet, folder: Path, on_progress: Callable[[int], None]) -> EvaluationSet:
     """The set with certified labels, solved where the benchmark has none.
 
     Raises InputError where `folder` holds the labels of another benchmark.
@@ -43,7 +44,7 @@ def labelled(found: EvaluationSet, folder: Path, on_progress: Callable[[int], No
         _check_same_boards(found, path)
     CLAIM.take(folder, LabelledSet(found.sha256), replace=not there)
     if not solved.exists():
-        _solve(found, bare, solved, on_progress)
+        _solve_rows(found, bare, solved, on_progress)
     rows = {row.id: row for row in read_all(solved)}
     return msgspec.structs.replace(found, rows=[rows[row.id] for row in found.rows])
 
@@ -58,7 +59,7 @@ def _check_same_boards(found: EvaluationSet, path: Path) -> None:
             )
 
 
-def _solve(found: EvaluationSet, bare: Path, solved: Path, on_progress: Callable[[int], None]) -> None:
+def _solve_rows(found: EvaluationSet, bare: Path, solved: Path, on_progress: Callable[[int], None]) -> None:
     if not bare.exists():
         write_rows(bare, [_without_labels(row) for row in found.rows])
 
@@ -66,7 +67,7 @@ def _solve(found: EvaluationSet, bare: Path, solved: Path, on_progress: Callable
         return solve_columns(rows, on_progress=on_progress), {}
 
     with parts_of(solved, job_of("benchmark eval", {"input": bare}, {}), SCHEMA) as parts:
-        work_in_parts(bare, parts, unsolvable_here, label, _refuse)
+        work_in_parts(bare, parts, unsolvable_here, label, _refuse_file)
         parts.assemble()
 
 
@@ -74,5 +75,5 @@ def _without_labels(row: Row) -> Row:
     return Row(row.id, row.size, row.agents, row.grid, row.starts, row.goals, row.hole_ratio)
 
 
-def _refuse(problem: str) -> None:
+def _refuse_file(problem: str) -> None:
     raise InputError(problem)

@@ -19,26 +19,26 @@ Planner = Callable[[Row, int], list[str]]
 STEPS_A_SIDE = 4  # of a random walk: the most, in sides of the board
 
 
-def optimal(row: Row, seed: int) -> list[str]:
+def plan_optimally(row: Row, seed: int) -> list[str]:
     """The certified plan; no agent moves if there is none."""
     return row.plan or [""] * row.agents
 
 
-def prioritized(row: Row, seed: int) -> list[str]:
+def plan_by_priority(row: Row, seed: int) -> list[str]:
     """Agent 0 plans first; an agent without a path past the earlier ones stays at its start."""
     paths: list[list[Cell]] = []
     for start, goal in zip(row.starts, row.goals, strict=True):
-        paths.append(_earliest(row, start, goal, paths) or [start])
-    return [_moves(path) for path in paths]
+        paths.append(_find_earliest_path(row, start, goal, paths) or [start])
+    return [_write_moves(path) for path in paths]
 
 
-def greedy(row: Row, seed: int) -> list[str]:
+def plan_greedily(row: Row, seed: int) -> list[str]:
     """A shortest path for each agent; an agent without one stays at its start."""
     pairs = zip(row.starts, row.goals, strict=True)
-    return [_moves(_earliest(row, start, goal, []) or [start]) for start, goal in pairs]
+    return [_write_moves(_find_earliest_path(row, start, goal, []) or [start]) for start, goal in pairs]
 
 
-def offset(row: Row, seed: int) -> list[str]:
+def plan_by_offset(row: Row, seed: int) -> list[str]:
     """Down or up, then right or left, as far as the goal is away."""
     plans = []
     for start, goal in zip(row.starts, row.goals, strict=True):
@@ -50,19 +50,19 @@ def offset(row: Row, seed: int) -> list[str]:
 def at_random(row: Row, seed: int) -> list[str]:
     """Uniform among the moves to free cells, until the agent is on its goal or the walk is long enough."""
     rng = random.Random(f"{seed} {row.id}")
-    return [_walk(row, start, goal, rng) for start, goal in zip(row.starts, row.goals, strict=True)]
+    return [_walk_randomly(row, start, goal, rng) for start, goal in zip(row.starts, row.goals, strict=True)]
 
 
 PLANNERS: dict[str, Planner] = {
-    "optimal": optimal,
-    "prioritized": prioritized,
-    "greedy": greedy,
-    "offset": offset,
+    "optimal": plan_optimally,
+    "prioritized": plan_by_priority,
+    "greedy": plan_greedily,
+    "offset": plan_by_offset,
     "random": at_random,
 }
 
 
-def _earliest(row: Row, start: Cell, goal: Cell, others: list[list[Cell]]) -> list[Cell] | None:
+def _find_earliest_path(row: Row, start: Cell, goal: Cell, others: list[list[Cell]]) -> list[Cell] | None:
     """The earliest path that can stay on `goal`, without conflicts with the paths of others, who stay where these end.
 
     Breadth first in time.
@@ -76,21 +76,21 @@ def _earliest(row: Row, start: Cell, goal: Cell, others: list[list[Cell]]) -> li
         time = len(path)
         if path[-1] == goal and time - 1 > last_visit:
             return path
-        for cell, _ in _neighbours(row, path[-1]):
+        for cell, _ in _list_neighbours(row, path[-1]):
             state = (cell, min(time, over))
-            if state not in seen and not any(_conflict(path[-1], cell, other, time) for other in others):
+            if state not in seen and not any(_is_conflict(path[-1], cell, other, time) for other in others):
                 seen.add(state)
                 queue.append([*path, cell])
     return None
 
 
-def _conflict(before: Cell, after: Cell, other: list[Cell], time: int) -> bool:
+def _is_conflict(before: Cell, after: Cell, other: list[Cell], time: int) -> bool:
     """Whether a step that ends at `time` has a vertex or swap conflict with another agent."""
     was, is_now = other[min(time - 1, len(other) - 1)], other[min(time, len(other) - 1)]
     return after == is_now or (after == was and before == is_now)
 
 
-def _neighbours(row: Row, cell: Cell) -> Iterator[tuple[Cell, str]]:
+def _list_neighbours(row: Row, cell: Cell) -> Iterator[tuple[Cell, str]]:
     """The free cells that a move leads to, with the move."""
     for (down, right), letter in zip(DELTAS, MOVES, strict=True):
         r, c = cell[0] + down, cell[1] + right
@@ -98,14 +98,14 @@ def _neighbours(row: Row, cell: Cell) -> Iterator[tuple[Cell, str]]:
             yield (r, c), letter
 
 
-def _moves(path: list[Cell]) -> str:
+def _write_moves(path: list[Cell]) -> str:
     steps = ((to[0] - at[0], to[1] - at[1]) for at, to in pairwise(path))
     return "".join(MOVES[DELTAS.index(step)] for step in steps)
 
 
-def _walk(row: Row, cell: Cell, goal: Cell, rng: random.Random) -> str:
+def _walk_randomly(row: Row, cell: Cell, goal: Cell, rng: random.Random) -> str:
     moves = ""
     while cell != goal and len(moves) < STEPS_A_SIDE * row.size:
-        cell, letter = rng.choice(list(_neighbours(row, cell)))
+        cell, letter = rng.choice(list(_list_neighbours(row, cell)))
         moves += letter
     return moves or MOVES[WAIT]

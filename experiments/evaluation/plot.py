@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lakewright.core_jax.support import replacing
-from lakewright.experiments.charts import INK, LOOK
+from lakewright.experiments.charts.appearance import INK, LOOK
 from lakewright.experiments.evaluation.published_scores import PUBLISHED, SIZES
 from lakewright.experiments.evaluation.scores import JudgedScores, Summary, TeamScore
 
@@ -22,7 +22,7 @@ def write_plots(summary: Summary, folder: Path) -> list[Path]:
     """Writes plot.png and plot.svg to `folder`: a panel for each number of agents."""
     paths = [folder / f"plot.{form}" for form in FORMS]
     with matplotlib.rc_context(LOOK | {"svg.hashsalt": "evaluation"}):
-        figure = _figure(summary)
+        figure = _draw_figure(summary)
         for path, form in zip(paths, FORMS, strict=True):
             with replacing(path) as beside:
                 metadata = {"Date": None} if form == "svg" else None
@@ -30,24 +30,26 @@ def write_plots(summary: Summary, folder: Path) -> list[Path]:
     return paths
 
 
-def _figure(summary: Summary) -> Figure:
+def _draw_figure(summary: Summary) -> Figure:
     teams = summary.teams
-    lines = max(len(_published(team)) for team in teams) + 2
+    lines = max(len(_select_published(team)) for team in teams) + 2
     height = 1.6 + 0.3 * lines + (0.6 if len(teams) == 1 else 0)
     figure = Figure((2.9 + 3.1 * len(teams), height), layout="constrained")
-    panels = figure.subplots(1, len(teams), sharey=len({len(_published(team)) for team in teams}) == 1, squeeze=False)
+    panels = figure.subplots(
+        1, len(teams), sharey=len({len(_select_published(team)) for team in teams}) == 1, squeeze=False
+    )
     for axes, team in zip(panels[0], teams, strict=True):
-        _draw(axes, team, summary.who, summary.judged)
+        _draw_team(axes, team, summary.who, summary.judged)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=1 if len(teams) == 1 else 3, fontsize=9)
-    if any(_published(team) for team in teams):
+    if any(_select_published(team) for team in teams):
         figure.supxlabel(NOTE, fontsize=8, x=0.01, ha="left")
     return figure
 
 
-def _draw(axes: Axes, team: TeamScore, who: str, judged: JudgedScores | None) -> None:
+def _draw_team(axes: Axes, team: TeamScore, who: str, judged: JudgedScores | None) -> None:
     """Draws our score on top, and below it the published ones in their order."""
-    rows = _published(team)[::-1]
+    rows = _select_published(team)[::-1]
     found, interval = team.score.outcomes, team.score.intervals["valid"]
     valid = 100 * team.means["valid"]
     pooled = 100 * found.rate(found.valid)
@@ -68,7 +70,7 @@ def _draw(axes: Axes, team: TeamScore, who: str, judged: JudgedScores | None) ->
         [chosen] = [one for one in judged.teams if one.agents == team.agents]
         label = f"valid, here, with the simulator as judge of {judged.answers} answers"
         axes.plot(100 * chosen.means["valid"], place, "|", color=OURS, markersize=16, markeredgewidth=3, label=label)
-    axes.set_yticks(range(place + 1), [*(published for published, _, _ in rows), _shortened(who)])
+    axes.set_yticks(range(place + 1), [*(published for published, _, _ in rows), _shorten_name(who)])
     for name in axes.get_yticklabels()[-1:]:  # panels that share an axis have none
         name.set_fontweight("bold")
     sizes = f"{team.sizes[0]}x{team.sizes[0]}" + (f" .. {team.sizes[-1]}x{team.sizes[-1]}" if team.sizes[1:] else "")
@@ -77,12 +79,12 @@ def _draw(axes: Axes, team: TeamScore, who: str, judged: JudgedScores | None) ->
     axes.grid(axis="y", visible=False)
 
 
-def _shortened(who: str) -> str:
+def _shorten_name(who: str) -> str:
     """The end of a long name, which may be a path."""
     return who if len(who) <= LABEL else f"... {who[4 - LABEL :]}"
 
 
-def _published(team: TeamScore) -> list[tuple[str, float, float]]:
+def _select_published(team: TeamScore) -> list[tuple[str, float, float]]:
     """Name, valid and optimal % of the published rows on boards of the same sizes."""
     if SIZES.get(team.agents) != team.sizes:
         return []

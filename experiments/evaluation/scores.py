@@ -111,16 +111,20 @@ class Summary(msgspec.Struct, frozen=True):
 Judged = Annotated[dict[tuple[str, int], VerdictRow], "by id and sample"]
 
 
-def scores(
+def score_answers(
     rows: Sequence[Row], judged: Judged, first: int, samples: int
 ) -> tuple[list[CellScore], list[TeamScore], Score]:
     """The scores of each cell, of each number of agents, and of all boards.
 
-    first: the sample that `outcomes` count. Boards without that answer do not count.
+    Args:
+        rows: The boards.
+        judged: The verdicts on the answers to them.
+        first: The sample that `outcomes` count. Boards without that answer do not count.
+        samples: How many samples there are of each board.
     """
 
     def score(some: Iterable[Row]) -> Score:
-        return _score(list(some), judged, first, samples)
+        return _score_rows(list(some), judged, first, samples)
 
     kinds = sorted({(row.agents, row.size) for row in rows})
     cells = [
@@ -130,7 +134,7 @@ def scores(
     teams = []
     for team in sorted({agents for agents, _ in kinds}):
         of = [cell for cell in cells if cell.agents == team]
-        means = {name: sum(map(_rate(name), of)) / len(of) for name in CRITERIA}
+        means = {name: sum(map(_rate_of(name), of)) / len(of) for name in CRITERIA}
         teams.append(TeamScore(team, [cell.size for cell in of], score(r for r in rows if r.agents == team), means))
     return cells, teams, score(rows)
 
@@ -139,7 +143,8 @@ def hole_scores(rows: Sequence[Row], judged: Judged, first: int) -> list[HoleSco
     """The scores by hole ratio, of rows that know theirs."""
     ratios = sorted({row.hole_ratio for row in rows if row.hole_ratio is not None})
     return [
-        HoleScore(ratio, _score([row for row in rows if row.hole_ratio == ratio], judged, first, 0)) for ratio in ratios
+        HoleScore(ratio, _score_rows([row for row in rows if row.hole_ratio == ratio], judged, first, 0))
+        for ratio in ratios
     ]
 
 
@@ -150,22 +155,22 @@ def judged_scores(rows: Sequence[Row], judged: Judged, wanted: Sequence[int]) ->
         found = [judged[row.id, sample] for sample in wanted if (row.id, sample) in judged]
         if len(found) == len(wanted):
             chosen[row.id, 0] = found[best_valid(found) or 0]
-    return JudgedScores(len(wanted), *scores(rows, chosen, 0, 0))
+    return JudgedScores(len(wanted), *score_answers(rows, chosen, 0, 0))
 
 
-def _rate(name: str) -> Callable[[CellScore], float]:
+def _rate_of(name: str) -> Callable[[CellScore], float]:
     return lambda cell: cell.score.outcomes.rate(getattr(cell.score.outcomes, name))
 
 
-def _score(rows: list[Row], judged: Judged, first: int, samples: int) -> Score:
+def _score_rows(rows: list[Row], judged: Judged, first: int, samples: int) -> Score:
     found = [(row, judged[row.id, first]) for row in rows if (row.id, first) in judged]
-    outcomes = _outcomes(found)
+    outcomes = _count_outcomes(found)
     intervals = {name: wilson(getattr(outcomes, name), outcomes.boards) for name in CRITERIA}
     intervals["wait_valid"] = wilson(outcomes.wait_valid, outcomes.wait_boards)
     return Score(outcomes, intervals, _pass_rates(rows, judged, samples))
 
 
-def _outcomes(found: list[tuple[Row, VerdictRow]]) -> Outcomes:
+def _count_outcomes(found: list[tuple[Row, VerdictRow]]) -> Outcomes:
     return Outcomes.count(
         failure=np.array([FAILURE_NAMES.index(verdict.failure) for _, verdict in found], int),
         optimal_makespan=np.array([bool(verdict.optimal_makespan) for _, verdict in found], bool),

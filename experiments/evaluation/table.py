@@ -18,50 +18,52 @@ def as_table(summary: Summary) -> str:
     for team in summary.teams:
         cells = [cell for cell in summary.cells if cell.agents == team.agents]
         name = f"{team.agents} agent{'s' * (team.agents > 1)}"
-        lines += [(name, f"{cell.size}x{cell.size}", *_figures(cell.score)) for cell in cells]
+        lines += [(name, f"{cell.size}x{cell.size}", *_format_figures(cell.score)) for cell in cells]
         if len(cells) > 1:
-            lines.append((name, "mean over sizes", *_means(team)))
+            lines.append((name, "mean over sizes", *_format_means(team)))
     if 1 < len(summary.hole_ratios) <= MOST_HOLES:
-        lines += [("all", f"hole ratio {part.hole_ratio:g}", *_figures(part.score)) for part in summary.hole_ratios]
+        lines += [
+            ("all", f"hole ratio {part.hole_ratio:g}", *_format_figures(part.score)) for part in summary.hole_ratios
+        ]
     if len(summary.teams) > 1 or len(summary.cells) == 1:
-        lines.append(("all", "", *_figures(summary.pooled)))
+        lines.append(("all", "", *_format_figures(summary.pooled)))
     table = tabulate(lines, HEADER, tablefmt="plain", colalign=ALIGNMENT, disable_numparse=True)
-    return "\n".join([_title(summary), "", table, *_rest(summary)])
+    return "\n".join([_write_title(summary), "", table, *_list_remarks(summary)])
 
 
-def _title(summary: Summary) -> str:
+def _write_title(summary: Summary) -> str:
     how = "" if summary.greedy else f", the first sample at temperature {summary.temperature:g}"
     title = f"{summary.who} on {summary.boards} boards of {summary.benchmark}{how}"
     missing = summary.boards - summary.pooled.outcomes.boards
     return f"{title}; {missing} boards have no answer yet" if missing else title
 
 
-def _figures(score: Score) -> tuple[str, ...]:
+def _format_figures(score: Score) -> tuple[str, ...]:
     found = score.outcomes
     failures = sorted(((count, name) for name, count in found.failures.items() if count), reverse=True)
     commonest = ", ".join(f"{name.replace('_', ' ')} {count}" for count, name in failures[:SHOWN_FAILURES])
     return (
         str(found.boards),
         _with_interval(found.rate(found.valid), score.intervals["valid"]),
-        _percent(found.rate(found.optimal_makespan)),
-        _percent(found.rate(found.optimal_sum_of_costs)),
-        _percent(found.wait_valid / found.wait_boards) if found.wait_boards else "-",
+        _format_percent(found.rate(found.optimal_makespan)),
+        _format_percent(found.rate(found.optimal_sum_of_costs)),
+        _format_percent(found.wait_valid / found.wait_boards) if found.wait_boards else "-",
         commonest,
     )
 
 
-def _means(team: TeamScore) -> tuple[str, ...]:
-    boards, *_, forced, _ = _figures(team.score)
-    return (boards, *(_percent(mean) for mean in team.means.values()), forced, "")
+def _format_means(team: TeamScore) -> tuple[str, ...]:
+    boards, *_, forced, _ = _format_figures(team.score)
+    return (boards, *(_format_percent(mean) for mean in team.means.values()), forced, "")
 
 
-def _rest(summary: Summary) -> list[str]:
+def _list_remarks(summary: Summary) -> list[str]:
     lines = []
     for name, rates in summary.pooled.pass_at.items():
         shown = "  ".join(f"pass@{rate.k} {_with_interval(rate.rate, rate.interval)}" for rate in rates)
         lines.append(f"{name.replace('_', ' ')}, {summary.samples} samples at {summary.temperature:g}: {shown}")
     if summary.judged:
-        lines += _judged(summary.judged)
+        lines += _list_judged(summary.judged)
     if summary.refusals:
         reasons = sorted(summary.refusals.items(), key=lambda reason: -reason[1])
         shown = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in reasons)
@@ -75,18 +77,18 @@ def _rest(summary: Summary) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def _judged(judged: JudgedScores) -> list[str]:
+def _list_judged(judged: JudgedScores) -> list[str]:
     lines = [f"planning with the simulator as judge, the best valid of {judged.answers} answers, means over sizes:"]
     for team in judged.teams:
-        means = {name.replace("_", " "): _percent(mean) for name, mean in team.means.items()}
+        means = {name.replace("_", " "): _format_percent(mean) for name, mean in team.means.items()}
         shown = ", ".join(f"{name} {mean} %" for name, mean in means.items())
         lines.append(f"  {team.agents} agent{'s' * (team.agents > 1)}: {shown}")
     return lines
 
 
 def _with_interval(rate: float, interval: tuple[float, float]) -> str:
-    return f"{_percent(rate)} [{', '.join(map(_percent, interval))}]"
+    return f"{_format_percent(rate)} [{', '.join(map(_format_percent, interval))}]"
 
 
-def _percent(rate: float) -> str:
+def _format_percent(rate: float) -> str:
     return f"{100 * rate:.1f}"

@@ -32,10 +32,23 @@ def diagnose(settings: RunSettings, machine: Machine, version_of: Versions) -> l
     """
     smallest = min((gpu.memory for gpu in machine.accelerators), default=80 * GB)
     need = estimate_of(settings, smallest)
-    found = [*_packages(settings, version_of)]
-    found += _gpus(settings, machine, need, smallest) if wants_gpu(settings) else _cpu(settings, machine, need)
-    found += [_loading(machine, need), _disk(machine, need), *_shared(settings, machine), *_ports(settings, machine)]
-    return [*found, *_model(settings, machine, need), _cache(machine), *_engineer(machine), *_precision(settings)]
+    found = [*_check_packages(settings, version_of)]
+    found += (
+        _check_gpus(settings, machine, need, smallest) if wants_gpu(settings) else _check_cpu(settings, machine, need)
+    )
+    found += [
+        _check_loading(machine, need),
+        _check_disk(machine, need),
+        *_check_shared_folder(settings, machine),
+        *_check_ports(settings, machine),
+    ]
+    return [
+        *found,
+        *_check_model(settings, machine, need),
+        _check_cache(machine),
+        *_check_engineer(machine),
+        *_check_precision(settings),
+    ]
 
 
 def wants_gpu(settings: RunSettings) -> bool:
@@ -43,7 +56,7 @@ def wants_gpu(settings: RunSettings) -> bool:
     return settings.device == "cuda" or settings.grpo.host.vllm != "off"
 
 
-def _packages(settings: RunSettings, version_of: Versions) -> Iterator[Finding]:
+def _check_packages(settings: RunSettings, version_of: Versions) -> Iterator[Finding]:
     wrong = list(misfits(settings, version_of))
     for line in wrong:
         found, _, change = line.partition(": ")
@@ -52,10 +65,10 @@ def _packages(settings: RunSettings, version_of: Versions) -> Iterator[Finding]:
         yield Finding("packages", "all that this run needs, in versions that fit")
 
 
-def _gpus(settings: RunSettings, machine: Machine, need: Estimate, smallest: int) -> Iterator[Finding]:
-    here, hosts = len(machine.accelerators), _hosts(settings)
+def _check_gpus(settings: RunSettings, machine: Machine, need: Estimate, smallest: int) -> Iterator[Finding]:
+    here, hosts = len(machine.accelerators), _count_hosts(settings)
     wanted = -(-settings.launch.processes // hosts)
-    yield _cuda(machine)
+    yield _check_cuda(machine)
     if not here:
         yield Finding("GPUs", f"none, and this run needs {wanted}", "use a host with GPUs, or a preset for the CPU")
         return
@@ -64,14 +77,14 @@ def _gpus(settings: RunSettings, machine: Machine, need: Estimate, smallest: int
     yield Finding("GPUs", f"{here} x {name}, {wanted} needed", few)
     worst = need.peak
     much = f"{worst.name} takes {worst.total / GB:.1f} GB of {smallest / GB:.1f} GB in each GPU"
-    yield Finding("GPU memory", much, _lower(settings, worst.name) if worst.total > smallest else "")
+    yield Finding("GPU memory", much, _suggest_lower(settings, worst.name) if worst.total > smallest else "")
     if settings.grpo.host.bf16 and not all(gpu.bf16 for gpu in machine.accelerators):
         yield Finding("bf16", f"{name} does not compute in it", "set grpo.host.bf16=false, or use newer GPUs")
     if settings.grpo.host.vllm == "colocate":
         yield _share_of_vllm(settings, need, smallest)
 
 
-def _cuda(machine: Machine) -> Finding:
+def _check_cuda(machine: Machine) -> Finding:
     if machine.cuda is None:
         return Finding(
             "CUDA", "torch is a build without CUDA", "pip install --force-reinstall torch, of a build with CUDA"
@@ -83,7 +96,7 @@ def _cuda(machine: Machine) -> Finding:
     return Finding("CUDA", there, wrong)
 
 
-def _lower(settings: RunSettings, phase: str) -> str:
+def _suggest_lower(settings: RunSettings, phase: str) -> str:
     if phase == "update":
         small = (
             "halve grpo.host.micro_batch" if settings.grpo.host.checkpointing else "set grpo.host.checkpointing=true"
@@ -103,37 +116,37 @@ def _share_of_vllm(settings: RunSettings, need: Estimate, smallest: int) -> Find
     return Finding("vLLM's share", found, "raise grpo.host.vllm_memory" if least > share else "")
 
 
-def _cpu(settings: RunSettings, machine: Machine, need: Estimate) -> Iterator[Finding]:
+def _check_cpu(settings: RunSettings, machine: Machine, need: Estimate) -> Iterator[Finding]:
     processes = settings.launch.processes
     takes = processes * (need.peak.total + PROGRAMS)
     found = f"{need.peak.name} takes about {takes / GB:.1f} GB of {machine.memory / GB:.1f} GB"
-    yield Finding("memory", found, _lower(settings, need.peak.name) if takes > machine.memory else "")
+    yield Finding("memory", found, _suggest_lower(settings, need.peak.name) if takes > machine.memory else "")
     cores = "" if processes <= machine.cores else f"set launch.processes={machine.cores}"
     yield Finding("cores", f"{machine.cores} for {processes} process{'es' if processes > 1 else ''}", cores)
 
 
-def _loading(machine: Machine, need: Estimate) -> Finding:
+def _check_loading(machine: Machine, need: Estimate) -> Finding:
     found = f"{need.loading / GB:.1f} GB of {machine.memory / GB:.1f} GB while every process loads the model"
     change = "lower launch.processes, or use a host with more memory" if need.loading > machine.memory else ""
     return Finding("host memory", found, change)
 
 
-def _disk(machine: Machine, need: Estimate) -> Finding:
+def _check_disk(machine: Machine, need: Estimate) -> Finding:
     found = f"{machine.disk / GB:.1f} GB free, checkpoints of the run take {need.disk / GB:.1f}"
     return Finding("disk", found, "free space, or give --out on a larger disk" if need.disk > machine.disk else "")
 
 
-def _shared(settings: RunSettings, machine: Machine) -> Iterator[Finding]:
+def _check_shared_folder(settings: RunSettings, machine: Machine) -> Iterator[Finding]:
     """What processes exchange through shared memory; containers have 64 MB unless told otherwise."""
     if machine.shared is None or not (settings.launch.processes > 1 or settings.grpo.host.vllm == "colocate"):
         return
-    wanted = SHARED_EACH * -(-settings.launch.processes // _hosts(settings))
+    wanted = SHARED_EACH * -(-settings.launch.processes // _count_hosts(settings))
     found = f"{machine.shared / GB:.2f} GB free, {wanted / GB:.0f} wanted"
     change = f"start the container with --shm-size={wanted // GB}g" if machine.shared < wanted else ""
     yield Finding("shared memory", found, change)
 
 
-def _ports(settings: RunSettings, machine: Machine) -> Iterator[Finding]:
+def _check_ports(settings: RunSettings, machine: Machine) -> Iterator[Finding]:
     for port in machine.taken:
         yield Finding("ports", f"{port} is taken", "end what listens there, or name another port")
     if settings.grpo.host.vllm == "server":
@@ -142,7 +155,7 @@ def _ports(settings: RunSettings, machine: Machine) -> Iterator[Finding]:
         yield Finding("vLLM server", f"{url} {'answers' if machine.server else 'does not answer'}", change)
 
 
-def _model(settings: RunSettings, machine: Machine, need: Estimate) -> Iterator[Finding]:
+def _check_model(settings: RunSettings, machine: Machine, need: Estimate) -> Iterator[Finding]:
     if not settings.start:
         return
     name, size = settings.start, f"{need.checkpoint / GB:.1f} GB"
@@ -151,20 +164,20 @@ def _model(settings: RunSettings, machine: Machine, need: Estimate) -> Iterator[
     yield Finding("model", f"{name} {places.get(machine.model, 'is not here, and the hub cannot be reached')}", change)
 
 
-def _cache(machine: Machine) -> Finding:
+def _check_cache(machine: Machine) -> Finding:
     if machine.cache_writable:
         return Finding("compiled programs", f"kept in {machine.cache or 'memory only'}")
     change = "set JAX_COMPILATION_CACHE_DIR to a folder that can be written"
     return Finding("compiled programs", f"{machine.cache} cannot be written", change)
 
 
-def _engineer(machine: Machine) -> Iterator[Finding]:
+def _check_engineer(machine: Machine) -> Iterator[Finding]:
     if machine.askable:
         found, _, change = machine.askable.partition("; ")
         yield Finding("engineer", found, change)
 
 
-def _precision(settings: RunSettings) -> Iterator[Finding]:
+def _check_precision(settings: RunSettings) -> Iterator[Finding]:
     """Weights in bf16 without a copy in full precision, which DeepSpeed and FSDP keep, take no small updates."""
     host, kept = settings.grpo.host, settings.launch.config.startswith(("zero", "fsdp"))
     if host.bf16 and not kept and not host.lora and settings.grpo.learning_rate < LOST:
@@ -175,7 +188,7 @@ def _precision(settings: RunSettings) -> Iterator[Finding]:
         yield Finding("engineer in bf16", found, "set grpo.host.lora.rank=32, or grpo.host.bf16=false")
 
 
-def _hosts(settings: RunSettings) -> int:
+def _count_hosts(settings: RunSettings) -> int:
     """The number of hosts that `accelerate launch` is given."""
     found = re.search(r"--num_machines[= ](\d+)", " ".join(settings.launch.more))
     return max(1, int(found[1])) if found else 1

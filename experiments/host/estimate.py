@@ -1,5 +1,7 @@
 """The memory and disk that a run takes, phase by phase: arithmetic on its settings, before anything is loaded."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from lakewright.experiments.host.memory_arithmetic import (
@@ -76,13 +78,13 @@ def estimate_of(settings: RunSettings, accelerator: int = 80 * GB) -> Estimate:
     Raises InputError where the config of the model cannot be read.
     """
     shape, lengths = model_shape(settings), longest_sequences(settings)
-    trained = _trained(settings, shape)
+    trained = _describe_trained(settings, shape)
     phases = [
-        *_warmup(settings, shape, lengths),
-        _sampling(settings, trained, lengths, accelerator),
-        _update(settings, trained, lengths),
-        _validation(settings, trained, lengths),
-        *_engineer(settings, trained, lengths),
+        *_estimate_warmup(settings, shape, lengths),
+        _estimate_sampling(settings, trained, lengths, accelerator),
+        _estimate_update(settings, trained, lengths),
+        _estimate_validation(settings, trained, lengths),
+        *_estimate_engineer(settings, trained, lengths),
     ]
     checkpoint = shape.parameters * trained.number
     return Estimate(
@@ -98,11 +100,11 @@ def estimate_of(settings: RunSettings, accelerator: int = 80 * GB) -> Estimate:
         known=shape.widths is not None,
         loading=settings.launch.processes * checkpoint,
         checkpoint=checkpoint,
-        disk=_disk(settings, shape, checkpoint),
+        disk=_estimate_disk(settings, shape, checkpoint),
     )
 
 
-def _trained(settings: RunSettings, shape: ModelShape) -> Trained:
+def _describe_trained(settings: RunSettings, shape: ModelShape) -> Trained:
     host = settings.grpo.host
     return Trained(
         shape=shape,
@@ -112,16 +114,16 @@ def _trained(settings: RunSettings, shape: ModelShape) -> Trained:
         sharing=Sharing(settings.launch.config, settings.launch.processes),
         checkpointing=host.checkpointing,
         on_gpu=settings.device == "cuda",
-        frozen=_frozen(settings, shape),
+        frozen=_count_frozen(settings, shape),
         rounded=settings.autocast,
     )
 
 
-def _frozen(settings: RunSettings, shape: ModelShape) -> int:
+def _count_frozen(settings: RunSettings, shape: ModelShape) -> int:
     return shape.embeddings if settings.freeze_embeddings else 0
 
 
-def _standing(settings: RunSettings, trained: Trained) -> dict[str, int]:
+def _list_standing(settings: RunSettings, trained: Trained) -> dict[str, int]:
     """What a training process holds all the time."""
     copy, grpo = trained.shape.parameters * trained.number, settings.grpo
     return {
@@ -133,12 +135,12 @@ def _standing(settings: RunSettings, trained: Trained) -> dict[str, int]:
     }
 
 
-def _warmup(settings: RunSettings, shape: ModelShape, lengths: Lengths) -> list[Phase]:
+def _estimate_warmup(settings: RunSettings, shape: ModelShape, lengths: Lengths) -> list[Phase]:
     """All weights that are not frozen, in one process."""
     if not settings.warmup.steps:
         return []
     alone, number = Sharing("none", 1), HALF if settings.grpo.host.bf16 else FULL
-    frozen, rounded = _frozen(settings, shape), settings.autocast
+    frozen, rounded = _count_frozen(settings, shape), settings.autocast
     optimizer = settings.warmup.optimizer
     trained = Trained(shape, number, 0, optimizer, alone, checkpointing=False, frozen=frozen, rounded=rounded)
     items = {
@@ -151,30 +153,30 @@ def _warmup(settings: RunSettings, shape: ModelShape, lengths: Lengths) -> list[
     tokens = settings.warmup.batch * lengths.example
     scored = settings.warmup.batch * lengths.answer if settings.codec == "text" else tokens
     logits = whole_logits(shape, scored, 3, number) if shape.widths else 0
-    return [Phase("warm-up", items | _step(trained, tokens, logits, repeats=settings.codec == "text"))]
+    return [Phase("warm-up", items | _estimate_step(trained, tokens, logits, repeats=settings.codec == "text"))]
 
 
-def _update(settings: RunSettings, trained: Trained, lengths: Lengths) -> Phase:
+def _estimate_update(settings: RunSettings, trained: Trained, lengths: Lengths) -> Phase:
     """The update of a step, on one micro batch."""
     grpo, shape = settings.grpo, trained.shape
     share = grpo.prompts * grpo.group // settings.launch.processes
     rows = min(grpo.host.micro_batch or share, share)
-    items = _standing(settings, trained) | {"gradients": gradients(trained)}
+    items = _list_standing(settings, trained) | {"gradients": gradients(trained)}
     if not shape.widths:
-        return Phase("update", items | _step(trained, 0, 0))
+        return Phase("update", items | _estimate_step(trained, 0, 0))
     if _shares_prompts(settings, shape.widths, lengths.answer):
         prompts = min(rows, grpo.prompts)
         head = whole_logits(shape, rows * lengths.answer, 1, FULL)
         head += whole_logits(shape, min(rows, PROMPT_ROWS) * lengths.answer, 3, FULL)
         pairs = keys_and_values(shape, rows * lengths.prompt, trained.number)
         tokens = prompts * lengths.prompt + rows * lengths.answer
-        return Phase("update", items | _step(trained, tokens, head) | {"keys and values": pairs})
+        return Phase("update", items | _estimate_step(trained, tokens, head) | {"keys and values": pairs})
     length = lengths.prompt + lengths.answer
-    step = _step(trained, rows * length, tiled_head(trained, rows * length), repeats=True)
+    step = _estimate_step(trained, rows * length, tiled_head(trained, rows * length), repeats=True)
     return Phase("update", items | step | {"mask": mask_bytes(rows, length)})
 
 
-def _step(trained: Trained, tokens: int, head: int, repeats: bool = False) -> dict[str, int]:
+def _estimate_step(trained: Trained, tokens: int, head: int, repeats: bool = False) -> dict[str, int]:
     """What a step takes: kept activations, and one after the other what head, layers and optimizer work with."""
     known = trained.shape.widths is not None
     kept = kept_activations(trained, tokens, repeats) if known else 0
@@ -194,25 +196,25 @@ def _shares_prompts(settings: RunSettings, widths: Widths, answer: int) -> bool:
     return settings.grpo.share_prompts and answer * widths.words <= SHARED_SCORES and not wrapped
 
 
-def _sampling(settings: RunSettings, trained: Trained, lengths: Lengths, accelerator: int) -> Phase:
+def _estimate_sampling(settings: RunSettings, trained: Trained, lengths: Lengths, accelerator: int) -> Phase:
     """The sampling of a step, by the process itself or by vLLM beside it."""
-    items, grpo = _standing(settings, trained), settings.grpo
+    items, grpo = _list_standing(settings, trained), settings.grpo
     if grpo.host.vllm != "off":
         share = round(grpo.host.vllm_memory * accelerator) if grpo.host.vllm == "colocate" else 0
         return Phase("sampling", items | {"vLLM": share})
     groups = grpo.prompts // settings.launch.processes
-    return Phase("sampling", items | _decoding(settings, trained, lengths, groups, grpo.group))
+    return Phase("sampling", items | _estimate_decoding(settings, trained, lengths, groups, grpo.group))
 
 
-def _validation(settings: RunSettings, trained: Trained, lengths: Lengths) -> Phase:
+def _estimate_validation(settings: RunSettings, trained: Trained, lengths: Lengths) -> Phase:
     """Greedy answers in one process, which trials and the engineer take no more than."""
     boards = len(settings.env.sizes) * settings.validation.boards
     boards *= len(settings.validation.hole_ratios) * len(settings.validation.wait_ratios)
     items = {"weights": trained.shape.parameters * trained.number, "rounded weights": rounded_weights(trained)}
-    return Phase("validation", items | _decoding(settings, trained, lengths, boards, 1))
+    return Phase("validation", items | _estimate_decoding(settings, trained, lengths, boards, 1))
 
 
-def _engineer(settings: RunSettings, trained: Trained, lengths: Lengths) -> list[Phase]:
+def _estimate_engineer(settings: RunSettings, trained: Trained, lengths: Lengths) -> list[Phase]:
     """The training of `self_trained`, in one process."""
     shape, engineer = trained.shape, settings.engineer
     if settings.teacher != "self_trained" or not shape.widths:
@@ -229,10 +231,12 @@ def _engineer(settings: RunSettings, trained: Trained, lengths: Lengths) -> list
         "rounded weights": rounded_weights(alone),
         "gradients": gradients(alone),
     }
-    return [Phase("engineer", items | _step(alone, tokens, whole_logits(shape, scored, SCORES, FULL)))]
+    return [Phase("engineer", items | _estimate_step(alone, tokens, whole_logits(shape, scored, SCORES, FULL)))]
 
 
-def _decoding(settings: RunSettings, trained: Trained, lengths: Lengths, prompts: int, copies: int) -> dict[str, int]:
+def _estimate_decoding(
+    settings: RunSettings, trained: Trained, lengths: Lengths, prompts: int, copies: int
+) -> dict[str, int]:
     """Keys and values of the answers that are decoded together, and the logits of their next words."""
     shape, number = trained.shape, trained.number
     if not shape.widths:
@@ -252,8 +256,55 @@ def _decoding(settings: RunSettings, trained: Trained, lengths: Lengths, prompts
     }
 
 
-def _disk(settings: RunSettings, shape: ModelShape, checkpoint: int) -> int:
+def _estimate_disk(settings: RunSettings, shape: ModelShape, checkpoint: int) -> int:
     """Checkpoints of the warm-up and of every stage, those of a trained engineer, and a training that is kept."""
     stages = settings.stages * (2 if settings.teacher == "self_trained" else 1)
     kept = (4 * shape.parameters - shape.matrices) * FULL if settings.warmup.steps else 0
     return (1 + stages) * checkpoint + max(kept, checkpoint)
+
+
+MB = 10**6
+KIND = {True: "", False: " (words and signs counted: its tokenizer is not here)"}
+
+
+def estimate_table(found: Estimate) -> str:
+    """The estimate as a short table."""
+    return "\n".join([*_write_head(found), "", *_list_phases(found), "", *_list_host(found)])
+
+
+def _write_head(found: Estimate) -> Iterator[str]:
+    whole = found.trained == found.parameters
+    trained = "all trained" if whole else f"{found.trained:,}{' of an adapter' * found.adapter} trained"
+    shared = f" with {found.sharing}" if found.sharing != "none" else ""
+    processes = f"{found.processes} process{'es' if found.processes > 1 else ''}"
+    yield f"{found.model}: {found.parameters:,} weights in {found.number}, {trained}; {processes}{shared}"
+    lengths = found.lengths
+    yield f"longest prompt {lengths.prompt:,} tokens{KIND[lengths.exact]}, longest answer {lengths.answer:,}"
+
+
+def _list_phases(found: Estimate) -> list[str]:
+    from tabulate import tabulate
+
+    unit, name = (GB, "GB") if found.peak.total >= GB else (MB, "MB")
+    items = dict.fromkeys(item for phase in found.phases for item, size in phase.items.items() if size)
+    rows = [[item, *(_format_number(phase.items.get(item, 0) / unit) for phase in found.phases)] for item in items]
+    rows.append(["together", *(_format_number(phase.total / unit) for phase in found.phases)])
+    header = [f"{name} in a process", *(phase.name for phase in found.phases)]
+    right = ["left", *["right"] * len(found.phases)]
+    return tabulate(rows, header, tablefmt="simple", disable_numparse=True, colalign=right).splitlines()
+
+
+def _list_host(found: Estimate) -> Iterator[str]:
+    if not found.known:
+        yield "Not in the table: the activations of a network on the board, for which there is no arithmetic here."
+    if found.processes > 1:
+        yield f"Memory of the host while every process loads the model: {found.loading / GB:,.1f} GB."
+    yield f"Disk: a checkpoint {_format_size(found.checkpoint)}, the run {_format_size(found.disk)}."
+
+
+def _format_size(size: int) -> str:
+    return f"{size / GB:,.1f} GB" if size >= GB else f"{size / MB:,.1f} MB"
+
+
+def _format_number(value: float) -> str:
+    return f"{value:,.2f}" if value else ""

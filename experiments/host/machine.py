@@ -18,7 +18,7 @@ import torch
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.loop.redesign import check_askable
 from lakewright.experiments.loop.settings import RunSettings
-from lakewright.policy.checkpoints import local_place
+from lakewright.policy.models import prepare_place
 
 SHARED = Path("/dev/shm")
 PATIENCE = 3.0  # seconds to wait for a server
@@ -128,7 +128,7 @@ def _healthy(url: str) -> bool:
 
 
 def _place_of_model(start: str) -> str:
-    start = local_place(start) if start else ""
+    start = prepare_place(start) if start else ""
     if not start or Path(start).exists():
         return "folder" if not start or (Path(start) / "config.json").is_file() else ""
     from huggingface_hub import constants, try_to_load_from_cache

@@ -12,10 +12,8 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, Qwen
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.evidence import ENGINEER_TOKENS
 from lakewright.experiments.loop.settings import RunSettings
-from lakewright.policy.checkpoints import build_model, local_place
 from lakewright.policy.codecs import build_tokenizer
-from lakewright.policy.model_folders import check_configs
-from lakewright.policy.model_settings import shape_of
+from lakewright.policy.models import build_model, check_configs, prepare_place, resolve_shape
 from lakewright.policy.training import is_matrix
 
 # Models whose config need not be fetched: hidden, mlp, layers, heads, key-value heads, and whether head and embedding
@@ -67,7 +65,7 @@ class ModelShape(msgspec.Struct, frozen=True):
 
 def model_shape(settings: RunSettings) -> ModelShape:
     """The shape of the model that a run trains. Raises InputError where its config cannot be read."""
-    start = local_place(settings.start) if settings.start else ""
+    start = prepare_place(settings.start) if settings.start else ""
     with torch.device("meta"):
         model = _started(start) if start else _built(settings)
     return shape_of_model(model, settings.start or _name(settings))
@@ -102,7 +100,7 @@ def _name(settings: RunSettings) -> str:
 
 
 def _built(settings: RunSettings) -> PreTrainedModel:
-    words = ENGINEER_TOKENS if shape_of(settings.model).architecture == "qwen3" else ()
+    words = ENGINEER_TOKENS if resolve_shape(settings.model).architecture == "qwen3" else ()
     return build_model(settings.model, build_tokenizer(words), 0, "cpu")
 
 

@@ -4,21 +4,25 @@ import importlib.metadata
 from collections.abc import Callable, Iterator
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from lakewright.experiments.loop.settings import RunSettings
+from lakewright.policy.models import is_gguf
 
 PROJECT = "lakewright"
+# TRL takes this version too, which asks for an older transformers than this project: see docs/gpu-hosts.md.
+LIMITS = {"vllm": SpecifierSet("<0.31")}
 Versions = Callable[[str], str | None]
 
 
 def extras_of(settings: RunSettings) -> list[str]:
     """The extras that a run needs."""
     host = settings.grpo.host
-    asked = settings.teacher in ("self", "base") and settings.codec == "text"
     wanted = {
         "vllm": host.vllm != "off",
         "lora": host.lora is not None,
-        "structured": asked,
+        "structured": settings.answers_in_json,
+        "gguf": is_gguf(settings.start),
         "trackers": host.report_to != "none",
     }
     return [extra for extra, needed in wanted.items() if needed]
@@ -33,6 +37,8 @@ def needed_packages(settings: RunSettings) -> list[Requirement]:
     if settings.grpo.host.report_to != "none":
         found = [part for part in found if part.name not in {"tensorboard", "wandb", "trackio"}]
         nested.append(Requirement(settings.grpo.host.report_to))
+    for part in nested:
+        part.specifier &= LIMITS.get(part.name, SpecifierSet())
     return [*found, *nested]
 
 

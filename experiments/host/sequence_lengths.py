@@ -12,9 +12,8 @@ from lakewright.core_jax.config import holds, holes_of, with_teams
 from lakewright.core_jax.types import Board
 from lakewright.engineer.lessons import synthetic_examples
 from lakewright.experiments.loop.settings import RunSettings
-from lakewright.policy.checkpoints import local_place
 from lakewright.policy.codecs import Codec, build_tokenizer, codec_for, encode_prompt
-from lakewright.policy.model_settings import shape_of
+from lakewright.policy.models import prepare_place, resolve_shape
 
 SAMPLES = 100  # of the engineer's examples, whose length varies
 PIECE = re.compile(r"\w+|[^\w\s]|\n+")  # of text: about a token
@@ -35,7 +34,7 @@ class Lengths(msgspec.Struct, frozen=True):
 def longest_sequences(settings: RunSettings) -> Lengths:
     """The longest sequences that a run may meet, whatever is redesigned within its sizes and least hole ratio."""
     boards = list(_boards(settings))
-    place = local_place(settings.start) if settings.start else ""
+    place = prepare_place(settings.start) if settings.start else ""
     if settings.codec == "text" and not (Path(place) / "tokenizer.json").exists():
         prompt = max(len(PIECE.findall(encode_prompt(board))) for board in boards)
         return Lengths(prompt, settings.text.max_tokens, prompt + settings.text.max_tokens, exact=False)
@@ -72,7 +71,7 @@ def _codec(settings: RunSettings, place: str) -> Codec:
 
 def _longest_example(settings: RunSettings) -> int:
     """Of the examples that teach the engineer's form in the warm-up, see `synthetic_examples`."""
-    if settings.codec == "text" or settings.start or shape_of(settings.model).architecture == "board":
+    if settings.codec == "text" or settings.start or resolve_shape(settings.model).architecture == "board":
         return 0
     rng = np.random.default_rng(0)
     pairs = synthetic_examples(SAMPLES, settings.env, settings.stages, rng, settings.taught)

@@ -4,10 +4,8 @@ from pathlib import Path
 
 from lakewright.experiments.loop.redesign import check_askable
 from lakewright.experiments.loop.settings import RunSettings
-from lakewright.policy.checkpoints import check_device, check_shape
 from lakewright.policy.codecs import build_tokenizer
-from lakewright.policy.model_folders import check_folder
-from lakewright.policy.model_places import model_place
+from lakewright.policy.models import check_device, check_folder, check_shape, resolve_place
 from lakewright.policy.training import check_host
 
 
@@ -18,5 +16,5 @@ def check_machine(settings: RunSettings) -> None:
     check_askable(settings)
     if not settings.start:
         check_shape(settings.model, build_tokenizer())
-    elif (folder := Path(model_place(settings.start))).is_dir():
+    elif (folder := Path(resolve_place(settings.start))).is_dir():
         check_folder(folder)

@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,16 +20,19 @@ import msgspec
 import pyarrow as pa
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.generator import Acceptance, pooled, versions
+from lakewright.core_jax.generator import Acceptance, pool_acceptance, versions
 from lakewright.core_jax.rows import Chunk, column_writer, ending, kinds_of, places_by_kind, read_chunks, read_columns
 from lakewright.core_jax.support import in_threads, locked, read_config, rename, replacing, write_atomically
 from lakewright.experiments.resumable.claims import difference
+from lakewright.experiments.resumable.overwriting import refuse_overwriting, refuse_within
+from lakewright.experiments.resumable.rejects import Rejects
 
 # A part is what SECONDS of work make: a kill costs no more. It has FEWEST_ROWS at first. Where there are few kinds of
 # boards SOME_ROWS are enough; where there are many it has more, as a solver fills up its blocks, but no more than lie
 # in memory with ease.
 SECONDS = 10.0
 FEWEST_ROWS, SOME_ROWS, ROWS_A_KIND, MOST_ROWS, MOST_BYTES = 512, 1 << 15, 1 << 11, 1 << 16, 1 << 25
+MOST_LISTED = 20  # rows left out of which a message each says why; beyond them they are counted
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -54,11 +57,14 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The record of a finished part.
 
     consumed: how many rows of the input it settles, good and bad. bad_rows: what was reported about those left out.
-    tally: counts for the summary. acceptance: of generated boards.
+    unlisted: how many more were left out. notes: what else was reported. tally: counts for the summary. acceptance: of
+    generated boards.
     """
 
     consumed: int
     bad_rows: list[str] = []
+    unlisted: int = 0
+    notes: list[str] = []
     tally: dict[str, int] = {}
     acceptance: list[Acceptance] = []
 
@@ -80,11 +86,13 @@ def _input_file(path: Path) -> InputFile:
 class Parts:
     """The finished parts of a file that is not whole yet.
 
-    consumed: how many rows of the input they settle. tally: their counts, `bad_rows` among them. acceptance: of all.
+    consumed: how many rows of the input they settle. tally: their counts, `bad_rows` among them, and `unlisted`: how
+    many of these are only counted. acceptance: of all. rejects: where the rows that are left out go, if anywhere.
     """
 
-    def __init__(self, out: Path, folder: Path, schema: pa.Schema) -> None:
+    def __init__(self, out: Path, folder: Path, schema: pa.Schema, rejects: Rejects | None = None) -> None:
         self._out, self._schema = out, schema
+        self.rejects = rejects
         self.folder = folder
         self.whole = False
         self.number = self.consumed = 0
@@ -93,10 +101,15 @@ class Parts:
         while self._record(self.number).exists():
             self._count(_read(self._record(self.number), Part))
 
-    def bad_rows(self) -> Iterator[str]:
-        """What was reported about rows left out."""
+    def reports(self) -> Iterator[str]:
+        """What was reported, most of it about rows left out."""
         for number in range(self.number):
-            yield from _read(self._record(number), Part).bad_rows
+            part = _read(self._record(number), Part)
+            yield from (*part.bad_rows, *part.notes)
+
+    def listed(self, problems: Sequence[str]) -> list[str]:
+        """Those of the problems with rows that are still listed: of a file all of whose rows are bad, the first few."""
+        return list(problems[: max(MOST_LISTED - self.tally["bad_rows"], 0)])
 
     def add(self, part: Part, rows: pa.RecordBatch | None = None) -> None:
         """Keeps a finished part and its rows, if it has any."""
@@ -114,6 +127,8 @@ class Parts:
                 with pa.memory_map(str(self._rows(number))) as file, pa.ipc.open_file(file) as part:
                     for place in range(part.num_record_batches):
                         write(part.get_batch(place))
+        if self.rejects:  # first, so that where the output is there, what is missing in it is there too
+            self.rejects.assemble(self.number)
         rename(whole, self._out)
         finish()
         _job_file(self.folder).unlink()
@@ -122,8 +137,9 @@ class Parts:
     def _count(self, part: Part) -> None:
         self.number += 1
         self.consumed += part.consumed
-        self.tally.update(part.tally, bad_rows=len(part.bad_rows))
-        self.acceptance = pooled([*self.acceptance, *part.acceptance])
+        left_out = len(part.bad_rows) + part.unlisted
+        self.tally.update(part.tally, bad_rows=left_out, unlisted=part.unlisted)
+        self.acceptance = pool_acceptance([*self.acceptance, *part.acceptance])
 
     def _rows(self, number: int) -> Path:
         return self.folder / f"{number:06d}.arrow"
@@ -133,18 +149,30 @@ class Parts:
 
 
 @contextlib.contextmanager
-def parts_of(out: Path, job: Job, schema: pa.Schema) -> Iterator[Parts]:
+def parts_of(out: Path, job: Job, schema: pa.Schema, rejects: Path | None = None) -> Iterator[Parts]:
     """Yields the parts of `out` that `job` finished before. They are kept unless the file is complete at the end.
 
-    Raises InputError where another process writes `out`, or where finished parts of another job would be lost.
+    Args:
+        out: The file that is made.
+        job: What it is made from.
+        schema: Its columns.
+        rejects: A file for the rows of the job's `input` that are left out, unchanged; without it they are lost.
+
+    Raises InputError where another process writes `out`, where finished parts of another job would be lost, or where
+    a file to write is one that is read.
     """
     ending(out)
     if out.is_dir():
         raise InputError(f"{out}: is a folder; choose a file")
     folder = out.with_name(f".{out.name}.parts")
+    inputs = [(f"the {name}", Path(file.path)) for name, file in job.inputs.items()]
+    outputs = [("--out", out), *([("--rejects", rejects)] if rejects else [])]
+    refuse_overwriting(outputs, inputs)
+    refuse_within(folder, inputs)
     with locked(folder, f"{out}: another process is writing it; wait for it, or choose another --out"):
         _claim(out, folder, job)
-        parts = Parts(out, folder, schema)
+        source = Path(job.inputs["input"].path) if rejects else out
+        parts = Parts(out, folder, schema, Rejects(rejects, source, folder) if rejects else None)
         try:
             yield parts
         finally:
@@ -155,16 +183,16 @@ def parts_of(out: Path, job: Job, schema: pa.Schema) -> Iterator[Parts]:
 def work_in_parts(
     source: Path,
     parts: Parts,
-    check: Callable[[pa.RecordBatch], dict[int, str]],
+    check: Callable[[pa.RecordBatch], Mapping[int, str | InputError]],
     work: Callable[[pa.RecordBatch], tuple[pa.RecordBatch, dict[str, int]]],
     report: Callable[[str], object],
 ) -> None:
     """Adds to `parts` what `work` makes of the rows of `source`, and its counts, from where they end to the last.
 
     What `check` says of a row, by its place, keeps it out. What is wrong with a row that is left out goes to `report`,
-    once more for the parts finished before.
+    once more for the parts finished before; of many such rows only the first MOST_LISTED.
     """
-    for line in parts.bad_rows():
+    for line in parts.reports():
         report(line)
     pace, chunks = Pace(), read_chunks(source, parts.consumed)
     gc.freeze()  # collections would walk all that is imported, again and again: a third of the time
@@ -172,23 +200,26 @@ def work_in_parts(
         while taken := pace.take(chunks):
             begun = time.monotonic()
             read, errors = zip(*in_threads(lambda chunk: _checked(chunk, check), taken), strict=True)
-            bad = [str(error) for some in errors for error in some]
-            for line in bad:
+            bad = [str(error) for some in errors for error in some.values()]
+            listed = parts.listed(bad)
+            for line in listed:
                 report(line)
             rows = pa.concat_batches(read)
             made, tally = work(rows)
-            parts.add(Part(sum(map(len, taken)), bad, tally), made)
+            if parts.rejects:
+                parts.rejects.keep(parts.number, zip(taken, map(list, errors), strict=True))
+            parts.add(Part(sum(map(len, taken)), listed, len(bad) - len(listed), tally=tally), made)
             pace.adapt(time.monotonic() - begun, kinds=len(places_by_kind(kinds_of(rows))))
     finally:
         gc.unfreeze()
 
 
 def _checked(
-    chunk: Chunk, check: Callable[[pa.RecordBatch], dict[int, str]]
-) -> tuple[pa.RecordBatch, list[InputError]]:
-    """The good rows of a chunk, and what is wrong with the others."""
-    errors: list[InputError] = []
-    return read_columns(chunk, errors.append, check), errors
+    chunk: Chunk, check: Callable[[pa.RecordBatch], Mapping[int, str | InputError]]
+) -> tuple[pa.RecordBatch, dict[int, InputError]]:
+    """The good rows of a chunk, and what is wrong with the others by their place in it."""
+    errors: dict[int, InputError] = {}
+    return read_columns(chunk, errors.__setitem__, check), errors
 
 
 class Pace:

@@ -1,9 +1,10 @@
 """Plans by the id of their board, kept in a file, as they may exceed the memory."""
 
 import errno
+import re
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from lakewright.core_jax.rows import PlanRow
 
+CREATE = "CREATE TABLE IF NOT EXISTS plans (id TEXT PRIMARY KEY, plan BLOB, number INTEGER) WITHOUT ROWID"
 FIND = "SELECT plans.id, plan FROM json_each(?) JOIN plans ON plans.id = value"
 
 
@@ -25,13 +27,14 @@ class PlanIndex:
             self._file = sqlite3.connect(path, check_same_thread=False)
             self._file.execute("PRAGMA journal_mode = OFF")  # an incomplete index is built again
             self._file.execute("PRAGMA cache_size = -65536")  # KiB
-            self._file.execute("CREATE TABLE IF NOT EXISTS plans (id TEXT PRIMARY KEY, plan BLOB) WITHOUT ROWID")
+            self._file.execute(CREATE)
 
-    def add(self, row: PlanRow) -> None:
-        """Adds a plan. Raises ValueError where its board has one already."""
+    def add(self, row: PlanRow, number: int = 0) -> None:
+        """Adds a plan, with the number of its row. Raises ValueError where its board has one already."""
+        values = _key(row.id), msgspec.json.encode(row.plan), number
         with self._errors():
             try:
-                self._file.execute("INSERT INTO plans VALUES (?, ?)", (_key(row.id), msgspec.json.encode(row.plan)))
+                self._file.execute("INSERT INTO plans VALUES (?, ?, ?)", values)
             except sqlite3.IntegrityError as error:
                 raise ValueError(
                     f"id is {row.id!r:.60}, which has a plan in an earlier line; remove one of them"
@@ -51,6 +54,21 @@ class PlanIndex:
         plans = [found.get(key) for key in keys]
         return pa.array([plan and msgspec.json.decode(plan) for plan in plans], pa.list_(pa.string()))
 
+    def number_of(self, name: str) -> int:
+        """The number of the row that the plan for a board came with."""
+        with self._errors(), self._lock:
+            return self._file.execute("SELECT number FROM plans WHERE id = ?", (_key(name),)).fetchone()[0]
+
+    def without_board(self, names: Iterable[str]) -> Iterator[tuple[int, str]]:
+        """The plans for none of the boards `names`, in order: the number of the row, and the id."""
+        with self._errors():
+            self._file.execute("CREATE TEMP TABLE boards (id TEXT PRIMARY KEY) WITHOUT ROWID")
+            self._file.executemany("INSERT OR IGNORE INTO boards VALUES (?)", ((_key(name),) for name in names))
+            wanted = "SELECT number, id FROM plans WHERE id NOT IN (SELECT id FROM boards) ORDER BY number"
+            for number, key in self._file.execute(wanted):
+                yield number, _name(key)
+            self._file.execute("DROP TABLE boards")
+
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
@@ -62,3 +80,8 @@ class PlanIndex:
 def _key(name: str) -> str:
     """The id without NUL, at which SQLite's texts end; different ids have different keys."""
     return name.replace("\\", "\\\\").replace("\0", "\\0")
+
+
+def _name(key: str) -> str:
+    """The id that a key was made from."""
+    return re.sub(r"\\([\\0])", lambda found: "\0" if found[1] == "0" else "\\", key)

@@ -5,7 +5,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from lakewright.policy.model_places import is_on_hub
+from lakewright.policy.models import is_on_hub
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "jax"  # compiled programs
 CACHE_SETTINGS: dict[str, str | float] = {

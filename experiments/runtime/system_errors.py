@@ -10,7 +10,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def system_error(error: OSError) -> str:
     """The line."""
     place = f"{error.filename!s:.{SHOWN if error.errno == errno.ENAMETOOLONG else MOST_SHOWN}}"
-    return f"{place}: {error.strerror}; {_remedy(error)}"
+    return f"{place}: {error.strerror}; {_suggest_remedy(error)}"
 
 
 def is_of_the_disk(error: OSError) -> bool:
@@ -18,7 +18,7 @@ def is_of_the_disk(error: OSError) -> bool:
     return error.errno in (*NO_ROOM, *WRONG_PLACE)
 
 
-def _remedy(error: OSError) -> str:
+def _suggest_remedy(error: OSError) -> str:
     if error.errno in NO_ROOM:
         return "make room there, and run the same command again: what is finished is kept"
     if error.errno == errno.ENAMETOOLONG:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lakewright.experiments.charts import Point, Series, line_chart
+from lakewright.experiments.charts.lines import Point, Series, line_chart
 from lakewright.experiments.study.results import Results
 from lakewright.experiments.study.run_results import RunResult
 
@@ -18,7 +18,7 @@ def curves_svg(results: Results, arms: list[str] | None = None) -> str:
     """
     names = arms or _to_draw(results)
     grid = np.linspace(0, results.budget, STEPS + 1)
-    series = [_series(name, [run for run in results.runs if run.arm == name], grid) for name in names]
+    series = [_make_series(name, [run for run in results.runs if run.arm == name], grid) for name in names]
     if len(series) > MOST_RANGES:
         series = [Series(one.name, [Point(point.x, point.y) for point in one.points]) for one in series]
     return line_chart(
@@ -36,13 +36,13 @@ def _to_draw(results: Results) -> list[str]:
     return [arm.arm for arm in results.arms if few or arm.seeds == most]
 
 
-def _series(name: str, runs: list[RunResult], grid: np.ndarray) -> Series:
-    lines = np.array([_line(run, grid) for run in runs])
+def _make_series(name: str, runs: list[RunResult], grid: np.ndarray) -> Series:
+    lines = np.array([_interpolate_run(run, grid) for run in runs])
     rows = zip(grid / 1000, lines.mean(0), lines.min(0), lines.max(0), strict=True)
     points = [Point(float(x), float(y), float(low), float(high)) for x, y, low, high in rows]
     return Series(f"{name} ({len(runs)})", points)
 
 
-def _line(run: RunResult, grid: np.ndarray) -> np.ndarray:
+def _interpolate_run(run: RunResult, grid: np.ndarray) -> np.ndarray:
     """A run's valid % at each number of tokens, interpolated between stages."""
     return np.interp(grid, [point.tokens for point in run.curve], [point.valid for point in run.curve])

@@ -31,7 +31,7 @@ class PairedTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def interquartile_mean(values: Sequence[float]) -> Estimate:
     """The mean of the middle half of runs (Agarwal et al. 2021, arXiv 2108.13264), resampled by run."""
-    return _estimate(values, lambda sample, axis: trim_mean(sample, QUARTER, axis=axis))
+    return _estimate_statistic(values, lambda sample, axis: trim_mean(sample, QUARTER, axis=axis))
 
 
 def paired_tests(arms: dict[str, dict[int, float]], family: Sequence[tuple[str, str]]) -> list[PairedTest]:
@@ -47,12 +47,12 @@ def paired_tests(arms: dict[str, dict[int, float]], family: Sequence[tuple[str, 
             found.append((arm, other, pairs))
     values = [_p_value(pairs) for _, _, pairs in found]
     return [
-        PairedTest(arm, other, _estimate((pairs[:, 0] - pairs[:, 1]).tolist()), len(pairs), value, corrected)
-        for (arm, other, pairs), value, corrected in zip(found, values, holm(values), strict=True)
+        PairedTest(arm, other, _estimate_statistic((pairs[:, 0] - pairs[:, 1]).tolist()), len(pairs), value, corrected)
+        for (arm, other, pairs), value, corrected in zip(found, values, correct_by_holm(values), strict=True)
     ]
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def correct_by_holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction: p_(i) becomes max over j <= i of min(1, (m - j) p_(j)), j from 0."""
     corrected, largest = [0.0] * len(p_values), 0.0
     for rank, place in enumerate(np.argsort(p_values, kind="stable").tolist()):
@@ -67,7 +67,7 @@ def _p_value(pairs: np.ndarray) -> float:
     return 1.0 if not np.ptp(differences) and not differences[0] else float(ttest_rel(*pairs.T).pvalue)
 
 
-def _estimate(values: Sequence[float], statistic=np.mean) -> Estimate:
+def _estimate_statistic(values: Sequence[float], statistic=np.mean) -> Estimate:
     data = np.asarray(values, float)
     mean = float(statistic(data, axis=0))
     if len(data) < 2 or not np.ptp(data):

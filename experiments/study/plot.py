@@ -5,7 +5,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lakewright.experiments.charts import COLOURS, INK, LOOK, saved
+from lakewright.experiments.charts.appearance import COLOURS, INK, LOOK, save_svg
 from lakewright.experiments.study.prediction import Prediction, Rank
 from lakewright.experiments.study.results import Results
 
@@ -16,11 +16,11 @@ def study_svg(results: Results) -> str:
     """One picture on white."""
     with matplotlib.rc_context(LOOK | {"svg.hashsalt": "study"}):
         if results.prediction:
-            return saved(_prediction(results.prediction))
-        return saved(_arms(results))
+            return save_svg(_draw_prediction(results.prediction))
+        return save_svg(_draw_arms(results))
 
 
-def _arms(results: Results) -> Figure:
+def _draw_arms(results: Results) -> Figure:
     arms = sorted(results.arms, key=lambda arm: arm.valid)
     figure = Figure((8.4, 1.6 + ROW * len(arms)), layout="constrained")
     axes = figure.subplots()
@@ -45,17 +45,17 @@ def _arms(results: Results) -> Figure:
     return figure
 
 
-def _prediction(found: Prediction) -> Figure:
+def _draw_prediction(found: Prediction) -> Figure:
     figure = Figure((8.4, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     share = [100 * value for value in found.informative]
-    _scatter(left, found.scores, found.gains, "the trial's score", found.by_score)
-    _scatter(right, share, found.gains, "informative groups, %", found.by_informative)
+    _draw_scatter(left, found.scores, found.gains, "the trial's score", found.by_score)
+    _draw_scatter(right, share, found.gains, "informative groups, %", found.by_informative)
     left.set_ylabel("gain in valid plans after training, points")
     return figure
 
 
-def _scatter(axes: Axes, x: list[float], y: list[float], name: str, rank: Rank | None) -> None:
+def _draw_scatter(axes: Axes, x: list[float], y: list[float], name: str, rank: Rank | None) -> None:
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.plot(x, y, "o", color=COLOURS[0], markerfacecolor="none")
     if rank:

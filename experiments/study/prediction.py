@@ -39,21 +39,27 @@ def prediction_of(trial: Trial, plan: Plan, gains: Mapping[str, float]) -> Predi
     scores = [tried[arm].score for arm in gains]
     informative = [tried[arm].signal.informative for arm in gains]
     found = list(gains.values())
-    return Prediction(scores, informative, found, ranked(scores, found), ranked(informative, found))
+    return Prediction(scores, informative, found, correlate_ranks(scores, found), correlate_ranks(informative, found))
 
 
-def ranked(one: Sequence[float], other: Sequence[float]) -> Rank | None:
+def correlate_ranks(one: Sequence[float], other: Sequence[float]) -> Rank | None:
     """Spearman's rank correlation; None where all values of one are alike, which have no ranks."""
     if min(len(set(one)), len(set(other))) < 2:
         return None
     found = spearmanr(one, other)
     again = bootstrap(
-        (one, other), _rho, paired=True, vectorized=False, method="percentile", n_resamples=2000, rng=RESAMPLING_SEED
+        (one, other),
+        _correlate_ranks,
+        paired=True,
+        vectorized=False,
+        method="percentile",
+        n_resamples=2000,
+        rng=RESAMPLING_SEED,
     )
     return Rank(float(found.statistic), float(found.pvalue), *map(float, again.confidence_interval))
 
 
-def _rho(one: np.ndarray, other: np.ndarray) -> float:
+def _correlate_ranks(one: np.ndarray, other: np.ndarray) -> float:
     """The correlation of ranks; 0 for a resample of equal values."""
     ranks = rankdata(one), rankdata(other)
     return float(np.corrcoef(*ranks)[0, 1]) if all(np.ptp(rank) for rank in ranks) else 0.0

@@ -38,12 +38,12 @@ def _random_config(chosen: Configs, start: RunSettings, rng: np.random.Generator
     shares[-1] = round(1 - float(shares[:-1].sum()), 3)
     cells = {}
     for size, share in zip(env.sizes, shares.tolist(), strict=True):
-        hole, wait = _drawable(chosen, size, env.agents, reachable, rng)
+        hole, wait = _draw_ratios(chosen, size, env.agents, reachable, rng)
         cells[size] = SizeConfig(share, hole, wait)
     return env.replace(cells)
 
 
-def _drawable(
+def _draw_ratios(
     chosen: Configs, size: int, agents: int, reachable: Reachable, rng: np.random.Generator
 ) -> tuple[float, float]:
     pairs: Sequence[tuple[float, float]] = [(hole, wait) for hole in chosen.hole_ratios for wait in chosen.wait_ratios]

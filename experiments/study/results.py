@@ -11,15 +11,15 @@ from lakewright.experiments.study.inference import Estimate, PairedTest, interqu
 from lakewright.experiments.study.prediction import Prediction, prediction_of
 from lakewright.experiments.study.run_results import (
     RunResult,
-    along,
-    finished,
+    average_curve,
     forced_by_size,
+    is_finished,
     last_policy,
-    percent,
     run_result,
+    to_percent,
     valid_by_size,
 )
-from lakewright.experiments.study.study import Plan, Planned, StudyFolder, StudySpec, predicted
+from lakewright.experiments.study.study import Plan, Planned, StudyFolder, StudySpec, read_prediction
 
 CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
 
@@ -85,37 +85,37 @@ class Results(msgspec.Struct, frozen=True):
 
 def results_of(plan: Plan, folder: StudyFolder) -> Results:
     """The results of the runs that are finished."""
-    begun = _judged(plan, folder, folder.start, folder.start.warmup).sizes
+    begun = _judge_policy(plan, folder, folder.start, folder.start.warmup).sizes
     before = pool(begun.values())
-    done = [planned for planned in plan.runs if _finished(plan, folder, planned)]
-    judged = {planned.name: _judged(plan, folder, folder.run(planned)) for planned in done}
+    done = [planned for planned in plan.runs if _is_finished(plan, folder, planned)]
+    judged = {planned.name: _judge_policy(plan, folder, folder.run(planned)) for planned in done}
     runs = [run_result(planned, folder.run(planned), judged[planned.name], before) for planned in done]
     names = list(dict.fromkeys(planned.arm for planned in done))
     solved = {name: np.array([int(digit) for digit in found.valid]) for name, found in judged.items()}
     return Results(
         budget=plan.spec.budget,
         baseline=plan.spec.baseline,
-        valid=percent(before, before.valid),
+        valid=to_percent(before, before.valid),
         held_out=before.boards,
         arms=[_arm_result([run for run in runs if run.arm == name], plan.spec, solved) for name in names],
         runs=runs,
         missing=[planned.name for planned in plan.runs if planned not in done],
-        prediction=prediction_of(predicted(folder), plan, {run.arm: run.gain for run in runs})
+        prediction=prediction_of(read_prediction(folder), plan, {run.arm: run.gain for run in runs})
         if plan.spec.configs
         else None,
         tests=paired_tests(_by_seed(runs, lambda run: run.valid), plan.spec.family),
-        along=paired_tests(_by_seed(runs, lambda run: along(run.curve, plan.spec.budget)), plan.spec.family),
+        along=paired_tests(_by_seed(runs, lambda run: average_curve(run.curve, plan.spec.budget)), plan.spec.family),
         sizes=valid_by_size(begun),
         forced_sizes=forced_by_size(begun),
     )
 
 
-def _finished(plan: Plan, folder: StudyFolder, planned: Planned) -> bool:
+def _is_finished(plan: Plan, folder: StudyFolder, planned: Planned) -> bool:
     run = folder.run(planned)
-    return finished(run, planned) and (not plan.spec.test or folder.test_of(run).exists())
+    return is_finished(run, planned) and (not plan.spec.test or folder.test_of(run).exists())
 
 
-def _judged(plan: Plan, folder: StudyFolder, run: RunFolder, policy: Stage | None = None) -> Validation:
+def _judge_policy(plan: Plan, folder: StudyFolder, run: RunFolder, policy: Stage | None = None) -> Validation:
     """How a policy, by default a run's last, did on the final test, or without one on the held-out set."""
     if plan.spec.test:
         return read(folder.test_of(run), Validation)
@@ -150,13 +150,15 @@ def _arm_result(runs: Sequence[RunResult], spec: StudySpec, solved: dict[str, np
         kept=sum(run.kept for run in runs),
         tried=sum(run.tried for run in runs),
         refused=sum(run.refused for run in runs),
-        against=_against(runs, spec.baseline, solved),
+        against=_compare_with_baseline(runs, spec.baseline, solved),
         middle=interquartile_mean([run.valid for run in runs]),
-        along=mean(lambda run: along(run.curve, spec.budget)),
+        along=mean(lambda run: average_curve(run.curve, spec.budget)),
     )
 
 
-def _against(runs: Sequence[RunResult], baseline: str, solved: dict[str, np.ndarray]) -> Difference | None:
+def _compare_with_baseline(
+    runs: Sequence[RunResult], baseline: str, solved: dict[str, np.ndarray]
+) -> Difference | None:
     pairs = [(f"{run.arm}-s{run.seed}", f"{baseline}-s{run.seed}") for run in runs]
     changes = [solved[name] - solved[other] for name, other in pairs if other in solved and other != name]
     if not changes:

@@ -29,11 +29,11 @@ def as_table(results: Results) -> str:
     header = (*HEADER[:8], f"vs {results.baseline or '-'}", *HEADER[8:])
     ordered = sorted(results.arms, key=lambda arm: -arm.valid)
     alignment = ("left", *["right"] * (len(header) - 1))
-    arms = tabulate(map(_line, ordered), header, tablefmt="plain", colalign=alignment, disable_numparse=True)
+    arms = tabulate(map(_format_arm, ordered), header, tablefmt="plain", colalign=alignment, disable_numparse=True)
     setting = (
         f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens per run"
     )
-    missing = [f"not finished: {_listed(results.missing)}"] * bool(results.missing)
+    missing = [f"not finished: {_list_names(results.missing)}"] * bool(results.missing)
     tests = [*map(_test_line, results.tests), *(f"along: {_test_line(found)}" for found in results.along)]
     return "\n".join(
         [
@@ -43,7 +43,7 @@ def as_table(results: Results) -> str:
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
@@ -81,7 +81,7 @@ def _size_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
         if begun:
             rows = [
                 ("warm-up", begun),
-                *((arm.arm, _mean([of(run) for run in results.runs if run.arm == arm.arm])) for arm in arms),
+                *((arm.arm, _average_sizes([of(run) for run in results.runs if run.arm == arm.arm])) for arm in arms),
             ]
             header = (title, *(f"{size}x{size}" for size in begun))
             lines = [(name, *(f"{valid[size]:.1f}" for size in begun)) for name, valid in rows]
@@ -89,7 +89,7 @@ def _size_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
             yield "\n" + tabulate(lines, header, tablefmt="plain", colalign=alignment, disable_numparse=True)
 
 
-def _mean(runs: Sequence[dict[int, float]]) -> dict[int, float]:
+def _average_sizes(runs: Sequence[dict[int, float]]) -> dict[int, float]:
     return {size: sum(run[size] for run in runs) / len(runs) for size in runs[0]}
 
 
@@ -99,7 +99,7 @@ def _test_line(found: PairedTest) -> str:
     return f"{found.arm} - {found.other}: {interval}, p {found.corrected:.2g} by Holm, {found.seeds} seeds"
 
 
-def _line(arm: ArmResult) -> tuple[str, ...]:
+def _format_arm(arm: ArmResult) -> tuple[str, ...]:
     against = arm.against
     return (
         arm.arm,

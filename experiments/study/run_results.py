@@ -73,18 +73,25 @@ class RunResult(msgspec.Struct, frozen=True):
 
 
 def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Outcomes) -> RunResult:
-    """The result of a finished run. judged: how its last policy did. before: the outcomes of the warm-up's policy."""
-    stages = _stages(run, planned)
+    """The result of a finished run.
+
+    Args:
+        planned: The run as it was planned.
+        run: Its folder.
+        judged: How its last policy did on the test.
+        before: How the warm-up's policy did.
+    """
+    stages = _list_stages(run, planned)
     sizes = judged.sizes
     found = pool(sizes.values())
     trials = [read(stage.trial, Trial) for stage in stages if stage.trial.exists()]
     return RunResult(
         arm=planned.arm,
         seed=planned.seed,
-        valid=percent(found, found.valid),
-        gain=percent(found, found.valid) - percent(before, before.valid),
+        valid=to_percent(found, found.valid),
+        gain=to_percent(found, found.valid) - to_percent(before, before.valid),
         forced=100 * forced_rate(found),
-        optimal=percent(found, found.optimal_sum_of_costs),
+        optimal=to_percent(found, found.optimal_sum_of_costs),
         sizes=valid_by_size(sizes),
         tokens=spent(run, len(stages)),
         stages=len(stages),
@@ -92,8 +99,8 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Out
         tried=len(trials),
         kept=sum(trial.chosen == 0 for trial in trials),
         taken_back=sum(stage.taken_back() is not None for stage in stages),
-        refused=sum(_refused(read(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()),
-        curve=_curve(run, len(stages)),
+        refused=sum(_count_refused(read(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()),
+        curve=_read_curve(run, len(stages)),
         leads=[max(trial.leads[1:], key=lambda lead: lead.mean) for trial in trials if trial.leads],
         calibrations=[known for stage in stages if (known := stage.calibration())],
         engineer=[figures for stage in stages if (figures := stage.engineer_figures())],
@@ -103,9 +110,9 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Out
     )
 
 
-def finished(run: RunFolder, planned: Planned) -> bool:
+def is_finished(run: RunFolder, planned: Planned) -> bool:
     """Whether a run has done all its stages or spent its budget."""
-    stages = _stages(run, planned)
+    stages = _list_stages(run, planned)
     if len(stages) == planned.settings.stages:
         return True
     return bool(stages) and spent(run, len(stages)).total >= (planned.settings.budget or math.inf)
@@ -116,14 +123,14 @@ def last_policy(run: RunFolder) -> Stage:
     return run.standing(len(run.finished_stages()) - 1)
 
 
-def percent(outcomes: Outcomes, count: int) -> float:
+def to_percent(outcomes: Outcomes, count: int) -> float:
     """A count of outcomes as a share of the boards, in percent."""
     return 100 * outcomes.rate(count)
 
 
 def valid_by_size(sizes: Mapping[int, Outcomes]) -> dict[int, float]:
     """Valid % on each map size."""
-    return {size: percent(part, part.valid) for size, part in sizes.items()}
+    return {size: to_percent(part, part.valid) for size, part in sizes.items()}
 
 
 def forced_by_size(sizes: Mapping[int, Outcomes]) -> dict[int, float]:
@@ -131,7 +138,7 @@ def forced_by_size(sizes: Mapping[int, Outcomes]) -> dict[int, float]:
     return {size: 100 * forced_rate(part) for size, part in sizes.items() if part.wait_boards}
 
 
-def _curve(run: RunFolder, stages: int) -> list[CurvePoint]:
+def _read_curve(run: RunFolder, stages: int) -> list[CurvePoint]:
     """The warm-up and each stage on the run's held-out set, which is not that of a study's final test."""
     points = [CurvePoint(0, _held_out_valid(run.warmup))]
     for number in range(stages):
@@ -141,7 +148,7 @@ def _curve(run: RunFolder, stages: int) -> list[CurvePoint]:
     return points
 
 
-def along(curve: Sequence[CurvePoint], budget: int) -> float:
+def average_curve(curve: Sequence[CurvePoint], budget: int) -> float:
     """The mean valid % over the tokens of a run: the area under its curve, lines between its points, by the budget."""
     tokens, valid = zip(*((point.tokens, point.valid) for point in curve), strict=True)
     places = np.unique(np.clip([0, *tokens, budget], 0, budget))
@@ -150,7 +157,7 @@ def along(curve: Sequence[CurvePoint], budget: int) -> float:
 
 def _held_out_valid(stage: Stage) -> float:
     found = pool(read(stage.validation, Validation).sizes.values())
-    return percent(found, found.valid)
+    return to_percent(found, found.valid)
 
 
 def _as_taught(settings: RunSettings, stage: Stage) -> float | None:
@@ -164,10 +171,10 @@ def _as_taught(settings: RunSettings, stage: Stage) -> float | None:
     return agreement(delta, settings.taught.rule.delta(view, config), config)
 
 
-def _stages(run: RunFolder, planned: Planned) -> list[Stage]:
+def _list_stages(run: RunFolder, planned: Planned) -> list[Stage]:
     stages = (run.stage(number) for number in range(planned.settings.stages))
     return [stage for stage in stages if stage.done.exists()]
 
 
-def _refused(decision: Decision) -> int:
+def _count_refused(decision: Decision) -> int:
     return (decision.verdict.status == "refused") + len(decision.refused)

@@ -12,16 +12,12 @@ from lakewright.core_jax.support import write_atomically
 from lakewright.experiments.loop import check_machine
 from lakewright.experiments.loop import run as run_loop
 from lakewright.experiments.loop.records import RunFolder, write
-from lakewright.experiments.resumable import work_on
-from lakewright.experiments.runtime import (
-    is_of_the_disk,
-    keep_compiled_programs,
-    prepare_training,
-    progress,
-    system_error,
-)
+from lakewright.experiments.resumable.pool import work_on
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs, prepare_training
+from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
 from lakewright.experiments.study.curves import curves_svg
-from lakewright.experiments.study.final_test import take_final_test
+from lakewright.experiments.study.final_evaluation import take_final_test
 from lakewright.experiments.study.plot import study_svg
 from lakewright.experiments.study.results import Results, results_of
 from lakewright.experiments.study.results_table import as_table
@@ -37,11 +33,17 @@ def run_study(
 ) -> tuple[Results, dict[str, str]]:
     """Runs a study, or resumes it: its results, and the reason for each run that failed, by name.
 
-    arms, seeds: those to run now, by default all; the others can be run later. A run that fails, however it does, stops
-    none of the others; an error that is no InputError leaves its traceback in the run's folder.
+    A run that fails stops none of the others; an error that is no InputError leaves its traceback in the run's folder.
+
+    Args:
+        spec: A file, or the name of a spec of the package.
+        out: The folder of the study.
+        workers: How many runs there are at a time.
+        arms: Those to run now, by default all; the others can be run later.
+        seeds: Those to run now, likewise.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
-    chosen = _chosen(plan.runs, arms, seeds)
+    chosen = _choose_runs(plan.runs, arms, seeds)
     for planned in chosen:
         check_machine(planned.settings)
     with folder.held(plan):
@@ -72,7 +74,7 @@ def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
     return results
 
 
-def _chosen(runs: Sequence[Planned], arms: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
+def _choose_runs(runs: Sequence[Planned], arms: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
     """The runs of these arms and seeds, where none are named of all. Raises InputError on an unknown one."""
     _check_known("--arms", arms, [run.arm for run in runs])
     _check_known("--seeds", seeds, [run.seed for run in runs])
@@ -118,11 +120,11 @@ def _run_one(planned: Planned, out: Path) -> str:
     except InputError as error:
         return str(error)
     except Exception as error:  # whatever it is, it concerns this run only, and the others continue
-        return _described(error, run)
+        return _describe_error(error, run)
     return ""
 
 
-def _described(error: Exception, run: RunFolder) -> str:
+def _describe_error(error: Exception, run: RunFolder) -> str:
     """An error in one line; unless the disk is at fault, its traceback goes to the run's folder, if it has begun."""
     if isinstance(error, OSError) and is_of_the_disk(error):
         error.filename = error.filename or str(run.folder)

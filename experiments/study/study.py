@@ -32,8 +32,8 @@ from lakewright.experiments.loop import prepare
 from lakewright.experiments.loop.records import RunFolder, Trial, read, write
 from lakewright.experiments.loop.redesign import try_configs
 from lakewright.experiments.loop.settings import RunSettings, ValidationSettings, merged, preset_table
-from lakewright.experiments.resumable import Claim
-from lakewright.experiments.study.final_test import final_boards, take_final_test
+from lakewright.experiments.resumable.claims import Claim
+from lakewright.experiments.study.final_evaluation import final_boards, take_final_test
 from lakewright.experiments.study.random_configs import Configs, random_configs
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -71,7 +71,7 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"arms: {strange[0]!r:.60} is no name of a folder; use letters, digits, - and _")
         if long := [name for name in self.arms if len(name) > LONGEST_NAME]:
             raise ValueError(f"arms: {long[0]!r:.60} has {len(long[0])} letters; choose at most {LONGEST_NAME}")
-        _check_once(self.seeds)
+        _check_seeds(self.seeds)
         if strange := [name for pair in self.family for name in pair if name not in self.arms]:
             raise ValueError(f"family names {strange[0]!r:.60}, which is no arm; choose from {', '.join(self.arms)}")
         if self.baseline and self.baseline not in self.arms:
@@ -147,7 +147,9 @@ def plan_of(path: Path) -> Plan:
     base = merged(preset_table(spec.preset), spec.settings) | {"budget": spec.budget}
     start = convert(base, RunSettings, f"{path}: settings")
     arms = spec.arms or _arms_of_configs(spec, start)
-    runs = [planned for name, arm in arms.items() for planned in _runs(name, arm, base, spec, f"{path}: arms.{name}")]
+    runs = [
+        planned for name, arm in arms.items() for planned in _plan_runs(name, arm, base, spec, f"{path}: arms.{name}")
+    ]
     if spec.first_configs:
         firsts = [env for _, env in random_configs(spec.first_configs, start)]
         runs = [planned if "env" in arms[planned.arm] else _beginning_with(firsts, planned, path) for planned in runs]
@@ -181,7 +183,7 @@ def begin_run(planned: Planned, folder: StudyFolder) -> RunFolder:
     return run
 
 
-def predicted(folder: StudyFolder) -> Trial:
+def read_prediction(folder: StudyFolder) -> Trial:
     """The trial of a study of configs."""
     return read(folder.trial, Trial)
 
@@ -190,10 +192,10 @@ def _own_specs() -> Traversable:
     return resources.files("lakewright.experiments") / "presets" / "studies"
 
 
-def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec, where: str) -> Iterator[Planned]:
+def _plan_runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec, where: str) -> Iterator[Planned]:
     seeds = convert(arm.get("seeds", spec.seeds), tuple[Natural, ...], where, "seeds")
     try:
-        _check_once(seeds)
+        _check_seeds(seeds)
     except ValueError as error:
         raise InputError(f"{where}: {error}") from error
     changes = {key: value for key, value in arm.items() if key != "seeds"}
@@ -201,8 +203,10 @@ def _runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec,
         yield Planned(name, seed, convert(merged(base, changes) | {"seed": seed}, RunSettings, where))
 
 
-def _check_once(seeds: Sequence[int]) -> None:
-    """Raises ValueError where a seed comes twice: both runs would have one folder."""
+def _check_seeds(seeds: Sequence[int]) -> None:
+    """Raises ValueError where there is no seed, or one comes twice: both runs would have one folder."""
+    if not seeds:
+        raise ValueError("seeds is empty; name at least one")
     if (twice := first_repeated(seeds)) is not None:
         raise ValueError(f"seeds has {twice} twice; name it once")
 

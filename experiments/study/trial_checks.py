@@ -14,8 +14,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import locked
 from lakewright.experiments.loop.records import RunFolder, Stage, Trial, read, write
 from lakewright.experiments.loop.redesign import try_configs
-from lakewright.experiments.runtime import progress
-from lakewright.experiments.study.run_results import finished
+from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.experiments.study.run_results import is_finished
 from lakewright.experiments.study.study import CLAIM, Planned, StudyFolder
 
 BINS = 5
@@ -70,14 +70,14 @@ def check_trials(out: Path, count: int, boards: int) -> TrialReliability:
     """
     folder = StudyFolder(out)
     plan = CLAIM.read(out)
-    trials = [found for planned in plan.runs for found in _trials(folder, planned)]
+    trials = [found for planned in plan.runs for found in _list_trials(folder, planned)]
     if len(trials) < count:
         raise InputError(f"{out}: holds {len(trials)} trials so far; give --count {len(trials)} or fewer")
     chosen = [trials[place] for place in np.linspace(0, len(trials) - 1, count).round().astype(int)]
     with locked(out / "trial_checks"), progress("trials", count, "trials") as bar:
         checks = []
         for planned, stage, number in chosen:
-            checks.append(_check(folder, planned, stage, number, boards))
+            checks.append(_check_trial(folder, planned, stage, number, boards))
             bar.update()
     return reliability_of(checks)
 
@@ -109,17 +109,17 @@ def reliability_table(found: TrialReliability) -> str:
     )
 
 
-def _trials(folder: StudyFolder, planned: Planned) -> Iterator[tuple[Planned, Stage, int]]:
+def _list_trials(folder: StudyFolder, planned: Planned) -> Iterator[tuple[Planned, Stage, int]]:
     """The stages of a finished run whose trial compared something."""
     run = folder.run(planned)
-    if not finished(run, planned):
+    if not is_finished(run, planned):
         return
     for number, stage in enumerate(run.finished_stages()):
         if stage.trial.exists() and read(stage.trial, Trial).leads:
             yield planned, stage, number
 
 
-def _check(folder: StudyFolder, planned: Planned, stage: Stage, number: int, boards: int) -> TrialCheck:
+def _check_trial(folder: StudyFolder, planned: Planned, stage: Stage, number: int, boards: int) -> TrialCheck:
     path = folder.folder / "trial_checks" / f"{planned.name}.{stage.folder.name}.json"
     if path.exists():
         check = read(path, TrialCheck)
@@ -128,12 +128,12 @@ def _check(folder: StudyFolder, planned: Planned, stage: Stage, number: int, boa
                 f"{path}: was made with --boards {check.boards}, not {boards}; give it, or remove the folder"
             )
         return check
-    check = _checked(folder.run(planned), planned, read(stage.trial, Trial), number, boards)
+    check = _try_again(folder.run(planned), planned, read(stage.trial, Trial), number, boards)
     write(path, check)
     return check
 
 
-def _checked(run: RunFolder, planned: Planned, trial: Trial, number: int, boards: int) -> TrialCheck:
+def _try_again(run: RunFolder, planned: Planned, trial: Trial, number: int, boards: int) -> TrialCheck:
     best = max(range(1, len(trial.leads)), key=lambda place: trial.leads[place].mean)
     more = msgspec.structs.replace(planned.settings.trial, boards=boards)
     settings = msgspec.structs.replace(planned.settings, trial=more)

@@ -83,7 +83,7 @@ class CellSummary(msgspec.Struct, frozen=True):
     quantities: dict[str, Spread]
 
 
-def summarize(sweep: SweepFolder) -> list[CellSummary]:
+def summarize_sweep(sweep: SweepFolder) -> list[CellSummary]:
     """Writes cells.parquet, cells.json and values.parquet of the finished shards; cells without any are left out.
 
     values.parquet: how many boards of each cell have each value of a statistic, by wait_required. Raises InputError
@@ -93,7 +93,7 @@ def summarize(sweep: SweepFolder) -> list[CellSummary]:
     if not finished:
         raise InputError(f"{sweep.folder}: no shard is finished yet; run the sweep first")
     try:
-        events, values = _counted([sweep.shards / f"{name}.parquet" for name in finished], sweep.folder)
+        events, values = _count_events([sweep.shards / f"{name}.parquet" for name in finished], sweep.folder)
     except duckdb.Error as error:
         problem = str(error).splitlines()[0]
         raise InputError(
@@ -103,36 +103,38 @@ def summarize(sweep: SweepFolder) -> list[CellSummary]:
     for name in finished:
         record = sweep.record(name)
         records[record.cell].append(record)
-    spreads = _spreads(values)
+    spreads = _read_spreads(values)
     summaries = [
-        _summary(cell, records[name], events[name], spreads[name]) for name, cell in cells.items() if name in records
+        _summarize_cell(cell, records[name], events[name], spreads[name])
+        for name, cell in cells.items()
+        if name in records
     ]
     write_json(sweep.folder / "cells.json", summaries)
-    for name, table in {"cells": _table(summaries), "values": values}.items():
+    for name, table in {"cells": _make_table(summaries), "values": values}.items():
         with replacing(sweep.folder / f"{name}.parquet") as beside:
             pq.write_table(table, beside)
     return summaries
 
 
-def rate(count: int, of: int) -> Rate:
+def make_rate(count: int, of: int) -> Rate:
     """How often something happens, with Wilson's interval."""
     return Rate(count, of, count / of if of else None, *wilson(count, of))
 
 
-def quantiles(values: np.ndarray, counts: np.ndarray) -> tuple[float, ...]:
+def find_quantiles(values: np.ndarray, counts: np.ndarray) -> tuple[float, ...]:
     """The LEVELS of ascending `values` with multiplicities `counts`: the least value that reaches each share."""
     up_to = np.cumsum(counts)
     places = np.searchsorted(up_to, np.asarray(LEVELS) * up_to[-1] - 1e-9)
     return tuple(float(value) for value in values[places])
 
 
-def _counted(files: list[Path], folder: Path) -> tuple[dict[str, dict[str, tuple[int, int]]], pa.Table]:
+def _count_events(files: list[Path], folder: Path) -> tuple[dict[str, dict[str, tuple[int, int]]], pa.Table]:
     """Of each cell and event how many boards it happens on and of how many, and the table of values."""
     settings = {"memory_limit": MEMORY, "temp_directory": str(folder / ".duckdb"), "preserve_insertion_order": "false"}
     with duckdb.connect(":memory:", config=dict[str, Any](settings)) as database:
         database.read_parquet([str(file) for file in files]).create_view("boards")
         there = {name for name, *_ in database.sql("DESCRIBE boards").fetchall()}
-        asked = {name: sql for name, sql in EVENTS.items() if _columns(sql) <= there}
+        asked = {name: sql for name, sql in EVENTS.items() if _name_columns(sql) <= there}
         sums = [f"count_if({sql}), count({sql})" for sql in asked.values()]
         rows = database.sql(f"SELECT {', '.join(['cell', *sums])} FROM boards GROUP BY cell").fetchall()
         events = {cell: dict(zip(asked, zip(of[::2], of[1::2], strict=True), strict=True)) for cell, *of in rows}
@@ -150,11 +152,11 @@ def _counted(files: list[Path], folder: Path) -> tuple[dict[str, dict[str, tuple
     return events, pa.concat_tables(parts)
 
 
-def _columns(sql: str) -> set[str]:
+def _name_columns(sql: str) -> set[str]:
     return {name for name in COLUMNS if re.search(rf"\b{name}\b", sql)}
 
 
-def _spreads(values: pa.Table) -> dict[str, dict[str, Spread]]:
+def _read_spreads(values: pa.Table) -> dict[str, dict[str, Spread]]:
     found: dict[str, dict[str, Spread]] = defaultdict(dict)
     keys = ["cell", "statistic", "value"]
     pooled = values.group_by(keys).aggregate([("boards", "sum")]).sort_by([(key, "ascending") for key in keys])
@@ -165,12 +167,12 @@ def _spreads(values: pa.Table) -> dict[str, dict[str, Spread]]:
         some, counts = value[begin:end], boards[begin:end]
         mean = float(some @ counts / counts.sum())
         found[names[0][begin]][names[1][begin]] = Spread(
-            int(counts.sum()), mean, quantiles(some, counts), float(some[-1])
+            int(counts.sum()), mean, find_quantiles(some, counts), float(some[-1])
         )
     return found
 
 
-def _summary(
+def _summarize_cell(
     cell: SweepCell, records: list[Record], events: dict[str, tuple[int, int]], quantities: dict[str, Spread]
 ) -> CellSummary:
     boards = sum(record.count for record in records)
@@ -184,18 +186,18 @@ def _summary(
         boards=boards,
         boards_per_second=boards / sum(record.seconds for record in records),
         acceptance=sum(part.met for part in strata) / sum(part.drawn for part in strata) if strata else None,
-        rates={name: rate(*counts) for name, counts in events.items()},
+        rates={name: make_rate(*counts) for name, counts in events.items()},
         quantities=quantities,
     )
 
 
-def _table(summaries: list[CellSummary]) -> pa.Table:
-    rows = [_flat(summary) for summary in summaries]
+def _make_table(summaries: list[CellSummary]) -> pa.Table:
+    rows = [_flatten_summary(summary) for summary in summaries]
     names = dict.fromkeys(name for row in rows for name in row)
     return pa.table({name: [row.get(name) for row in rows] for name in names})
 
 
-def _flat(summary: CellSummary) -> dict[str, float | int | str | None]:
+def _flatten_summary(summary: CellSummary) -> dict[str, float | int | str | None]:
     """A row of cells.parquet, such as solvable, solvable_low, solvable_high; makespan_mean, makespan_q05 and so on."""
     row = {name: getattr(summary, name) for name in CellSummary.__struct_fields__[:-2]}
     for name, found in summary.rates.items():

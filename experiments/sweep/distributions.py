@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
-from lakewright.experiments.charts import PERCENT, style
+from lakewright.experiments.charts.appearance import PERCENT, choose_style
 from lakewright.experiments.sweep.cells import CellSummary
 from lakewright.experiments.sweep.panels import FEWEST, MAP, PANEL, Group, by_kind, by_size, title_of, write_numbers
 
@@ -15,7 +15,7 @@ DISTRIBUTIONS = 4  # hole ratios whose distributions are drawn
 FEWEST_OF_DISTRIBUTION = 100  # boards that a distribution is drawn of
 
 
-def optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
+def draw_optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
     """Distributions of the optimal sum of costs on the largest boards, and its middle half over the hole ratio."""
     if not any("sum_of_costs" in cell.quantities for cell in cells):
         return
@@ -26,8 +26,8 @@ def optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
         there = [cell for cell in row if _boards_with(cell, "sum_of_costs") >= FEWEST_OF_DISTRIBUTION]
         chosen = sorted({round(place) for place in np.linspace(0, len(there) - 1, DISTRIBUTIONS)}) if there else []
         for n, cell in enumerate(there[place] for place in chosen):
-            costs, boards = _distribution(values, cell.cell, "sum_of_costs")
-            look = style(n) | {"markevery": max(1, len(costs) // 12), "drawstyle": "steps-post"}
+            costs, boards = _pool_distribution(values, cell.cell, "sum_of_costs")
+            look = choose_style(n) | {"markevery": max(1, len(costs) // 12), "drawstyle": "steps-post"}
             left.plot(costs, 100 * boards.cumsum() / boards.sum(), **look, label=f"hole ratio {cell.hole_ratio:g}")
         left.set(title=f"{title_of(kind)}, {size}x{size}", xlabel="at most so many steps, sum of costs")
         left.set(ylabel="% of solvable boards", ylim=PERCENT)
@@ -38,8 +38,8 @@ def optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
             ratios = [cell.hole_ratio for cell in of]
             spread = np.array([cell.quantities["sum_of_costs"].quantiles[1:4] for cell in of]).reshape(-1, 3).T
             means = [cell.quantities["sum_of_costs"].mean for cell in of]
-            right.fill_between(ratios, spread[0], spread[2], color=style(n)["color"], alpha=0.12, linewidth=0)
-            right.plot(ratios, means, **style(n), label=f"{side}x{side}")
+            right.fill_between(ratios, spread[0], spread[2], color=choose_style(n)["color"], alpha=0.12, linewidth=0)
+            right.plot(ratios, means, **choose_style(n), label=f"{side}x{side}")
         right.set(
             title=f"{title_of(kind)}: mean and middle half", xlabel="hole ratio", ylabel="optimal sum of costs, steps"
         )
@@ -49,7 +49,7 @@ def optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
     yield "optima", figure
 
 
-def predictors(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
+def draw_predictors(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
     """How well each statistic separates boards with a forced wait from others, on the largest boards."""
     known = (
         *("makespan_bound", "cost_bound", "manhattan", "vertex_conflicts", "target_conflicts", "swap_conflicts"),
@@ -62,7 +62,7 @@ def predictors(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
     names = [name for name in known if any(name in cell.quantities for cell in row)]
     if not names:
         return
-    areas = np.array([[area(values, cell.cell, name) for cell in row] for name in names])
+    areas = np.array([[measure_area(values, cell.cell, name) for cell in row] for name in names])
     order = np.argsort(np.abs(areas - 0.5).mean(axis=1))
     areas, names = areas[order], [names[place] for place in order]
     figure = Figure((1.9 + 0.72 * max(4, len(row)), 1.4 + 0.27 * len(names)), layout="constrained")
@@ -82,7 +82,7 @@ def predictors(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
     yield "predictors", figure
 
 
-def area(values: pa.Table, cell: str, statistic: str) -> float:
+def measure_area(values: pa.Table, cell: str, statistic: str) -> float:
     """The chance that a solvable board with a forced wait has a larger value than one without; ties count half.
 
     The area under the curve of receiver operating characteristic.
@@ -98,7 +98,7 @@ def area(values: pa.Table, cell: str, statistic: str) -> float:
     return float(waiting @ (below + others / 2) / (waiting.sum() * others.sum()))
 
 
-def _distribution(values: pa.Table, cell: str, statistic: str) -> tuple[np.ndarray, np.ndarray]:
+def _pool_distribution(values: pa.Table, cell: str, statistic: str) -> tuple[np.ndarray, np.ndarray]:
     """The values of a statistic in a cell, rising, and how many boards have each."""
     of = values.filter((pc.field("cell") == cell) & (pc.field("statistic") == statistic))
     pooled = of.group_by("value").aggregate([("boards", "sum")]).sort_by("value")

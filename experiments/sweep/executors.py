@@ -5,6 +5,7 @@ An executor is anything with `map(function, items)` that yields the results in a
 """
 
 import contextlib
+import functools
 import itertools
 import logging
 import os
@@ -13,10 +14,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+import jax
+
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import cores
-from lakewright.experiments.resumable import ATTEMPTS, WorkerDiedError, side_by_side
-from lakewright.experiments.sweep.worker_process import prepare
+from lakewright.experiments.resumable.worker_processes import ATTEMPTS, WorkerDiedError, side_by_side
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -47,7 +50,7 @@ class Local:
 
     def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:
         """As `Executor.map`."""
-        with contextlib.closing(side_by_side(function, items, self.workers, prepare)) as finished:
+        with contextlib.closing(side_by_side(function, items, self.workers, prepare_worker)) as finished:
             for item, done in finished:
                 yield _result_of(item, done)
 
@@ -70,8 +73,8 @@ class Ray:
 
     def map(self, function: Callable[[A], R], items: Iterable[A], /) -> Results[R]:
         """As `Executor.map`. Raises InputError where Ray is not installed."""
-        with _cluster(self._workers) as (ray, at_once):
-            call = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(_call)
+        with _connect_cluster(self._workers) as (ray, at_once):
+            call = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(_call_prepared)
             waiting = iter(items)
             running = [call.remote(function, item) for item in itertools.islice(waiting, at_once)]
             try:
@@ -88,13 +91,13 @@ class Ray:
                     ray.cancel(task, force=True)
 
 
-def _call(function: Callable[[A], R], item: A) -> R:
-    prepare()
+def _call_prepared(function: Callable[[A], R], item: A) -> R:
+    prepare_worker()
     return function(item)
 
 
 @contextlib.contextmanager
-def _cluster(workers: int | None) -> Iterator[tuple[Any, int]]:
+def _connect_cluster(workers: int | None) -> Iterator[tuple[Any, int]]:
     """Yields Ray, connected for this block if it was not before, and how many tasks it gets at a time."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -118,3 +121,12 @@ def _cluster(workers: int | None) -> Iterator[tuple[Any, int]]:
 
 
 BACKENDS: dict[str, type[Local] | type[Ray]] = {"local": Local, "ray": Ray}
+
+
+@functools.cache
+def prepare_worker() -> None:
+    """Limits this process to one core and, unless JAX_PLATFORMS is set, to the CPU; to be called before JAX is used."""
+    os.environ["NPROC"] = "1"
+    if "JAX_PLATFORMS" not in os.environ:
+        jax.config.update("jax_platforms", "cpu")
+    keep_compiled_programs()

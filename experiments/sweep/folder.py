@@ -11,7 +11,7 @@ import msgspec
 
 from lakewright.core_jax.generator import content_hash, prng, versions
 from lakewright.core_jax.support import read_config
-from lakewright.experiments.resumable import Claim
+from lakewright.experiments.resumable.claims import Claim
 from lakewright.experiments.sweep.shards import Record
 from lakewright.experiments.sweep.spec import SweepCell, SweepSpec
 
@@ -92,7 +92,7 @@ class SweepFolder:
         done = [shard for shard in shards if shard.name in finished]
         left = Counter(shard.cell.name for shard in shards if shard.name not in finished)
         boards, boards_done = (sum(shard.count for shard in some) for some in (shards, done))
-        rate = _rate([self.record(shard.name) for shard in done])
+        rate = _measure_rate([self.record(shard.name) for shard in done])
         return Status(
             cells=len(spec.cells()),
             cells_done=len(spec.cells()) - len(left),
@@ -110,7 +110,7 @@ class SweepFolder:
             left.unlink()
 
 
-def _rate(records: list[Record]) -> float | None:
+def _measure_rate(records: list[Record]) -> float | None:
     now = time.time()
     recent = [record for record in records if record.finished > now - RECENT]
     if not recent:

@@ -39,7 +39,15 @@ def legend_below(figure: Figure, panels: Sequence[Axes]) -> None:
 def write_numbers(
     axes: Axes, numbers: np.ndarray, dark_below: float, form: str, shade: np.ndarray | None = None
 ) -> None:
-    """Writes each number into its field of a map, in white where `shade` is below `dark_below`."""
+    """Writes each number into its field of a map.
+
+    Args:
+        axes: The map.
+        numbers: float [rows, columns]; none is written where it is NaN.
+        dark_below: The shade below which the ink is white.
+        form: How a number is written.
+        shade: float [rows, columns], what the fields are shaded by; by default the numbers.
+    """
     shade = numbers if shade is None else shade
     for (row, column), number in np.ndenumerate(numbers):
         if not np.isnan(number):

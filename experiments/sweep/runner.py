@@ -39,8 +39,15 @@ class Finished:
 def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int] = WHOLE) -> Iterator[Finished]:
     """Yields every shard of a sweep once it is in the folder `out`: first the existing ones, then new ones.
 
-    share: (i, n) for every n-th shard from the i-th on, so that n processes can share a folder. It may be stopped at
-    any time and called again. Raises InputError where `out` holds another sweep or a stratum is too rare.
+    It may be stopped at any time and called again.
+
+    Args:
+        spec: The grid of cells, and how many boards each has.
+        executor: Makes the shards.
+        out: The folder of the sweep.
+        share: (i, n) for every n-th shard from the i-th on, so that n processes can share a folder.
+
+    Raises InputError where `out` holds another sweep or a stratum is too rare.
     """
     folder = SweepFolder(out)
     with folder.working(spec, shared=share != WHOLE):
@@ -52,14 +59,14 @@ def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int]
         left = [shard for shard in mine if shard.name not in finished]
         # Strata first: one that cannot be drawn is reported before much is made.
         strata = [shard.cell for shard in left if shard.first == 0 and shard.cell.wait_ratio is not None]
-        work = functools.partial(_work, folder.shards, spec.columns)
+        work = functools.partial(_make_item, folder.shards, spec.columns)
         with contextlib.closing(executor.map(work, [*strata, *left])) as records:
             for record in records:
                 if record is not None:
                     yield Finished(folder.shards / f"{record.name}.parquet", record, new=True)
 
 
-def _work(folder: Path, columns: tuple[str, ...], item: SweepCell | Shard) -> Record | None:
+def _make_item(folder: Path, columns: tuple[str, ...], item: SweepCell | Shard) -> Record | None:
     if isinstance(item, Shard):
         return make_shard(folder, columns, item)
     check_cell(item)

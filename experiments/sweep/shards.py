@@ -15,7 +15,7 @@ from lakewright.core_jax.solver import solve
 from lakewright.core_jax.statistics import COLUMNS, features, table
 from lakewright.core_jax.support import replacing, write_atomically
 from lakewright.core_jax.types import Board, Labels
-from lakewright.experiments.resumable import writer_name
+from lakewright.experiments.resumable.claims import writer_name
 from lakewright.experiments.sweep.spec import Shard, SweepCell, shard_name
 
 KEYS = ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index"]
@@ -46,7 +46,7 @@ def make_shard(folder: Path, columns: tuple[str, ...], shard: Shard) -> Record:
     begun = time.monotonic()
     boards, labels, acceptance = draw(shard)
     table = table_of(shard, features(boards, labels, columns or tuple(COLUMNS)))
-    written = _write(folder / f"{shard.name}.parquet", table)
+    written = _write_table(folder / f"{shard.name}.parquet", table)
     seconds = time.monotonic() - begun
     record = Record(shard.cell.name, shard.first, shard.count, seconds, time.time(), written, acceptance)
     write_atomically(folder / f"{shard.name}.json", msgspec.json.encode(record), writer_name())
@@ -93,7 +93,7 @@ def check_cell(cell: SweepCell) -> None:
         raise InputError(f"cell {cell.name} is empty: {error}") from error
 
 
-def _write(path: Path, table: pa.Table) -> int:
+def _write_table(path: Path, table: pa.Table) -> int:
     """Writes the table, synchronized to the disk before the file gets its name; returns its size in bytes."""
     with replacing(path, writer_name()) as beside:
         with beside.open("wb") as sink:

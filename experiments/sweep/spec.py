@@ -40,8 +40,8 @@ class SweepCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def name(self) -> str:
         """Such as 2ag_8x8_hr0.30_free or 2ag_8x8_hr0.30_wr0.50."""
-        draw = "free" if self.wait_ratio is None else f"wr{_ratio(self.wait_ratio)}"
-        return f"{self.agents}ag_{self.size}x{self.size}_hr{_ratio(self.hole_ratio)}_{draw}"
+        draw = "free" if self.wait_ratio is None else f"wr{_format_ratio(self.wait_ratio)}"
+        return f"{self.agents}ag_{self.size}x{self.size}_hr{_format_ratio(self.hole_ratio)}_{draw}"
 
     @property
     def holes(self) -> int:
@@ -101,7 +101,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"columns: {unknown[0]!r:.60} is no statistic; choose from {', '.join(COLUMNS)}")
         cells = self.cells()
         for cell in cells:
-            _check(cell)
+            _check_cell(cell)
         if (shards := sum(-(-cell.boards // cell.shard) for cell in cells)) > MOST_SHARDS:
             raise ValueError(
                 f"shard: the boards make {shards} shards; choose larger ones, {MOST_SHARDS} at most in all"
@@ -152,7 +152,7 @@ def check_memory(spec: SweepSpec, workers: int) -> None:
             )
 
 
-def _check(cell: SweepCell) -> None:
+def _check_cell(cell: SweepCell) -> None:
     if cell.size**2 < 2 * cell.agents:
         raise ValueError(
             f"cell {cell.name}: {cell.size**2} cells cannot hold the starts and goals of {cell.agents} agents; "
@@ -169,5 +169,5 @@ def _check(cell: SweepCell) -> None:
         raise ValueError(f"cell {cell.name} is empty: one agent never has to wait; leave out 1 agent or set 0")
 
 
-def _ratio(value: float) -> str:
+def _format_ratio(value: float) -> str:
     return f"{value:.2f}" if round(value, 2) == value else repr(value)

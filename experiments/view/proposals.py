@@ -17,7 +17,7 @@ from lakewright.engineer.proposal import Stateless
 from lakewright.experiments.loop.records import Decision, EngineerTraining, Next, RunFolder, Source, Stage, Trial, read
 from lakewright.experiments.loop.redesign import changes, teacher_of, trust_region
 from lakewright.experiments.loop.settings import RunSettings, key_for
-from lakewright.experiments.view.run_table import describe
+from lakewright.experiments.view.run_table import describe_config
 
 RECORDED = "recorded"  # the name under which the decision of the run itself is shown
 
@@ -61,24 +61,32 @@ def shown_stage(folder: RunFolder, number: int) -> Shown:
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []
     trial = read(stage.trial, Trial) if stage.trial.exists() else None
     engineer = read(stage.engineer, EngineerTraining) if stage.engineer.exists() else None
-    evidence, config = _evidence(stage), stage.config()
+    evidence, config = _read_evidence(stage), stage.config()
     teacher = decision.teacher if decision else folder.settings().teacher
     return Shown(
-        str(folder.folder), number, teacher, config, evidence, attempts, trial, *_next(stage.following()), engineer
+        str(folder.folder),
+        number,
+        teacher,
+        config,
+        evidence,
+        attempts,
+        trial,
+        *_describe_next(stage.following()),
+        engineer,
     )
 
 
-def proposed(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
+def ask_teacher(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
     """What the teacher of `settings` proposes after a finished stage, having seen those before it."""
     finished_stage(folder, number)
-    *_, last = _replayed(settings, folder, range(number + 1), only=number)
+    *_, last = _replay_stages(settings, folder, range(number + 1), only=number)
     return last
 
 
-def replayed(settings: Sequence[RunSettings], folder: RunFolder) -> Iterator[Replayed]:
+def replay_teachers(settings: Sequence[RunSettings], folder: RunFolder) -> Iterator[Replayed]:
     """The run's own decisions, and what other teachers make of the same evidence, stage by stage."""
     numbers = range(len(folder.finished_stages()))
-    others = [_replayed(chosen, folder, numbers) for chosen in settings]
+    others = [_replay_stages(chosen, folder, numbers) for chosen in settings]
     for number in numbers:
         yield Replayed(str(folder.folder), number, RECORDED, shown_stage(folder, number).attempts)
         for other in others:
@@ -103,23 +111,26 @@ def _round_lines(training: EngineerTraining) -> Iterator[str]:
 
 def stage_text(shown: Shown) -> str:
     """A stage as text: evidence and prompt, every answer with its verdict, the trial, and what it came to."""
-    parts = [f"stage {shown.stage} of {shown.folder}, teacher {shown.teacher}", f"drawn from  {describe(shown.config)}"]
-    parts += ["", "## evidence", printable(evidence_text(shown.evidence)).rstrip()]
+    parts = [
+        f"stage {shown.stage} of {shown.folder}, teacher {shown.teacher}",
+        f"drawn from  {describe_config(shown.config)}",
+    ]
+    parts += ["", "## evidence", escape_controls(evidence_text(shown.evidence)).rstrip()]
     for attempt in shown.attempts:
         parts += list(_attempt_lines(attempt))
     if shown.engineer:
         parts += ["", "## training of the engineer on its own proposals", *_round_lines(shown.engineer)]
     if shown.trial:
         parts += ["", "## trial", *_trial_lines(shown.trial)]
-    why = printable("; ".join(shown.reasons))
-    return "\n".join([*parts, "", f"{shown.source}: {why}", f"next stage  {describe(shown.next_config)}"])
+    why = escape_controls("; ".join(shown.reasons))
+    return "\n".join([*parts, "", f"{shown.source}: {why}", f"next stage  {describe_config(shown.next_config)}"])
 
 
 def proposal_text(found: Replayed) -> str:
     """A dry run as text."""
     lines = [line for attempt in found.attempts for line in _attempt_lines(attempt)]
     head = f"stage {found.stage} of {found.folder}, teacher {found.teacher}"
-    return "\n".join([head, *lines, "", f"next config  {describe(found.last.verdict.config)}"])
+    return "\n".join([head, *lines, "", f"next config  {describe_config(found.last.verdict.config)}"])
 
 
 def side_by_side(found: Sequence[Replayed], configs: dict[tuple[str, int], EnvConfig]) -> str:
@@ -127,35 +138,37 @@ def side_by_side(found: Sequence[Replayed], configs: dict[tuple[str, int], EnvCo
     blocks = []
     for (folder, stage), replays in groupby(found, lambda replay: (replay.folder, replay.stage)):
         config = configs[folder, stage]
-        rows = [(replay.teacher, *_outcome(replay, config)) for replay in replays]
+        rows = [(replay.teacher, *_describe_outcome(replay, config)) for replay in replays]
         table = tabulate(rows, tablefmt="plain", disable_numparse=True)
-        blocks.append(f"{folder} stage {stage}: {describe(config)}\n{indent(table, '  ')}")
+        blocks.append(f"{folder} stage {stage}: {describe_config(config)}\n{indent(table, '  ')}")
     return "\n\n".join(blocks)
 
 
-def _outcome(replay: Replayed, config: EnvConfig) -> tuple[str, str]:
+def _describe_outcome(replay: Replayed, config: EnvConfig) -> tuple[str, str]:
     """The verdict on what a teacher proposed, and what would change or why it was refused."""
     if not replay.attempts:
         return "not asked", "the stage was taken back"
     verdict = replay.last.verdict
     refused = verdict.status == "refused"
-    return verdict.status, printable(verdict.reasons[0]) if refused else changes(config, verdict.config)
+    return verdict.status, escape_controls(verdict.reasons[0]) if refused else changes(config, verdict.config)
 
 
-def printable(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Text of a model for a terminal: control characters, except new lines, are spelled out."""
     return "\n".join(map(one_line, text.split("\n")))
 
 
-def _next(following: Next) -> tuple[EnvConfig, Source, list[str]]:
+def _describe_next(following: Next) -> tuple[EnvConfig, Source, list[str]]:
     return following.config, following.source, following.reasons
 
 
-def _evidence(stage: Stage) -> Evidence:
+def _read_evidence(stage: Stage) -> Evidence:
     return stage.read_evidence()
 
 
-def _replayed(settings: RunSettings, folder: RunFolder, numbers: range, only: int | None = None) -> Iterator[Replayed]:
+def _replay_stages(
+    settings: RunSettings, folder: RunFolder, numbers: range, only: int | None = None
+) -> Iterator[Replayed]:
     """A teacher's proposals stage by stage, its state handed on; one without state is asked after `only` alone."""
     state = None
     for number in numbers:
@@ -166,7 +179,7 @@ def _replayed(settings: RunSettings, folder: RunFolder, numbers: range, only: in
         key = key_for(settings.seed, f"stage {number} teacher")
         reachable = can_draw_for(settings.teams)
         guard = trust_region(settings, stage)
-        attempts = negotiate(teacher, _evidence(stage), stage.config(), key, guard, reachable)
+        attempts = negotiate(teacher, _read_evidence(stage), stage.config(), key, guard, reachable)
         state = teacher.state_dict()
         yield Replayed(str(folder.folder), number, settings.teacher, attempts)
 
@@ -175,12 +188,16 @@ def _attempt_lines(attempt: Attempt) -> Iterator[str]:
     proposal, verdict = attempt.proposal, attempt.verdict
     for name, text in (("prompt", proposal.prompt), ("answer", proposal.answer)):
         if text:
-            yield from ("", f"## {name}", printable(text).rstrip())
+            yield from ("", f"## {name}", escape_controls(text).rstrip())
     if proposal.cut:
         yield f"cut from the evidence: {', '.join(proposal.cut)}"
-    yield from ("", "## delta", summary(proposal.delta) if proposal.delta else f"none: {printable(proposal.error)}")
+    yield from (
+        "",
+        "## delta",
+        summary(proposal.delta) if proposal.delta else f"none: {escape_controls(proposal.error)}",
+    )
     yield from (f"or {summary(delta)}" for delta in proposal.candidates)
-    yield f"{verdict.status}{''.join(f'{chr(10)}- {printable(reason)}' for reason in verdict.reasons)}"
+    yield f"{verdict.status}{''.join(f'{chr(10)}- {escape_controls(reason)}' for reason in verdict.reasons)}"
 
 
 def _trial_lines(trial: Trial) -> Iterator[str]:

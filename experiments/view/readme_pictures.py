@@ -1,6 +1,6 @@
 """The pictures of the README, made from a run:
 
-    python -m lakewright.experiments.view.readme_pictures runs/demo docs/images
+python -m lakewright.experiments.view.readme_pictures runs/demo docs/images
 """
 
 import sys
@@ -11,8 +11,9 @@ import cyclopts
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
 from lakewright.experiments.loop.records import Chapter, Example, RunFolder, chapters
-from lakewright.experiments.view.pages import rates_chart, sizes_chart
-from lakewright.experiments.view.pictures import ending, strip_svg
+from lakewright.experiments.view.pages.run_charts import rates_chart, sizes_chart
+from lakewright.experiments.view.pictures.board_pictures import strip_svg
+from lakewright.experiments.view.pictures.replay import ending
 
 INK, WIDE, HIGH = "#2b3440", 460, 292  # of the curves: two pictures side by side
 

@@ -1,4 +1,4 @@
-"""A static site of the viewer's pages, to publish anywhere: what can be reached from the first page by links."""
+"""The viewer's pages as files: a static site to publish anywhere, or a run's report as one file."""
 
 import os
 from collections.abc import Sequence
@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.view.catalogue import Catalogue
-from lakewright.experiments.view.pages import SITE_PAGES, page_for
-from lakewright.experiments.view.templating import Page, render, static_files
+from lakewright.core_jax.support import refuse_file, write_atomically
+from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.view.catalogue.discovery import Catalogue
+from lakewright.experiments.view.pages.board_pages import SITE_PAGES
+from lakewright.experiments.view.pages.rendering import Page, render_page, static_files
+from lakewright.experiments.view.pages.routes import page_for
+from lakewright.experiments.view.pages.run_page import report_page
 
 MARK = ".lakewright-site"
 DYNAMIC = ("compare", "editor", "api/", "export/")  # what needs the server
@@ -21,6 +24,7 @@ def write_site(paths: Sequence[Path], out: Path) -> int:
 
     Raises InputError where a path is not there, or `out` holds something else.
     """
+    refuse_file(out)
     if out.exists() and any(out.iterdir()) and not (out / MARK).exists():
         raise InputError(f"{out}: is not empty and holds no site; choose another --out")
     catalogue = Catalogue(paths)
@@ -34,7 +38,7 @@ def write_site(paths: Sequence[Path], out: Path) -> int:
         if place not in done:
             done.add(place)
             links = _Links(place)
-            write_atomically(out / place.file, _written(catalogue, place, links).encode())
+            write_atomically(out / place.file, _write_page(catalogue, place, links).encode())
             waiting += links.followed
     return len(done)
 
@@ -76,11 +80,20 @@ class _Links:
         return quote(os.path.relpath(f"/{file}", f"/{self._here}"))
 
 
-def _written(catalogue: Catalogue, place: Place, links: _Links) -> str:
+def _write_page(catalogue: Catalogue, place: Place, links: _Links) -> str:
     """A page, or one that says why it cannot be shown."""
     try:
         query = {"page": [str(place.page)]} if place.page else {}
-        return render(page_for(catalogue, place.address, query), links, "bundle")
+        return render_page(page_for(catalogue, place.address, query), links, "bundle")
     except InputError as error:
         links.followed.clear()
-        return render(Page("This cannot be shown", "error.html", {"words": str(error)[:600]}), links, "bundle")
+        return render_page(Page("This cannot be shown", "error.html", {"words": str(error)[:600]}), links, "bundle")
+
+
+def write_report(folder: RunFolder) -> None:
+    """Writes report.html from what the run has finished so far."""
+    write_atomically(folder.report, render_page(report_page(folder), _lead_nowhere, "report").encode())
+
+
+def _lead_nowhere(address: str, **query: object) -> None:
+    """A report leads to no other page."""

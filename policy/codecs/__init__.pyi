@@ -1,9 +1,15 @@
+from .byte_tokens import BYTE_VOCABULARY as BYTE_VOCABULARY
+from .byte_tokens import BYTES as BYTES
+from .byte_tokens import build_byte_tokenizer as build_byte_tokenizer
 from .codec import Codec as Codec
 from .codec import TextCodec as TextCodec
 from .codec import TokensCodec as TokensCodec
 from .codec import codec_for as codec_for
 from .codec import text_plan as text_plan
 from .compact_prompt import encode_compact_prompt as encode_compact_prompt
+from .problem_codec import ByteCodec as ByteCodec
+from .problem_codec import ChatCodec as ChatCodec
+from .problem_codec import ProblemCodec as ProblemCodec
 from .settings import CodecName as CodecName
 from .settings import PromptForm as PromptForm
 from .settings import TextSettings as TextSettings

@@ -6,7 +6,7 @@ import msgspec
 
 from lakewright.core_jax.support import Count
 
-CodecName = Literal["tokens", "text"]
+CodecName = Literal["tokens", "text", "bytes"]
 PromptForm = Literal["full", "compact"]
 
 

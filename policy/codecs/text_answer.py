@@ -56,7 +56,7 @@ def parse_answer(text: str, agents: int) -> np.ndarray | Refused:
 
     Only form is judged: whether the moves lead anywhere is for the simulator to say.
     """
-    answer = _after_thinking(text)
+    answer = read_after_thinking(text)
     if isinstance(answer, Refused):
         return answer
     lines = _last_plan(answer)
@@ -82,7 +82,7 @@ def plan_text(moves: np.ndarray) -> str:
     )
 
 
-def _after_thinking(text: str) -> str | Refused:
+def read_after_thinking(text: str) -> str | Refused:
     if not text.strip():
         return Refused(Refusal.EMPTY, "the answer is empty")
     marks = list(_THOUGHT.finditer(text))

@@ -27,3 +27,4 @@ from .sampling import answer_tasks as answer_tasks
 from .sampling import end_tokens as end_tokens
 from .sampling import generated as generated
 from .sampling import sample as sample
+from .speech import check_speech as check_speech

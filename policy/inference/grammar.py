@@ -7,8 +7,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.policy.codecs import token_ids
-from lakewright.policy.model_modes import in_mode
-from lakewright.policy.precision import computing
+from lakewright.policy.models import set_mode, use_precision
 
 Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Grammar = Callable[[Sequence[int]], Iterable[Sequence[int] | np.ndarray]]
@@ -38,7 +37,7 @@ def answer_under_grammar(
     ids = torch.tensor([token_ids(tokenizer, prompt)], device=model.device)
     answer: list[str] = []
     cache = None
-    with in_mode(model), computing(model):
+    with set_mode(model), use_precision(model):
         while len(answer) < max_new_tokens and (choices := allowed(answer)):
             output = model(input_ids=ids, past_key_values=cache, use_cache=True)
             cache = output.past_key_values
@@ -65,7 +64,7 @@ def sample_under_grammar(
     answers: list[list[str]] = [[] for _ in range(copies)]
     ids = torch.tensor([token_ids(tokenizer, prompt)] * copies, device=model.device)
     cache = None
-    with in_mode(model), computing(model):
+    with set_mode(model), use_precision(model):
         for _ in range(max_new_tokens):
             choices = [allowed(answer) for answer in answers]
             if not any(choices):
@@ -91,7 +90,7 @@ def log_probs_under_grammar(
     """
     longest, none = max(map(len, answers)), 0  # an id that stands for no token
     ids = torch.tensor([[*prompt, *answer, *[none] * (longest - len(answer))] for answer in answers])
-    with computing(model):
+    with use_precision(model):
         output = model(input_ids=ids.to(model.device), logits_to_keep=longest + 1, use_cache=False)
     logits = output.logits[:, :-1].float()
     open_to = torch.zeros(logits.shape, dtype=torch.bool)

@@ -18,8 +18,7 @@ from transformers import (
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.inference.grammar import Grammar
 from lakewright.policy.inference.sampling import end_tokens, sample
-from lakewright.policy.model_modes import in_mode
-from lakewright.policy.precision import computing
+from lakewright.policy.models import set_mode, use_precision
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
 ANSWER = "\nANSWER:\n"  # between reasoning and JSON
@@ -49,7 +48,7 @@ def answer_in_json(
     """
     prompt = _prompt_ids(tokenizer, messages)
     cache = DynamicCache(config=model.config)
-    with torch.random.fork_rng(), computing(model):
+    with torch.random.fork_rng(), use_precision(model):
         torch.manual_seed(seed)
         thought = _generate(model, tokenizer, prompt, cache, settings.reasoning, settings.temperature)
         _forget(cache, len(prompt) - 1)  # the thought, but not the prompt
@@ -224,7 +223,7 @@ def _generate(
     else:
         how |= {"stop_strings": [THOUGHT], "tokenizer": tokenizer}
     ids = torch.tensor([prompt], device=model.device)
-    with in_mode(model):
+    with set_mode(model):
         output: torch.Tensor = model.generate(
             input_ids=ids,
             attention_mask=torch.ones_like(ids),

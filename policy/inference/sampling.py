@@ -3,22 +3,20 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerFast
 
-from lakewright.policy.codecs import Codec, TokensCodec
 from lakewright.policy.inference.decoders import decoder_of, ends_answers_singly
 from lakewright.policy.inference.prompt_caches import cache_rows
-from lakewright.policy.model_modes import in_mode
-from lakewright.policy.precision import computing
-from lakewright.policy.tasks import Task
+from lakewright.policy.models import set_mode, use_precision
+from lakewright.policy.play import Play
 
 ROWS = 512  # answers decoded together
 DROPPED = 0.75  # finished boards are dropped once at most this share is unfinished
 
-
+T = TypeVar("T")
 AnswerMask = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Given answers so far [G, T] and logits [G, V], the logits with minus infinity where a token may not follow."""
 
@@ -36,26 +34,25 @@ class Samples:
 
 def answer_tasks(
     model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
-    tasks: list[Task],
+    play: Play[T],
+    tasks: Sequence[T],
     *,
-    max_new_tokens: int,
     temperature: float = 0.0,
-    batch: int = ROWS,
-    codec: Codec | None = None,
-    on_progress: Callable[[int], None] = lambda boards: None,
+    on_progress: Callable[[int], None] = lambda tasks: None,
 ) -> list[list[int]]:
-    """One answer (token ids after the prompt) for each task, in a codec, by default tokens; greedy at temperature 0."""
-    codec = codec or TokensCodec(tokenizer)
-    prompts = [codec.encode_prompt(task.board) for task in tasks]
+    """One answer (token ids after the prompt) for each task, greedy at temperature 0.
+
+    Args: model, play, tasks: who answers what. on_progress: gets how many more tasks are answered. Raises InputError as
+    `play` does.
+    """
     return sample(
         model,
-        tokenizer,
-        prompts,
-        max_new_tokens=max_new_tokens,
+        play.tokenizer,
+        [play.encode_prompt(task) for task in tasks],
+        max_new_tokens=play.longest_answer(tasks),
         temperature=temperature,
-        batch=batch,
-        scored=codec.name == "tokens",
+        batch=play.batch,
+        scored=play.scored,
         on_progress=on_progress,
     ).answers
 
@@ -90,7 +87,7 @@ def sample(
     at_once = max(1, batch // copies)
     for begin in range(0, len(order), at_once):
         chosen = order[begin : begin + at_once]
-        with in_mode(model), computing(model):
+        with set_mode(model), use_precision(model):
             tokens, scores = decode(model, tokenizer, [prompts[i] for i in chosen], copies, max_new_tokens, temperature)
         lengths = _lengths(tokens, ends)
         rows = [i * copies + copy for i in chosen for copy in range(copies)]

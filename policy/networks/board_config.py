@@ -4,7 +4,7 @@ from typing import Any
 
 from transformers import AutoConfig, PretrainedConfig
 
-from lakewright.policy.model_settings import BOARD_NETWORK
+from lakewright.policy.networks.settings import BOARD_NETWORK
 
 
 class BoardConfig(PretrainedConfig):

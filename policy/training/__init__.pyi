@@ -3,6 +3,8 @@ from .answer_gradient import train_on_answers as train_on_answers
 from .board_stream import BoardStream as BoardStream
 from .board_stream import tasks_of as tasks_of
 from .board_stream import with_hole_ratios as with_hole_ratios
+from .example_loss import plan_loss as plan_loss
+from .example_loss import reference_log_probs as reference_log_probs
 from .grpo import train_grpo as train_grpo
 from .hardware import check_host as check_host
 from .hardware import rank_and_processes as rank_and_processes
@@ -12,7 +14,9 @@ from .optimizers import is_matrix as is_matrix
 from .optimizers import kept_place as kept_place
 from .reward import judge_answers as judge_answers
 from .reward import reward_texts as reward_texts
+from .reward import rewards as rewards
 from .rollouts import Answered as Answered
+from .rollouts import answer_groups as answer_groups
 from .rollouts import roll_out as roll_out
 from .settings import SHARED_SCORES as SHARED_SCORES
 from .settings import AnswerTraining as AnswerTraining
@@ -22,5 +26,4 @@ from .settings import LoraSettings as LoraSettings
 from .settings import RewardSettings as RewardSettings
 from .settings import WarmupSettings as WarmupSettings
 from .settings import answers_at_once as answers_at_once
-from .warmup import plan_loss as plan_loss
 from .warmup import warm_up as warm_up

@@ -7,7 +7,7 @@ import torch
 from transformers import PreTrainedModel
 
 from lakewright.policy.inference import Grammar, log_probs_under_grammar
-from lakewright.policy.model_modes import in_mode
+from lakewright.policy.models import set_mode
 from lakewright.policy.training.settings import AnswerTraining, answers_at_once
 
 
@@ -48,7 +48,7 @@ def train_on_answers(
     words = model.config.vocab_size
     parts = [(part, 1 / group.tokens / len(groups)) for group in groups for part in group.parts(words)]
     # No dropout, so that the ratios of the first step are 1; but activations are only computed again in training.
-    with in_mode(model, training=model.is_activation_checkpointing):
+    with set_mode(model, training=model.is_activation_checkpointing):
         return _updated(model, reference, parts, grammar, settings)
 
 

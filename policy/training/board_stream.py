@@ -18,6 +18,7 @@ from lakewright.core_jax.generator import Batch, generate_in_turn
 from lakewright.core_jax.rows import symmetric_fingerprint
 from lakewright.core_jax.support import end_with_starter
 from lakewright.core_jax.types import Board
+from lakewright.policy.play import TaskStream
 from lakewright.policy.tasks import Task
 
 CHUNK = 1024  # boards of one config after another
@@ -36,7 +37,7 @@ def with_hole_ratios(config: EnvConfig, hole_ratios: Sequence[float]) -> tuple[E
     return tuple(all_at(ratio) for ratio in hole_ratios) or (config,)
 
 
-class BoardStream:
+class BoardStream(TaskStream[Task]):
     """An endless stream of tasks: chunks of each of `configs` alternate, and no index is repeated.
 
     teams: numbers of agents that alternate within a chunk, instead of the one of its config. first: the place of the

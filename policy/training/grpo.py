@@ -1,10 +1,10 @@
-"""GRPO on certified boards, through TRL's trainer; every verdict comes from the lake's simulator, a batch at once."""
+"""GRPO on tasks that a `Play` asks and judges, a batch at once, through TRL's trainer."""
 
 import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from datasets import Dataset
@@ -13,10 +13,8 @@ from trl import GRPOConfig
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
-from lakewright.policy.codecs import Codec, TokensCodec
-from lakewright.policy.precision import computes_in_bfloat16
-from lakewright.policy.tasks import Task
-from lakewright.policy.training.board_stream import BoardStream
+from lakewright.policy.models import computes_in_bfloat16
+from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training.callbacks import Average, Clock, Report, Until
 from lakewright.policy.training.grpo_trainer import PlanTrainer, may_share_prompts
 from lakewright.policy.training.hardware import (
@@ -32,62 +30,59 @@ from lakewright.policy.training.hardware import (
 from lakewright.policy.training.kept_training import Keep
 from lakewright.policy.training.optimizers import kept_place
 from lakewright.policy.training.rollouts import Answered, Rollouts
-from lakewright.policy.training.settings import GrpoSettings, RewardSettings
+from lakewright.policy.training.settings import GrpoSettings
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
+
+T = TypeVar("T")
 
 
 def train_grpo(
     model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
-    tasks: list[Task] | BoardStream,
+    play: Play[T],
+    tasks: Tasks[T],
     settings: GrpoSettings,
-    reward: RewardSettings,
     *,
-    horizon: int,
     seed: int,
     scratch: Path,
     on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
     on_groups: Callable[[list[Group]], None] = lambda groups: None,
     on_answers: Callable[[list[Answered]], None] = lambda answers: None,
-    codec: Codec | None = None,
     kept: Path | None = None,
     notes: Callable[[], str] = lambda: "",
 ) -> PreTrainedModel:
     """Trains `model` in place on `tasks`, each seen once, and returns it.
 
-    on_step: gets TRL's log of each step, and may end the training by returning True. on_groups: gets the rollouts as
-    they are judged, one group for each board; on_answers: the answers of each too. codec: the one of the model, by
-    default tokens. Of several processes that a launcher has started, each samples its share of the boards; where the
-    weights are sharded, only the first process returns the whole model. kept: a file in which one process keeps the
-    training about once a minute, with the `notes` of that time, and continues from it if it is there; model and tasks
-    must be those that it began with.
+    Args: play: how the tasks are asked and judged. seed: of the sampling. scratch: a folder for TRL. on_step: gets
+    TRL's log of each step, and may end the training by returning True. on_groups: gets the rollouts as they are judged,
+    one group for each task; on_answers: the answers of each too. kept: a file in which one process keeps the training
+    about once a minute, with the `notes` of that time, and continues from it if it is there; model and tasks must be
+    those that it began with.
 
-    Besides TRL's own figures the log holds, of all answers sampled, the share of valid plans (`valid`), of each failure
+    Of several processes that a launcher has started, each samples its share of the tasks; where the weights are
+    sharded, only the first process returns the whole model.
+
+    Besides TRL's own figures the log holds, of all answers sampled, the share of valid ones (`valid`), of each failure
     (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`; `frac_reward_zero_std` is the
     share of those that were trained on). Raises InputError where the tasks do not fill a step, which TRL would silently
-    skip, or are fewer than the steps need.
+    skip, or are fewer than the steps need, and as `play` does.
     """
     check_host(settings.host)
-    codec = codec or TokensCodec(tokenizer)
     place = kept_place(kept)
-    take, agents = _supply(tasks, settings, place.boards)
+    take = _supply(tasks, play.plural, settings, place.boards)
     rollouts = Rollouts(
         take,
-        tokenizer,
-        reward,
+        play,
         group=settings.group,
         oversample=settings.oversample,
-        horizon=horizon,
         temperature=settings.temperature,
         guided=settings.guided,
         on_groups=on_groups,
         on_answers=on_answers,
-        codec=codec,
     )
     average, clock = Average(settings.average), Clock(place.seconds)
-    arguments = _arguments(settings, model, codec.answer_length(horizon, agents), seed, scratch)
-    trainer = _trainer(model, tokenizer, rollouts, arguments, settings, clock)
+    arguments = _arguments(settings, model, play.longest_answer(tasks), seed, scratch)
+    trainer = _trainer(model, play.tokenizer, rollouts, arguments, settings, clock)
     keep = Keep(kept, trainer, average, clock, notes) if kept else None
     until = Until(settings.minutes, clock) if settings.minutes else None
     for callback in filter(None, (Report(on_step), average, until, keep)):
@@ -98,20 +93,18 @@ def train_grpo(
     return whole_model(trainer, scratch / "weights", settings.host)
 
 
-def _supply(
-    tasks: list[Task] | BoardStream, settings: GrpoSettings, taken: int
-) -> tuple[Callable[[int], list[Task]], int]:
-    """Where boards come from after those `taken` before, and the most agents on one."""
-    if isinstance(tasks, BoardStream):
+def _supply(tasks: Tasks[T], plural: str, settings: GrpoSettings, taken: int) -> Callable[[int], list[T]]:
+    """Where tasks, `plural` in words, come from after those `taken` before."""
+    if isinstance(tasks, TaskStream):
         tasks.take(taken)
-        return tasks.take, tasks.agents
+        return tasks.take
     if len(tasks) < settings.prompts:
-        raise InputError(f"grpo: {len(tasks)} boards do not fill one step of {settings.prompts}; lower grpo.prompts")
+        raise InputError(f"grpo: {len(tasks)} {plural} do not fill one step of {settings.prompts}; lower grpo.prompts")
     if len(tasks) < settings.boards:
-        raise InputError(f"grpo: {len(tasks)} boards for a stage that may take {settings.boards}; lower grpo.steps")
+        raise InputError(f"grpo: {len(tasks)} {plural} for a stage that may take {settings.boards}; lower grpo.steps")
     rank, processes = rank_and_processes()
     left = iter(tasks[taken + rank :: processes])
-    return lambda count: list(itertools.islice(left, count)), max(len(task.board.starts) for task in tasks)
+    return lambda count: list(itertools.islice(left, count))
 
 
 def _on_gpu(model: PreTrainedModel) -> bool:
@@ -160,7 +153,7 @@ def _trainer(
         model=model,
         reward_funcs=rollouts.reward,
         args=arguments,
-        # TRL takes prompts from a data set; here they are place holders, which the rollouts fill with boards.
+        # TRL takes prompts from a data set; here they are place holders, which the rollouts fill with tasks.
         train_dataset=Dataset.from_dict({"prompt": [str(place) for place in range(settings.prompts)]}),
         processing_class=tokenizer,
         rollout_func=rollouts,

@@ -5,10 +5,11 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
-from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
 
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.inference import Samples
+from lakewright.policy.models import read_model
 from lakewright.policy.training.settings import HostSettings
 
 ROOM = 4096  # tokens of the longest prompt that vLLM keeps room for
@@ -118,8 +119,7 @@ def whole_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrain
         trainer.save_model(str(scratch))
         if not trainer.accelerator.is_main_process:
             return cast(PreTrainedModel, trainer.model)
-        given = {"use_safetensors": True, "local_files_only": True}
-        return AutoModelForCausalLM.from_pretrained(scratch, trust_remote_code=False, **given)
+        return read_model(scratch)
     return without_adapter(trainer.accelerator.unwrap_model(trainer.model), settings)
 
 

@@ -11,9 +11,12 @@ from jax import export
 from lakewright.core_jax import solver
 from lakewright.core_jax.generator import attempts, uniform_boards
 from lakewright.core_jax.lake import EnvParams, environment, verification
-from lakewright.core_jax.solver import shortest_paths, two_agents
+from lakewright.core_jax.solver.single_agent.certificate import certify_boards
+from lakewright.core_jax.solver.single_agent.distances import measure_distances
+from lakewright.core_jax.solver.two_agents.joint_floods import CostTable
+from lakewright.core_jax.solver.two_agents.plan_extraction import extract_cheapest_plans, extract_fastest_plans
 from lakewright.core_jax.statistics import board_features
-from lakewright.core_jax.support import streams
+from lakewright.core_jax.support import make_streams
 from lakewright.core_jax.types import Board
 from tests.support.boards.sample_boards import mixed_boards
 
@@ -26,9 +29,9 @@ def boards() -> Board:
 
 
 @functools.cache
-def tables() -> two_agents.CostTable:
+def tables() -> CostTable:
     """The shapes of cost tables of the boards."""
-    return jax.eval_shape(jitted(solver.flood), ~boards().holes, boards().goals)
+    return jax.eval_shape(jitted(solver.flood_boards), ~boards().holes, boards().goals)
 
 
 def jitted(function):
@@ -38,7 +41,7 @@ def jitted(function):
 
 def lanes() -> tuple:
     wait, index = np.zeros(COUNT, bool), np.arange(COUNT, dtype=np.uint32)
-    return np.int32(2), streams([(0, 0), (0, 1)]), wait, index, index
+    return np.int32(2), make_streams([(0, 0), (0, 1)]), wait, index, index
 
 
 def distance() -> jax.ShapeDtypeStruct:
@@ -60,17 +63,17 @@ def played(key, params):
 
 
 PROGRAMS = {
-    "distances": lambda: (shortest_paths.distances, boards()),
-    "certificates": lambda: (shortest_paths.certify, HORIZON, boards(), distance()),
-    "furthest": lambda: (solver.solver._furthest, distance()),
-    "floods": lambda: (solver.flood, ~boards().holes, boards().goals),
-    "floods that end early": lambda: (solver.flood, ~boards().holes, boards().goals, boards().starts),
-    "optima": lambda: (solver.solver._optima, tables(), boards()),
-    "plans of optimal cost": lambda: (two_agents.optimal_plans, HORIZON, tables(), boards().starts),
+    "distances": lambda: (measure_distances, boards()),
+    "certificates": lambda: (certify_boards, HORIZON, boards(), distance()),
+    "furthest": lambda: (solver.solver._find_furthest, distance()),
+    "floods": lambda: (solver.flood_boards, ~boards().holes, boards().goals),
+    "floods that end early": lambda: (solver.flood_boards, ~boards().holes, boards().goals, boards().starts),
+    "optima": lambda: (solver.solver._read_optima, tables(), boards()),
+    "plans of optimal cost": lambda: (extract_cheapest_plans, HORIZON, tables(), boards().starts),
     "plans of optimal makespan": lambda: (
-        two_agents.shortest_plans,
+        extract_fastest_plans,
         HORIZON,
-        jax.eval_shape(jitted(solver.solver._optima), tables(), boards())[1],
+        jax.eval_shape(jitted(solver.solver._read_optima), tables(), boards())[1],
         ~boards().holes,
         boards().starts,
         boards().starts[:, 0, 0],
@@ -85,10 +88,10 @@ PROGRAMS = {
         np.zeros(COUNT, np.uint32),
     ),
     "whole boards": lambda: (attempts._draw_boards, SIZE, 3, *lanes()),
-    "lots of free draws": lambda: (uniform_boards._lots, SIZE, streams([(0, 0)])[0], np.arange(COUNT)),
-    "free draws": lambda: (uniform_boards._placed, 2, *[np.zeros((COUNT, SIZE**2), np.uint32)] * 2, np.int32(2)),
-    "verdicts": lambda: (verification._verdicts, boards(), plans()),
-    "statistics": lambda: (board_features._measured, boards()),
+    "lots of free draws": lambda: (uniform_boards._draw_lots, SIZE, make_streams([(0, 0)])[0], np.arange(COUNT)),
+    "free draws": lambda: (uniform_boards._place_boards, 2, *[np.zeros((COUNT, SIZE**2), np.uint32)] * 2, np.int32(2)),
+    "verdicts": lambda: (verification._judge_plans, boards(), plans()),
+    "statistics": lambda: (board_features._measure_block, boards()),
     "environment": lambda: (jax.jit(played), jax.random.key(0), params()),
 }
 

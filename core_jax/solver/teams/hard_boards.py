@@ -1,9 +1,9 @@
-"""Boards that the search leaves open, one by one: formulas, and proofs that there is no plan.
+"""Boards that the search leaves open, decided one by one by formulas and by floods of joint states.
 
 Formulas first ask for bounds just above what is known. Where those fail, or take long, and no plan is known, all
-joint states are looked at to see whether there is one at all (`core_jax.solver.teams.joint_states`): a formula that
-cannot hold for that reason may take millions of conflicts to refute. If the optimum is far above its bound,
-the agents have little room: then their joint states are few, and all of them are flooded.
+joint states are visited to find out whether one exists (`lakewright.core_jax.solver.teams.joint_states`): a formula
+that cannot hold for that reason may take millions of conflicts to refute. If the optimum is far above its bound, the
+agents have little room: then their joint states are few, and all of them are flooded.
 """
 
 import dataclasses
@@ -11,21 +11,21 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lakewright.core_jax.solver.teams.formulas import (
-    NO_PATH,
+from lakewright.core_jax.solver.teams.formulas.optimal_plans import (
     UNLIMITED,
     Answer,
     Conflicts,
-    Puzzle,
-    cheapest_plan,
-    fastest_plan,
+    find_cheapest_plan,
+    find_fastest_plan,
 )
-from lakewright.core_jax.solver.teams.joint_states import Flood, solvable
-from lakewright.core_jax.support import in_phase
+from lakewright.core_jax.solver.teams.formulas.puzzle import NO_PATH, Puzzle
+from lakewright.core_jax.solver.teams.joint_states.exhaustive import Flood
+from lakewright.core_jax.solver.teams.joint_states.reachability import find_whether_solvable
+from lakewright.core_jax.support.profiling import in_phase
 
-WINDOW = 3  # bounds that are asked about before all joint states are looked at
-STATES = 1 << 22  # joint states of four or more agents that are looked at to show that there is no plan
-# Conflicts, after which joint states are looked at, and flooded if they have no more joint moves than those below.
+WINDOW = 3  # bounds that formulas try before all joint states are visited
+STATES = 1 << 22  # joint states of four or more agents that are visited to prove that no plan exists
+# Conflicts, after which joint states are visited, and flooded if they have no more joint moves than those below.
 PATIENCE = 1 << 12
 JOINT_MOVES, JOINT_MOVES_OF_THREE = 1 << 26, 1 << 28
 Plan = Callable[..., Answer]
@@ -33,10 +33,10 @@ Plan = Callable[..., Answer]
 
 @dataclasses.dataclass(frozen=True)
 class Decided:
-    """What became of one board of so many agents: whether it has a plan, None where it stays undecided; and where it
-    has, plans of least cost and of least makespan.
+    """The result of one board.
 
-    flooded: whether joint states decided something. conflicts: what the solver took.
+    agents: on the board. solvable: whether it has a plan, None if undecided. cheapest, fastest: plans of least cost and
+    of least makespan, if it has any. flooded: whether joint states decided something. conflicts: of the formulas.
     """
 
     agents: int
@@ -51,68 +51,77 @@ class HardBoard:
     """One board and the bounds that are known of it."""
 
     def __init__(self, puzzle: Puzzle, budget: int) -> None:
-        """budget: conflicts of the solver in all; three agents are decided whatever it takes."""
+        """budget: conflicts of the solver in all; three agents are always decided, without a budget."""
         self._puzzle = puzzle
         self._three = len(puzzle.starts) == 3
         self._conflicts = Conflicts(UNLIMITED if self._three else budget)
         self._flooded = False
 
     def decide(self, cheapest: Answer | int, fastest: Answer | int) -> Decided:
-        """Finds the plans of least cost and of least makespan; each given as it is known, or by a lower bound.
+        """Finds the plans of least cost and of least makespan; each is given, or a lower bound of it.
 
-        A plan of either shows that there is one at all; where none is given, the makespan is asked for first.
+        A given plan proves that one exists; without one the makespan is found first.
         """
         checked = isinstance(cheapest, Answer) or isinstance(fastest, Answer)
         if isinstance(fastest, int):
-            found = self._optimum(fastest_plan, Flood.makespan, fastest, checked)
+            found = self._find_optimum(find_fastest_plan, Flood.makespan, fastest, checked)
             if found is None:
-                return self._decided(False)
+                return self._make_decision(False)
             fastest = found
         if fastest.moves is None:
-            return self._decided(None)
+            return self._make_decision(None)
         if isinstance(cheapest, int):
             # At least one agent is not home sooner than the least makespan.
             alone = self._puzzle.alone
             lower = max(cheapest, int(alone.sum() + fastest.bound - alone.max()))
-            found = self._optimum(cheapest_plan, Flood.sum_of_costs, lower, checked=True)
+            found = self._find_optimum(find_cheapest_plan, Flood.sum_of_costs, lower, checked=True)
             assert found is not None, "it has a plan"
             cheapest = found
-        return self._decided(None if cheapest.moves is None else True, cheapest, fastest)
+        return self._make_decision(None if cheapest.moves is None else True, cheapest, fastest)
 
-    def _optimum(self, plan: Plan, flooded: Callable[..., tuple], lower: int, checked: bool) -> Answer | None:
-        """An optimal plan, or a bound where the budget ends; None where there is none at all.
+    def _find_optimum(self, plan: Plan, flooded: Callable[..., tuple], lower: int, checked: bool) -> Answer | None:
+        """An optimal plan, or a bound where the budget ends; None where there is no plan at all.
 
-        checked: whether there is known to be one.
+        Args:
+            plan: finds it by formulas.
+            flooded: finds it from all joint states.
+            lower: a lower bound.
+            checked: whether a plan is known to exist.
         """
-        answer = self._asked(plan, lower, PATIENCE, lower + WINDOW)
+        answer = self._ask_formulas(plan, lower, PATIENCE, lower + WINDOW)
         if answer.moves is not None:
             return answer
         limit = UNLIMITED if self._three else STATES
-        if not checked and in_phase("reachability", solvable, *self._cells(), limit) is False:
+        if not checked and in_phase("reachability", find_whether_solvable, *self._list_cells(), limit) is False:
             self._flooded = True
             return None
-        flood = Flood(*self._cells())
+        flood = Flood(*self._list_cells())
         few = flood.joint_moves <= (JOINT_MOVES_OF_THREE if self._three else JOINT_MOVES)
-        answer = self._asked(plan, answer.bound, PATIENCE if few else UNLIMITED)
+        answer = self._ask_formulas(plan, answer.bound, PATIENCE if few else UNLIMITED)
         if answer.moves is None and few:
             self._flooded = True
             answer = Answer(*in_phase("floods of all joint states", flooded, flood))
         return answer
 
-    def _asked(self, plan: Plan, lower: int, patience: int, most: int = UNLIMITED) -> Answer:
-        """What formulas say of the bounds from `lower` to `most`, within `patience` and what is left of the budget."""
+    def _ask_formulas(self, plan: Plan, lower: int, patience: int, most: int = UNLIMITED) -> Answer:
+        """The answer of formulas with bounds from `lower` to `most`.
+
+        Args: plan, finds it; lower, most, the bounds; patience, conflicts at most, beside what is left of the budget.
+        """
         allowed = Conflicts(min(self._conflicts.left, patience))
         answer = in_phase("formulas", plan, self._puzzle, lower, allowed, most=most)
         self._conflicts.take(allowed.spent)
         return answer
 
-    def _cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What joint states are made of; no agent leaves the cells that its goal is reached from."""
+    def _list_cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Steps, starts and goals for joint states; no agent leaves the cells from which its goal can be reached."""
         puzzle = self._puzzle
         near: np.ndarray = np.any(puzzle.distance < NO_PATH, axis=0)
         steps = np.where(near[:, None] & near[puzzle.steps], puzzle.steps, -1)
         return steps, puzzle.starts, puzzle.goals
 
-    def _decided(self, has_plan: bool | None, cheapest: Answer | None = None, fastest: Answer | None = None) -> Decided:
+    def _make_decision(
+        self, has_plan: bool | None, cheapest: Answer | None = None, fastest: Answer | None = None
+    ) -> Decided:
         agents = len(self._puzzle.starts)
         return Decided(agents, has_plan, cheapest, fastest, self._flooded, self._conflicts.spent)

@@ -11,7 +11,7 @@ BUDGET = 1 << 18  # conflicts of the satisfiability solver, after which a board 
 
 
 class Stage(enum.IntEnum):
-    """What decided a board, the last where there are several. NOTHING: it is undecided."""
+    """The stage that decided a board, the last of several. NOTHING: it is undecided."""
 
     NOTHING = 0
     CERTIFICATE = 1

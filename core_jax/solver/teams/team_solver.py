@@ -13,20 +13,22 @@ from typing import Any
 import jax
 import numpy as np
 
-from lakewright.core_jax.lake import concatenate, take_rows, with_rows
-from lakewright.core_jax.solver.teams.formulas import Answer, puzzle_of
+from lakewright.core_jax.lake.label_batches import join_labels, take_rows, with_rows
+from lakewright.core_jax.solver.teams.formulas.optimal_plans import Answer
+from lakewright.core_jax.solver.teams.formulas.puzzle import make_puzzle
 from lakewright.core_jax.solver.teams.hard_boards import Decided, HardBoard
-from lakewright.core_jax.solver.teams.host_search import Searched, search
-from lakewright.core_jax.solver.teams.joint_states import steps_of
+from lakewright.core_jax.solver.teams.host_search.host_search import Searched, search_batch
+from lakewright.core_jax.solver.teams.joint_states.reachability import list_steps
 from lakewright.core_jax.solver.teams.solved import BUDGET, Solved, Stage
-from lakewright.core_jax.support import compile_all, on_all_cores
+from lakewright.core_jax.support.compiled_code import compile_all
+from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.types import PAD, Board, Certificate, Labels, Status
 
 AT_ONCE = 64  # boards that a core takes at a time
 
 
 @functools.cache
-def compiling() -> Future[None]:
+def start_compiling() -> Future[None]:
     """Search and formulas, compiled in a thread of its own once this is called."""
     thread = ThreadPoolExecutor(1)
     done = thread.submit(compile_all)
@@ -39,12 +41,14 @@ def solve_teams(
 ) -> Solved:
     """Labels B boards of three or more agents, numpy arrays throughout.
 
-    Args: budget, the conflicts of the satisfiability solver for four or more agents, all formulas of a board together,
-    after which it is undecided; wanted, bool [B], or None: a solvable board whose forced wait is not the wanted one has
-    a makespan of -1 and no plan, as it is not wanted.
+    Args:
+        boards: with leading axis B.
+        makespan_plans: whether to return `makespan_moves` too.
+        budget: conflicts of all formulas of a board of four or more agents, after which it is undecided.
+        wanted: bool [B], or None: a solvable board whose forced wait differs has a makespan of -1 and no plan.
     """
     boards = jax.tree.map(np.asarray, boards)
-    compiling().result()
+    start_compiling().result()
     count = len(boards.starts)
     parts = -(-count // AT_ONCE)
     rows = [np.arange(part, count, parts) for part in range(parts)]  # boards come sorted: each part gets hard ones
@@ -54,7 +58,7 @@ def solve_teams(
 
     found = on_all_cores(of_part, rows)
     order = np.argsort(np.concatenate(rows))
-    labels = take_rows(concatenate([part.labels for part in found]), order)
+    labels = take_rows(join_labels([part.labels for part in found]), order)
     stage, conflicts = (
         np.concatenate([getattr(part, name) for part in found])[order] for name in ("stage", "conflicts")
     )
@@ -62,21 +66,24 @@ def solve_teams(
 
 
 def _solve_part(boards: Board, makespan_plans: bool, budget: int, wanted: np.ndarray | None) -> Solved:
-    """As `solve_teams`, in this thread: some formulas are written while other threads search."""
-    searched = search(boards, wanted)
-    found = _from_search(searched, makespan_plans, wanted)
+    """`solve_teams` in this thread; some formulas are written while other threads search.
+
+    Args: boards, makespan_plans, budget, wanted as there.
+    """
+    searched = search_batch(boards, wanted)
+    found = _read_search(searched, makespan_plans, wanted)
     left = np.flatnonzero(found.stage == Stage.NOTHING)
     if not len(left):
         return found
-    hard = [_hard(boards, searched, row, budget) for row in left.tolist()]
-    labels = concatenate([_labels_of(decided, makespan_plans) for decided in hard])
-    found.stage[left] = [_stage_of(decided) for decided in hard]
+    hard = [_solve_hard_board(boards, searched, row, budget) for row in left.tolist()]
+    labels = join_labels([_label_hard_board(decided, makespan_plans) for decided in hard])
+    found.stage[left] = [_name_stage(decided) for decided in hard]
     found.conflicts[left] = [decided.conflicts for decided in hard]
     return dataclasses.replace(found, labels=with_rows(found.labels, left, labels))
 
 
-def _from_search(searched: Searched, makespan_plans: bool, wanted: np.ndarray | None) -> Solved:
-    """What the search decided; the others are undecided."""
+def _read_search(searched: Searched, makespan_plans: bool, wanted: np.ndarray | None) -> Solved:
+    """The boards that the search decided; the others are undecided."""
     answers = searched.answers
     solvable = answers["solvable"] & answers["cost_known"] & answers["wait_known"]
     missed = np.zeros(len(answers), bool) if wanted is None else solvable & (answers["wait"] != wanted)
@@ -92,24 +99,27 @@ def _from_search(searched: Searched, makespan_plans: bool, wanted: np.ndarray | 
         "makespan": np.where(planned, answers["makespan"], -1).astype(np.int32),
         "sum_of_costs": np.where(solvable, answers["alone"] + answers["slack"], -1).astype(np.int32),
         "wait_required": answers["wait"] & solvable,
-        "moves": _only(planned, searched.moves),
-        "makespan_moves": _only(planned, searched.fastest) if makespan_plans else None,
+        "moves": _blank_others(planned, searched.moves),
+        "makespan_moves": _blank_others(planned, searched.fastest) if makespan_plans else None,
     }
     stage = np.where(decided, Stage.SEARCH, Stage.NOTHING)
     return Solved(Labels(**labels), stage, np.zeros(len(stage), int))
 
 
-def _only(rows: np.ndarray, moves: np.ndarray) -> np.ndarray:
+def _blank_others(rows: np.ndarray, moves: np.ndarray) -> np.ndarray:
     return np.where(rows[:, None, None], moves, PAD).astype(np.int8)
 
 
-def _hard(boards: Board, searched: Searched, row: int, budget: int) -> Decided:
-    """The result for a board that the search left open: what the search found, and the rest."""
+def _solve_hard_board(boards: Board, searched: Searched, row: int, budget: int) -> Decided:
+    """The result for a board that the search left open, which begins with what the search found.
+
+    Args: boards, of the search; searched, its result; row, the board; budget, as for `solve_teams`.
+    """
     answer, agents = searched.answers[row], boards.starts.shape[1]
     bounds = answer["excess"][: agents * (agents - 1) // 2], answer["others"][:agents]
     holes, *ends = (np.asarray(field[row]) for field in (boards.holes, boards.starts, boards.goals))
     starts, goals = (cells @ np.array([len(holes), 1]) for cells in ends)
-    puzzle = puzzle_of(steps_of(holes), starts, goals, *bounds)
+    puzzle = make_puzzle(list_steps(holes), starts, goals, *bounds)
     cost, makespan = int(puzzle.alone.sum() + answer["slack"]), int(answer["makespan"])
     cheapest = fastest = None
     if answer["cost_known"] and answer["wait_known"]:
@@ -119,7 +129,7 @@ def _hard(boards: Board, searched: Searched, row: int, budget: int) -> Decided:
     return HardBoard(puzzle, budget).decide(cheapest or cost, fastest or makespan)
 
 
-def _labels_of(decided: Decided, makespan_plans: bool) -> Labels:
+def _label_hard_board(decided: Decided, makespan_plans: bool) -> Labels:
     """The labels of one hard board, a batch of one."""
     status = {True: Status.SOLVABLE, False: Status.UNSOLVABLE, None: Status.UNDECIDED}[decided.solvable]
     certificate = {True: Certificate.SEARCH, False: Certificate.FLOOD, None: Certificate.NONE}[decided.solvable]
@@ -139,7 +149,7 @@ def _labels_of(decided: Decided, makespan_plans: bool) -> Labels:
     return Labels(**labels)
 
 
-def _stage_of(decided: Decided) -> Stage:
+def _name_stage(decided: Decided) -> Stage:
     if decided.solvable is None:
         return Stage.NOTHING
     return Stage.JOINT_STATES if decided.flooded else Stage.FORMULAS

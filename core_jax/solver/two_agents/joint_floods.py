@@ -4,6 +4,7 @@ One flood labels every pair of starts of a map at once, 32 maps to a word, W wor
 padded cells, agent A first. All sets of states exclude holes and the diagonal, where the agents would meet.
 """
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -14,10 +15,16 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 
-from lakewright.core_jax.lake import BOARDS_PER_WORD, one_hots, pack
-from lakewright.core_jax.solver.two_agents.joint_layout import Front, Layout, advanced, legal_states, predecessors
-from lakewright.core_jax.solver.two_agents.lone_floods import neighbours, single_floods
-from lakewright.core_jax.solver.two_agents.numbered_layers import Layers, numbered
+from lakewright.core_jax.lake.bitboards import BOARDS_PER_WORD, one_hots, pack_bits
+from lakewright.core_jax.solver.single_agent.distances import find_neighbours, flood_distances
+from lakewright.core_jax.solver.two_agents.joint_layout import (
+    Front,
+    Layout,
+    find_predecessors,
+    legal_states,
+    replace_states,
+)
+from lakewright.core_jax.solver.two_agents.numbered_layers import Layers, number_layers
 
 T = TypeVar("T")
 
@@ -44,15 +51,14 @@ class CostTable:
 
 @flax.struct.dataclass
 class CostLayers(Layers):
-    """Layers of the flood of sums of costs.
+    """Layers of the flood of sums of costs; with the even layer c these are, in the terms of `flood_costs`:
 
-    unwaiting: the states of the last two layers from which an optimal plan never waits; unforced: uint32 [W, N * row],
-    all such states so far. parked: the states from which one agent walks while the other is parked for good, in the
-    next three layers: uint32 [3, W, N, row], less what is reached. solo: uint32 [2, W, 2, N], the cells from which
-    A (B) gets home alone, two layers further still.
+    no_wait_front: U_c and U_{c+1}. unforced: uint32 [W, N * row], all U so far. parked: uint32 [3, W, N, row], P_{c+1},
+    P_{c+2} and P_{c+3}, less what is reached. solo: uint32 [2, W, 2, N], the cells from which A (B) gets home alone in
+    c + 3 and in c + 4 moves.
     """
 
-    unwaiting: Front
+    no_wait_front: Front
     unforced: jax.Array
     parked: tuple[jax.Array, jax.Array, jax.Array]
     solo: tuple[jax.Array, jax.Array]
@@ -64,28 +70,42 @@ def cost_bits(size: int) -> int:
 
 
 def words_at_once() -> int:
-    """How many words are flooded side by side: a CPU is busy with one, an accelerator needs many."""
+    """The number of words flooded side by side: a CPU is busy with one, an accelerator needs many."""
     return 1 if jax.default_backend() == "cpu" else 16
 
 
-def cost_floods(size: int, free: jax.Array, goals: jax.Array, starts: jax.Array | None = None) -> CostTable:
+def flood_costs(size: int, free: jax.Array, goals: jax.Array, starts: jax.Array | None = None) -> CostTable:
     """Labels every pair of starts with its optimal sum of costs and whether an optimal plan must wait.
 
-    Args: size n; free uint32 [W, N]; goals int32 [W, 2, 32], padded cells; starts like goals, or None: with starts, it
-    ends as soon as all of them are reached. Returns: tables with a leading axis W.
+    Let pre(S) be the states from which a joint move leads into S, and P_c those in which one agent is parked for good
+    on its goal and the other is at most c moves from its own, with the parked agent in its way. A joint move costs 2
+    until one agent is parked, so the states of a cost of at most c are
 
-    In layers of cost c: R_c = R_{c-1} | parked_c | pre(R_{c-2}), since a joint step costs 2 until one agent is parked
-    for good; parked_c are the states where that has happened, (gA, b) at the cost d_B(b) with gA blocked, and the
-    mirror. A plan without waits comes from a `pre` in which both must move. Then both change the colour of their
-    cells, as on a chess board, so such states of an odd cost and of an even cost never mix: one step serves two layers.
+        R_c = R_{c-1} | P_c | pre(R_{c-2})
+
+    Let pre'(S) be the same for joint moves in which both agents move. The states of cost c from which an optimal plan
+    never waits are
+
+        U_c = (P_c | pre'(U_{c-2})) & ~R_{c-1}
+
+    In such a plan both agents change the colour of their cells at every move, as on a chess board. So the colours of a
+    state say whether its cost is even or odd: U_c and U_{c+1} share no state, and one front holds both.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        free: uint32 [W, N], bitboards of free cells.
+        goals: int32 [W, 2, 32], padded cells.
+        starts: as goals, or None; with starts, the flood ends as soon as all of them are reached.
+
+    Returns: tables with a leading axis W.
     """
     words, count = free.shape
     chex.assert_shape(goals, (words, 2, BOARDS_PER_WORD))
     home = one_hots(goals, count)
     # A walks while B is parked, and the other way round.
     solo_free = free[:, None] & ~home[:, ::-1]
-    solo, solo_reached = single_floods(size, solo_free.reshape(-1, count), home.reshape(-1, count), cost_bits(size))
-    joint = _in_groups(functools.partial(_cost_floods, Layout(size)), free, goals, home, solo_free, starts)
+    solo, solo_reached = flood_distances(size, solo_free.reshape(-1, count), home.reshape(-1, count), cost_bits(size))
+    joint = _map_groups(functools.partial(_flood_group_costs, Layout(size)), free, goals, home, solo_free, starts)
     return CostTable(
         cost=joint[0],
         reached=joint[1],
@@ -97,110 +117,168 @@ def cost_floods(size: int, free: jax.Array, goals: jax.Array, starts: jax.Array 
     )
 
 
-def _cost_floods(
+@dataclasses.dataclass(frozen=True)
+class _CostFlood:
+    """The steps of the flood of sums of costs on W words side by side, in the terms of `flood_costs`.
+
+    layout: where the joint states lie. legal: uint32 [W, N * row], all legal states; odd: those of an odd cost without
+    waits. home_a, home_b: uint32 [W, N, row], the states with A (B) on its goal. solo_free: uint32 [W, 2, N], where A
+    (B) may walk while the other is parked.
+    """
+
+    layout: Layout
+    legal: jax.Array
+    odd: jax.Array
+    home_a: jax.Array
+    home_b: jax.Array
+    solo_free: jax.Array
+
+    def begin(self, home: jax.Array) -> CostLayers:
+        """The layers R_0 and U_0, U_1; home: uint32 [W, 2, N], the goals."""
+        words = home.shape[0]
+        none = self.layout.make_empty(words)
+        # The cells 1 to 4 moves from home; a scan, so that each is computed once.
+        at_home = home & self.solo_free
+        _, later = jax.lax.scan(lambda solo, _: (self.grow_solo(solo),) * 2, at_home, length=4)
+        parked = self.join_parked(at_home, none).reshape(words, -1)  # P_0
+        even_layer = replace_states(self.layout, none, parked & self.legal)
+        parked = self.join_parked(later[0], none).reshape(words, -1)  # P_1
+        no_wait_front = replace_states(self.layout, none, parked & self.legal)
+        first, second, third = (self.join_parked(later[i], even_layer) for i in range(3))
+        return CostLayers(
+            odd_layer=none,
+            even_layer=even_layer,
+            no_wait_front=no_wait_front,
+            unforced=self.layout.read_states(no_wait_front.states),
+            parked=(first, second, third),
+            solo=(later[2], later[3]),
+        )
+
+    def flood_two_layers(self, flood: CostLayers) -> CostLayers:
+        """From R_{c-1} and R_c, c even, with U_c and U_{c+1}, to R_{c+1} and R_{c+2} with U_{c+2} and U_{c+3}."""
+        layout, legal = self.layout, self.legal
+        first, second, third = (states.reshape(legal.shape) for states in flood.parked)
+        before, odd_layer = find_predecessors(layout, flood.odd_layer, legal, waits=True)
+        grown = (before | layout.read_states(flood.even_layer.states) | first) & legal  # R_{c+1}
+        odd_layer = replace_states(layout, odd_layer, grown)
+        before, even_layer = find_predecessors(layout, flood.even_layer, legal, waits=True)
+        grown = (before | layout.read_states(odd_layer.states) | second) & legal  # R_{c+2}
+        even_layer = replace_states(layout, even_layer, grown)
+        # The states that are cheaper than the plans without waits found next: R_{c+1}, and R_{c+2} for an odd cost.
+        cheaper = layout.read_states(odd_layer.states) | (layout.read_states(even_layer.states) & self.odd)
+        before, no_wait_front = find_predecessors(layout, flood.no_wait_front, legal, waits=False)
+        no_wait_front = replace_states(layout, no_wait_front, (before | third) & legal & ~cheaper)
+        solo = self.grow_solo(flood.solo[1])
+        return CostLayers(
+            odd_layer=odd_layer,
+            even_layer=even_layer,
+            no_wait_front=no_wait_front,
+            unforced=flood.unforced | layout.read_states(no_wait_front.states),
+            parked=(
+                self.join_parked(flood.solo[0], odd_layer),
+                self.join_parked(flood.solo[1], even_layer),
+                self.join_parked(solo, no_wait_front),
+            ),
+            solo=(solo, self.grow_solo(solo)),
+        )
+
+    def grow_solo(self, solo: jax.Array) -> jax.Array:
+        """The cells of uint32 [W, 2, N], and those one move further from home."""
+        return solo | (find_neighbours(self.layout.size, solo) & self.solo_free)
+
+    def join_parked(self, solo: jax.Array, front: Front) -> jax.Array:
+        """P of the cells from which A (B) gets home alone, less the states that the front holds already."""
+        reached = self.layout.read_states(front.states).reshape(self.home_a.shape)
+        a_parked = self.home_a & self.layout.of_b(solo[:, 1])
+        b_parked = self.layout.of_a(solo[:, 0]) & self.home_b
+        return (a_parked | b_parked) & ~reached
+
+
+def _flood_group_costs(
     layout: Layout, free: jax.Array, goals: jax.Array, home: jax.Array, solo_free: jax.Array, starts: jax.Array | None
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """`cost`, `reached`, `wait` and `complete` of W words flooded side by side.
 
-    Further args: home uint32 [W, 2, N], the goals; solo_free alike, where each agent may walk while the other is home.
+    Args:
+        layout: where the joint states lie.
+        free: uint32 [W, N], bitboards of free cells.
+        goals: int32 [W, 2, 32], padded cells.
+        home: uint32 [W, 2, N], the goals as bitboards.
+        solo_free: uint32 [W, 2, N], where each agent may walk while the other is parked.
+        starts: as goals, or None.
     """
-    words = free.shape[0]
     home_a, home_b = layout.of_a(home[:, 0]), layout.of_b(home[:, 1])
-    legal, odd = legal_states(layout, free), _odd(layout, goals)
-
-    def grown(solo: jax.Array) -> jax.Array:
-        return solo | (neighbours(layout.size, solo) & solo_free)
-
-    def parked(solo: jax.Array, beyond: Front) -> jax.Array:
-        reached = layout.read(beyond.states).reshape(home_a.shape)
-        return ((home_a & layout.of_b(solo[:, 1])) | (layout.of_a(solo[:, 0]) & home_b)) & ~reached
-
-    def two_layers(flood: CostLayers) -> CostLayers:
-        first, second, third = (states.reshape(words, -1) for states in flood.parked)
-        before, early = predecessors(layout, flood.early, legal, waits=True)
-        early = advanced(layout, early, (before | layout.read(flood.late.states) | first) & legal)
-        before, late = predecessors(layout, flood.late, legal, waits=True)
-        late = advanced(layout, late, (before | layout.read(early.states) | second) & legal)
-        # The states of even cost in the layer of `late`, those of odd cost in the next.
-        known = layout.read(early.states) | (layout.read(late.states) & odd)
-        before, moving = predecessors(layout, flood.unwaiting, legal, waits=False)
-        moving = advanced(layout, moving, (before | third) & legal & ~known)
-        solo = grown(flood.solo[1])
-        return CostLayers(
-            early=early,
-            late=late,
-            unwaiting=moving,
-            unforced=flood.unforced | layout.read(moving.states),
-            parked=(parked(flood.solo[0], early), parked(flood.solo[1], late), parked(solo, moving)),
-            solo=(solo, grown(solo)),
-        )
-
-    none = layout.empty(words)
-    # A scan, so that each is computed once.
-    at_home = home & solo_free
-    _, later = jax.lax.scan(lambda solo, _: (grown(solo),) * 2, at_home, length=4)
-    begin = advanced(layout, none, parked(at_home, none).reshape(words, -1) & legal)
-    unwaiting = advanced(layout, none, parked(later[0], none).reshape(words, -1) & legal)
-    flood = CostLayers(
-        early=none,
-        late=begin,
-        unwaiting=unwaiting,
-        unforced=layout.read(unwaiting.states),
-        parked=(parked(later[0], begin), parked(later[1], begin), parked(later[2], begin)),
-        solo=(later[2], later[3]),
+    legal, odd = legal_states(layout, free), _find_odd_states(layout, goals)
+    steps = _CostFlood(layout, legal, odd, home_a, home_b, solo_free)
+    flood, cost, complete = number_layers(
+        layout, steps.flood_two_layers, steps.begin(home), cost_bits(layout.size), starts
     )
-    flood, cost, complete = numbered(layout, two_layers, flood, cost_bits(layout.size), starts)
-    reached = layout.read(flood.early.states)
-    wait = layout.square(reached & ~flood.unforced)
-    return cost, layout.square(reached), wait, jnp.broadcast_to(complete, (words,))
+    reached = layout.read_states(flood.odd_layer.states)
+    wait = layout.cut_square(reached & ~flood.unforced)
+    return cost, layout.cut_square(reached), wait, jnp.broadcast_to(complete, (free.shape[0],))
 
 
-def makespan_floods(
+def flood_makespans(
     size: int, free: jax.Array, goals: jax.Array, starts: jax.Array | None = None
 ) -> tuple[jax.Array, jax.Array]:
     """The optimal makespan of every joint state in binary, uint32 [W, bits, N, N], and the states reached [W, N, N].
 
-    Args as for `cost_floods`. Waiting is legal, so the layers R_t = pre(R_{t-1}) only grow.
+    The states of a makespan of at most t are R_0 = {goals} and R_t = pre(R_{t-1}), as waiting is legal.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        free: uint32 [W, N], bitboards of free cells.
+        goals: int32 [W, 2, 32], padded cells.
+        starts: as goals, or None; with starts, the flood ends as soon as all of them are reached.
     """
-    return _in_groups(functools.partial(_makespan_floods, Layout(size)), free, one_hots(goals, free.shape[1]), starts)
+    home = one_hots(goals, free.shape[1])
+    return _map_groups(functools.partial(_flood_group_makespans, Layout(size)), free, home, starts)
 
 
-def _makespan_floods(
+def _flood_group_makespans(
     layout: Layout, free: jax.Array, home: jax.Array, starts: jax.Array | None
 ) -> tuple[jax.Array, jax.Array]:
-    """`makespan_floods` of W words flooded side by side; home uint32 [W, 2, N], the goals."""
+    """`flood_makespans` of W words flooded side by side.
+
+    Args:
+        layout: where the joint states lie.
+        free: uint32 [W, N], bitboards of free cells.
+        home: uint32 [W, 2, N], the goals as bitboards.
+        starts: int32 [W, 2, 32], padded cells, or None.
+    """
     legal = legal_states(layout, free)
 
-    def two_layers(flood: Layers) -> Layers:
-        before, late = predecessors(layout, flood.late, legal, waits=True)
-        early = advanced(layout, flood.early, before & legal)
-        before, early = predecessors(layout, early, legal, waits=True)
-        return Layers(early, advanced(layout, late, before & legal))
+    def flood_two_layers(flood: Layers) -> Layers:
+        # From R_t, t even, to R_{t+1} and R_{t+2}; `find_predecessors` returns the front with its scratch buffer.
+        before, even_layer = find_predecessors(layout, flood.even_layer, legal, waits=True)
+        odd_layer = replace_states(layout, flood.odd_layer, before & legal)
+        before, odd_layer = find_predecessors(layout, odd_layer, legal, waits=True)
+        return Layers(odd_layer, replace_states(layout, even_layer, before & legal))
 
-    none = layout.empty(free.shape[0])
+    none = layout.make_empty(free.shape[0])
     begin = (layout.of_a(home[:, 0]) & layout.of_b(home[:, 1])).reshape(free.shape[0], -1) & legal
-    flood = Layers(none, advanced(layout, none, begin))
-    flood, arrival, _ = numbered(layout, two_layers, flood, cost_bits(layout.size), starts)
-    return arrival, layout.square(layout.read(flood.early.states))
+    flood = Layers(none, replace_states(layout, none, begin))
+    flood, arrival, _ = number_layers(layout, flood_two_layers, flood, cost_bits(layout.size), starts)
+    return arrival, layout.cut_square(layout.read_states(flood.odd_layer.states))
 
 
-def _in_groups(function: Callable[..., T], *words: jax.Array | None) -> T:
+def _map_groups(function: Callable[..., T], *words: jax.Array | None) -> T:
     """`function` of W words, `words_at_once` of them at a time."""
     given = [word for word in words if word is not None]
     together = math.gcd(given[0].shape[0], words_at_once())
     groups = [word.reshape(-1, together, *word.shape[1:]) for word in given]
 
-    def of_group(group: list[jax.Array]) -> T:
+    def apply_to_group(group: list[jax.Array]) -> T:
         return function(*group, *[None] * (len(words) - len(given)))
 
-    found = jax.lax.map(of_group, groups)
+    found = jax.lax.map(apply_to_group, groups)
     return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), found)
 
 
-def _odd(layout: Layout, goals: jax.Array) -> jax.Array:
-    """The states of which a plan without waits has an odd sum of costs: uint32 [W, N * row]."""
+def _find_odd_states(layout: Layout, goals: jax.Array) -> jax.Array:
+    """The states from which a plan without waits has an odd sum of costs: uint32 [W, N * row]."""
     cells = jnp.arange(layout.row)
     colour = (cells // (layout.size + 1) + cells % (layout.size + 1)) % 2
     at_goals = jnp.moveaxis(colour[goals[:, 0]] ^ colour[goals[:, 1]], 1, 0)
     at_states = -(colour[: layout.cells, None] ^ colour).astype(jnp.uint32).reshape(-1)
-    return pack(at_goals.astype(bool))[:, None] ^ at_states
+    return pack_bits(at_goals.astype(bool))[:, None] ^ at_states

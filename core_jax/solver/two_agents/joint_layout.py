@@ -13,12 +13,12 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 
-from lakewright.core_jax.lake import cell_count, offsets
+from lakewright.core_jax.lake.bitboards import cell_count, move_offsets
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Where the joint states of an n x n board lie in a buffer uint32 [W, length].
+    """The places of the joint states of an n x n board in a buffer uint32 [W, length].
 
     A state (a, b) is word head + a * row + b. Rows are longer than the N cells of B by one row of the board, and zeros
     stand before and behind: so any move of either agent is a constant offset, and what leaves the board reads a zero.
@@ -50,20 +50,20 @@ class Layout:
 
     @property
     def moves(self) -> tuple[int, ...]:
-        """What each move but a wait adds to the cell of B; to that of A it adds `row` times as much."""
-        return offsets(self.size)[:4]
+        """The number that each move but a wait adds to the cell of B; to that of A it adds `row` times as much."""
+        return move_offsets(self.size)[:4]
 
-    def empty(self, words: int) -> "Front":
+    def make_empty(self, words: int) -> "Front":
         """The front of no states."""
         zeros = jnp.zeros((words, self.length), jnp.uint32)
         return Front(zeros, zeros.reshape(words, -1, self.row + 1), zeros)
 
-    def read(self, buffer: jax.Array, by: int = 0) -> jax.Array:
+    def read_states(self, buffer: jax.Array, by: int = 0) -> jax.Array:
         """The states `by` words further: uint32 [W, N * row]."""
         begin = self.head + by
         return jax.lax.slice_in_dim(buffer, begin, begin + self.cells * self.row, axis=1)
 
-    def write(self, buffer: jax.Array, states: jax.Array) -> jax.Array:
+    def write_states(self, buffer: jax.Array, states: jax.Array) -> jax.Array:
         """The buffer uint32 [W, length] with states uint32 [W, N * row] or [W, N, row] in place of its own."""
         return jax.lax.dynamic_update_slice(buffer, states.reshape(buffer.shape[0], -1), (0, self.head))
 
@@ -76,17 +76,17 @@ class Layout:
         longer = jnp.pad(cells, ((0, 0), (0, self.row - self.cells)))
         return jnp.broadcast_to(longer[:, None], (cells.shape[0], self.cells, self.row))
 
-    def diagonal(self, buffer: jax.Array, begin: int) -> jax.Array:
+    def read_diagonal(self, buffer: jax.Array, begin: int) -> jax.Array:
         """Every (row + 1)-th word from head + begin on: uint32 [W, N, 1]."""
         line, column = divmod(self.head + begin, self.row + 1)
         lines = buffer.reshape(buffer.shape[0], -1, self.row + 1)
         return lines[:, line : line + self.cells, column : column + 1]
 
     def write_diagonal(self, lines: jax.Array, begin: int, words: jax.Array) -> jax.Array:
-        """The buffer as lines uint32 [W, lines, row + 1], with words uint32 [W, N, 1] where `diagonal` reads them."""
+        """The lines, uint32 [W, lines, row + 1], with the words, uint32 [W, N, 1], that `read_diagonal` reads."""
         return jax.lax.dynamic_update_slice(lines, words, (0, *divmod(self.head + begin, self.row + 1)))
 
-    def square(self, states: jax.Array) -> jax.Array:
+    def cut_square(self, states: jax.Array) -> jax.Array:
         """uint32 [..., N * row] to [..., N, N]."""
         return states.reshape(*states.shape[:-1], self.cells, self.row)[..., : self.cells]
 
@@ -104,25 +104,33 @@ class Front:
     after_a: jax.Array
 
 
-def predecessors(layout: Layout, front: Front, legal: jax.Array, *, waits: bool) -> tuple[jax.Array, Front]:
-    """States from which a joint move leads into `front`, uint32 [W, N * row], holes not masked; and the front again.
+def find_predecessors(layout: Layout, front: Front, legal: jax.Array, *, waits: bool) -> tuple[jax.Array, Front]:
+    """The states from which a joint move leads into `front`, uint32 [W, N * row]; and the front again.
 
-    With `waits`, agents may stay; without, both must move. The moves of the two agents are independent except for the
-    swap, so the set is a shift of A, then one of B. Half of a swap is a move of B into the cell that A leaves: those
-    moves are left out of the second shift, as `legal` excludes a shared cell, and added from `front.followed`.
+    States in holes are not left out.
+
+    The moves of the two agents are independent except for the swap, so the set is a shift of A, then one of B. Half of
+    a swap is a move of B into the cell that A leaves: those moves are left out of the second shift, as `legal` excludes
+    a shared cell, and added from `front.followed`.
+
+    Args:
+        layout: where the joint states lie.
+        front: the states that are entered.
+        legal: uint32 [W, N * row], all legal joint states.
+        waits: whether agents may stay; else both must move.
     """
     steps = (0, *layout.moves) if waits else layout.moves
-    after_a = functools.reduce(jnp.bitwise_or, [layout.read(front.states, by * layout.row) for by in steps])
-    front = dataclasses.replace(front, after_a=layout.write(front.after_a, after_a & legal))
-    before = functools.reduce(jnp.bitwise_or, [layout.read(front.after_a, by) for by in steps])
-    return before | layout.read(front.followed.reshape(front.states.shape)), front
+    after_a = functools.reduce(jnp.bitwise_or, [layout.read_states(front.states, by * layout.row) for by in steps])
+    front = dataclasses.replace(front, after_a=layout.write_states(front.after_a, after_a & legal))
+    before = functools.reduce(jnp.bitwise_or, [layout.read_states(front.after_a, by) for by in steps])
+    return before | layout.read_states(front.followed.reshape(front.states.shape)), front
 
 
-def advanced(layout: Layout, front: Front, states: jax.Array) -> Front:
+def replace_states(layout: Layout, front: Front, states: jax.Array) -> Front:
     """`front` with other states, in its buffers."""
-    buffer = layout.write(front.states, states)
+    buffer = layout.write_states(front.states, states)
     # A goes from x to x + by; B, coming from x + from_b, follows into x unless that is a swap.
-    left = {by: layout.diagonal(buffer, by * layout.row) for by in layout.moves}
+    left = {by: layout.read_diagonal(buffer, by * layout.row) for by in layout.moves}
     followed = front.followed
     for from_b in layout.moves:
         others = [left[by] for by in layout.moves if by != from_b]

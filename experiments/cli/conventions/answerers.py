@@ -10,12 +10,12 @@ from cyclopts import Group, Parameter
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.experiments.cli.conventions.options import DEVICES, SOLVERS, Flag
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.runtime.library_setup import prepare_training
 
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
 
-    from lakewright.experiments.evaluation import Answerer
+    from lakewright.experiments.evaluation.answerers import Answerer
 
 
 def _exactly_one(arguments: "ArgumentCollection") -> None:
@@ -88,7 +88,7 @@ def answerer_of(
 
 
 def _solver(solver: str, seed: int) -> Callable[[Path], "Answerer"]:
-    from lakewright.experiments.evaluation import PlannerAnswerer
+    from lakewright.experiments.evaluation.answerers import PlannerAnswerer
 
     return lambda out: PlannerAnswerer(solver, seed)
 
@@ -96,7 +96,7 @@ def _solver(solver: str, seed: int) -> Callable[[Path], "Answerer"]:
 def _model(who: Answering, options: ModelOptions, prompt: str) -> Callable[[Path], "Answerer"]:
     place = who.model or ""
     prepare_training(place)
-    from lakewright.experiments.evaluation import ModelAnswerer
+    from lakewright.experiments.evaluation.answerers import ModelAnswerer
     from lakewright.policy.codecs import TextSettings
 
     form = "compact" if prompt == "compact" else "full"
@@ -108,7 +108,7 @@ def _model(who: Answering, options: ModelOptions, prompt: str) -> Callable[[Path
 
 
 def _endpoint(who: Answering, options: EndpointOptions) -> Callable[[Path], "Answerer"]:
-    from lakewright.experiments.evaluation import EndpointAnswerer
+    from lakewright.experiments.evaluation.answerers import EndpointAnswerer
     from lakewright.policy.inference import EndpointSettings
 
     given = {"url": who.endpoint, "model": who.model_name, "max_tokens": who.max_tokens, **dataclasses.asdict(options)}

@@ -6,7 +6,7 @@ import numpy as np
 from gymnasium import spaces
 
 from lakewright.core_jax.lake import Observation
-from lakewright.experiments.interop.episodes import BoardPool
+from lakewright.experiments.interop.episodes.pools import BoardPool
 
 Arrays = dict[str, np.ndarray]
 

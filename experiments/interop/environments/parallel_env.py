@@ -9,7 +9,9 @@ from pettingzoo import ParallelEnv
 
 from lakewright.core_jax.lake import Observation
 from lakewright.experiments.interop.environments.observations import Arrays, as_info
-from lakewright.experiments.interop.episodes import MODES, Episode, board_pool
+from lakewright.experiments.interop.episodes.episode import Episode
+from lakewright.experiments.interop.episodes.pictures import MODES
+from lakewright.experiments.interop.episodes.pools import board_pool
 
 PLANES = 5  # holes, my place, my goal, the others' places, the others' goals
 

@@ -7,7 +7,9 @@ import numpy as np
 from gymnasium import spaces
 
 from lakewright.experiments.interop.environments.observations import Arrays, as_arrays, as_info, team_space
-from lakewright.experiments.interop.episodes import MODES, Episode, board_pool
+from lakewright.experiments.interop.episodes.episode import Episode
+from lakewright.experiments.interop.episodes.pictures import MODES
+from lakewright.experiments.interop.episodes.pools import board_pool
 
 
 class TeamEnv(gymnasium.Env[Arrays, np.ndarray]):

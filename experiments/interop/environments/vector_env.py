@@ -12,7 +12,8 @@ from gymnasium.vector.utils import batch_space
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import EnvState, reset, step
 from lakewright.experiments.interop.environments.observations import Arrays, as_arrays, team_space
-from lakewright.experiments.interop.episodes import MODES, as_pixels, as_text, board_pool
+from lakewright.experiments.interop.episodes.pictures import MODES, as_pixels, as_text
+from lakewright.experiments.interop.episodes.pools import board_pool
 
 METADATA = {"render_modes": list(MODES), "render_fps": 4, "autoreset_mode": AutoresetMode.SAME_STEP}
 _RESET = jax.jit(jax.vmap(reset, (0, None)))

@@ -3,8 +3,10 @@
 import numpy as np
 from matplotlib.colors import to_rgb
 
-from lakewright.experiments.charts import COLOURS
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.charts.appearance import COLOURS
 
+MOST_SIDE = 64  # cells
 CELL = 24  # pixels of a cell's side
 ICE, HOLE, LINE = (236, 244, 250), (44, 62, 80), (200, 214, 226)
 MODES = ("ansi", "rgb_array")
@@ -21,7 +23,12 @@ def as_text(holes: np.ndarray, positions: np.ndarray, goals: np.ndarray) -> str:
 
 
 def as_pixels(holes: np.ndarray, positions: np.ndarray, goals: np.ndarray) -> np.ndarray:
-    """uint8 [CELL n, CELL n, 3]: agents are discs, their goals frames of the same colour."""
+    """uint8 [CELL n, CELL n, 3]: agents are discs, their goals frames of the same colour.
+
+    Raises InputError where the board has more than MOST_SIDE cells a side.
+    """
+    if len(holes) > MOST_SIDE:
+        raise InputError(f"the board has {len(holes)} cells a side, and pictures are drawn up to {MOST_SIDE}; use ansi")
     picture = np.where(np.kron(holes, np.ones((CELL, CELL), bool))[..., None], HOLE, ICE).astype(np.uint8)
     picture[::CELL] = picture[:, ::CELL] = LINE
     rows, columns = np.mgrid[:CELL, :CELL] - (CELL - 1) / 2

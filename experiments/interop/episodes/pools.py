@@ -60,18 +60,18 @@ class BoardPool(NamedTuple):
 
 def board_pool(**given: Any) -> BoardPool:
     """The boards of `PoolOptions`, the same for the same options. Raises InputError where they cannot be drawn."""
-    options, _, drawn = _drawn(given)
+    options, _, drawn = _check_options(given)
     limit = options.step_limit or MARGIN * int(drawn.labels.makespan.max())
     return BoardPool(EnvParams(jax.tree.map(jnp.asarray, drawn.boards), jnp.int32(limit)), drawn.labels)
 
 
 def pool_rows(**given: Any) -> list[Row]:
     """The rows of the boards of `board_pool`, in its order, with their plans."""
-    options, config, drawn = _drawn(given)
+    options, config, drawn = _check_options(given)
     return rows_of({options.size: drawn}, config)
 
 
-def _drawn(given: dict[str, Any]) -> tuple[PoolOptions, EnvConfig, Batch]:
+def _check_options(given: dict[str, Any]) -> tuple[PoolOptions, EnvConfig, Batch]:
     options = convert(given, PoolOptions, "lake")
     try:
         config = EnvConfig.single(options.size, options.agents, options.hole_ratio, options.wait_ratio)

@@ -12,7 +12,14 @@ _MOVE_OF = dict(zip(DELTAS, MOVES, strict=True))
 
 
 def check_agents(grid: Sequence[str], starts: Sequence[Cell], goals: Sequence[Cell], place: str) -> None:
-    """Raises InputError where an agent starts or ends off the board, in a hole, or in another's cell."""
+    """Raises InputError where an agent starts or ends off the board, in a hole, or in another's cell.
+
+    Args:
+        grid: The rows of the board, `.` and `H`.
+        starts: The cell of each agent.
+        goals: The goal of each agent.
+        place: The file and the line for the message.
+    """
     for name, cells in (("start", starts), ("goal", goals)):
         taken: dict[Cell, int] = {}
         for agent, (row, column) in enumerate(cells):

@@ -10,8 +10,9 @@ import yaml
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, board_of, decode, read_all, read_chunks, write_rows
-from lakewright.core_jax.support import first_repeated, replacing_folder, write_atomically
+from lakewright.core_jax.support import first_repeated, refuse_pipe, replacing_folder, write_atomically
 from lakewright.experiments.interop.mapf_formats import lacam, movingai, pogema
+from lakewright.experiments.resumable.overwriting import refuse_overwriting
 from lakewright.policy.codecs import PublishedRow, encode_prompt, row_of
 
 LARGEST = 64 << 20  # bytes of one text file: a map of 8000 x 8000
@@ -20,9 +21,11 @@ Report = Callable[[int], object]
 
 
 class Format(NamedTuple):
-    """read: the rows of a path. write: rows to a path, telling how many are written. ending: of its single files."""
+    """read: the rows of a path, adding each file that is read to a set. write: rows to a path, telling how many are
+    written. endings: of its single files.
+    """
 
-    read: Callable[[Path], Iterable[Row]]
+    read: Callable[[Path, set[Path]], Iterable[Row]]
     write: Callable[[Sequence[Row], Path, Report], None]
     endings: tuple[str, ...]
 
@@ -43,7 +46,9 @@ def convert(
         raise InputError(f"{source}: no such file or folder; check the path")
     reader = FORMATS[_named(given, "--from") if given else _format_of(source)]
     writer = FORMATS[_named(wanted, "--to") if wanted else _format_for(out)]
-    rows = list(reader.read(source))
+    read: set[Path] = set()
+    rows = list(reader.read(source, read))
+    refuse_overwriting([("--out", path) for path in _files_of(out)], [("an input", path) for path in sorted(read)])
     if not rows:
         raise InputError(f"{source}: no board in it; name a file or folder that has some")
     if (twice := first_repeated(row.id for row in rows)) is not None:
@@ -80,14 +85,24 @@ def _by_ending(ending: str, path: Path, option: str) -> str:
     raise InputError(f"{path}: no format ends with {ending!r:.20}; name it by {option}: {', '.join(FORMATS)}")
 
 
-def _text(path: Path) -> str:
-    """The text of a file of any line ends. Raises InputError where it is none, or too large to be one."""
+def _files_of(out: Path) -> list[Path]:
+    """What is written for `out`: the file itself, and beside a scenario or a result its map."""
+    return [out, out.with_suffix(".map")] if out.suffix in (".scen", ".txt") else [out]
+
+
+def _text(path: Path, read: set[Path]) -> str:
+    """The text of a file of any line ends, which is added to `read`.
+
+    Raises InputError where it is none, or too large to be one.
+    """
+    read.add(path)
+    refuse_pipe(path)
     try:
         if path.stat().st_size > LARGEST:
             raise InputError(
                 f"{path}: {path.stat().st_size} bytes, more than the {LARGEST} of the largest map; split it"
             )
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; put the map beside the file that names it") from error
     except UnicodeDecodeError as error:
@@ -116,30 +131,30 @@ def _each(path: Path, ending: str) -> list[Path]:
     return files
 
 
-def _read_movingai(path: Path) -> Iterator[Row]:
+def _read_movingai(path: Path, read: set[Path]) -> Iterator[Row]:
     for file in _each(path, ".scen"):
-        name, starts, goals, sides = movingai.read_scenario(_text(file), str(file))
+        name, starts, goals, sides = movingai.read_scenario(_text(file, read), str(file))
         map_file = _beside(file, name)
-        grid = movingai.read_map(_text(map_file), str(map_file))
+        grid = movingai.read_map(_text(map_file, read), str(map_file))
         if sides != (len(grid), len(grid)):
             raise InputError(
                 f"{file}: its map is {sides[0]} by {sides[1]}, but {map_file.name} is {len(grid)} by {len(grid)}; "
                 "correct one of them"
             )
-        yield movingai.board(grid, (starts, goals), unquote(file.stem), str(file))
+        yield movingai.make_board(grid, (starts, goals), unquote(file.stem), str(file))
 
 
-def _read_lacam(path: Path) -> Iterator[Row]:
+def _read_lacam(path: Path, read: set[Path]) -> Iterator[Row]:
     for file in _each(path, ".txt"):
-        text = _text(file)
+        text = _text(file, read)
         map_file = _beside(file, lacam.map_of(text, str(file)))
-        grid = movingai.read_map(_text(map_file), str(map_file))
+        grid = movingai.read_map(_text(map_file, read), str(map_file))
         yield lacam.read_result(text, grid, unquote(file.stem), str(file))
 
 
-def _read_pogema(path: Path) -> Iterator[Row]:
+def _read_pogema(path: Path, read: set[Path]) -> Iterator[Row]:
     try:
-        maps = yaml.load(_text(path), _TextLoader)
+        maps = yaml.load(_text(path, read), _TextLoader)
     except (yaml.YAMLError, RecursionError) as error:
         said = str(error).splitlines()[0]
         raise InputError(f"{path}: not YAML ({said:.100}); give `name: |-` and a map string") from error
@@ -149,7 +164,14 @@ def _read_pogema(path: Path) -> Iterator[Row]:
         yield pogema.read_map_string(text, str(name), f"{path}: {str(name)!r:.60}")
 
 
-def _read_published(path: Path) -> Iterator[Row]:
+def _read_rows(path: Path, read: set[Path]) -> list[Row]:
+    read.add(path)
+    return read_all(path)
+
+
+def _read_published(path: Path, read: set[Path]) -> Iterator[Row]:
+    read.add(path)
+
     def stop(error: InputError) -> None:
         raise error
 
@@ -246,7 +268,7 @@ def _as_block(dumper: yaml.SafeDumper, text: _Block) -> yaml.ScalarNode:
 _Dumper.add_representer(_Block, _as_block)
 
 FORMATS: dict[str, Format] = {
-    "rows": Format(read_all, _write_rows, (".jsonl", ".parquet")),
+    "rows": Format(_read_rows, _write_rows, (".jsonl", ".parquet")),
     "movingai": Format(_read_movingai, _write_movingai, (".scen", ".map")),
     "lacam": Format(_read_lacam, _write_lacam, (".txt",)),
     "pogema": Format(_read_pogema, _write_pogema, (".yaml", ".yml")),

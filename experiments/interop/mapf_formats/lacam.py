@@ -27,12 +27,12 @@ def result_text(row: Row, map_name: str) -> str:
         "solved": 1,
         "soc": sum(costs),
         "makespan": max(costs),
-        "starts": _line(row.starts),
-        "goals": _line(row.goals),
+        "starts": _write_line(row.starts),
+        "goals": _write_line(row.goals),
         "solution": "",
     }
     lines = [f"{name}={value}" for name, value in head.items()]
-    lines += [f"{time}:{_line([path[time] for path in paths])}" for time in range(max(costs) + 1)]
+    lines += [f"{time}:{_write_line([path[time] for path in paths])}" for time in range(max(costs) + 1)]
     return "\n".join(lines) + "\n"
 
 
@@ -47,10 +47,17 @@ def map_of(text: str, place: str) -> str:
 def read_result(text: str, grid: list[str], name: str, place: str) -> Row:
     """A board with the plan that a solver found for it, to be judged by `verify`.
 
-    A plan that stops early, leaves the map or meets another agent is read all the same: the verdict says so. Raises
-    InputError with the line, the value and the remedy where the file is no result.
+    A plan that stops early, leaves the map or meets another agent is read all the same: the verdict says so.
+
+    Args:
+        text: The result file.
+        grid: The rows of its map, `.` and `H`.
+        name: The id of the row.
+        place: The file for the message.
+
+    Raises InputError with the line, the value and the remedy where the file is no result.
     """
-    fields, times = _parts(text, place)
+    fields, times = _split_parts(text, place)
     if not times:
         raise InputError(f"{place}: no line `0:(x,y),...` after `solution=`; the solver found no plan")
     counts = {len(cells) for _, cells in times}
@@ -59,8 +66,8 @@ def read_result(text: str, grid: list[str], name: str, place: str) -> Row:
         raise InputError(
             f"{place}:{line}: another number of agents than at time 0 ({len(times[0][1])}); complete the line"
         )
-    starts = _cells(fields["starts"], f"{place}: starts") if "starts" in fields else times[0][1]
-    goals = _cells(fields["goals"], f"{place}: goals") if "goals" in fields else times[-1][1]
+    starts = _read_cells(fields["starts"], f"{place}: starts") if "starts" in fields else times[0][1]
+    goals = _read_cells(fields["goals"], f"{place}: goals") if "goals" in fields else times[-1][1]
     for named, cells in (("starts", starts), ("goals", goals)):
         if len(cells) != len(times[0][1]):
             raise InputError(f"{place}: {len(cells)} {named} for {len(times[0][1])} agents; give one for each agent")
@@ -72,11 +79,11 @@ def read_result(text: str, grid: list[str], name: str, place: str) -> Row:
     return Row(name, len(grid), len(starts), grid, starts, goals, plan=plan)
 
 
-def _line(cells: list[Cell]) -> str:
+def _write_line(cells: list[Cell]) -> str:
     return "".join(f"({column},{row})," for row, column in cells)
 
 
-def _parts(text: str, place: str) -> tuple[dict[str, str], list[tuple[int, list[Cell]]]]:
+def _split_parts(text: str, place: str) -> tuple[dict[str, str], list[tuple[int, list[Cell]]]]:
     """The fields before the solution, and number and cells of each of its lines."""
     fields: dict[str, str] = {}
     times: list[tuple[int, list[Cell]]] = []
@@ -88,7 +95,7 @@ def _parts(text: str, place: str) -> tuple[dict[str, str], list[tuple[int, list[
             time, mark, cells = line.partition(":")
             if not mark or time != str(len(times)):
                 raise InputError(f"{place}:{number}: {line!r:.40} where `{len(times)}:(x,y),...` should be")
-            times.append((number, _cells(cells, f"{place}:{number}")))
+            times.append((number, _read_cells(cells, f"{place}:{number}")))
         else:
             name, mark, value = line.partition("=")
             if not mark:
@@ -97,7 +104,7 @@ def _parts(text: str, place: str) -> tuple[dict[str, str], list[tuple[int, list[
     return fields, times
 
 
-def _cells(text: str, place: str) -> list[Cell]:
+def _read_cells(text: str, place: str) -> list[Cell]:
     cells = [(int(y), int(x)) for x, y in _CELL.findall(text)]
     if _CELL.sub("", text).strip() or not cells:
         raise InputError(f"{place}: {text!r:.40} are no cells; write (x,y),(x,y), with x the column")

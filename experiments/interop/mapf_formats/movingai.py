@@ -5,10 +5,8 @@ with tabs between: bucket, map, width, height, start x, start y, goal x, goal y,
 is the agent's shortest path on its own, never an optimum of the team.
 """
 
-from collections import deque
-
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.rows import Row
+from lakewright.core_jax.rows import Row, find_distance
 from lakewright.experiments.interop.mapf_formats.cells import Cell, check_agents
 
 FREE, BLOCKED = ".G", "@OT"  # of the published letters; swamp and water are neither for a team on ice
@@ -25,8 +23,9 @@ def map_text(row: Row) -> str:
 def scenario_text(row: Row, map_name: str) -> str:
     """The starts and goals of a board as a scenario on the map of that name."""
     lines = ["version 1"]
-    for start, goal in zip(row.starts, row.goals, strict=True):
-        length = f"{_shortest(row, start, goal):.8f}"
+    for agent, (start, goal) in enumerate(zip(row.starts, row.goals, strict=True)):
+        steps = find_distance(row, agent)
+        length = f"{-1 if steps is None else steps:.8f}"  # -1 where the goal cannot be reached
         numbers = (row.size, row.size, start[1], start[0], goal[1], goal[0])
         lines.append("\t".join(["0", map_name, *map(str, numbers), length]))
     return "\n".join(lines) + "\n"
@@ -42,7 +41,7 @@ def read_map(text: str, place: str) -> list[str]:
     for number, line in enumerate(lines[:head], 1):
         name, _, value = line.partition(" ")
         if name in ("height", "width"):
-            sides[name] = _number(value, f"{place}:{number}: {name}")
+            sides[name] = _read_number(value, f"{place}:{number}: {name}")
     rows = [(number, line) for number, line in enumerate(lines[head + 1 :], head + 2) if line]
     height, width = sides.get("height", len(rows)), sides.get("width", len(rows[0][1]) if rows else 0)
     if height != width:
@@ -62,7 +61,7 @@ def read_scenario(text: str, place: str) -> tuple[str, list[Cell], list[Cell], t
         raise InputError(
             f"{place}:1: {lines[0][1] if lines else ''!r:.40} where `version 1` should be; this is no scenario"
         )
-    entries = [_entry(line, f"{place}:{number}") for number, line in lines[1:]]
+    entries = [_read_entry(line, f"{place}:{number}") for number, line in lines[1:]]
     if not entries:
         raise InputError(f"{place}: no agent; a scenario has a line for each")
     maps, sides = {entry[0] for entry in entries}, {entry[1] for entry in entries}
@@ -73,8 +72,17 @@ def read_scenario(text: str, place: str) -> tuple[str, list[Cell], list[Cell], t
     return maps.pop(), [entry[2] for entry in entries], [entry[3] for entry in entries], sides.pop()
 
 
-def board(grid: list[str], scenario: tuple[list[Cell], list[Cell]], name: str, place: str) -> Row:
-    """The row of a map and of the starts and goals on it. Raises InputError where they do not fit."""
+def make_board(grid: list[str], scenario: tuple[list[Cell], list[Cell]], name: str, place: str) -> Row:
+    """The row of a map and of the starts and goals on it.
+
+    Args:
+        grid: The rows of the map, `.` and `H`.
+        scenario: Starts and goals.
+        name: The id of the row.
+        place: The file for the message.
+
+    Raises InputError where they do not fit.
+    """
     starts, goals = scenario
     check_agents(grid, starts, goals, place)
     return Row(name, len(grid), len(starts), grid, starts, goals)
@@ -89,34 +97,19 @@ def _grid_line(line: str, width: int, place: str) -> str:
     return "".join("." if letter in FREE else "H" for letter in line)
 
 
-def _entry(line: str, place: str) -> tuple[str, tuple[int, int], Cell, Cell]:
+def _read_entry(line: str, place: str) -> tuple[str, tuple[int, int], Cell, Cell]:
     parts = line.rstrip().split("\t")
     if len(parts) != len(COLUMNS):
         raise InputError(f"{place}: {len(parts)} columns between tabs; give {len(COLUMNS)}: {', '.join(COLUMNS)}")
     numbers = []
     for name, part in zip(COLUMNS[2:8], parts[2:8], strict=True):
-        numbers.append(_number(part, f"{place}: {name}"))
+        numbers.append(_read_number(part, f"{place}: {name}"))
     width, height, start_x, start_y, goal_x, goal_y = numbers
     return parts[1], (width, height), (start_y, start_x), (goal_y, goal_x)
 
 
-def _number(text: str, place: str) -> int:
+def _read_number(text: str, place: str) -> int:
     digits = text.strip()
     if not (digits.isdecimal() and len(digits) <= DIGITS):
         raise InputError(f"{place} is {digits!r:.40}; give a whole number of at most {DIGITS} digits")
     return int(digits)
-
-
-def _shortest(row: Row, start: Cell, goal: Cell) -> int:
-    """The length of the agent's shortest path on its own, -1 where there is none."""
-    lengths, queue = {start: 0}, deque([start])
-    while queue:
-        here = queue.popleft()
-        if here == goal:
-            return lengths[here]
-        for there in ((here[0] + 1, here[1]), (here[0] - 1, here[1]), (here[0], here[1] + 1), (here[0], here[1] - 1)):
-            on_board = 0 <= there[0] < row.size and 0 <= there[1] < row.size
-            if on_board and row.grid[there[0]][there[1]] == "." and there not in lengths:
-                lengths[there] = lengths[here] + 1
-                queue.append(there)
-    return -1

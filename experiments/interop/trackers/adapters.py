@@ -64,44 +64,44 @@ class WandbLike:
         self._module.finish()
 
 
-def _tensorboard(folder: RunFolder) -> Tracker:
+def _open_tensorboard(folder: RunFolder) -> Tracker:
     return TensorBoard(folder)
 
 
-def _wandb(folder: RunFolder) -> Tracker:
+def _open_wandb(folder: RunFolder) -> Tracker:
     """WANDB_MODE=offline keeps it in `RUN/wandb`."""
     import wandb
 
-    name = _name(folder)
+    name = _name_run(folder)
     settings = folder.config.read_bytes()
     identity = hashlib.sha256(name.encode() + settings).hexdigest()[:16]
     config = msgspec.json.decode(settings)
     return WandbLike(wandb, id=identity, name=name, group=name, dir=str(folder.folder), config=config)
 
 
-def _trackio(folder: RunFolder) -> Tracker:
+def _open_trackio(folder: RunFolder) -> Tracker:
     import trackio
 
-    name = _name(folder)
+    name = _name_run(folder)
     return WandbLike(trackio, name=name, group=name, config=msgspec.json.decode(folder.config.read_bytes()))
 
 
-def _name(folder: RunFolder) -> str:
+def _name_run(folder: RunFolder) -> str:
     return folder.folder.resolve().name
 
 
 TRACKERS: dict[str, Callable[[RunFolder], Tracker]] = {
-    "tensorboard": _tensorboard,
-    "wandb": _wandb,
-    "trackio": _trackio,
+    "tensorboard": _open_tensorboard,
+    "wandb": _open_wandb,
+    "trackio": _open_trackio,
 }
 
 
-def prepare(name: str, folder: RunFolder) -> None:
+def prepare_tracker(name: str, folder: RunFolder) -> None:
     """Makes TRL's own runs of the stages join the group. Raises InputError where there is no such tracker here."""
     if name not in TRACKERS:
         raise InputError(f"tracker {name!r:.40} is not known; choose from {', '.join(TRACKERS)}")
     if importlib.util.find_spec(name) is None:
         raise InputError(f"tracker {name} is not installed; pip install {name}")
     if name == "wandb":
-        os.environ.setdefault("WANDB_RUN_GROUP", _name(folder))
+        os.environ.setdefault("WANDB_RUN_GROUP", _name_run(folder))

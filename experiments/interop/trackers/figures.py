@@ -9,7 +9,7 @@ import numpy as np
 
 from lakewright.core_jax.results import Outcomes, pool
 from lakewright.core_jax.rows import Row, read_all
-from lakewright.experiments.interop.episodes import as_pixels
+from lakewright.experiments.interop.episodes.pictures import as_pixels
 from lakewright.experiments.loop.records import Done, RunFolder, Stage, Trial, Validation, read
 
 COUNTERS = ("step", "epoch")  # of TRL's log, whose steps begin anew with each stage
@@ -27,16 +27,16 @@ def points_of(folder: RunFolder, chapter: int) -> Iterator[Point]:
     """The points of a finished chapter: 0 is the warm-up, 1 the first stage; steps go on from the chapters before."""
     stages = [folder.warmup, *(folder.stage(number) for number in range(chapter))]
     *earlier, stage = stages
-    begun, lines = sum(len(_lines(before)) for before in earlier), _lines(stage)
+    begun, lines = sum(len(_read_lines(before)) for before in earlier), _read_lines(stage)
     for number, line in enumerate(lines, 1):
         yield Point(begun + number, {f"{'train' if chapter else 'warmup'}/{name}": line[name] for name in line}, {})
-    figures = dict(_validated(read(stage.validation, Validation)))
+    figures = dict(_list_validation(read(stage.validation, Validation)))
     if chapter:
-        figures |= _redesigned(folder, stage)
-    yield Point(begun + len(lines), figures, _boards(stage) if chapter else {})
+        figures |= _read_redesign(folder, stage)
+    yield Point(begun + len(lines), figures, _render_boards(stage) if chapter else {})
 
 
-def _lines(stage: Stage) -> list[dict[str, float]]:
+def _read_lines(stage: Stage) -> list[dict[str, float]]:
     """The numbers of each step of the training."""
     return [{name: value for name, value in line.items() if _is_figure(name, value)} for line in stage.steps()]
 
@@ -45,7 +45,7 @@ def _is_figure(name: str, value: object) -> bool:
     return name not in COUNTERS and type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
 
 
-def _validated(found: Validation) -> Iterator[tuple[str, float]]:
+def _list_validation(found: Validation) -> Iterator[tuple[str, float]]:
     """Shares of the held-out boards, of each size and of all."""
     parts: dict[str, Outcomes] = {f"/{size}": part for size, part in found.sizes.items()}
     for ending, part in itertools.chain(parts.items(), [("", pool(found.sizes.values()))]):
@@ -54,7 +54,7 @@ def _validated(found: Validation) -> Iterator[tuple[str, float]]:
         yield f"eval/forced_wait{ending}", part.wait_valid / part.wait_boards if part.wait_boards else 0.0
 
 
-def _redesigned(folder: RunFolder, stage: Stage) -> dict[str, float]:
+def _read_redesign(folder: RunFolder, stage: Stage) -> dict[str, float]:
     """What the engineer made of the boards for the stage that follows, what the trial found, and what it all cost."""
     following = stage.following()
     figures = {"loop/taken_back": float(stage.taken_back() is not None), "loop/seconds": read(stage.done, Done).seconds}
@@ -82,14 +82,14 @@ def _redesigned(folder: RunFolder, stage: Stage) -> dict[str, float]:
     return figures
 
 
-def _boards(stage: Stage) -> dict[str, np.ndarray]:
+def _render_boards(stage: Stage) -> dict[str, np.ndarray]:
     """A picture of the first board of each size that the stage trained on."""
     first: dict[int, Row] = {}
     for row in read_all(stage.boards):
         first.setdefault(row.size, row)
-    return {f"boards/{size}": _picture(row) for size, row in sorted(first.items())}
+    return {f"boards/{size}": _render_board(row) for size, row in sorted(first.items())}
 
 
-def _picture(row: Row) -> np.ndarray:
+def _render_board(row: Row) -> np.ndarray:
     holes = np.array([[cell == "H" for cell in line] for line in row.grid])
     return as_pixels(holes, np.array(row.starts), np.array(row.goals))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from lakewright.experiments.interop.trackers.adapters import TRACKERS, prepare
+from lakewright.experiments.interop.trackers.adapters import TRACKERS, prepare_tracker
 from lakewright.experiments.interop.trackers.figures import points_of
 from lakewright.experiments.loop.records import RunFolder, read, write
 
@@ -21,7 +21,7 @@ class Publisher:
 
     def __init__(self, folder: RunFolder, names: Sequence[str]) -> None:
         for name in names:
-            prepare(name, folder)
+            prepare_tracker(name, folder)
         self._folder, self._names = folder, names
 
     def publish(self) -> dict[str, int]:

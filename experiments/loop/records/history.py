@@ -4,18 +4,19 @@ from collections import Counter
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig
-from lakewright.core_jax.results import Outcomes, pool
 from lakewright.core_jax.rows import fingerprint, read_all
+from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Calibration
 from lakewright.engineer.lessons import Examination
+from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, Done, Excluded, Trial, Validation, read
+from lakewright.experiments.loop.records.stage_records import Decision, Done, Excluded, Validation, read
 from lakewright.experiments.loop.records.token_budget import Spent, spent_on
 
 
 class Chapter(msgspec.Struct, frozen=True):
-    """The warm-up, which has no config and no decision, or a finished stage. log: the figures of each training step.
+    """The warm-up, which has no design and no decision, or a finished stage. log: the figures of each training step.
 
     calibration: of the difficulty model's forecast of this stage. engineer: the figures of each group of the training
     of `self_trained`, the last after it.
@@ -25,18 +26,18 @@ class Chapter(msgspec.Struct, frozen=True):
     validation: Validation
     log: list[dict[str, float | None]]
     seconds: float
-    config: EnvConfig | None
+    design: Design | None
     decision: Decision | None
     trial: Trial | None = None
     tokens: Spent = Spent()
-    taken_back: bool = False
+    rolled_back: bool = False
     calibration: Calibration | None = None
     engineer: list[dict[str, float]] = []
 
     @property
-    def pooled(self) -> Outcomes:
+    def pooled(self) -> Tally:
         """The outcomes on the whole held-out set."""
-        return pool(self.validation.sizes.values())
+        return pool_tallies(self.validation.outcomes.values())
 
     @property
     def tick(self) -> str:
@@ -77,9 +78,9 @@ def excluded_met(folder: RunFolder) -> int:
     return sum(read(stage.excluded, Excluded).boards for stage in stages if stage.excluded.exists())
 
 
-def forced_rate(outcomes: Outcomes) -> float:
-    """The share of valid plans on the boards that force a wait; 0 where there are none."""
-    return outcomes.wait_valid / outcomes.wait_boards if outcomes.wait_boards else 0.0
+def trait_rate(tally: Tally, name: str) -> float:
+    """The share of valid answers on the problems that have a trait; 0 where there are none."""
+    return tally.traits[name].valid_rate if name in tally.traits else 0.0
 
 
 def _chapter(name: str, stage: Stage) -> Chapter:
@@ -88,11 +89,11 @@ def _chapter(name: str, stage: Stage) -> Chapter:
         validation=read(stage.validation, Validation),
         log=stage.steps(),
         seconds=read(stage.done, Done).seconds,
-        config=stage.config() if stage.env.exists() else None,
+        design=stage.design() if stage.env.exists() else None,
         decision=read(stage.proposal, Decision) if stage.proposal.exists() else None,
         trial=read(stage.trial, Trial) if stage.trial.exists() else None,
         tokens=spent_on(stage) if stage.env.exists() else Spent(),
-        taken_back=stage.taken_back() is not None,
+        rolled_back=stage.rolled_back() is not None,
         calibration=stage.calibration(),
         engineer=stage.engineer_figures(),
     )

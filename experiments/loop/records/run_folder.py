@@ -1,24 +1,37 @@
 """The run folder: what a run writes where, each file whole or not there at all.
 
-    config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  report.html  spending.jsonl (of an endpoint)
+    config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  best (a link to the best checkpoint)
+    report.html  spending.jsonl (of an endpoint)
 
 docs/loop.md says what each file of a stage holds. `Stage` has their names; done.json makes a stage count.
 """
 
+import contextlib
+import os
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import locked, read_raw
+from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Calibration, Forecast
 from lakewright.engineer.evidence import Evidence, read_evidence
-from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, Next, Rollback, Trial, read
+from lakewright.engineer.redesign import Next, decide_next
+from lakewright.engineer.tally import pool_tallies
+from lakewright.engineer.trial import Trial
+from lakewright.experiments.environments.lake_form import from_lake
+from lakewright.experiments.loop.records.stage_records import (
+    Decision,
+    EngineerTraining,
+    Rollback,
+    Validation,
+    read,
+)
 from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.resumable import Claim
+from lakewright.experiments.resumable.claims import Claim
 
 FORMAT = 2
 
@@ -41,6 +54,7 @@ class Stage:
         self.env = folder / "env.json"
         self.sampled = folder / "sampled.json"
         self.boards = folder / "boards.parquet"
+        self.problems = folder / "problems.jsonl"  # of environments other than the lake
         self.checkpoint = folder / "checkpoint"
         self.train_log = folder / "train.jsonl"
         self.excluded = folder / "excluded.json"
@@ -65,30 +79,32 @@ class Stage:
         """The weights that the next stage continues from: those trained as an engineer too, if there are any."""
         return self.engineer_checkpoint if self.engineer_checkpoint.exists() else self.checkpoint
 
-    def config(self) -> EnvConfig:
-        """The config that the stage's boards are drawn from."""
-        return read(self.env, EnvConfig)
+    def design(self) -> Design:
+        """What the stage's problems are drawn from."""
+        return read(self.env, Design)
 
     def following(self) -> Next:
         """What the next stage is drawn from, and why; for folders without next.json, as read from their other files."""
         if self.next.exists():
             return read(self.next, Next)
-        if self.taken_back():
+        if self.rolled_back():
             verdict = read(self.proposal, Decision).verdict
-            return Next(verdict.config, "rollback", verdict.reasons)
+            return Next(verdict.design, "rollback", verdict.reasons)
         return chosen(self)
 
-    def taken_back(self) -> Rollback | None:
-        """The record of the rollback, where the stage is taken back."""
+    def rolled_back(self) -> Rollback | None:
+        """The record of the rollback, where the stage is rolled back."""
         found = read(self.rollback, Rollback) if self.rollback.exists() else None
         return found if found and found.back else None
 
     def read_evidence(self) -> Evidence:
         """All that was known after the stage. Raises InputError where its file holds something else."""
-        return read_evidence(read_raw(self.evidence), str(self.evidence))
+        raw = read_raw(self.evidence)
+        known = isinstance(raw, dict) and raw.get("version") == 2
+        return read_evidence(from_lake(raw) if known else raw, str(self.evidence))
 
     def steps(self) -> list[dict[str, Any]]:
-        """The figures of each step of the training; none where it has no log. Raises InputError on a spoilt log."""
+        """The figures of each step of the training; none where it has no log. Raises InputError on a damaged log."""
         if not self.train_log.exists():
             return []
         try:
@@ -105,20 +121,20 @@ class Stage:
         groups = read(self.engineer, EngineerTraining).groups if self.engineer.exists() else []
         return [group.figures for group in groups]
 
-    def next_config(self) -> EnvConfig:
-        """The config that was decided on after the stage."""
-        return self.following().config
+    def next_design(self) -> Design:
+        """The design that was decided on after the stage."""
+        return self.following().design
 
 
 def chosen(stage: Stage) -> Next:
-    """What guard and trial made of the proposal after a stage that was kept."""
+    """What guard and trial left of the proposal after a stage that stands."""
     verdict = read(stage.proposal, Decision).verdict
-    reasons = [verdict.summary()]
-    if stage.trial.exists():
-        trial = read(stage.trial, Trial)
-        config = trial.candidates[trial.chosen].config
-        return Next(config, "trial" if trial.chosen else "current", [*reasons, trial.summary()])
-    return Next(verdict.config, "current" if verdict.config == stage.config() else "proposal", reasons)
+    return decide_next(verdict, stage.design(), read(stage.trial, Trial) if stage.trial.exists() else None)
+
+
+def _share_valid(stage: Stage) -> float:
+    """The share of valid answers of a stage's policy on the held-out set."""
+    return pool_tallies(read(stage.validation, Validation).outcomes.values()).valid_rate
 
 
 class RunFolder:
@@ -128,8 +144,10 @@ class RunFolder:
         self.folder = folder
         self.config = folder / "config.json"
         self.validation = folder / "validation.parquet"
+        self.held_out = folder / "held_out.jsonl"  # of environments other than the lake
         self.report = folder / "report.html"
         self.spending = folder / "spending.jsonl"
+        self.best_link = folder / "best"
         self.warmup = Stage(folder / "warmup")
 
     def locked(self) -> AbstractContextManager[None]:
@@ -149,14 +167,38 @@ class RunFolder:
         stage = self.stage(number) if number >= 0 else self.warmup
         return self.named(read(stage.rollback, Rollback).weights) if stage.rollback.exists() else stage
 
+    def best(self) -> Stage | None:
+        """The finished stage, or the warm-up, with most valid plans on the held-out set; of equals the last."""
+        stages = [stage for stage in (self.warmup, *self.finished_stages()) if stage.validation.exists()]
+        return max(reversed(stages), key=_share_valid, default=None)
+
+    def link_best(self) -> None:
+        """Lets the path `best` in the folder lead to the checkpoint of the best stage, by a link that moves with it.
+
+        What is there and is no link stays. Where the file system has no links, there is no such path.
+        """
+        best, beside = self.best(), self.folder / ".best"
+        if best is None or (self.best_link.exists() and not self.best_link.is_symlink()):
+            return
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)  # left by a run that was killed
+            beside.symlink_to(best.checkpoint.relative_to(self.folder))
+            os.replace(beside, self.best_link)
+
     def finished_stages(self) -> list[Stage]:
         """The stages that count, in order."""
         stages = (self.stage(number) for number in range(self.settings().stages))
         return [stage for stage in stages if stage.done.exists()]
 
     def open(self, settings: RunSettings) -> None:
-        """Starts the run, or checks that the folder holds this very run. Raises InputError if it holds another."""
-        CLAIM.take(self.folder, RunConfig(FORMAT, settings))
+        """Starts the run, or checks that the folder holds this very run. Raises InputError if it holds another.
+
+        A run that has trained nothing yet gives way to another: most likely it was refused for what it asked for.
+        """
+        trained = self.warmup.folder.exists() or self.stage(0).folder.exists()
+        if not trained and CLAIM.is_in(self.folder) and self.settings() != settings:
+            self.validation.unlink(missing_ok=True)  # before the claim: the other run has other held-out boards
+        CLAIM.take(self.folder, RunConfig(FORMAT, settings), replace=not trained)
 
     def settings(self) -> RunSettings:
         """The settings of the run. Raises InputError where there is none, or one of another format."""

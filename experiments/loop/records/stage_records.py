@@ -1,35 +1,59 @@
 """What the files of a stage hold: validation, boards, rollback, decision, trial, what is next, and how long it took."""
 
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Outcomes
 from lakewright.core_jax.rows import Row
-from lakewright.core_jax.support import read_config, write_json
-from lakewright.engineer.delta import ConfigDelta
-from lakewright.engineer.evidence import SizeStatistics
+from lakewright.core_jax.support import convert, read_raw, write_json
+from lakewright.engineer.design import Delta, Design, by_stratum
+from lakewright.engineer.difficulty import Forecast
+from lakewright.engineer.environment import Problem
+from lakewright.engineer.evidence import Drawn, Evidence
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.negotiation import Attempt
 from lakewright.engineer.proposal import Proposal
+from lakewright.engineer.redesign import Next
 from lakewright.engineer.rollback import Comparison
-from lakewright.engineer.teachers import deltas_in_json, deltas_of
-from lakewright.engineer.trial import Earned, Lead, StratumTrial, Tried
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.tally import Tally
+from lakewright.engineer.teachers import read_json_answers, read_token_answers
+from lakewright.engineer.trial import Earned, Trial
+from lakewright.experiments.environments.lake import row_of
+from lakewright.experiments.environments.lake_form import from_lake, to_lake
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A board of the held-out set and the policy's plan for it, in which the letter `?` is a jump."""
+    """A held-out problem and the policy's answer to it.
 
-    row: Row
-    plan: list[str]
+    failure: `none` of a valid answer. place: how far it got, -1 if that has no meaning. data: of the lake the plan, in
+    which the letter `?` is a jump, and the agent that fails.
+    """
+
+    problem: Problem
+    answer: str
     failure: str
-    agent: int
-    step: int
+    place: int = -1
+    data: Any = None
+
+    @property
+    def row(self) -> Row:
+        """The board of a problem of the lake."""
+        return row_of(self.problem)
+
+    @property
+    def plan(self) -> list[str]:
+        """The plan for a board."""
+        return list(self.data["plan"])
+
+    @property
+    def agent(self) -> int:
+        """The agent that fails on a board."""
+        return int(self.data["agent"])
 
 
 class Excluded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,33 +63,40 @@ class Excluded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """validation.json: the outcomes on the held-out set per map size, and some plans to look at.
+    """validation.json: the outcomes on the held-out set by stratum, and some answers to look at.
 
-    forced: the outcomes on those of the boards that force a wait. valid: a digit for each board in the order of the
-    set, 1 where the plan is valid.
+    by_trait: by stratum and knob, the outcomes on the problems that have the trait. valid: a digit for each problem in
+    the order of the set, 1 where the answer is valid.
     """
 
-    sizes: dict[int, Outcomes]
+    outcomes: dict[int | str, Tally]
     examples: list[Example]
-    forced: dict[int, Outcomes]
+    by_trait: dict[int | str, dict[str, Tally]]
     valid: str
+
+    def __post_init__(self) -> None:
+        for name in ("outcomes", "by_trait"):
+            msgspec.structs.force_setattr(self, name, by_stratum(getattr(self, name)))
 
 
 class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """sampled.json: statistics of a stage's boards, the sampler that chose them, and its state afterwards.
+    """sampled.json: statistics of a stage's problems, the sampler that chose them, and its state afterwards.
 
-    figures: how many boards were newly drawn (`fresh`), rolled out on (`scored`) and used again (`replayed`), and the
+    figures: how many problems were newly drawn (`fresh`), rolled out on (`scored`) and used again (`replayed`), and the
     `tokens` of those rollouts.
     """
 
-    sizes: dict[int, SizeStatistics]
+    statistics: dict[int | str, Drawn]
     sampler: str
     figures: dict[str, int]
     state: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "statistics", by_stratum(self.statistics))
+
 
 class Rollback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """rollback.json: the stage's policy compared with the one it was trained from, and whether it was taken back.
+    """rollback.json: the stage's policy compared with the one it was trained from, and whether it was rolled back.
 
     against: the folder of that policy. weights: the folder of the policy that the run continues with.
     """
@@ -89,47 +120,6 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     refused: list[Attempt] = []
 
 
-class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """trial.json: the configs that were tried, the current one first; the place of the one chosen; what it cost.
-
-    strata: the valid plans of each board rolled out. leads: of each config over the current one, and how likely it is
-    better; none in a trial without a current config, or of an older version.
-    """
-
-    candidates: list[Tried]
-    chosen: int
-    tokens: int
-    strata: list[StratumTrial] = []
-    leads: list[Lead] = []
-
-    def summary(self) -> str:
-        """The outcome in a line."""
-        best = self.chosen or max(
-            range(1, len(self.candidates)), key=lambda place: self.leads[place].better if self.leads else 0
-        )
-        scores = f"{self.candidates[best].score:.3f} against {self.candidates[0].score:.3f}"
-        sure = f", better with probability {self.leads[best].better:.2f}" if self.leads else ""
-        if self.chosen:
-            return f"tried, and it gives more signal: {scores}{sure}"
-        return f"tried, and not trained on, as it gives less signal: {scores}{sure}"
-
-
-Source = Literal["proposal", "trial", "rollback", "current"]
-
-
-class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """next.json: what the next stage is drawn from, where that config comes from, and why.
-
-    source: `proposal`, as the guard left it, where no trial was held; `trial`, the proposal that it chose; `rollback`,
-    the config before a stage that was taken back; `current`, which stays as nothing better was proposed. reasons: a
-    line each of guard, trial or rollback.
-    """
-
-    config: EnvConfig
-    source: Source
-    reasons: list[str]
-
-
 class EngineerGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A group of answers of the checkpoint as engineer, what each earned, and the figures of the training on them.
 
@@ -143,10 +133,9 @@ class EngineerGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     figures: dict[str, float]
     said: list[str] = []
 
-    @property
-    def deltas(self) -> list[ConfigDelta | InputError]:
+    def read(self, space: DesignSpace) -> list[Delta | InputError]:
         """What each answer means, or why it means nothing."""
-        return deltas_in_json(self.said) if self.said else deltas_of(self.answers)
+        return read_json_answers(self.said, space) if self.said else read_token_answers(self.answers, space)
 
 
 class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -158,11 +147,10 @@ class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt: list[str]
     groups: list[EngineerGroup]
 
-    @property
-    def proposed(self) -> list[tuple[list[str], ConfigDelta | InputError]]:
+    def proposed(self, space: DesignSpace) -> list[tuple[list[str], Delta | InputError]]:
         """The answers that are tried, and what they mean: those of the engineer before the training, and after it."""
         tried = (self.groups[0], self.groups[-1])
-        return [answer for group in tried for answer in zip(group.answers, group.deltas, strict=True)]
+        return [answer for group in tried for answer in zip(group.answers, group.read(space), strict=True)]
 
     @property
     def tokens(self) -> int:
@@ -177,11 +165,22 @@ class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     versions: dict[str, str]
 
 
-def write(path: Path, value: msgspec.Struct) -> None:
-    """Writes a record as indented JSON, whole or not at all."""
-    write_json(path, value)
+# Records whose names on disk are the lake's own where a run is of the lake; see lake_form.py.
+TRANSLATED = (Design, Forecast, Evidence, Decision, Trial, Next, Validation, Sampled)
+
+
+def write(path: Path, value: msgspec.Struct, *, lake: bool = True) -> None:
+    """Writes a record as indented JSON, whole or not at all. lake: whether it is of a run of the lake."""
+    if lake and isinstance(value, TRANSLATED):
+        write_json(path, to_lake(msgspec.to_builtins(value, str_keys=True)))
+    else:
+        write_json(path, value)
 
 
 def read(path: Path, kind: type[T]) -> T:
-    """Reads a record. Raises InputError naming file, field, value and remedy."""
-    return read_config(path, kind)
+    """Reads a record, of the lake or of another environment.
+
+    Raises InputError naming file, field, value and remedy.
+    """
+    raw = read_raw(path)
+    return convert(from_lake(raw) if issubclass(kind, TRANSLATED) else raw, kind, str(path))

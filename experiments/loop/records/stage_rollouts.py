@@ -1,26 +1,54 @@
-"""The training rollouts of a stage: each group of answers, with the board that they answer."""
+"""The problems of a run on disk, and the training rollouts of a stage: each group of answers with its problem."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
-from lakewright.core_jax.rows import Row, board_key, read_all
-from lakewright.core_jax.support import convert
-from lakewright.experiments.loop.records.run_folder import Stage
+from lakewright.core_jax.rows import read_all, write_rows
+from lakewright.core_jax.support import convert, write_atomically
+from lakewright.engineer.environment import Problem
+from lakewright.experiments.environments.lake import problem_of, row_of
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 
 
-def read_rollouts(stage: Stage) -> list[tuple[Row, Group]]:
-    """Each group of a stage with its board, in the order of groups.jsonl; the boards may lie in any order.
+def read_problems(path: Path) -> list[Problem]:
+    """The problems of a file: boards of rows, or problems as lines of JSON. Raises InputError where it is damaged."""
+    if path.suffix == ".parquet":
+        return list(map(problem_of, read_all(path)))
+    return [convert(raw, Problem, f"{path}:{line}") for line, raw in enumerate(_read_lines(path), 1)]
 
-    A board that was drawn more than once has a group for each time; its stratum is that of its first row. Raises
-    InputError where the file is damaged, or a group is of a board that the stage does not have.
+
+def write_problems(path: Path, problems: Sequence[Problem]) -> None:
+    """Writes problems, whole or not at all: boards as rows where the file is Parquet, else lines of JSON."""
+    if path.suffix == ".parquet":
+        write_rows(path, list(map(row_of, problems)))
+    else:
+        write_atomically(path, msgspec.json.Encoder().encode_lines(problems))
+
+
+def problems_of(stage: Stage) -> list[Problem]:
+    """The problems that a stage trained on."""
+    return read_problems(stage.problems if stage.problems.exists() else stage.boards)
+
+
+def held_out_of(folder: RunFolder) -> list[Problem]:
+    """The held-out problems of a run."""
+    return read_problems(folder.held_out if folder.held_out.exists() else folder.validation)
+
+
+def read_rollouts(stage: Stage) -> list[tuple[Problem, Group]]:
+    """Each group of a stage with its problem, in the order of groups.jsonl; the problems may lie in any order.
+
+    A problem that was drawn more than once has a group for each time; its cell is that of its first row. Raises
+    InputError where the file is damaged, or a group is of a problem that the stage does not have.
     """
-    rows = read_all(stage.boards)
-    of_key = {board_key(row): row for row in reversed(rows)}
-    groups = [convert(raw, Group, str(stage.groups)) for raw in _named(_lines(stage), rows)]
+    problems = problems_of(stage)
+    of_key = {problem.key: problem for problem in reversed(problems)}
+    groups = [convert(raw, Group, str(stage.groups)) for raw in _name_boards(_read_lines(stage.groups), problems)]
     if unknown := next((line for line, group in enumerate(groups, 1) if group.board not in of_key), 0):
         raise InputError(
             f"{stage.groups}:{unknown}: its board is not in {stage.boards.name}; "
@@ -29,20 +57,20 @@ def read_rollouts(stage: Stage) -> list[tuple[Row, Group]]:
     return [(of_key[group.board], group) for group in groups]
 
 
-def _lines(stage: Stage) -> list[Any]:
+def _read_lines(path: Path) -> list[Any]:
     try:
-        return msgspec.json.Decoder().decode_lines(stage.groups.read_bytes())
+        return msgspec.json.Decoder().decode_lines(path.read_bytes())
     except (OSError, msgspec.DecodeError) as error:
-        raise InputError(f"{stage.groups}: not lines of JSON ({error}); run the stage again") from error
+        raise InputError(f"{path}: not lines of JSON ({error}); run the stage again") from error
 
 
-def _named(lines: list[Any], rows: Sequence[Row]) -> list[Any]:
-    """The lines, with the board's key where an older version wrote its place among `rows`."""
+def _name_boards(lines: list[Any], problems: Sequence[Problem]) -> list[Any]:
+    """The lines, with the board's key where an older version wrote its place among the rows."""
 
-    def named(line: Any) -> Any:
+    def name(line: Any) -> Any:
         place = line.get("board") if isinstance(line, dict) else None
-        if isinstance(place, int) and 0 <= place < len(rows):
-            return {**line, "board": board_key(rows[place])}
+        if isinstance(place, int) and 0 <= place < len(problems):
+            return {**line, "board": problems[place].key}
         return line
 
-    return list(map(named, lines))
+    return list(map(name, lines))

@@ -4,8 +4,9 @@ import math
 
 import msgspec
 
+from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, Sampled, Trial, read
+from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, Sampled, read
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -32,7 +33,7 @@ def spent_on(stage: Stage) -> Spent:
     """The tokens of a stage so far; a step that was interrupted and is repeated counts once."""
     return Spent(
         training=_trained(stage) if stage.checkpoint.exists() else 0,
-        sampling=round(read(stage.sampled, Sampled).figures["tokens"]) if stage.boards.exists() else 0,
+        sampling=_scored(stage),
         trials=read(stage.trial, Trial).tokens if stage.trial.exists() else 0,
         engineer=_asked(stage),
     )
@@ -46,6 +47,11 @@ def spent(folder: RunFolder, stages: int) -> Spent:
 def left(budget: int | None, spent: Spent) -> float:
     """The tokens that are left of a budget; without one, infinitely many."""
     return math.inf if budget is None else budget - spent.total
+
+
+def _scored(stage: Stage) -> int:
+    drawn = stage.boards.exists() or stage.problems.exists()
+    return round(read(stage.sampled, Sampled).figures["tokens"]) if drawn else 0
 
 
 def _trained(stage: Stage) -> int:

@@ -13,8 +13,7 @@ from .engineer_samples import samples_table as samples_table
 from .engineer_training import TRAINED as TRAINED
 from .engineer_training import train_engineer as train_engineer
 from .rollback import compare as compare
-from .rollback import gone_back_to as gone_back_to
-from .story import changes as changes
+from .rollback import find_return as find_return
 from .story import story_of as story_of
 from .teacher_models import check_askable as check_askable
-from .trial import try_configs as try_configs
+from .trial import start_trial as start_trial

@@ -1,61 +1,58 @@
 """The difficulty model of a run: fitted after each stage to all groups that its policies rolled out."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig, hole_ratio_of
-from lakewright.core_jax.rows import Row, read_all
-from lakewright.engineer.curriculum_cells import Cell
-from lakewright.engineer.difficulty import (
-    Forecast,
-    HeldOutCell,
-    Observation,
-    cell_of,
-    forecast,
-    held_out_observations,
-    observations_of,
-)
-from lakewright.engineer.guard import GuardSettings, widened
-from lakewright.engineer.trial import StratumTrial
-from lakewright.experiments.loop.records import RunFolder, Stage, Trial, Validation, read, read_rollouts
+from lakewright.engineer.difficulty import Forecast, Observation, make_forecast, observe_groups, observe_held_out
+from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.guard import GuardSettings, widen_reach
+from lakewright.engineer.redesign import count_held_out
+from lakewright.engineer.space import Cell
+from lakewright.engineer.trial import CellTrial, Trial
+from lakewright.experiments.loop.records import RunFolder, Stage, Validation, held_out_of, read, read_rollouts
 from lakewright.experiments.loop.settings import RunSettings
 
 
-def forecast_after(settings: RunSettings, folder: RunFolder, number: int) -> Forecast:
+def forecast_after(settings: RunSettings, environment: Environment, folder: RunFolder, number: int) -> Forecast:
     """The forecast after stage `number`, from the groups of its training and of all before, trials included.
 
-    With `difficulty.held_out`, from the plans for the held-out boards, too, those after the warm-up included.
+    With `difficulty.held_out`, from the answers to the held-out problems, too, those after the warm-up included.
     """
-    found = [seen for past in range(number + 1) for seen in _observations(folder.stage(past), number - past)]
-    found += [seen for past in range(number) for seen in _tried(folder.stage(past), number - past)]
+    design = folder.stage(number).design()
+    found = [seen for past in range(number + 1) for seen in _observe(folder.stage(past), number - past)]
+    found += [seen for past in range(number) for seen in _observe_trial(folder.stage(past), number - past)]
     before = read_forecast(folder.stage(number - 1)) if number else None
-    config = folder.stage(number).config()
     how = msgspec.structs.replace(settings.difficulty, objective=settings.objective)
-    rows = read_all(folder.validation)
-    tested = list(_tested(folder, number, rows)) if settings.difficulty.held_out else []
-    return forecast(config, found, held_out_cells(rows, config), how, before, tested)
+    held_out = held_out_of(folder)
+    tested = list(_observe_tests(folder, number, held_out)) if settings.difficulty.held_out else []
+    cells = count_held_out((problem.cell for problem in held_out), design)
+    return make_forecast(design, found, cells, how, environment.space, before, tested)
 
 
-def _tested(folder: RunFolder, number: int, rows: list[Row]) -> Iterator[Observation]:
-    """The held-out boards' plans after the warm-up and each stage."""
+def _observe(stage: Stage, age: int) -> list[Observation]:
+    return observe_groups(((problem.cell, group) for problem, group in read_rollouts(stage)), age)
+
+
+def _observe_tests(folder: RunFolder, number: int, held_out: list[Problem]) -> Iterator[Observation]:
+    """The answers to the held-out problems after the warm-up and each stage."""
     for past in range(-1, number + 1):
         stage = folder.stage(past) if past >= 0 else folder.warmup
-        yield from held_out_observations(rows, read(stage.validation, Validation).valid, number - past)
+        valid = read(stage.validation, Validation).valid
+        answers: Iterator[tuple[Cell, bool]] = (
+            (problem.cell, digit == "1") for problem, digit in zip(held_out, valid, strict=True)
+        )
+        yield from observe_held_out(answers, number - past)
 
 
-def _tried(stage: Stage, age: int) -> list[Observation]:
+def _observe_trial(stage: Stage, age: int) -> list[Observation]:
     """The groups of the trial after a stage, if one was held; its policy is that of the stage to come, untrained."""
     trial = read(stage.trial, Trial) if stage.trial.exists() else None
-    return [_of_stratum(part, age) for part in trial.strata] if trial else []
+    return [_observe_cell(part, age) for part in trial.cells] if trial else []
 
 
-def _of_stratum(part: StratumTrial, age: int) -> Observation:
-    size, agents = part.stratum.size, part.stratum.agents
-    cell = Cell(size, hole_ratio_of(size, agents, part.stratum.holes), part.stratum.wait)
-    variance = sum(part.variances())
-    return Observation(cell, agents, len(part.valid), sum(part.valid) / part.plans, variance, age)
+def _observe_cell(part: CellTrial, age: int) -> Observation:
+    return Observation(part.cell, len(part.valid), sum(part.valid) / part.answers, sum(part.variances()), age)
 
 
 def read_forecast(stage: Stage) -> Forecast | None:
@@ -63,17 +60,7 @@ def read_forecast(stage: Stage) -> Forecast | None:
     return read(stage.difficulty, Forecast) if stage.difficulty.exists() else None
 
 
-def trust_region(settings: RunSettings, stage: Stage) -> GuardSettings:
+def trust_region(settings: RunSettings, environment: Environment, stage: Stage) -> GuardSettings:
     """The guard's settings after a stage, as wide as the difficulty model is certain."""
     known = read_forecast(stage)
-    return widened(settings.guard, known.certainty) if known else settings.guard
-
-
-def held_out_cells(rows: list[Row], config: EnvConfig) -> list[HeldOutCell]:
-    """The cells of the held-out boards, of the sizes that the config draws, with their shares."""
-    counts = Counter(cell for cell in map(cell_of, rows) if cell.size in config.sizes)
-    return [HeldOutCell(cell, count / counts.total()) for cell, count in sorted(counts.items())]
-
-
-def _observations(stage: Stage, age: int) -> Iterator[Observation]:
-    yield from observations_of(read_rollouts(stage), age)
+    return widen_reach(settings.limits, environment.space, known.certainty) if known else settings.limits

@@ -11,19 +11,19 @@ from typing import TypeGuard
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.generator import can_draw_for
 from lakewright.core_jax.support import write_json
-from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.guard import GuardVerdict, judge
-from lakewright.engineer.teachers import Asked, asked_of, parse_answer
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.teachers import Asked, ask_about, parse_answer
+from lakewright.engineer.trial import measure_leads
 from lakewright.experiments.loop.records import RunFolder, read
 from lakewright.experiments.loop.redesign.difficulty import trust_region
-from lakewright.experiments.loop.redesign.trial import leads_over
+from lakewright.experiments.loop.redesign.trial import start_trial
 from lakewright.experiments.loop.settings import RunSettings, key_for, seed_for
-from lakewright.experiments.loop.training import load_engineer
-from lakewright.experiments.resumable import Claim
+from lakewright.experiments.loop.training import Trainee, load_engineer
+from lakewright.experiments.resumable.claims import Claim
 from lakewright.policy.inference import SchemaSettings, sample_in_json
 
 TOGETHER = 25  # answers sampled at once
@@ -54,8 +54,8 @@ class EngineerAnswers(msgspec.Struct, frozen=True):
     """Answers of a model to the question after a stage, with the mask or without.
 
     Counts of answers that are parsed, that the guard accepts as they are, that it holds back, and that it refuses;
-    of parsed answers that change nothing; and of different configs that they lead to. said: all of them. won: answers
-    whose config is more likely better than the current one than not, by a trial; None without one.
+    of parsed answers that change nothing; and of different designs that they lead to. said: all of them. won: answers
+    whose design is more likely better than the current one than not, by a trial; None without one.
     """
 
     model: str
@@ -73,7 +73,7 @@ class EngineerAnswers(msgspec.Struct, frozen=True):
 
 
 def sample_engineers(
-    settings: RunSettings,
+    trainee: Trainee,
     folder: RunFolder,
     number: int,
     places: Sequence[str],
@@ -84,49 +84,49 @@ def sample_engineers(
 ) -> list[EngineerAnswers]:
     """`answers` answers of each model to the question after stage `number`, without the mask and with it.
 
-    trial: whether each config that they lead to is tried beside the current one, with the policy of the stage. out: a
+    trial: whether each design that they lead to is tried beside the current one, with the policy of the stage. out: a
     folder that keeps the answers as they come, where the same call continues. Raises InputError where it holds others,
     or another process works there.
     """
-    stage = folder.stage(number)
-    evidence = stage.read_evidence()
-    asked = asked_of(evidence, stage.config(), settings.evidence, key_for(settings.seed, f"stage {number} samples"))
-    guard, reachable = trust_region(settings, stage), can_draw_for(settings.teams)
+    settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
+    space, key = environment.space, key_for(settings.seed, f"stage {number} samples")
+    asked = ask_about(stage.read_evidence(), stage.design(), space, settings.evidence, key)
+    guard = trust_region(settings, environment, stage)
     found: list[EngineerAnswers] = []
-    proposed: list[list[EnvConfig]] = []
+    proposed: list[list[Design]] = []
     work = Sampling(CLAIM.format, str(folder.folder), settings, number, list(places), answers)
     with CLAIM.held(out, work) if out is not None else nullcontext():
         for place, masked in itertools.product(places, (False, True)):
             kept = out / f"answers-{len(found)}.json" if out is not None else None
             said = _said(settings, place, asked, masked, answers, on_progress, kept)
-            verdicts = [_verdict(text, lambda delta: judge(stage.config(), delta, guard, reachable)) for text in said]
-            found.append(_counted(place, masked, said, verdicts, stage.config()))
-            proposed.append([verdict.config for verdict in verdicts if _changes(verdict, stage.config())])
+            verdicts = [
+                _verdict(text, space, lambda delta: judge(stage.design(), delta, environment, guard)) for text in said
+            ]
+            found.append(_counted(place, masked, said, verdicts, stage.design()))
+            proposed.append([verdict.design for verdict in verdicts if _changes(verdict, stage.design())])
     if not trial:
         return found
-    winners = _winners(settings, folder, number, proposed)
+    winners = _winners(trainee, folder, number, proposed)
     return [
-        msgspec.structs.replace(one, won=sum(config in winners for config in configs))
-        for one, configs in zip(found, proposed, strict=True)
+        msgspec.structs.replace(one, won=sum(design in winners for design in designs))
+        for one, designs in zip(found, proposed, strict=True)
     ]
 
 
-def _changes(verdict: GuardVerdict | str, current: EnvConfig) -> TypeGuard[GuardVerdict]:
-    return isinstance(verdict, GuardVerdict) and verdict.status != "refused" and verdict.config != current
+def _changes(verdict: GuardVerdict | str, current: Design) -> TypeGuard[GuardVerdict]:
+    return isinstance(verdict, GuardVerdict) and verdict.status != "refused" and verdict.design != current
 
 
-def _winners(
-    settings: RunSettings, folder: RunFolder, number: int, proposed: Sequence[Sequence[EnvConfig]]
-) -> list[EnvConfig]:
-    """The configs that a trial says are more likely better than that of the stage than not."""
-    rivals: list[EnvConfig] = []
-    for config in itertools.chain.from_iterable(proposed):
-        if config not in rivals:
-            rivals.append(config)
+def _winners(trainee: Trainee, folder: RunFolder, number: int, proposed: Sequence[Sequence[Design]]) -> list[Design]:
+    """The designs that a trial says are more likely better than that of the stage than not."""
+    rivals: list[Design] = []
+    for design in itertools.chain.from_iterable(proposed):
+        if design not in rivals:
+            rivals.append(design)
     if not rivals:
         return []
-    stage, purpose = folder.stage(number), f"stage {number} samples"
-    leads = leads_over(settings, folder.standing(number), stage.config(), rivals, purpose)
+    work = start_trial(trainee, folder.standing(number), f"stage {number} samples")
+    leads = measure_leads(work, folder.stage(number).design(), rivals)
     return [rival for rival, lead in zip(rivals, leads, strict=True) if lead.better > 0.5]
 
 
@@ -157,21 +157,21 @@ def _said(
     return said
 
 
-def _verdict(text: str, judged: Callable[[ConfigDelta], GuardVerdict]) -> GuardVerdict | str:
+def _verdict(text: str, space: DesignSpace, judged: Callable[[Delta], GuardVerdict]) -> GuardVerdict | str:
     """The guard's verdict, or why the answer cannot be read."""
     try:
-        return judged(ConfigDelta(parse_answer(text).edits))
+        return judged(parse_answer(text, space)[0])
     except InputError as error:
         return str(error)
 
 
 def _counted(
-    place: str, masked: bool, said: list[str], verdicts: Sequence[GuardVerdict | str], current: EnvConfig
+    place: str, masked: bool, said: list[str], verdicts: Sequence[GuardVerdict | str], current: Design
 ) -> EngineerAnswers:
     parsed = [verdict for verdict in verdicts if isinstance(verdict, GuardVerdict)]
     unread = [verdict.split(";")[0][:60] for verdict in verdicts if isinstance(verdict, str)]
     status = [verdict.status for verdict in parsed]
-    configs = [verdict.config for verdict in parsed if verdict.status != "refused"]
+    designs = [verdict.design for verdict in parsed if verdict.status != "refused"]
     return EngineerAnswers(
         place,
         masked,
@@ -180,8 +180,8 @@ def _counted(
         accepted=status.count("accepted"),
         projected=status.count("projected"),
         refused=status.count("refused"),
-        unchanged=sum(config == current for config in configs),
-        configs=len({msgspec.json.encode(config) for config in configs}),
+        unchanged=sum(design == current for design in designs),
+        configs=len({msgspec.json.encode(design) for design in designs}),
         errors={error: unread.count(error) for error in dict.fromkeys(unread)},
         said=said,
     )

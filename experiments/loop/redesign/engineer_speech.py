@@ -5,9 +5,10 @@ from typing import Any, Protocol
 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from lakewright.core_jax.config import EnvConfig
+from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import DELTA, DeltaGrammar
 from lakewright.engineer.proposal import Proposal, Spoken
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Allowed, answer_schema
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.policy.inference import (
@@ -91,9 +92,12 @@ def speaks_tokens(tokenizer: PreTrainedTokenizerFast) -> bool:
     return DELTA in tokenizer.get_vocab()
 
 
-def speech_of(settings: RunSettings, tokenizer: PreTrainedTokenizerFast, config: EnvConfig) -> EngineerSpeech:
-    """That of a checkpoint asked for a change of `config`."""
+def speech_of(
+    settings: RunSettings, tokenizer: PreTrainedTokenizerFast, design: Design, space: DesignSpace
+) -> EngineerSpeech:
+    """That of a checkpoint asked for a change of `design`."""
     if speaks_tokens(tokenizer):
-        return TokenSpeech(settings, tokenizer, DeltaGrammar(config.sizes).allowed)
-    schema = answer_schema(config, inline=False, summary=settings.evidence.chosen().self_summary)
+        return TokenSpeech(settings, tokenizer, DeltaGrammar(space, design.strata).allowed)
+    summary = settings.evidence.chosen().self_summary
+    schema = answer_schema(space.sort_strata(design.strata), space, inline=False, summary=summary)
     return JsonSpeech(settings, tokenizer, schema)

@@ -5,12 +5,11 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.generator import can_draw_for
-from lakewright.core_jax.results import pool
-from lakewright.engineer.delta import ConfigDelta
-from lakewright.engineer.difficulty import diminishing_worth_of, worth_of
+from lakewright.engineer.design import Delta
+from lakewright.engineer.difficulty import estimate_diminishing_worth, estimate_worth
 from lakewright.engineer.guard import GuardVerdict, judge
-from lakewright.engineer.trial import Earned, Score, earned_by
+from lakewright.engineer.tally import pool_tallies
+from lakewright.engineer.trial import Earned, Score, reward_proposals
 from lakewright.experiments.loop.records import (
     Decision,
     EngineerGroup,
@@ -23,35 +22,35 @@ from lakewright.experiments.loop.records import (
 )
 from lakewright.experiments.loop.redesign.difficulty import read_forecast, trust_region
 from lakewright.experiments.loop.redesign.engineer_speech import EngineerSpeech, speech_of
-from lakewright.experiments.loop.settings import RunSettings, seed_for
-from lakewright.experiments.loop.training import load_policy
-from lakewright.experiments.runtime import progress
-from lakewright.policy.checkpoints import save_checkpoint
+from lakewright.experiments.loop.settings import seed_for
+from lakewright.experiments.loop.training import Trainee, load_policy
+from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.policy.models import save_checkpoint
 from lakewright.policy.training import AnswerGroup, train_on_answers, trainable, without_adapter
 
 TRAINED = "self_trained"
 
 
-def train_engineer(settings: RunSettings, folder: RunFolder, number: int) -> None:
+def train_engineer(trainee: Trainee, folder: RunFolder, number: int) -> None:
     """Trains the stage's policy on groups of its own proposals, and keeps weights and figures next to the stage's.
 
     The first group is what was proposed; each further round samples one from the weights trained so far, and the last
     group is the trained engineer's. The next stage continues from these weights; the policy after the warm-up is the
     reference.
     """
-    stage = folder.stage(number)
+    settings, stage = trainee.settings, folder.stage(number)
     policy, tokenizer = load_policy(settings, stage.checkpoint)
     model = trainable(policy, settings.grpo.host)
     reference, _ = load_policy(settings, folder.warmup.checkpoint)
-    speech = speech_of(settings, tokenizer, stage.config())
+    speech = speech_of(settings, tokenizer, stage.design(), trainee.environment.space)
     spoken = speech.spoken(read(stage.proposal, Decision).proposal)
     prompt, answers = spoken.prompt, spoken.answers
-    measured = _measured(settings, folder, number, tokenizer)
+    measured = _measure_gain(trainee, folder, number, tokenizer)
     torch.manual_seed(seed_for(settings.seed, f"stage {number} engineer training"))
     groups: list[EngineerGroup] = []
     with progress("engineer", settings.engineer.training.rounds, "rounds") as bar:
         for turn in range(settings.engineer.training.rounds):
-            group = _judged(settings, folder, number, speech, answers)
+            group = _judge_group(trainee, folder, number, speech, answers)
             sampled = _in_ids(tokenizer, prompt, answers, [part.advantage for part in group.earned])
             parts = [sampled, *measured]
             if useful := [part for part in parts if any(part.advantages)]:
@@ -61,7 +60,7 @@ def train_engineer(settings: RunSettings, folder: RunFolder, number: int) -> Non
             answers = speech.sample(model, prompt, seed_for(settings.seed, f"stage {number} engineer round {turn + 1}"))
             bar.update()
             bar.set_postfix(reward=f"{group.figures['reward']:.2f}")
-    groups.append(_judged(settings, folder, number, speech, answers))
+    groups.append(_judge_group(trainee, folder, number, speech, answers))
     write(stage.engineer, EngineerTraining(prompt, groups))
     save_checkpoint(stage.engineer_checkpoint, without_adapter(model, settings.grpo.host), tokenizer)
 
@@ -73,25 +72,27 @@ def _in_ids(
     return AnswerGroup(ids(prompt), [ids(answer) for answer in answers], advantages)
 
 
-def _judged(
-    settings: RunSettings, folder: RunFolder, number: int, speech: EngineerSpeech, answers: list[list[str]]
+def _judge_group(
+    trainee: Trainee, folder: RunFolder, number: int, speech: EngineerSpeech, answers: list[list[str]]
 ) -> EngineerGroup:
     """A group of answers with what they earn."""
-    stage, group = folder.stage(number), EngineerGroup(answers, [], {}, speech.texts(answers))
-    verdicts = [_verdict(settings, folder, number, delta) for delta in group.deltas]
-    earned = earned_by(stage.config(), verdicts, _score(settings, stage), settings.engineer.reward)
+    stage, space = folder.stage(number), trainee.environment.space
+    group = EngineerGroup(answers, [], {}, speech.texts(answers))
+    verdicts = [_judge_answer(trainee, stage, delta) for delta in group.read(space)]
+    earned = reward_proposals(verdicts, _score(trainee, stage), trainee.settings.engineer.reward, space)
     return msgspec.structs.replace(group, earned=earned, figures=_figures(answers, earned))
 
 
-def _score(settings: RunSettings, stage: Stage) -> Score:
-    """How much more a config is worth than the stage's by its forecast; nothing where there is none."""
-    current, known, power = stage.config(), read_forecast(stage), settings.engineer.reward.power
+def _score(trainee: Trainee, stage: Stage) -> Score:
+    """How much more a design is worth than the stage's by its forecast; nothing where there is none."""
+    environment, known, power = trainee.environment, read_forecast(stage), trainee.settings.engineer.reward.power
+    space, current = environment.space, environment.cells(stage.design())
     if known is None:
-        return lambda config: 0.0
+        return lambda design: 0.0
     if not power:
-        return lambda config: worth_of(known.model, config, current, settings.teams).mean
-    before = diminishing_worth_of(known, current, power, settings.teams)
-    return lambda config: diminishing_worth_of(known, config, power, settings.teams) - before
+        return lambda design: estimate_worth(known.model, environment.cells(design), space, current).mean
+    before = estimate_diminishing_worth(known, current, power, space)
+    return lambda design: estimate_diminishing_worth(known, environment.cells(design), power, space) - before
 
 
 def _figures(answers: list[list[str]], earned: list[Earned]) -> dict[str, float]:
@@ -106,30 +107,29 @@ def _figures(answers: list[list[str]], earned: list[Earned]) -> dict[str, float]
     }
 
 
-def _verdict(settings: RunSettings, folder: RunFolder, number: int, delta: ConfigDelta | InputError) -> GuardVerdict:
-    stage = folder.stage(number)
+def _judge_answer(trainee: Trainee, stage: Stage, delta: Delta | InputError) -> GuardVerdict:
     if isinstance(delta, InputError):
-        return GuardVerdict("refused", [str(delta)], stage.config())
-    return judge(stage.config(), delta, trust_region(settings, stage), can_draw_for(settings.teams))
+        return GuardVerdict("refused", [str(delta)], stage.design())
+    guard = trust_region(trainee.settings, trainee.environment, stage)
+    return judge(stage.design(), delta, trainee.environment, guard)
 
 
-def _measured(
-    settings: RunSettings, folder: RunFolder, number: int, tokenizer: PreTrainedTokenizerFast
+def _measure_gain(
+    trainee: Trainee, folder: RunFolder, number: int, tokenizer: PreTrainedTokenizerFast
 ) -> list[AnswerGroup]:
     """The answer that this stage was trained on, with the measured gain of the stage as its advantage."""
-    weight = settings.engineer.reward.gain
+    weight = trainee.settings.engineer.reward.gain
     if not weight or not number or not folder.stage(number - 1).engineer.exists():
         return []
     before, now = folder.stage(number - 1), folder.stage(number)
     training = read(before.engineer, EngineerTraining)
-    for answer, delta in training.proposed:
-        verdict = _verdict(settings, folder, number - 1, delta)
-        if verdict.status != "refused" and verdict.config == now.config() != before.config():
+    for answer, delta in training.proposed(trainee.environment.space):
+        verdict = _judge_answer(trainee, before, delta)
+        if verdict.status != "refused" and verdict.design == now.design() != before.design():
             advantage = weight * 10 * (_valid(folder, number) - _valid(folder, number - 1))
             return [_in_ids(tokenizer, training.prompt, [answer], [advantage])]
     return []
 
 
 def _valid(folder: RunFolder, number: int) -> float:
-    found = pool(read(folder.stage(number).validation, Validation).sizes.values())
-    return found.rate(found.valid)
+    return pool_tallies(read(folder.stage(number).validation, Validation).outcomes.values()).valid_rate

@@ -1,55 +1,50 @@
-"""A stage in a few lines for people: what the engineer saw, said and changed, and what trial and guard made of it."""
+"""A stage in a few lines for people: validation, the proposal, guard and trial, and what is trained on next."""
 
 from collections.abc import Iterator
 
-from lakewright.core_jax.config import EnvConfig
-from lakewright.core_jax.results import pool
-from lakewright.engineer.delta import FIELDS, summary
-from lakewright.experiments.loop.records import Decision, RunFolder, Trial, Validation, read
+from lakewright.engineer.design import list_changes, printable, summarize
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.tally import pool_tallies
+from lakewright.engineer.trial import Trial
+from lakewright.experiments.loop.records import Decision, RunFolder, Validation, read
 
-MOST = 200  # characters of what the engineer said
+MOST = 200  # characters of a proposal
 
 
-def story_of(folder: RunFolder, number: int) -> list[str]:
+def story_of(folder: RunFolder, number: int, space: DesignSpace) -> list[str]:
     """The lines of a finished stage."""
     stage, before = folder.stage(number), folder.standing(number - 1)
-    lines = [_saw(read(before.validation, Validation), read(stage.validation, Validation))]
+    lines = [_validation(read(before.validation, Validation), read(stage.validation, Validation), space)]
     following = stage.following()
-    if stage.taken_back():
-        lines.append(f"taken back  {following.reasons[0]}")
+    if stage.rolled_back():
+        lines.append(f"rolled back {following.reasons[0]}")
     if following.source != "rollback":
-        lines += _said(read(stage.proposal, Decision))
+        lines += _proposal(read(stage.proposal, Decision), space)
         if stage.trial.exists():
             lines.append(f"trial       {read(stage.trial, Trial).summary()}")
-    return [*lines, f"changed     {changes(stage.config(), following.config)} ({following.source})"]
+    changes = list_changes(stage.design(), following.design, space)
+    return [*lines, f"next        {changes} ({following.source}: {_cut(following.reasons[-1])})"]
 
 
-def changes(old: EnvConfig, new: EnvConfig) -> str:
-    """What differs between two configs, such as `5x5 data +0.05 hole -0.1`."""
-    parts = []
-    for size, cell in new.sizes.items():
-        steps = {field: getattr(cell, field) - getattr(old.sizes[size], field) for field in FIELDS}
-        steps_shown = [
-            f"{field.removesuffix('_ratio')} {step:+.2g}" for field, step in steps.items() if abs(step) > 1e-6
-        ]
-        parts += [f"{size}x{size} {' '.join(steps_shown)}"] if steps_shown else []
-    return ", ".join(parts) or "no change"
+def _cut(text: str) -> str:
+    return printable(text)[:MOST] + "..." * (len(text) > MOST)
 
 
-def _saw(before: Validation, after: Validation) -> str:
-    old, new = pool(before.sizes.values()), pool(after.sizes.values())
-    sizes = ", ".join(f"{size}x{size} {100 * part.rate(part.valid):.0f}" for size, part in sorted(after.sizes.items()))
-    rates = 100 * old.rate(old.valid), 100 * new.rate(new.valid)
-    return f"saw         {rates[1]:.1f} % of held-out plans valid ({rates[1] - rates[0]:+.1f}): {sizes}"
+def _validation(before: Validation, after: Validation, space: DesignSpace) -> str:
+    old, new = pool_tallies(before.outcomes.values()), pool_tallies(after.outcomes.values())
+    strata = space.sort_strata(after.outcomes)
+    parts = ", ".join(f"{space.words.label(one)} {100 * after.outcomes[one].valid_rate:.0f}" for one in strata)
+    rates = 100 * old.valid_rate, 100 * new.valid_rate
+    answers = space.words.answers
+    return f"validation  {rates[1]:.1f} % of held-out {answers} valid ({rates[1] - rates[0]:+.1f}): {parts}"
 
 
-def _said(decision: Decision) -> Iterator[str]:
+def _proposal(decision: Decision, space: DesignSpace) -> Iterator[str]:
     proposal, verdict = decision.proposal, decision.verdict
-    text = summary(proposal.delta) if proposal.delta else proposal.error
-    printable = "".join(letter if letter.isprintable() else " " for letter in text)
+    text = summarize(proposal.delta, space) if proposal.delta else proposal.error
     others = f" (and {len(proposal.candidates)} more)" if proposal.candidates else ""
-    yield f"said        {printable[:MOST]}{'...' * (len(printable) > MOST)}{others}"
+    yield f"proposal    {_cut(text)}{others}"
     if verdict.status == "projected":
-        yield f"guard       held back {len(verdict.reasons)} of the changes"
+        yield f"guard       clipped {len(verdict.reasons)} of the changes"
     elif verdict.status == "refused":
-        yield f"guard       refused: {verdict.reasons[0][:MOST]}"
+        yield f"guard       refused: {_cut(verdict.reasons[0])}"

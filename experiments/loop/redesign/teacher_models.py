@@ -16,8 +16,7 @@ from lakewright.experiments.loop.records import RunFolder, Stage
 from lakewright.experiments.loop.redesign.engineer_speech import JsonSpeech, TokenSpeech, speaks_tokens
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.training import load_engineer
-from lakewright.experiments.resumable import Spending
-from lakewright.policy.checkpoints import only_plans
+from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import (
     KEYS,
     BudgetSpentError,
@@ -30,6 +29,7 @@ from lakewright.policy.inference import (
     dollars,
     json_prompt,
 )
+from lakewright.policy.models import answers_only_plans
 
 Policy = tuple[PreTrainedModel, PreTrainedTokenizerFast]
 
@@ -53,7 +53,7 @@ def tools_of(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: b
 def check_askable(settings: RunSettings) -> None:
     """Raises InputError where the teacher cannot be asked: a server needs a key, a checkpoint in words a mask."""
     teachers = (settings.teacher, settings.teacher_options.get("match"))
-    if settings.codec == "text" and settings.asks_checkpoint and not importlib.util.find_spec("llguidance"):
+    if settings.answers_in_json and not importlib.util.find_spec("llguidance"):
         raise InputError(
             f"teacher {settings.teacher} answers in JSON under a mask, which needs llguidance; "
             "pip install 'lakewright[structured]'"
@@ -68,7 +68,7 @@ def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     """A checkpoint answers in tokens where its vocabulary has the engineer's words, else in language."""
     load = functools.cache(lambda: load_engineer(settings, policy.checkpoint))
     model, tokenizer = load()
-    if only_plans(model):
+    if answers_only_plans(model):
         raise InputError(
             f"teacher {settings.teacher} asks {policy.checkpoint}, a board network, which has no answers except plans; "
             "choose a teacher that asks no checkpoint"

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from lakewright.core_jax.config import MAX_TOKEN_SIZE, EnvConfig, holds, with_teams
+from lakewright.core_jax.config import MAX_TOKEN_SIZE, EnvConfig, SizeConfig, holds, with_teams
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert, one_of, toml_table
 from lakewright.engineer.difficulty import DifficultySettings, Objective
@@ -16,15 +16,18 @@ from lakewright.engineer.rollback import RollbackSettings
 from lakewright.engineer.samplers import SamplerSettings
 from lakewright.engineer.teachers import TEACHERS, check_teacher
 from lakewright.engineer.trial import ProposalReward, TrialSettings
+from lakewright.experiments.loop.settings.guard_table import GuardTable
 from lakewright.experiments.loop.settings.launch import LaunchSettings
 from lakewright.experiments.loop.settings.preset_files import preset_table
 from lakewright.policy.codecs import CodecName, TextSettings
 from lakewright.policy.inference import EndpointSettings
-from lakewright.policy.model_folders import is_board_network
-from lakewright.policy.model_settings import ModelName, ModelSettings, shape_of
+from lakewright.policy.models import ModelName, ModelSettings, is_board_network, resolve_shape
 from lakewright.policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
 DEEPEST = 8  # dots in the name of a setting
+
+
+FIRST = EnvConfig({size: SizeConfig(0.25, 0.25, 0.5) for size in (3, 4, 5, 6)})
 
 
 class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,10 +75,16 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a run depends on."""
 
-    env: EnvConfig
+    env: EnvConfig = FIRST
     """The boards of the first stage."""
-    warmup_env: EnvConfig
+    warmup_env: EnvConfig = FIRST
     """The boards of the warm-up."""
+    environment: str = "lake"
+    """What problems are drawn from: lake, reasoning_gym:TASK, FILE.py:Class, module:Class, or an entry point."""
+    design: dict[str, dict[str, float]] = {}
+    """Of other environments: shares and knobs of the first stage by stratum; by default equal and in the middle."""
+    warmup_design: dict[str, dict[str, float]] = {}
+    """Of other environments: the design of the warm-up; by default all cells of the grid are drawn alike."""
     teams: tuple[Team, ...] = ()
     """Numbers of agents that boards have in turn, wherever they are drawn; without any, those of env and warmup_env."""
     seed: Natural = 0
@@ -120,7 +129,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an engineer is shown."""
     difficulty: DifficultySettings = DifficultySettings()
     """How the model of P(valid) is fitted."""
-    guard: GuardSettings = GuardSettings()
+    guard: GuardTable = GuardTable()
     """The limits of a redesign."""
     sampler: SamplerSettings = SamplerSettings()
     """How the boards of a stage are chosen."""
@@ -133,6 +142,16 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     last of them, or after its stages."""
     engineer: EngineerSettings = EngineerSettings()
     """How a language model is asked to be the engineer."""
+
+    @property
+    def lake(self) -> bool:
+        """Whether the run is of the lake."""
+        return self.environment == "lake"
+
+    @property
+    def limits(self) -> GuardSettings:
+        """The settings of the guard, by the knobs of the environment."""
+        return self.guard.limits(lake=self.lake)
 
     @property
     def objective(self) -> Objective:
@@ -150,6 +169,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def asks_checkpoint(self) -> bool:
         """Whether the teacher is a checkpoint of this run, the current one or that of the warm-up."""
         return self.asked in ("self", "self_trained", "base")
+
+    @property
+    def answers_in_json(self) -> bool:
+        """Whether the teacher is a checkpoint that answers in JSON under a mask, which needs llguidance."""
+        return self.codec == "text" and self.asks_checkpoint
 
     @property
     def asked(self) -> str:
@@ -198,7 +222,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _begins_with_board_network(self) -> bool:
         """Whether this is known before the model is read."""
-        return is_board_network(self.start) if self.start else shape_of(self.model).architecture == "board"
+        return is_board_network(self.start) if self.start else resolve_shape(self.model).architecture == "board"
 
     def _check_teams(self) -> None:
         listed = ", ".join(map(str, self.teams))

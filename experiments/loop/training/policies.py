@@ -6,8 +6,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.experiments.loop.settings import RunSettings
-from lakewright.policy.checkpoints import load_checkpoint, load_model
-from lakewright.policy.precision import compute_in_bfloat16
+from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
 
 
 def load_policy(

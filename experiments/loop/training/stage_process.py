@@ -11,7 +11,7 @@ from pathlib import Path
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import end_with_starter
 from lakewright.experiments.loop.settings import BAD_INPUT, ERROR_PREFIX
-from lakewright.experiments.runtime import prepare_training
+from lakewright.experiments.runtime.library_setup import prepare_training
 
 
 def main() -> int:
@@ -22,6 +22,7 @@ def main() -> int:
     import torch
 
     from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.training.make_trainee import make_trainee
     from lakewright.experiments.loop.training.stage_training import train_here
     from lakewright.policy.training import rank_and_processes
 
@@ -32,7 +33,9 @@ def main() -> int:
     if not rank:
         print(f"stage {number}: {processes} processes", flush=True)
     try:
-        train_here(folder.settings(), folder.stage(int(number)), Path(previous), int(number), float(tokens))
+        train_here(
+            make_trainee(folder.settings()), folder.stage(int(number)), Path(previous), int(number), float(tokens)
+        )
     except InputError as error:
         if not rank:
             print(f"{ERROR_PREFIX}{error}", file=sys.stderr, flush=True)

@@ -14,35 +14,34 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.results import Group
-from lakewright.core_jax.rows import read_all
-from lakewright.experiments.loop.records import Answer, BoardAnswers, Excluded, Stage, write
-from lakewright.experiments.loop.settings import RunSettings, launch_stage, seed_for
-from lakewright.experiments.loop.training.excluded_boards import excluded_boards
+from lakewright.experiments.loop.records import Stage, read_problems
+from lakewright.experiments.loop.settings import launch_stage, seed_for
 from lakewright.experiments.loop.training.policies import load_policy
-from lakewright.experiments.loop.training.stage_boards import keep_boards
-from lakewright.experiments.resumable import line_log, lines_so_far
-from lakewright.experiments.runtime import FreeCores, progress
-from lakewright.policy.checkpoints import save_checkpoint
-from lakewright.policy.codecs import Codec, codec_for
-from lakewright.policy.tasks import Task, task_of
-from lakewright.policy.training import Answered, BoardStream, kept_place, rank_and_processes, train_grpo
+from lakewright.experiments.loop.training.trainee import Trainee
+from lakewright.experiments.resumable.line_logs import line_log, lines_so_far
+from lakewright.experiments.runtime.free_cores import FreeCores
+from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.policy.models import save_checkpoint
+from lakewright.policy.play import Play, Tasks
+from lakewright.policy.training import Answered, kept_place, rank_and_processes, train_grpo
 
 KEPT_A_STEP, MOST_KEPT = 4, 1024  # groups whose plans are kept
 
 
-def train(settings: RunSettings, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
+def train(trainee: Trainee, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
     """GRPO from the previous checkpoint until `tokens` are generated.
 
     Interrupted, it continues where it was at most a minute or so before; in several processes it starts over.
     """
-    if settings.launch.elsewhere:
-        _launch(settings, stage, previous.onward, number, tokens)
+    if trainee.settings.launch.elsewhere:
+        _launch(trainee, stage, previous.onward, number, tokens)
     else:
-        train_here(settings, stage, previous.onward, number, tokens)
+        train_here(trainee, stage, previous.onward, number, tokens)
 
 
-def _launch(settings: RunSettings, stage: Stage, previous: Path, number: int, tokens: float) -> None:
+def _launch(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens: float) -> None:
     """Trains in processes that are launched for it, which call `train_here`."""
+    settings = trainee.settings
     _free_accelerator()
     log = stage.scratch / "launch.log"
     with progress("GRPO", settings.grpo.of_stage(number).steps, "steps") as bar:
@@ -64,51 +63,45 @@ def _free_accelerator() -> None:
         torch.cuda.empty_cache()
 
 
-def train_here(settings: RunSettings, stage: Stage, previous: Path, number: int, tokens: float) -> None:
+def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens: float) -> None:
     """Trains in this process, which may be one of several; the first one keeps the results.
 
-    Of several processes, groups.jsonl holds the boards of the first.
+    Of several processes, groups.jsonl holds the problems of the first.
     """
-    rank, processes = rank_and_processes()
+    settings, (rank, processes) = trainee.settings, rank_and_processes()
     device = "cpu" if processes > 1 else settings.device  # a trainer of several processes places the weights itself
     model, tokenizer = load_policy(settings, previous, device)
     # Where the reporters that write files put them.
     os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(stage.folder / "tensorboard"))
-    with _boards(settings, stage, number) as tasks:
-        model = _trained(settings, stage, number, tokens, model, tokenizer, tasks)
+    with _open_tasks(trainee, stage, number) as tasks:
+        model = _train_on(trainee, stage, number, tokens, model, tokenizer, tasks)
     if not rank:
-        if isinstance(tasks, BoardStream):
-            keep_boards(settings, stage, tasks.taken)
-            if settings.exclude:
-                write(stage.excluded, Excluded(tasks.replaced))
+        if settings.grpo.fresh:
+            trainee.keep_problems(stage, tasks)
         save_checkpoint(stage.checkpoint, model, tokenizer)
 
 
 @contextmanager
-def _boards(settings: RunSettings, stage: Stage, number: int) -> Iterator[list[Task] | BoardStream]:
-    """Those of the stage's file, or boards drawn while training."""
-    if settings.grpo.fresh:
-        rank, _ = rank_and_processes()
-        purpose = f"stage {number} boards" + f" of process {rank}" * (rank > 0)
-        seed = seed_for(settings.seed, purpose)
-        excluded, config = excluded_boards(settings), (stage.config(),)
-        with BoardStream(config, seed, kept=True, teams=settings.teams, excluded=excluded) as stream:
+def _open_tasks(trainee: Trainee, stage: Stage, number: int) -> Iterator[Tasks]:
+    """Those of the stage's file, or tasks drawn while training."""
+    if trainee.settings.grpo.fresh:
+        with trainee.stream_problems(stage, number) as stream:
             yield stream
     else:
-        yield [task_of(row) for row in read_all(stage.boards)]
+        yield list(map(trainee.make_task, read_problems(trainee.problems_file(stage))))
 
 
-def _trained(
-    settings: RunSettings,
+def _train_on(
+    trainee: Trainee,
     stage: Stage,
     number: int,
     tokens: float,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
-    tasks: list[Task] | BoardStream,
+    tasks: Tasks,
 ) -> PreTrainedModel:
-    rank, processes = rank_and_processes()
-    codec = codec_for(settings.codec, tokenizer, settings.text)
+    settings, (rank, processes) = trainee.settings, rank_and_processes()
+    play = trainee.play(model, tokenizer)
     kept = stage.scratch / "training.safetensors" if processes == 1 else None
     before = _Lines.of(kept_place(kept).notes)
     grpo = settings.grpo.of_stage(number)
@@ -137,17 +130,14 @@ def _trained(
 
         return train_grpo(
             model,
-            tokenizer,
+            play,
             tasks,
             grpo,
-            settings.reward,
-            horizon=settings.horizon,
             seed=seed_for(settings.seed, f"stage {number} GRPO"),
             scratch=stage.scratch,
             on_step=on_step,
             on_groups=on_groups,
-            on_answers=_first_of_each_step(log_rollouts, codec, MOST_KEPT - len(before.rollouts)),
-            codec=codec,
+            on_answers=_log_first(log_rollouts, trainee, play, MOST_KEPT - len(before.rollouts)),
             kept=kept,
             notes=lambda: _Lines.so_far(stage).notes(),
         )
@@ -172,17 +162,18 @@ class _Lines(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
 
-def _first_of_each_step(
-    log: Callable[[dict[str, Any]], None], codec: Codec, left: int
+def _log_first(
+    log: Callable[[dict[str, Any]], None], trainee: Trainee, play: Play, left: int
 ) -> Callable[[list[Answered]], None]:
-    """Keeps the plans of the first groups of each step, to be looked at: the log stays small however long the stage."""
+    """Logs the answers of the first groups of each step, to be looked at: the log stays small however long the stage.
+
+    log: takes a line. trainee, play: who answers. left: how many lines more there may be.
+    """
 
     def keep(answered: list[Answered]) -> None:
         nonlocal left
         for made in answered[: min(KEPT_A_STEP, left)]:
-            texts = (codec.words(made.prompt, answer) for answer in made.answers)
-            judged = zip(made.moves, made.failures, made.agents, made.steps, texts, strict=True)
-            log(msgspec.to_builtins(BoardAnswers(made.board, [Answer.of(*one) for one in judged])))
+            log(trainee.describe_answers(made, play))
             left -= 1
 
     return keep

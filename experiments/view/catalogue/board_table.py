@@ -133,28 +133,28 @@ class BoardTable(msgspec.Struct, frozen=True):
 
     def page(self, filters: Filters) -> tuple[list[Tile], bool]:
         """The boards of a page, and whether there are more. Raises InputError where the file cannot be read."""
-        where, values = _where(filters)
+        where, values = _write_where(filters)
         query = f"SELECT * FROM ({self.relation}) {where} ORDER BY {SORTS[filters.sort]} LIMIT ? OFFSET ?"
         if not filters.sort:
             query = f"SELECT * FROM ({self.relation}) {where} LIMIT ? OFFSET ?"
-        found = asked(query, [*self.values, *values, PAGE + 1, filters.page * PAGE])
-        return [_tile(raw) for raw in found[:PAGE]], len(found) > PAGE
+        found = ask_database(query, [*self.values, *values, PAGE + 1, filters.page * PAGE])
+        return [_read_tile(raw) for raw in found[:PAGE]], len(found) > PAGE
 
     def count(self, filters: Filters) -> int | None:
         """How many boards there are; None where counting would take long."""
         if not self.countable:
             return None
-        where, values = _where(filters)
-        [found] = asked(f"SELECT count(*) AS boards FROM ({self.relation}) {where}", [*self.values, *values])
+        where, values = _write_where(filters)
+        [found] = ask_database(f"SELECT count(*) AS boards FROM ({self.relation}) {where}", [*self.values, *values])
         return found["boards"]
 
     def at(self, place: int) -> tuple[Tile, bool]:
         """The board at a place of the file, from 0, and whether one follows. Raises InputError where there is none."""
         query = f"SELECT * FROM ({self.relation}) WHERE place BETWEEN ? AND ? ORDER BY place LIMIT 2"
-        found = asked(query, [*self.values, place, place + 1])
+        found = ask_database(query, [*self.values, place, place + 1])
         if not found or found[0]["place"] != place:
             raise InputError(f"{self.title}: has no board {place}; choose a smaller number")
-        return _tile(found[0]), len(found) > 1
+        return _read_tile(found[0]), len(found) > 1
 
 
 # What a table may know beyond the boards; null where it does not.
@@ -195,10 +195,10 @@ def boards_of_file(path: Path, known: Mapping[str, str] = NOTHING, source: str =
     return f"SELECT boards.*, {given} FROM ({boards}) AS boards {source}", values
 
 
-def asked(query: str, values: list[Any]) -> list[dict[str, Any]]:
+def ask_database(query: str, values: list[Any]) -> list[dict[str, Any]]:
     """The rows that DuckDB answers with. Raises InputError, in one line, where a file cannot be read."""
     try:
-        with _database().cursor() as cursor:
+        with _open_database().cursor() as cursor:
             found = cursor.execute(query, values)
             names = [column[0] for column in found.description or ()]
             return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
@@ -217,7 +217,7 @@ _LOCK = threading.Lock()
 _SHARED: list[duckdb.DuckDBPyConnection] = []
 
 
-def _database() -> duckdb.DuckDBPyConnection:
+def _open_database() -> duckdb.DuckDBPyConnection:
     """One database of this process, in memory; it fetches nothing from anywhere."""
     with _LOCK:
         if not _SHARED:
@@ -233,21 +233,21 @@ def _columns_of(path: Path) -> list[str]:
         raise InputError(f"{path.name}: not a readable Parquet file ({str(error).splitlines()[0]:.120})") from error
 
 
-def _where(filters: Filters) -> tuple[str, list[Any]]:
+def _write_where(filters: Filters) -> tuple[str, list[Any]]:
     conditions, values = filters.conditions()
     return (f"WHERE {' AND '.join(conditions)}" if conditions else ""), values
 
 
-def _tile(raw: dict[str, Any]) -> Tile:
+def _read_tile(raw: dict[str, Any]) -> Tile:
     known = {name: raw.get(name) for name in EXTRA}
     try:
-        row, problem = _row(raw), ""
+        row, problem = _read_row(raw), ""
     except (ValueError, TypeError, msgspec.ValidationError) as error:
         row, problem = None, str(error)[:300]
     return Tile(raw["place"], row, problem, **known)
 
 
-def _row(raw: dict[str, Any]) -> Row:
+def _read_row(raw: dict[str, Any]) -> Row:
     plain = {name: raw[name] for name in COLUMNS}
     if plain["id"] is None:
         plain["id"] = f"row {raw['place']}"

@@ -4,10 +4,20 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_raw
-from lakewright.experiments.loop.records import RunFolder, Stage, Validation, read
-from lakewright.experiments.view.catalogue.board_table import COUNTED, KEY, BoardTable, boards_of_file, escaped_glob
+from lakewright.experiments.loop.records import Answer, RunFolder, Stage, Validation, read, read_answers
+from lakewright.experiments.view.catalogue.board_table import (
+    COUNTED,
+    KEY,
+    BoardTable,
+    Tile,
+    ask_database,
+    boards_of_file,
+    escaped_glob,
+)
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind, MissingError
 
 GROUP_COLUMNS = {"board": "VARCHAR", "completions": "BIGINT", "valid": "BIGINT", "failures": "MAP(VARCHAR, BIGINT)"}
@@ -27,9 +37,9 @@ def table_of(catalogue: Catalogue, item: Item, part: str, policy: str = "") -> B
     if item.kind is Kind.RUN:
         return _of_run(RunFolder(item.path), item, part, policy)
     if item.kind is Kind.EVALUATION:
-        return _answered(catalogue, item)
+        return _find_answered(catalogue, item)
     path = item.path if item.kind is Kind.BOARDS else _benchmark_file(item.path)
-    return BoardTable(path.name, *boards_of_file(_there(path)), countable=_countable(path))
+    return BoardTable(path.name, *boards_of_file(_check_there(path)), countable=_is_countable(path))
 
 
 def policies_of(folder: RunFolder) -> dict[str, Stage]:
@@ -43,7 +53,7 @@ def written_so_far(path: Path) -> Path:
     return path if path.exists() else path.with_name(f".{path.name}.part")
 
 
-def lines(columns: dict[str, str]) -> str:
+def read_lines_sql(columns: dict[str, str]) -> str:
     """SQL that reads lines of JSON of the next file that is given."""
     kinds = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
     return f"read_json(?, format = 'newline_delimited', columns = {{{kinds}}}, ignore_errors = true)"
@@ -60,7 +70,7 @@ def _of_run(folder: RunFolder, item: Item, part: str, policy: str) -> BoardTable
 
 def _held_out(folder: RunFolder, item: Item, policy: str) -> BoardTable:
     """The held-out boards, each with the plan that a policy gave for it, by default the last one."""
-    boards, policies = _there(folder.validation), policies_of(folder)
+    boards, policies = _check_there(folder.validation), policies_of(folder)
     if policy and policy not in policies:
         raise MissingError(f"{item.name}: no policy {policy!r:.40} is validated; choose from {', '.join(policies)}")
     if not policies:
@@ -81,7 +91,7 @@ def _with_plans(boards: Path, stage: Stage) -> tuple[str, list[Any]]:
     known = {name: f"p.answer.{name}" for name in ("failure", "agent", "step")}
     known |= {"answer": "p.answer.plan", "failures": "[p.answer.failure]", "kept": "p.board IS NOT NULL"}
     known |= {"success": "CAST(p.answer.failure = 'none' AS INTEGER)", "completions": "1"}
-    once = f"SELECT board, first(answers)[1] AS answer FROM {lines(PLANS_COLUMNS)} GROUP BY board"
+    once = f"SELECT board, first(answers)[1] AS answer FROM {read_lines_sql(PLANS_COLUMNS)} GROUP BY board"
     source = f"LEFT JOIN ({once}) AS p ON p.board = {_name_in(stage.plans)} ORDER BY boards.place"
     query, values = boards_of_file(boards, known, source)
     return query, [*values, escaped_glob(stage.plans)]
@@ -89,21 +99,23 @@ def _with_plans(boards: Path, stage: Stage) -> tuple[str, list[Any]]:
 
 def _rolled_out(stage: Stage, title: str) -> BoardTable:
     """The boards of a stage, each with the results of its rollouts, all of its groups pooled."""
-    boards, groups, plans = _there(stage.boards), written_so_far(stage.groups), written_so_far(stage.rollouts)
+    boards, groups, plans = _check_there(stage.boards), written_so_far(stage.groups), written_so_far(stage.rollouts)
     if not groups.exists():
         return BoardTable(title, *boards_of_file(boards))
     pooled = (
         "SELECT board, sum(completions) AS completions, sum(valid) AS valid, "
         "list_distinct(flatten(list(map_keys(failures)))) AS failures"
     )
-    source = f"LEFT JOIN ({pooled} FROM {lines(GROUP_COLUMNS)} GROUP BY board) AS g ON g.board = {_name_in(groups)}"
+    source = (
+        f"LEFT JOIN ({pooled} FROM {read_lines_sql(GROUP_COLUMNS)} GROUP BY board) AS g ON g.board = {_name_in(groups)}"
+    )
     success = "g.valid / g.completions"
     known = {"success": success, "completions": "g.completions", "learnability": f"{success} * (1 - {success})"}
     known |= {"failures": "g.failures", "kept": "false"}
     files = [escaped_glob(groups)]
     if plans.exists():
         known["kept"] = "k.board IS NOT NULL"
-        kept = f"SELECT DISTINCT board FROM {lines(PLANS_COLUMNS)}"
+        kept = f"SELECT DISTINCT board FROM {read_lines_sql(PLANS_COLUMNS)}"
         source += f" LEFT JOIN ({kept}) AS k ON k.board = {_name_in(plans)}"
         files.append(escaped_glob(plans))
     query, values = boards_of_file(boards, known, f"{source} ORDER BY boards.place")
@@ -120,36 +132,36 @@ def _name_in(path: Path) -> str:
     return "CAST(boards.place AS VARCHAR)" if re.match(rb'\{"board":\d', begin) else KEY
 
 
-def _answered(catalogue: Catalogue, item: Item) -> BoardTable:
+def _find_answered(catalogue: Catalogue, item: Item) -> BoardTable:
     """The boards of an evaluation with the first answer to each, and the rates of all answers to it."""
-    summary = read_raw(_there(item.path / "summary.json"))
-    boards = _evaluated(catalogue, item.path, summary if isinstance(summary, dict) else {})
+    summary = read_raw(_check_there(item.path / "summary.json"))
+    boards = _find_evaluated(catalogue, item.path, summary if isinstance(summary, dict) else {})
     judged = (
         "SELECT verdict.id AS id, arg_min(verdict, sample) AS first, arg_min(sample, sample) AS sample, "
         "avg(CAST(verdict.valid AS INTEGER)) AS success, count(*) AS completions, "
         "list_distinct(list(verdict.failure)) AS failures"
     )
     source = (
-        f"JOIN ({judged} FROM {lines(JUDGED_COLUMNS)} GROUP BY verdict.id) AS v ON v.id = boards.id "
-        f"LEFT JOIN {lines(ANSWER_COLUMNS)} AS a ON a.id = v.id AND a.sample = v.sample ORDER BY boards.place"
+        f"JOIN ({judged} FROM {read_lines_sql(JUDGED_COLUMNS)} GROUP BY verdict.id) AS v ON v.id = boards.id "
+        f"LEFT JOIN {read_lines_sql(ANSWER_COLUMNS)} AS a ON a.id = v.id AND a.sample = v.sample ORDER BY boards.place"
     )
     known = {name: f"v.first.{name}" for name in ("failure", "agent", "step")}
     known |= {name: f"v.{name}" for name in ("success", "completions", "failures")}
     known |= {"answer": "a.plan", "kept": "true"}
     known["learnability"] = "CASE WHEN v.completions > 1 THEN v.success * (1 - v.success) END"
     query, values = boards_of_file(boards, known, source)
-    files: list[Any] = [escaped_glob(_there(item.path / name)) for name in ("verdicts.jsonl", "answers.jsonl")]
-    several = isinstance(summary, dict) and _several(summary)
+    files: list[Any] = [escaped_glob(_check_there(item.path / name)) for name in ("verdicts.jsonl", "answers.jsonl")]
+    several = isinstance(summary, dict) and _has_several(summary)
     return BoardTable("Boards and answers", query, [*values, *files], judged=True, several=several)
 
 
-def _several(summary: dict[str, Any]) -> bool:
+def _has_several(summary: dict[str, Any]) -> bool:
     """Whether an evaluation asked for more than one answer to each board."""
     samples = summary.get("samples", 0)
     return isinstance(samples, int) and samples + bool(summary.get("greedy", True)) > 1
 
 
-def _evaluated(catalogue: Catalogue, folder: Path, summary: dict[str, Any]) -> Path:
+def _find_evaluated(catalogue: Catalogue, folder: Path, summary: dict[str, Any]) -> Path:
     """The file of an evaluation's boards. Raises InputError where it lies outside of what is shown."""
     if (folder / "boards.jsonl").exists():
         return folder / "boards.jsonl"
@@ -163,11 +175,41 @@ def _benchmark_file(folder: Path) -> Path:
     return next((folder / name for name in BENCHMARK_FILES if (folder / name).exists()), folder / BENCHMARK_FILES[0])
 
 
-def _there(path: Path) -> Path:
+def _check_there(path: Path) -> Path:
     if not path.exists():
         raise MissingError(f"{path.name} is not there yet, or no longer")
     return path
 
 
-def _countable(path: Path) -> bool:
+def _is_countable(path: Path) -> bool:
     return path.suffix == ".parquet" or path.stat().st_size <= COUNTED
+
+
+MOST = 64  # plans of a board
+
+
+def answers_to(item: Item, part: str, tile: Tile) -> list[Answer]:
+    """The plans that are kept for a board of a table, at most MOST; those that could not be read have no moves."""
+    if item.kind is Kind.RUN and tile.row and part.startswith("stage-"):
+        stage = RunFolder(item.path).stage(int(part.removeprefix("stage-")))
+        return read_answers(written_so_far(stage.rollouts), tile.row, tile.place)[:MOST]
+    if item.kind is Kind.EVALUATION and tile.row:
+        return _of_evaluation(item, tile.row.id)
+    return []
+
+
+def _of_evaluation(item: Item, name: str) -> list[Answer]:
+    query = (
+        f"SELECT v.verdict AS verdict, a.plan AS plan FROM {read_lines_sql(JUDGED_COLUMNS)} AS v "
+        f"LEFT JOIN {read_lines_sql(ANSWER_COLUMNS)} AS a ON a.id = v.verdict.id AND a.sample = v.sample "
+        f"WHERE v.verdict.id = ? ORDER BY v.sample LIMIT {MOST}"
+    )
+    files: list[Any] = [escaped_glob(item.path / file) for file in ("verdicts.jsonl", "answers.jsonl")]
+    return [_read_answer({**found["verdict"], "plan": found["plan"]}) for found in ask_database(query, [*files, name])]
+
+
+def _read_answer(found: dict[str, Any]) -> Answer:
+    given = {name: found.get(name) for name in Answer.__struct_fields__}
+    given |= {"plan": given["plan"] or [], "failure": given["failure"] or "parse_error", "text": given["text"] or ""}
+    given |= {name: -1 if given[name] is None else given[name] for name in ("agent", "step")}
+    return msgspec.convert(given, Answer)

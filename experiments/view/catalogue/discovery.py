@@ -14,6 +14,7 @@ MISSED = 0.05  # and where an item is not among them, which may be new
 DEEPEST = 6  # folders below a given one
 MOST_FOLDERS = 20_000
 BOARD_FILES = (".jsonl", ".parquet")
+MAP_FILES = (".map", ".scen")  # boards of another format, that are converted first
 
 
 class Kind(enum.StrEnum):
@@ -55,13 +56,17 @@ class Item(NamedTuple):
 class Catalogue:
     """The items below the given folders and files, found again when they are asked for.
 
-    Raises InputError where a given path is not there.
+    Raises InputError where a given path is not there, or a file that holds no boards.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
         for path in paths:
             if not path.exists():
                 raise InputError(f"{path}: is not there; check the path")
+            if not (path.is_dir() or _holds_boards(path)):
+                convert = f"lakewright convert {path} --out boards.jsonl"
+                remedy = f"run `{convert}` first" if path.suffix in MAP_FILES else "choose a folder or such a file"
+                raise InputError(f"{path}: is no .jsonl or .parquet file; {remedy}")
         self._roots = _named([path.resolve() for path in paths])
         self._found: dict[tuple[Kind, str], Item] = {}
         self._read = -SECONDS
@@ -70,8 +75,8 @@ class Catalogue:
         """All items, those last changed first."""
         return sorted(self._fresh().values(), key=lambda item: -item.changed)
 
-    def names(self) -> int:
-        """A number that changes with the items that there are."""
+    def hash_items(self) -> int:
+        """A number that changes when items are added or removed."""
         return hash(tuple(self._fresh()))
 
     def find(self, kind: Kind, name: str) -> Item:
@@ -91,6 +96,17 @@ class Catalogue:
     def holds(self, path: Path) -> bool:
         """Whether a file lies in the given folders."""
         return path.exists() and any(path.resolve().is_relative_to(root) for root in self._roots.values())
+
+    def roots(self) -> list[str]:
+        """The names of the given paths."""
+        return list(self._roots)
+
+    def maps(self) -> list[str]:
+        """The files of another format, below the given paths, by name; they are not shown."""
+        found = []
+        for called, entries in (level for name, root in self._roots.items() for level in _levels(root, name)):
+            found += [f"{called}/{entry.name}" for entry in entries if Path(entry.name).suffix in MAP_FILES]
+        return found
 
     def _fresh(self, oldest: float = SECONDS) -> dict[tuple[Kind, str], Item]:
         """The items as they were at most `oldest` seconds ago."""
@@ -124,8 +140,26 @@ def _walked(root: Path, name: str) -> Iterator[Item]:
                 yield from _board_file(Path(entry.path), f"{called}/{entry.name}")
 
 
+def _levels(root: Path, name: str) -> Iterator[tuple[str, list[os.DirEntry]]]:
+    """A folder and those below it, each with its name and what lies in it."""
+    waiting, folders = [(root, name, 0)], 0
+    while waiting and folders < MOST_FOLDERS:
+        folder, called, depth = waiting.pop()
+        folders += 1
+        entries = [entry for entry in _entries(folder) if not _hidden(entry.name)]
+        yield called, entries
+        if depth < DEEPEST:
+            inner = (entry for entry in entries if entry.is_dir(follow_symlinks=False))
+            waiting += [(Path(entry.path), f"{called}/{entry.name}", depth + 1) for entry in inner]
+
+
+def _holds_boards(path: Path) -> bool:
+    """Return True if a path is a file of boards by its name; a pipe, which can be read only once, is none."""
+    return path.suffix in BOARD_FILES and path.is_file()
+
+
 def _board_file(path: Path, name: str) -> Iterator[Item]:
-    if path.suffix in BOARD_FILES:
+    if _holds_boards(path):
         yield Item(Kind.BOARDS, name, path, _changed(path))
 
 

@@ -66,10 +66,10 @@ def pace_of(log: Path, limits: Limits) -> Pace:
         seconds = max(0.0, written - os.stat(log.parent).st_mtime)
     except OSError:  # not begun, or just finished
         return Pace(limits)
-    return Pace(limits, len(lines), sum(map(_tokens, lines)), seconds)
+    return Pace(limits, len(lines), sum(map(_count_tokens, lines)), seconds)
 
 
-def _tokens(line: bytes) -> float:
+def _count_tokens(line: bytes) -> float:
     try:
         found = LINE.decode(line).get("sampled/tokens", 0)
     except msgspec.DecodeError:

@@ -49,16 +49,16 @@ def progress_of(folder: RunFolder, settings: RunSettings) -> Progress:
     stages = [StageProgress(name, number, "done", "done") for name, number, _ in parts[:first]]
     over = first == len(parts) or _is_spent(folder, settings, first - 1)
     if not over:
-        stages.append(_current(folder, settings, *parts[first]))
+        stages.append(_describe_current(folder, settings, *parts[first]))
     later = "the budget was spent before" if over else "to come"
     stages += [StageProgress(name, number, "waiting", later) for name, number, _ in parts[len(stages) :]]
-    written = newest(folder.folder)
+    written = find_newest(folder.folder)
     running = is_locked(folder.folder) or time.time() - written < ALIVE
     state = "finished" if over else "running" if running else "stopped"
-    return Progress(state, written, stages, _left(folder, stages))
+    return Progress(state, written, stages, _estimate_left(folder, stages))
 
 
-def newest(folder: Path) -> float:
+def find_newest(folder: Path) -> float:
     """When something was last written into a run folder."""
     return max((entry.stat().st_mtime for entry in files_of(folder)), default=0.0)
 
@@ -70,15 +70,15 @@ def _is_spent(folder: RunFolder, settings: RunSettings, number: int) -> bool:
     return left(settings.budget, spent(folder, number)) <= 0
 
 
-def _current(folder: RunFolder, settings: RunSettings, name: str, number: int, stage: Stage) -> StageProgress:
+def _describe_current(folder: RunFolder, settings: RunSettings, name: str, number: int, stage: Stage) -> StageProgress:
     if stage.checkpoint.exists():
-        return StageProgress(name, number, "current", _doing(stage))
+        return StageProgress(name, number, "current", _name_activity(stage))
     log = stage.train_log.with_name(f".{stage.train_log.name}.part")  # where it is while it is written
-    pace = pace_of(log, _limits(folder, settings, number))
+    pace = pace_of(log, _read_limits(folder, settings, number))
     return StageProgress(name, number, "current", pace.words if pace.steps else "preparing", pace)
 
 
-def _limits(folder: RunFolder, settings: RunSettings, number: int) -> Limits:
+def _read_limits(folder: RunFolder, settings: RunSettings, number: int) -> Limits:
     """What ends the training of a stage, or of the warm-up."""
     training = settings.grpo.of_stage(number) if number >= 0 else settings.warmup
     tokens = left(settings.budget, spent(folder, number)) if number >= 0 else math.inf
@@ -86,7 +86,7 @@ def _limits(folder: RunFolder, settings: RunSettings, number: int) -> Limits:
     return Limits(training.steps, seconds, tokens if math.isfinite(tokens) else None)
 
 
-def _doing(stage: Stage) -> str:
+def _name_activity(stage: Stage) -> str:
     """In words, what a stage that is trained does, by which of its files are there."""
     if stage.proposal.exists():
         return "deciding on the next boards"
@@ -95,7 +95,7 @@ def _doing(stage: Stage) -> str:
     return "validating on the held-out boards"
 
 
-def _left(folder: RunFolder, stages: list[StageProgress]) -> float | None:
+def _estimate_left(folder: RunFolder, stages: list[StageProgress]) -> float | None:
     """Stages to come take as long as finished ones did on average; where none is, as the training of this one."""
     now = next((stage for stage in stages if stage.state == "current"), None)
     here = now.pace.seconds_left if now and now.pace else None

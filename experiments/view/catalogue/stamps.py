@@ -11,19 +11,21 @@ UNSEEN = ("report.html", ".scratch")  # what changes without changing any page
 
 def stamp_of(folder: Path) -> str:
     """The stamp of a folder and the folders in it; logs that grow are among its files."""
-    return _digest(_state(path) for path in files_of(folder))
+    return _digest_states(_stamp_file(path) for path in files_of(folder))
 
 
 def stamp_of_item(item: Item) -> str:
     """The stamp of an item. Shards of a sweep come and go by name, so that their folder shows it."""
     if item.kind is Kind.BOARDS:
-        return _state(item.path)
+        return _stamp_file(item.path)
     if item.kind is Kind.SWEEP:
-        return _digest(_state(path) for path in (item.path, item.path / "shards", item.path / "manifest.json"))
+        return _digest_states(
+            _stamp_file(path) for path in (item.path, item.path / "shards", item.path / "manifest.json")
+        )
     if item.kind is Kind.STUDY:
         runs = item.path / "runs"
         inner = sorted(runs.iterdir()) if runs.is_dir() else []
-        return _digest(stamp_of(folder) for folder in (item.path, item.path / "start", *inner))
+        return _digest_states(stamp_of(folder) for folder in (item.path, item.path / "start", *inner))
     return stamp_of(item.path)
 
 
@@ -37,10 +39,10 @@ def files_of(folder: Path) -> list[Path]:
         return []
 
 
-def _state(path: Path) -> str:
+def _stamp_file(path: Path) -> str:
     stat = path.stat()
     return f"{path.name}:{stat.st_mtime_ns}:{stat.st_size}"
 
 
-def _digest(states: Iterable[str]) -> str:
+def _digest_states(states: Iterable[str]) -> str:
     return hashlib.blake2b("/".join(states).encode(errors="replace"), digest_size=12).hexdigest()

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.statistics import COLUMNS
-from lakewright.experiments.sweep import SweepFolder
-from lakewright.experiments.view.catalogue.board_table import asked, escaped_glob
+from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.view.catalogue.board_table import ask_database, escaped_glob
 
 AXES = ("hole_ratio", "size", "agents", "wait_ratio")
 SHARES = {"solvable": "status = 'solvable'", "undecided": "status = 'undecided'", "wait_required": "wait_required"}
@@ -74,9 +74,11 @@ class SweepTable:
             f"stddev_samp({value}) AS deviation, count({value}) AS boards FROM read_parquet(?) "
             f"WHERE {value} IS NOT NULL{where} GROUP BY ALL ORDER BY curve, place"
         )
-        found = asked(query, [self._files, *(given for _, given in only)])
-        return [_point(**line) for line in found]
+        found = ask_database(query, [self._files, *(given for _, given in only)])
+        return [_make_point(**line) for line in found]
 
 
-def _point(curve: float | None, place: float | None, mean: float, deviation: float | None, boards: int) -> SweepPoint:
+def _make_point(
+    curve: float | None, place: float | None, mean: float, deviation: float | None, boards: int
+) -> SweepPoint:
     return SweepPoint(curve, place, mean, NORMAL * (deviation or 0.0) / max(boards, 1) ** 0.5, boards)

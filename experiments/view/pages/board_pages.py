@@ -4,24 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from markupsafe import Markup
 
 from lakewright.core_jax.rows import Row, board_key
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
 from lakewright.experiments.loop.records import Answer, Example, RunFolder, Stage, Validation, read, read_answers
-from lakewright.experiments.view.catalogue import (
-    PAGE,
-    VERDICTS,
-    Catalogue,
-    Filters,
-    Item,
-    Kind,
-    Tile,
-    answers_to,
-    policies_of,
-    table_of,
-)
-from lakewright.experiments.view.pictures import played, still_svg
-from lakewright.experiments.view.templating import Crumb, Page, asked_for, picture, plain
+from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS, Filters, Tile
+from lakewright.experiments.view.catalogue.board_tables import answers_to, policies_of, table_of
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
+from lakewright.experiments.view.pages.rendering import Crumb, Page, asked_for, mark_svg, query_for
+from lakewright.experiments.view.pictures.board_art import MOST_SIDE, is_drawable
+from lakewright.experiments.view.pictures.played_plans import Played, played, still_svg
 
 Query = Mapping[str, list[str]]
 SITE_PAGES = 4  # of each list of boards that a static site holds
@@ -36,11 +29,13 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
     values = {
         "table": table,
         "filters": filters,
-        "asked": plain(msgspec.structs.replace(filters, page=0)),
+        "asked": query_for(msgspec.structs.replace(filters, page=0)),
         "address": f"boards/{item.kind}/{part}/{item.name}",
         "board": f"board/{item.kind}/{part}",
         "item": item,
-        "tiles": [(tile, picture(still_svg(tile.row)) if tile.row else None) for tile in tiles],
+        "tiles": [(tile, _still(tile.row)) for tile in tiles],
+        "export": f"export/{item.kind}/{part}",
+        "most_side": MOST_SIDE,
         "count": table.count(filters),
         "more": more,
         "of_site": SITE_PAGES * PAGE,
@@ -57,6 +52,7 @@ def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place:
     """One board: its labels, the certified plan, and the plan that was given for it. Raises InputError."""
     table = table_of(catalogue, item, part)
     tile, more = table.at(int(place))
+    drawn = tile.row is not None and is_drawable(tile.row.size)
     values = {
         "tile": tile,
         "place": int(place),
@@ -64,15 +60,22 @@ def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place:
         "item": item,
         "board": f"board/{item.kind}/{part}",
         "export": f"export/{item.kind}/{part}/{int(place)}/{item.name}",
-        "players": players_of(item, part, tile) if tile.row else [],
-        "row_text": msgspec.json.encode(tile.row).decode() if tile.row else "",
-        "bare": bare(tile.row) if tile.row else "",
-        "still": picture(still_svg(tile.row)) if tile.row else None,
+        "drawn": drawn,
+        "most_side": MOST_SIDE,
+        "players": players_of(item, part, tile) if drawn else [],
+        "row_text": msgspec.json.encode(tile.row).decode() if tile.row and drawn else "",
+        "bare": bare(tile.row) if tile.row and drawn else "",
+        "still": _still(tile.row),
         "checkpoints": _over_checkpoints(item, tile) if part == "held-out" else [],
-        "asking": checkpoints_of(item) if item.kind is Kind.RUN else [],
+        "asking": checkpoints_of(item) if item.kind is Kind.RUN and drawn else [],
     }
     crumbs = [*_crumbs(item, part), Crumb(f"board {int(place)}", "")]
     return Page(f"Board {int(place)} of {item.name}", "board.html", values, crumbs)
+
+
+def _still(row: Row | None) -> Markup | None:
+    """The picture of a board; None of one that is too large, or is none."""
+    return mark_svg(still_svg(row)) if row and is_drawable(row.size) else None
 
 
 def players_of(item: Item, part: str, tile: Tile) -> list[dict[str, Any]]:
@@ -99,7 +102,12 @@ def checkpoints_of(item: Item) -> list[tuple[str, str]]:
     """The checkpoints of a run, by address part and name."""
     folder = RunFolder(item.path)
     parts = [("warmup", folder.warmup), *((f"stage-{n}", folder.stage(n)) for n in range(folder.settings().stages))]
-    return [(name, name.replace("-", " ")) for name, stage in parts if stage.checkpoint.exists()]
+    best = folder.best()
+    return [
+        (name, name.replace("-", " ") + " (best)" * (best is not None and stage.folder == best.folder))
+        for name, stage in parts
+        if stage.checkpoint.exists()
+    ]
 
 
 def _over_checkpoints(item: Item, tile: Tile) -> list[dict[str, Any]]:
@@ -108,8 +116,12 @@ def _over_checkpoints(item: Item, tile: Tile) -> list[dict[str, Any]]:
     for name, stage in policies_of(RunFolder(item.path)).items():
         given = _greedy(stage, tile)
         valid = given.failure == "none" if given else _digit(stage, tile.place)
-        found.append({"name": name.replace("-", " "), "valid": valid, "played": played(given) if given else None})
+        found.append({"name": name.replace("-", " "), "valid": valid, "played": _played(given)})
     return found
+
+
+def _played(given: Example | None) -> Played | None:
+    return played(given) if given and is_drawable(given.row.size) else None
 
 
 def _greedy(stage: Stage, tile: Tile) -> Example | None:

@@ -1,13 +1,17 @@
-"""Every item in a few words, as a card: what it is, how far it is, and how well a run's policy does."""
+"""Every item as a card: what it is, how far it is, how well a run's policy does; and the first page, of all cards."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import pool
 from lakewright.core_jax.support import is_locked, read_raw
 from lakewright.experiments.loop.records import RunFolder, Validation, read
-from lakewright.experiments.sweep import SweepFolder
-from lakewright.experiments.view.catalogue import Item, Kind, progress_of, stamp_of
+from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
+from lakewright.experiments.view.catalogue.run_progress import progress_of
+from lakewright.experiments.view.catalogue.stamps import stamp_of
+from lakewright.experiments.view.pages.rendering import Page
 from lakewright.experiments.view.pages.run_page import agents_of
 
 KEPT = 1000  # summaries of runs
@@ -35,7 +39,7 @@ def card_of(item: Item) -> Card:
     return Card(item, address, found.get("state", ""), found.get("words", ""), found.get("valid"), "")
 
 
-def _run(item: Item) -> dict[str, Any]:
+def _summarise_run(item: Item) -> dict[str, Any]:
     """A run in a line; read again once its files have changed."""
     stamp = stamp_of(item.path)
     kept = _SUMMARIES.get(str(item.path))
@@ -43,12 +47,12 @@ def _run(item: Item) -> dict[str, Any]:
         return kept[1]
     if len(_SUMMARIES) >= KEPT:
         _SUMMARIES.clear()
-    found = _summary(item)
+    found = _summarise_item(item)
     _SUMMARIES[str(item.path)] = stamp, found
     return found
 
 
-def _summary(item: Item) -> dict[str, Any]:
+def _summarise_item(item: Item) -> dict[str, Any]:
     """How far a run is, and the share of valid plans of its last policy."""
     folder = RunFolder(item.path)
     settings = folder.settings()
@@ -69,14 +73,14 @@ def _summary(item: Item) -> dict[str, Any]:
     return {"state": state or progress.state, "words": words, "valid": valid}
 
 
-def _sweep(item: Item) -> dict[str, Any]:
+def _summarise_sweep(item: Item) -> dict[str, Any]:
     status = SweepFolder(item.path).status()
     words = f"{status.shards_done} of {status.shards} shards, {status.boards_done:,} of {status.boards:,} boards"
     state = "finished" if status.shards_done == status.shards else "running" if status.boards_per_second else "stopped"
     return {"state": state, "words": words}
 
 
-def _evaluation(item: Item) -> dict[str, Any]:
+def _summarise_evaluation(item: Item) -> dict[str, Any]:
     if not (item.path / "summary.json").exists():
         return {"state": "running", "words": "no summary yet"}
     found = read_raw(item.path / "summary.json")
@@ -86,27 +90,40 @@ def _evaluation(item: Item) -> dict[str, Any]:
     return {"state": state, "words": f"{found.get('who', '')!s:.80}, {found.get('boards', '?')!s:.12} boards"}
 
 
-def _study(item: Item) -> dict[str, Any]:
+def _summarise_study(item: Item) -> dict[str, Any]:
     runs = (item.path / "runs").iterdir() if (item.path / "runs").is_dir() else ()
     state = "running" if is_locked(item.path) else "finished" if (item.path / "results.json").exists() else "stopped"
     return {"state": state, "words": f"{len(list(runs))} runs under one budget of tokens each"}
 
 
-def _benchmark(item: Item) -> dict[str, Any]:
+def _summarise_benchmark(item: Item) -> dict[str, Any]:
     found = read_raw(item.path / "manifest.json")
     boards = found.get("boards", "?") if isinstance(found, dict) else "?"
     return {"state": "finished", "words": f"{boards!s:.12} certified boards with prompts"}
 
 
-def _boards(item: Item) -> dict[str, Any]:
+def _summarise_boards(item: Item) -> dict[str, Any]:
     return {"words": f"{item.path.stat().st_size / 1e6:.1f} MB"}
 
 
 _KNOWN = {
-    Kind.RUN: _run,
-    Kind.SWEEP: _sweep,
-    Kind.EVALUATION: _evaluation,
-    Kind.STUDY: _study,
-    Kind.BENCHMARK: _benchmark,
-    Kind.BOARDS: _boards,
+    Kind.RUN: _summarise_run,
+    Kind.SWEEP: _summarise_sweep,
+    Kind.EVALUATION: _summarise_evaluation,
+    Kind.STUDY: _summarise_study,
+    Kind.BENCHMARK: _summarise_benchmark,
+    Kind.BOARDS: _summarise_boards,
 }
+
+
+def index_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
+    """Everything there is, by kind; the runs of a study are on its own page."""
+    items = catalogue.items()
+    studies = tuple(f"{item.name}/" for item in items if item.kind is Kind.STUDY)
+    cards = [card_of(item) for item in items if not item.name.startswith(studies)]
+    groups = {kind: [card for card in cards if card.item.kind is kind] for kind in Kind}
+    shown = {kind: found for kind, found in groups.items() if found}
+    live = any(card.state == "running" for card in cards)
+    values = {"groups": shown, "total": len(cards), "roots": catalogue.roots()}
+    values |= {"maps": [] if cards else catalogue.maps()}
+    return Page("Lakewright", "index.html", values, (), live)

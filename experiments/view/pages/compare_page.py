@@ -11,11 +11,12 @@ import numpy as np
 from scipy.stats import t
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.charts import Point, Series, line_chart
+from lakewright.experiments.charts.lines import Point, Series, line_chart
 from lakewright.experiments.loop.records import Chapter, RunFolder, chapters
-from lakewright.experiments.view.catalogue import Catalogue, Kind, stamp_of
-from lakewright.experiments.view.pages.run_charts import MEASURES, curve, tokens_after
-from lakewright.experiments.view.templating import Crumb, Page, Table, asked_for, percent, picture
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind
+from lakewright.experiments.view.catalogue.stamps import stamp_of
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, asked_for, format_percent, mark_svg
+from lakewright.experiments.view.pages.run_charts import MEASURES, curve_of, tokens_after
 
 MOST_RUNS = 64
 SEED = re.compile(r"-s\d+$")
@@ -40,23 +41,25 @@ def compare_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
         raise InputError(f"address: {len(names)} runs; compare at most {MOST_RUNS}")
     folders = {name: RunFolder(catalogue.find(Kind.RUN, name).path) for name in names}
     histories = {name: history_of(folder.folder) for name, folder in folders.items()}
-    settings = {name: _flat(msgspec.to_builtins(folder.settings())) for name, folder in folders.items()}
+    settings = {name: _flatten_settings(msgspec.to_builtins(folder.settings())) for name, folder in folders.items()}
     chart = (
-        arms_chart(histories, asked.measure) if asked.arms else _chart(_runs(histories, asked.measure), asked.measure)
+        arms_chart(histories, asked.measure)
+        if asked.arms
+        else _draw_chart(_series_of_runs(histories, asked.measure), asked.measure)
     )
     values = {
         "all": [item.name for item in catalogue.items() if item.kind is Kind.RUN],
         "chosen": names,
         "asked": asked,
         "measures": {name: words for name, (words, _) in MEASURES.items()},
-        "chart": picture(chart) if any(histories.values()) else None,
-        "ends": _ends(histories),
-        "differing": differing(settings),
+        "chart": mark_svg(chart) if any(histories.values()) else None,
+        "ends": _tabulate_ends(histories),
+        "differing": tabulate_differences(settings),
     }
     return Page("Compare runs", "compare.html", values, [Crumb("All", ""), Crumb("compare", "compare")])
 
 
-def differing(settings: Mapping[str, Mapping[str, Any]]) -> Table:
+def tabulate_differences(settings: Mapping[str, Mapping[str, Any]]) -> Table:
     """The settings in which runs differ, a column for each run."""
     every = list(dict.fromkeys(name for each in settings.values() for name in each))
     rows = []
@@ -74,38 +77,38 @@ def arm_of(name: str) -> str:
 
 def history_of(folder: Path) -> list[Chapter]:
     """The finished parts of a run; they are read again once a file of it has changed."""
-    return _read(folder, stamp_of(folder))
+    return _read_history(folder, stamp_of(folder))
 
 
 def arms_chart(histories: Mapping[str, Sequence[Chapter]], measure: str) -> str:
     """A measure over the tokens, the runs of an arm as one curve."""
-    return _chart(_arms(histories, measure), measure)
+    return _draw_chart(_series_of_arms(histories, measure), measure)
 
 
 @functools.lru_cache(maxsize=MOST_RUNS)
-def _read(folder: Path, stamp: str) -> list[Chapter]:
+def _read_history(folder: Path, stamp: str) -> list[Chapter]:
     return chapters(RunFolder(folder))
 
 
-def _chart(series: Sequence[Series], measure: str) -> str:
+def _draw_chart(series: Sequence[Series], measure: str) -> str:
     title = f"{MEASURES[measure][0].capitalize()} plans for held-out boards"
     return line_chart(title, series, x_label="tokens generated", y_label="%")
 
 
-def _runs(histories: Mapping[str, Sequence[Chapter]], measure: str) -> list[Series]:
+def _series_of_runs(histories: Mapping[str, Sequence[Chapter]], measure: str) -> list[Series]:
     _, count = MEASURES[measure]
-    return [Series(name, curve(history, count)) for name, history in histories.items()]
+    return [Series(name, curve_of(history, count)) for name, history in histories.items()]
 
 
-def _arms(histories: Mapping[str, Sequence[Chapter]], measure: str) -> list[Series]:
+def _series_of_arms(histories: Mapping[str, Sequence[Chapter]], measure: str) -> list[Series]:
     """Means over the seeds of each arm, stage by stage, with the 95 % interval of Student's t over the seeds."""
     arms: dict[str, list[Sequence[Chapter]]] = {}
     for name, history in histories.items():
         arms.setdefault(arm_of(name), []).append(history)
-    return [Series(f"{arm} ({len(found)})", _means(found, measure)) for arm, found in arms.items()]
+    return [Series(f"{arm} ({len(found)})", _average_arms(found, measure)) for arm, found in arms.items()]
 
 
-def _means(histories: Sequence[Sequence[Chapter]], measure: str) -> list[Point]:
+def _average_arms(histories: Sequence[Sequence[Chapter]], measure: str) -> list[Point]:
     _, count = MEASURES[measure]
     found = []
     for place in range(max(map(len, histories))):
@@ -114,11 +117,11 @@ def _means(histories: Sequence[Sequence[Chapter]], measure: str) -> list[Point]:
         shares = [100 * counted / of for counted, of in pairs if of]
         tokens = float(np.mean([tokens_after(history)[place] for history in there]))
         if shares:
-            found.append(_mean(tokens, shares))
+            found.append(_average_point(tokens, shares))
     return found
 
 
-def _mean(x: float, shares: Sequence[float]) -> Point:
+def _average_point(x: float, shares: Sequence[float]) -> Point:
     mean = float(np.mean(shares))
     if len(shares) < 2:
         return Point(x, mean)
@@ -126,22 +129,22 @@ def _mean(x: float, shares: Sequence[float]) -> Point:
     return Point(x, mean, max(0.0, mean - half), min(100.0, mean + half), f"{len(shares)} seeds: {mean:.1f}")
 
 
-def _ends(histories: Mapping[str, Sequence[Chapter]]) -> Table:
+def _tabulate_ends(histories: Mapping[str, Sequence[Chapter]]) -> Table:
     rows = []
     for name, history in histories.items():
         if history:
             last = history[-1].pooled
             pairs = (count(last) for _, count in MEASURES.values())
-            shares = (percent(counted / of) if of else "" for counted, of in pairs)
+            shares = (format_percent(counted / of) if of else "" for counted, of in pairs)
             rows.append((name, history[-1].name, f"{tokens_after(history)[-1]:.0f}", *shares))
     return Table(("run", "after", "tokens", *(f"{words} %" for words, _ in MEASURES.values())), rows)
 
 
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
+def _flatten_settings(value: Any, path: str = "") -> dict[str, Any]:
     """Nested settings by their dotted names."""
     if not isinstance(value, dict):
         return {path: value}
     found: dict[str, Any] = {}
     for name, inner in value.items():
-        found |= _flat(inner, f"{path}.{name}".lstrip("."))
+        found |= _flatten_settings(inner, f"{path}.{name}".lstrip("."))
     return found

@@ -7,10 +7,10 @@ import msgspec
 from lakewright.core_jax.config import MAX_AGENTS, MAX_SIZE, MIN_SIZE
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.view.catalogue import Catalogue, Kind
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind
 from lakewright.experiments.view.pages.board_pages import checkpoints_of
-from lakewright.experiments.view.templating import LONGEST, Crumb, Page
-from lakewright.policy.model_places import PRETRAINED
+from lakewright.experiments.view.pages.rendering import LONGEST, Crumb, Page
+from lakewright.policy.models import PRETRAINED
 
 FIRST = '{"grid":["..H..",".HH..",".....","..HH.","....."],"starts":[[0,0],[2,4]],"goals":[[4,4],[2,0]]}'
 
@@ -29,7 +29,7 @@ def editor_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
     drawn_row(text)
     runs = [item for item in catalogue.items() if item.kind is Kind.RUN]
     values = {"board_text": text, "sizes": range(MIN_SIZE, MAX_SIZE + 1), "teams": range(1, MAX_AGENTS + 1)}
-    values |= {"checkpoints": _checkpoints(runs)}
+    values |= {"checkpoints": _list_checkpoints(runs)}
     return Page("Board editor", "editor.html", values, [Crumb("All", ""), Crumb("editor", "editor")])
 
 
@@ -44,7 +44,7 @@ def drawn_row(text: str) -> Row:
         raise InputError(f"board: {error}") from error
 
 
-def _checkpoints(runs: list) -> list[tuple[str, str]]:
+def _list_checkpoints(runs: list) -> list[tuple[str, str]]:
     """What may be asked, with words for it: the policy that comes with the package, and the runs' checkpoints."""
     found = [(PRETRAINED, PRETRAINED)]
     for item in runs:

@@ -6,9 +6,10 @@ from typing import Any
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_raw
 from lakewright.core_jax.types import FAILURE_NAMES
-from lakewright.experiments.charts import heat_map, stacked_bars
-from lakewright.experiments.view.catalogue import Catalogue, Item
-from lakewright.experiments.view.templating import Crumb, Page, Table, percent, picture
+from lakewright.experiments.charts.bars import stacked_bars
+from lakewright.experiments.charts.heat import heat_map
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
 
 Query = Mapping[str, list[str]]
 
@@ -19,10 +20,10 @@ def evaluation_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
         raise InputError(f"{item.name}: has no summary.json yet; it is written when all answers are judged")
     found = record_of(item, "summary.json")
     try:
-        values = {"item": item, "summary": found, "rates": _rates(found), "charts": _evaluation_charts(found)}
+        values = {"item": item, "summary": found, "rates": _tabulate_rates(found), "charts": _evaluation_charts(found)}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{item.name}: summary.json is not one of this version ({error!r:.80})") from error
-    return Page(item.name, "evaluation.html", values, _crumbs(item))
+    return Page(item.name, "evaluation.html", values, _crumbs_of(item))
 
 
 def benchmark_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
@@ -38,23 +39,33 @@ def benchmark_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
     rows = [tuple(map(str, team.values())) for team in counts]
     table = Table(("agents", "size", "boards", "wait required"), rows)
     values = {"item": item, "manifest": found, "counts": table, "chart": _by_kind("Boards", counts, "boards")}
-    return Page(item.name, "benchmark.html", values, _crumbs(item))
+    return Page(item.name, "benchmark.html", values, _crumbs_of(item))
 
 
-def _rates(found: dict[str, Any]) -> Table:
+def _tabulate_rates(found: dict[str, Any]) -> Table:
     """A line for each number of agents and size, and one for all."""
     header = ("agents", "size", "boards", "valid %", "95 %", "optimal sum of costs %", "valid, wait forced %")
     lines = [(cell["agents"], cell["size"], cell["score"]) for cell in found["cells"]]
-    return Table(header, [_rate(*line) for line in [*lines, ("all", "", found["pooled"])]])
+    return Table(header, [_format_rate(*line) for line in [*lines, ("all", "", found["pooled"])]])
 
 
-def _rate(agents: Any, size: Any, score: dict[str, Any]) -> tuple[str, ...]:
+def _format_rate(agents: Any, size: Any, score: dict[str, Any]) -> tuple[str, ...]:
     counts = score["outcomes"]
     boards, waits = int(counts["boards"]), int(counts["wait_boards"])
     low, high = (float(end) for end in score["intervals"]["valid"])
-    shares = [percent(int(counts[name]) / boards) if boards else "" for name in ("valid", "optimal_sum_of_costs")]
-    forced = percent(int(counts["wait_valid"]) / waits) if waits else ""
-    return f"{agents}", f"{size}", str(boards), shares[0], f"{percent(low)} to {percent(high)}", shares[1], forced
+    shares = [
+        format_percent(int(counts[name]) / boards) if boards else "" for name in ("valid", "optimal_sum_of_costs")
+    ]
+    forced = format_percent(int(counts["wait_valid"]) / waits) if waits else ""
+    return (
+        f"{agents}",
+        f"{size}",
+        str(boards),
+        shares[0],
+        f"{format_percent(low)} to {format_percent(high)}",
+        shares[1],
+        forced,
+    )
 
 
 def _evaluation_charts(found: dict[str, Any]) -> list:
@@ -67,7 +78,7 @@ def _evaluation_charts(found: dict[str, Any]) -> list:
         for name in FAILURE_NAMES[1:]
     }
     bars = stacked_bars("Failed plans by type", names, kinds, x_label="agents and size", y_label="% of boards")
-    return [_by_kind("Valid plans in %", cells, "rate", 100), picture(bars)]
+    return [_by_kind("Valid plans in %", cells, "rate", 100), mark_svg(bars)]
 
 
 def _by_kind(title: str, cells: list[dict[str, Any]], name: str, top: float | None = None) -> Any:
@@ -75,7 +86,7 @@ def _by_kind(title: str, cells: list[dict[str, Any]], name: str, top: float | No
     agents, sizes = sorted({cell["agents"] for cell in cells}), sorted({cell["size"] for cell in cells})
     values = {(cell["agents"], cell["size"]): float(cell[name]) for cell in cells}
     lines = [[values.get((team, size)) for size in sizes] for team in agents]
-    return picture(heat_map(title, [f"{n} agents" for n in agents], [f"{n}x{n}" for n in sizes], lines, top=top))
+    return mark_svg(heat_map(title, [f"{n} agents" for n in agents], [f"{n}x{n}" for n in sizes], lines, top=top))
 
 
 def record_of(item: Item, name: str) -> dict[str, Any]:
@@ -86,5 +97,5 @@ def record_of(item: Item, name: str) -> dict[str, Any]:
     return found
 
 
-def _crumbs(item: Item) -> list[Crumb]:
+def _crumbs_of(item: Item) -> list[Crumb]:
     return [Crumb("All", ""), Crumb(item.name, f"{item.kind}/{item.name}")]

@@ -4,17 +4,17 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lakewright.experiments.view.catalogue import Catalogue, Kind, MissingError
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from lakewright.experiments.view.pages.board_pages import board_page, boards_page
+from lakewright.experiments.view.pages.cards import index_page
 from lakewright.experiments.view.pages.compare_page import compare_page
 from lakewright.experiments.view.pages.editor_page import editor_page
 from lakewright.experiments.view.pages.folder_pages import benchmark_page, evaluation_page
-from lakewright.experiments.view.pages.index_page import index_page
+from lakewright.experiments.view.pages.rendering import Page
 from lakewright.experiments.view.pages.run_page import run_page
 from lakewright.experiments.view.pages.stage_page import stage_page
 from lakewright.experiments.view.pages.study_page import study_page
 from lakewright.experiments.view.pages.sweep_page import sweep_page
-from lakewright.experiments.view.templating import Page
 
 Query = Mapping[str, list[str]]
 Route = tuple[re.Pattern[str], Callable[..., Page]]

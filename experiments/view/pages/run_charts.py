@@ -10,7 +10,10 @@ from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.engineer.delta import FIELDS
 from lakewright.engineer.difficulty import pooled_calibration
 from lakewright.engineer.evidence import Evidence
-from lakewright.experiments.charts import Point, Series, heat_map, line_chart, reliability_chart, stacked_bars
+from lakewright.experiments.charts.bars import stacked_bars
+from lakewright.experiments.charts.heat import heat_map, ratio_labels
+from lakewright.experiments.charts.lines import Point, Series, line_chart
+from lakewright.experiments.charts.reliability import reliability_chart
 from lakewright.experiments.loop.records import Chapter
 
 Count = Callable[[Outcomes], tuple[int, int]]
@@ -37,7 +40,7 @@ def share_point(x: float, count: int, of: int, words: str = "") -> Point:
     return Point(x, 100 * count / of, 100 * float(found.low), 100 * float(found.high), words)
 
 
-def curve(history: Sequence[Chapter], count: Count) -> list[Point]:
+def curve_of(history: Sequence[Chapter], count: Count) -> list[Point]:
     """A share over the tokens."""
     there = zip(history, tokens_after(history), strict=True)
     return [
@@ -48,7 +51,7 @@ def curve(history: Sequence[Chapter], count: Count) -> list[Point]:
 
 def rates_chart(history: Sequence[Chapter]) -> str:
     """Valid and optimal plans over the tokens."""
-    series = [Series(name, curve(history, count)) for name, count in MEASURES.values()]
+    series = [Series(name, curve_of(history, count)) for name, count in MEASURES.values()]
     return _over_tokens("Plans for held-out boards", series)
 
 
@@ -153,13 +156,14 @@ def difficulty_map(evidence: Evidence, title: str) -> str:
     rates = {(cell.size, cell.hole_ratio, cell.forced): cell.groups for cell in evidence.groups}
     sizes = sorted({size for size, _, _ in rates})
     kinds = sorted({(ratio, forced) for _, ratio, forced in rates})
-    values = [[_success(rates, size, kind) for kind in kinds] for size in sizes]
-    columns = [f"{ratio:g}{' W' if forced else ''}" for ratio, forced in kinds]
+    values = [[_success_rate(rates, size, kind) for kind in kinds] for size in sizes]
+    labels = ratio_labels([ratio for ratio, _ in kinds])
+    columns = [f"{label}{' W' if forced else ''}" for label, (_, forced) in zip(labels, kinds, strict=True)]
     rows = [f"{size}x{size}" for size in sizes]
     return heat_map(title, rows, columns, values, "valid plans in %, by hole ratio (W: wait forced)", top=100)
 
 
-def _success(rates: Mapping, size: int, kind: tuple[float, bool]) -> float | None:
+def _success_rate(rates: Mapping, size: int, kind: tuple[float, bool]) -> float | None:
     found = rates.get((size, *kind))
     return None if found is None else 100 * found.success
 

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from markupsafe import Markup
 
 from lakewright.experiments.loop.records import (
     Chapter,
+    Example,
     RunFolder,
     chapters,
     examination_of,
@@ -15,11 +17,13 @@ from lakewright.experiments.loop.records import (
     met_in_training,
 )
 from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.view.catalogue import Catalogue, Item, StageProgress, progress_of
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
+from lakewright.experiments.view.catalogue.run_progress import StageProgress, progress_of
 from lakewright.experiments.view.pages import run_charts as charts
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
 from lakewright.experiments.view.pages.stage_page import stage_values
-from lakewright.experiments.view.pictures import caption, frames
-from lakewright.experiments.view.templating import Crumb, Page, Table, percent, picture
+from lakewright.experiments.view.pictures.board_art import MOST_SIDE, is_drawable
+from lakewright.experiments.view.pictures.board_pictures import caption, frames
 
 Log = Sequence[Mapping[str, float | None]]
 
@@ -59,10 +63,10 @@ def _values(folder: RunFolder, name: str) -> dict[str, Any]:
         "met": {size: count for size, count in met_in_training(folder).items() if count},
         "charts": _charts(history),
         "step_charts": _step_charts(folder, history, progress.now),
-        "forecast": picture(forecast) if (forecast := charts.forecast_chart(history)) else None,
+        "forecast": mark_svg(forecast) if (forecast := charts.forecast_chart(history)) else None,
         "forecasts": _forecasts(history),
-        "engineer_charts": [picture(chart) for chart in charts.engineer_charts(history)],
-        "config_charts": [picture(chart) for chart in charts.config_charts(history)] if _staged(history) else [],
+        "engineer_charts": [mark_svg(chart) for chart in charts.engineer_charts(history)],
+        "config_charts": [mark_svg(chart) for chart in charts.config_charts(history)] if _staged(history) else [],
         "tokens": charts.tokens_after(history)[-1] if history else 0,
     }
 
@@ -74,7 +78,7 @@ def result_of(history: Sequence[Chapter], now: StageProgress | None = None) -> s
         return f"Nothing is finished yet; the warm-up comes first: {doing}."
     first, last = history[0], [chapter for chapter in history if not chapter.taken_back][-1]
     if len(history) == 1:
-        valid, forced = percent(first.pooled.rate(first.pooled.valid)), percent(forced_rate(first.pooled))
+        valid, forced = format_percent(first.pooled.rate(first.pooled.valid)), format_percent(forced_rate(first.pooled))
         return f"After the {first.name} {valid}% of plans are valid, and {forced}% where the board forces a wait."
     valid = _change(first.pooled.rate(first.pooled.valid), last.pooled.rate(last.pooled.valid))
     forced = _change(forced_rate(first.pooled), forced_rate(last.pooled))
@@ -114,7 +118,7 @@ def _results(history: Sequence[Chapter]) -> Table:
     rows = [
         (
             chapter.name + " (taken back)" * chapter.taken_back,
-            *(percent(share) for share in _shares(chapter)),
+            *(format_percent(share) for share in _shares(chapter)),
             f"{tokens:,.0f}".replace(",", " "),
             f"{chapter.seconds / 60:.1f}",
         )
@@ -143,13 +147,13 @@ def _by_size(history: Sequence[Chapter]) -> Table:
     rows = []
     for chapter in history:
         parts = [chapter.validation.sizes.get(size) for size in sizes]
-        rows.append((chapter.name, *(percent(part.rate(part.valid)) if part else "" for part in parts)))
+        rows.append((chapter.name, *(format_percent(part.rate(part.valid)) if part else "" for part in parts)))
     return Table(header, rows)
 
 
 def _charts(history: Sequence[Chapter]) -> list:
     made = (charts.rates_chart, charts.sizes_chart, charts.failures_chart)
-    return [picture(make(history)) for make in made] if history else []
+    return [mark_svg(make(history)) for make in made] if history else []
 
 
 def _step_charts(folder: RunFolder, history: Sequence[Chapter], now: StageProgress | None) -> list:
@@ -161,7 +165,7 @@ def _step_charts(folder: RunFolder, history: Sequence[Chapter], now: StageProgre
             logs[now.name] = lines
     warmup = logs.pop("warm-up", None)
     found = charts.step_charts(logs) if logs else []
-    return [picture(chart) for chart in [*found, *([charts.warmup_chart(warmup)] if warmup else [])]]
+    return [mark_svg(chart) for chart in [*found, *([charts.warmup_chart(warmup)] if warmup else [])]]
 
 
 def _growing(log: Path) -> Log:
@@ -179,10 +183,20 @@ def _strips(history: Sequence[Chapter]) -> list[tuple[str, list[tuple[str, list]
     for title, valid in (("Valid plans on boards that force a wait", True), ("Failures", False)):
         shown = [example for example in examples if (example.failure == "none") == valid]
         if shown:
-            strips = [(caption(example), [picture(frame) for frame in frames(example)]) for example in shown]
+            strips = [(_caption(example), _frames(example)) for example in shown]
             found.append((title, strips))
     return found
 
 
+def _caption(example: Example) -> str:
+    side = example.row.size
+    without = "" if is_drawable(side) else f" {side} x {side} cells, no picture above {MOST_SIDE}."
+    return caption(example) + without
+
+
+def _frames(example: Example) -> list[Markup]:
+    return [mark_svg(frame) for frame in frames(example)] if is_drawable(example.row.size) else []
+
+
 def _change(before: float, after: float) -> str:
-    return f"from {percent(before)}% to {percent(after)}%"
+    return f"from {format_percent(before)}% to {format_percent(after)}%"

@@ -10,7 +10,7 @@ from lakewright.core_jax.support import read_raw
 from lakewright.engineer.delta import FIELDS, ConfigDelta
 from lakewright.engineer.evidence import Evidence, evidence_text
 from lakewright.engineer.negotiation import Attempt
-from lakewright.experiments.charts import difficulty_svg
+from lakewright.experiments.charts.difficulty_map import difficulty_svg
 from lakewright.experiments.loop.records import (
     Decision,
     Done,
@@ -24,10 +24,11 @@ from lakewright.experiments.loop.records import (
     Validation,
     read,
 )
-from lakewright.experiments.view.catalogue import Catalogue, Item
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.pages import run_charts as charts
-from lakewright.experiments.view.pictures import played
-from lakewright.experiments.view.templating import Crumb, Page, Table, percent, picture, points
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, format_percent, format_points, mark_svg
+from lakewright.experiments.view.pictures.board_art import MOST_SIDE, is_drawable
+from lakewright.experiments.view.pictures.played_plans import played
 
 STEPS = ("evidence", "prompt", "answer", "delta", "guard", "trial", "drawn", "change", "plans")
 MOST_PLAYERS = 8
@@ -84,7 +85,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "sampled": _sampled(stage),
         "evidence_text": evidence_text(evidence) if evidence else None,
         "maps": _maps(evidence, following, number),
-        "frontier": picture(difficulty_svg(read_raw(stage.difficulty))) if stage.difficulty.exists() else None,
+        "frontier": mark_svg(difficulty_svg(read_raw(stage.difficulty))) if stage.difficulty.exists() else None,
         "engineer": _engineer(stage),
         "decision": decision,
         "attempts": _attempts(decision, config) if decision and config else [],
@@ -100,6 +101,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "rollback": read(stage.rollback, Rollback) if stage.rollback.exists() else None,
         "boards_kept": stage.boards.exists(),
         "players": _players(stage),
+        "most_side": MOST_SIDE,
     }
 
 
@@ -158,7 +160,7 @@ def _trial(trial: Trial) -> Table:
     for place, tried in enumerate(trial.candidates):
         name = ("proposed" if place else "current") + (", chosen" if place == trial.chosen else "")
         signal = tried.signal
-        rows.append((name, f"{signal.variance:.3f}", percent(signal.informative), percent(signal.valid)))
+        rows.append((name, f"{signal.variance:.3f}", format_percent(signal.informative), format_percent(signal.valid)))
     return Table(header, rows)
 
 
@@ -177,7 +179,9 @@ def _sampled(stage: Stage) -> Table | None:
     rows = []
     for size, found in sorted(read(stage.sampled, Sampled).sizes.items()):
         means = (found.hole_ratio, found.wait_ratio, found.makespan, found.sum_of_costs)
-        rows.append((f"{size}x{size}", str(found.boards), *(f"{m:.2f}" for m in means), percent(found.acceptance)))
+        rows.append(
+            (f"{size}x{size}", str(found.boards), *(f"{m:.2f}" for m in means), format_percent(found.acceptance))
+        )
     return Table(header, rows)
 
 
@@ -185,11 +189,11 @@ def _maps(evidence: Evidence | None, following: Stage, number: int) -> list:
     """How hard boards were in training, before the redesign and after it."""
     found = []
     if evidence and evidence.groups:
-        found.append(picture(charts.difficulty_map(evidence, f"Stage {number}: before the redesign")))
+        found.append(mark_svg(charts.difficulty_map(evidence, f"Stage {number}: before the redesign")))
     if following.evidence.exists():
         after = following.read_evidence()
         if after.groups:
-            found.append(picture(charts.difficulty_map(after, f"Stage {number + 1}: after it")))
+            found.append(mark_svg(charts.difficulty_map(after, f"Stage {number + 1}: after it")))
     return found
 
 
@@ -205,7 +209,7 @@ def _change(before: Stage, after: Stage) -> Table | None:
 
 def _change_row(name: str, before: Outcomes, after: Outcomes) -> tuple[str, ...]:
     was, now = before.rate(before.valid), after.rate(after.valid)
-    return name, str(after.boards), percent(was), percent(now), points(now - was)
+    return name, str(after.boards), format_percent(was), format_percent(now), format_points(now - was)
 
 
 def _players(stage: Stage) -> list[dict[str, Any]]:
@@ -215,8 +219,11 @@ def _players(stage: Stage) -> list[dict[str, Any]]:
     examples = read(stage.validation, Validation).examples
     failed = [example for example in examples if example.failure != "none"]
     valid = [example for example in examples if example.failure == "none"]
-    found = []
+    found: list[dict[str, Any]] = []
     for example in failed[: MOST_PLAYERS // 2] + valid[: MOST_PLAYERS // 2]:
+        if not is_drawable(example.row.size):
+            found.append({"title": example.row.id, "played": None, "side": example.row.size})
+            continue
         found.append({"title": example.row.id, "played": played(example)})
         if example.failure != "none" and example.row.plan:
             certified = Example(example.row, example.row.plan, "none", -1, -1)

@@ -5,11 +5,11 @@ from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import is_locked
-from lakewright.experiments.view.catalogue import Catalogue, Item, Kind
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
 from lakewright.experiments.view.pages.cards import Card, card_of
 from lakewright.experiments.view.pages.compare_page import arm_of, arms_chart, history_of
 from lakewright.experiments.view.pages.folder_pages import record_of
-from lakewright.experiments.view.templating import Crumb, Page, Table, picture
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, mark_svg
 
 RESULTS = "results.json"
 COLUMNS = {"arm": "", "seeds": "seeds", "valid": "valid %", "deviation": "s.d.", "gain": "gain", "forced": "forced %"}
@@ -32,11 +32,11 @@ def study_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]])
         "item": item,
         "state": "running" if running else "finished" if found else "stopped",
         "finished": sum(card.state == "finished" for card in started),
-        "planned": _planned(item),
-        "results": {name: _figure(found.get(name)) for name in ("budget", "baseline", "valid", "held_out")},
-        "chart": _chart(started),
-        "arms": _of_records(_arms, found, "arms"),
-        "tests": _of_records(_tests, found, "tests"),
+        "planned": _count_planned(item),
+        "results": {name: _format_figure(found.get(name)) for name in ("budget", "baseline", "valid", "held_out")},
+        "chart": _draw_chart(started),
+        "arms": _of_records(_tabulate_arms, found, "arms"),
+        "tests": _of_records(_tabulate_tests, found, "tests"),
         "missing": [str(name)[:80] for name in found.get("missing") or []] if found else [],
         "cards": sorted(cards, key=lambda card: card.item.name),
         "compared": [card.item.name for card in started],
@@ -48,13 +48,13 @@ def _of_study(run: Item, study: Item) -> bool:
     return run.name.startswith(f"{study.name}/")
 
 
-def _planned(item: Item) -> int | None:
+def _count_planned(item: Item) -> int | None:
     """How many runs are planned; None where the plan does not say."""
     runs = record_of(item, "study.json").get("runs")
     return len(runs) if isinstance(runs, list) else None
 
 
-def _chart(cards: Sequence[Card]) -> Any:
+def _draw_chart(cards: Sequence[Card]) -> Any:
     """Valid plans over tokens, a curve for each arm; None while there is nothing to draw."""
     histories = {}
     for card in cards:
@@ -62,7 +62,7 @@ def _chart(cards: Sequence[Card]) -> Any:
             histories[card.item.name.rpartition("/")[2]] = history_of(card.item.path)
         except InputError:  # its card says so
             continue
-    return picture(arms_chart(histories, "valid")) if any(histories.values()) else None
+    return mark_svg(arms_chart(histories, "valid")) if any(histories.values()) else None
 
 
 def _of_records(make: Any, found: dict[str, Any], name: str) -> Table | None:
@@ -77,7 +77,7 @@ def _of_records(make: Any, found: dict[str, Any], name: str) -> Table | None:
     return table
 
 
-def _arms(arms: list[dict[str, Any]], found: dict[str, Any]) -> Table:
+def _tabulate_arms(arms: list[dict[str, Any]], found: dict[str, Any]) -> Table:
     """The arms, the best first."""
     rows = []
     for arm in sorted(arms, key=lambda arm: -float(arm.get("valid") or 0)):
@@ -85,12 +85,12 @@ def _arms(arms: list[dict[str, Any]], found: dict[str, Any]) -> Table:
         half = (arm.get("against") or {}).get("interval") or 0
         change = f"{points:+.1f} ± {half:.1f}" if isinstance(points, int | float) else ""
         one = arm | ({"deviation": None} if arm.get("seeds") == 1 else {})
-        rows.append((*(_figure(one.get(name)) for name in COLUMNS), change))
+        rows.append((*(_format_figure(one.get(name)) for name in COLUMNS), change))
     baseline = str(found.get("baseline") or "no baseline")[:40]
     return Table((*COLUMNS.values(), f"against {baseline}"), rows)
 
 
-def _tests(tests: list[dict[str, Any]], found: dict[str, Any]) -> Table:
+def _tabulate_tests(tests: list[dict[str, Any]], found: dict[str, Any]) -> Table:
     """Differences of arms on equal seeds, with p corrected for their number."""
     rows = []
     for test in tests:
@@ -103,5 +103,5 @@ def _tests(tests: list[dict[str, Any]], found: dict[str, Any]) -> Table:
     return Table(("arm", "against", "points", "95 %", "p (Holm)", "seeds"), rows)
 
 
-def _figure(value: Any) -> str:
+def _format_figure(value: Any) -> str:
     return "" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)[:60]

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from lakewright.experiments.charts import Point, Series, heat_map, line_chart
-from lakewright.experiments.sweep import SweepFolder
-from lakewright.experiments.view.catalogue import Catalogue, Item, SweepQuestion, SweepTable
-from lakewright.experiments.view.templating import Crumb, Page, Table, asked_for, picture
+from lakewright.experiments.charts.heat import heat_map
+from lakewright.experiments.charts.lines import Point, Series, line_chart
+from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
+from lakewright.experiments.view.catalogue.sweep_table import SweepQuestion, SweepTable
+from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, asked_for, mark_svg
 
 SHARES = ("solvable", "undecided", "wait_required")
 AXES = ("hole_ratio", "size", "agents", "wait_ratio")
@@ -30,22 +32,22 @@ def sweep_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]])
         "axes": AXES,
         "agents": table.spec.agents,
         "sizes": table.spec.sizes,
-        "pictures": [picture(svg) for svg in _pictures(question, points, scale)] if points else [],
-        "answer": _table(question, points, scale),
+        "pictures": [mark_svg(svg) for svg in _draw_pictures(question, points, scale)] if points else [],
+        "answer": _tabulate_points(question, points, scale),
     }
     running = table.status.shards_done < table.status.shards and table.status.boards_per_second is not None
     crumbs = [Crumb("All", ""), Crumb(item.name, f"sweep/{item.name}")]
     return Page(item.name, "sweep.html", values, crumbs, running)
 
 
-def _pictures(question: SweepQuestion, points: Sequence, scale: int) -> list[str]:
+def _draw_pictures(question: SweepQuestion, points: Sequence, scale: int) -> list[str]:
     """Curves, and where both axes have several values the same as a map."""
-    title = f"{_words(question.statistic)} over {_words(question.over)}"
+    title = f"{_plain_name(question.statistic)} over {_plain_name(question.over)}"
     unit = "% of boards" if scale == 100 else "mean"
     curves = list(dict.fromkeys(point.by for point in points))
     series = [
         Series(
-            f"{_words(question.by)} {_value(by)}",
+            f"{_plain_name(question.by)} {_format_value(by)}",
             [
                 Point(
                     point.over or 0.0,
@@ -59,27 +61,28 @@ def _pictures(question: SweepQuestion, points: Sequence, scale: int) -> list[str
         )
         for by in curves
     ]
-    found = [line_chart(title, series, x_label=_words(question.over), y_label=unit)]
+    found = [line_chart(title, series, x_label=_plain_name(question.over), y_label=unit)]
     places = sorted({point.over for point in points if point.over is not None})
     if 1 < len(places) <= MOST_COLUMNS and len(curves) > 1 and question.by != question.over:
         means = {(point.by, point.over): scale * point.mean for point in points}
         values = [[means.get((by, place)) for place in places] for by in curves]
-        rows, columns = [_value(by) for by in curves], [_value(place) for place in places]
-        found.append(heat_map(f"{title} and {_words(question.by)}", rows, columns, values, unit, "{:.3g}"))
+        rows, columns = [_format_value(by) for by in curves], [_format_value(place) for place in places]
+        found.append(heat_map(f"{title} and {_plain_name(question.by)}", rows, columns, values, unit, "{:.3g}"))
     return found
 
 
-def _table(question: SweepQuestion, points: Sequence, scale: int) -> Table:
-    header = (_words(question.by), _words(question.over), _words(question.statistic), "± 95 %", "boards")
+def _tabulate_points(question: SweepQuestion, points: Sequence, scale: int) -> Table:
+    header = (_plain_name(question.by), _plain_name(question.over), _plain_name(question.statistic), "± 95 %", "boards")
     rows = [
-        (_value(p.by), _value(p.over), f"{scale * p.mean:.4g}", f"{scale * p.half:.2g}", str(p.boards)) for p in points
+        (_format_value(p.by), _format_value(p.over), f"{scale * p.mean:.4g}", f"{scale * p.half:.2g}", str(p.boards))
+        for p in points
     ]
     return Table(header, rows)
 
 
-def _value(value: float | None) -> str:
+def _format_value(value: float | None) -> str:
     return "free" if value is None else f"{value:g}"
 
 
-def _words(name: str) -> str:
+def _plain_name(name: str) -> str:
     return name.replace("_", " ")

@@ -1,13 +1,26 @@
 """What is on a drawn board, as SVG about the middle of a cell: agents, goals, holes, plates, text."""
 
-from lakewright.experiments.charts import escaped
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.charts.frame import escape_text
 
+MOST_SIDE = 64  # cells: the picture of a larger board takes hundreds of megabytes, in which nobody sees a cell
 CELL = 40  # the side of a cell, in the units of a drawing
 INK, PAPER, SOFT = "#1d2733", "#ffffff", "#55606c"
 FONT = "font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\""
 COLOURS = ("#d55e00", "#0072b2", "#b0578d", "#d99a00", "#5c6670")
 TINTS = ("#fbdcc4", "#c4e0f3", "#f3d9e8", "#fbeabf", "#d9dde1")
 GAP = 1.5  # between plates
+
+
+def is_drawable(side: int) -> bool:
+    """Return True if boards of `side` cells a side are drawn."""
+    return side <= MOST_SIDE
+
+
+def check_drawable(side: int) -> None:
+    """Raises InputError where boards of `side` cells a side are not drawn."""
+    if not is_drawable(side):
+        raise InputError(f"the board has {side} cells a side, and pictures are drawn up to {MOST_SIDE}; take its row")
 
 
 def colour_of(agent: int) -> str:
@@ -95,4 +108,4 @@ def label(x: float, y: float, words: str, width: float, size: float, ink: str, a
     """Text of font size `size`, or what keeps it within `width`."""
     size = min(size, 1.35 * width / max(len(words), 1))
     place = f'x="{x:g}" y="{y:g}" fill="{ink}" font-size="{size:.1f}" font-weight="600" text-anchor="{anchor}"'
-    return f"<text {place}>{escaped(words)}</text>"
+    return f"<text {place}>{escape_text(words)}</text>"

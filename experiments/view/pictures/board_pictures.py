@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.types import DELTAS, MOVES
-from lakewright.experiments.charts import escaped
+from lakewright.experiments.charts.frame import escape_text
 from lakewright.experiments.loop.records import Example
 from lakewright.experiments.view.pictures import board_art as art
 from lakewright.experiments.view.pictures.board_art import CELL, FONT, INK, PAPER, SOFT
@@ -23,8 +23,9 @@ def board_svg(
     """The board after `step` moves of `plan`: lines show where agents came from, badges W who waited.
 
     `title`, such as the id, is shown in the header bar above the step. `last` marks the last frame of a plan, and a
-    frame the cells of the agents `alarmed`.
+    frame the cells of the agents `alarmed`. Raises InputError where the board is too large.
     """
+    art.check_drawable(row.size)
     bar = 2 * BAR - 6 if title else BAR
     side = _side(row)
     cells = "".join([*_ground(row, plan, step), *_trails(row, plan, step), *_things(row, plan, step, alarmed)])
@@ -142,7 +143,7 @@ def _moved(right: float, down: float, parts: str) -> str:
 
 def _svg(width: int, height: int, described: str, parts: str) -> str:
     box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    opening = f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img" aria-label="{escaped(described)}" {FONT}>'
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img" aria-label="{escape_text(described)}" {FONT}>'
     return f"{opening}{parts}</svg>"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.charts import escaped
+from lakewright.experiments.charts.frame import escape_text
 from lakewright.experiments.loop.records import Example
 from lakewright.experiments.view.pictures import board_art as art
 from lakewright.experiments.view.pictures.board_art import CELL, FONT, PAPER
@@ -39,7 +39,8 @@ class Played(msgspec.Struct, frozen=True):
 
 
 def played(example: Example) -> Played:
-    """A plan with what moves it."""
+    """A plan with what moves it. Raises InputError where the board is too large."""
+    art.check_drawable(example.row.size)
     row, plan, end = example.row, example.plan, ending(example)
     times = range(end.step + 1)
     cells = [list(path) for path in zip(*(positions(row, plan, time) for time in times), strict=True)]
@@ -48,7 +49,8 @@ def played(example: Example) -> Played:
 
 
 def still_svg(row: Row) -> str:
-    """A board with its agents at their starts."""
+    """A board with its agents at their starts. Raises InputError where it is too large."""
+    art.check_drawable(row.size)
     owners = {cell: [agent] for agent, cell in enumerate(row.goals)}
     agents = (
         _placed(cell, art.body(agent) + art.plates([agent], owners.get(cell, [])))
@@ -126,6 +128,6 @@ def _svg(row: Row, parts: str, words: str) -> str:
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-EDGE} {-EDGE} {side} {side}" class="board" role="img"'
     )
-    named = f'{opening} aria-label="{escaped(words[:LONGEST_NAME])}" {FONT}'
+    named = f'{opening} aria-label="{escape_text(words[:LONGEST_NAME])}" {FONT}'
     paper = f'<rect x="{-EDGE}" y="{-EDGE}" width="{side}" height="{side}" rx="6" fill="{PAPER}"/>'
     return f"{named}>{paper}{parts}</svg>"

@@ -10,12 +10,12 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, verify_rows
 from lakewright.core_jax.solver import check_memory
 from lakewright.experiments.loop.records import Example, RunFolder, Stage
-from lakewright.experiments.view.catalogue import Catalogue, Kind, MissingError
-from lakewright.experiments.view.pages import drawn_row
-from lakewright.experiments.view.pictures import played, still_svg
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
+from lakewright.experiments.view.pages.editor_page import drawn_row
+from lakewright.experiments.view.pages.rendering import render_fragment
+from lakewright.experiments.view.pictures.played_plans import played, still_svg
 from lakewright.experiments.view.server.solving import CompilingError, Solver
-from lakewright.experiments.view.templating import fragment
-from lakewright.policy.model_places import PRETRAINED
+from lakewright.policy.models import PRETRAINED
 
 PATIENCE = 120.0  # seconds that a question to a checkpoint waits for those before it
 SOON = 0.7  # seconds that a first board waits for its programs, before the page says that they are compiled
@@ -46,7 +46,7 @@ class Answering:
             begun = time.perf_counter()
             solved = self._solver.solve(row, SOON)
         except CompilingError:
-            return fragment("_compiling.html", {"size": row.size, "agents": row.agents})
+            return render_fragment("_compiling.html", {"size": row.size, "agents": row.agents})
         plan = played(Example(solved, solved.plan, "none", -1, -1)) if solved.plan else None
         found = {"row": solved, "played": plan, "title": "The solver", "plan_title": "The certified plan"}
         return self._shown(found, _solved(solved), begun)
@@ -74,7 +74,7 @@ class Answering:
 
     def _shown(self, values: dict[str, Any], words: str, begun: float) -> str:
         milliseconds = 1000 * (time.perf_counter() - begun)
-        return fragment("_answer.html", {**values, "words": words, "milliseconds": milliseconds})
+        return render_fragment("_answer.html", {**values, "words": words, "milliseconds": milliseconds})
 
     def _alone(self, function: Any, *arguments: Any) -> Any:
         if not self._one.acquire(timeout=PATIENCE):

@@ -26,7 +26,7 @@ class Asked:
 def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
     """A checkpoint of a run with these settings, on the CPU. Raises InputError where it cannot be read."""
     from lakewright.experiments.loop.training import load_policy
-    from lakewright.experiments.runtime import prepare_training
+    from lakewright.experiments.runtime.library_setup import prepare_training
     from lakewright.policy.codecs import codec_for
 
     prepare_training()
@@ -36,10 +36,9 @@ def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
 
 def load_pretrained() -> Asked:
     """The policy that comes with the package, on the CPU."""
-    from lakewright.experiments.runtime import prepare_training
-    from lakewright.policy.checkpoints import load_checkpoint
+    from lakewright.experiments.runtime.library_setup import prepare_training
     from lakewright.policy.codecs import TokensCodec
-    from lakewright.policy.model_places import PRETRAINED
+    from lakewright.policy.models import PRETRAINED, load_checkpoint
 
     prepare_training()
     model, tokenizer = load_checkpoint(PRETRAINED, device="cpu")
@@ -48,10 +47,10 @@ def load_pretrained() -> Asked:
 
 def greedy_plan(asked: Asked, row: Row) -> list[str] | None:
     """The moves that a policy answers with; None where its answer names no plan."""
+    from lakewright.policy.board_play import BoardPlay
     from lakewright.policy.evaluation import evaluate
 
     board = board_of(row)
     task = Task(board, 0, 0, False, np.full((row.agents, 1), PAD, np.int8), row.hole_ratio)
-    tokenizer, codec = asked.codec.tokenizer, asked.codec
-    verdicts, plans = evaluate(asked.model, tokenizer, [task], horizon=asked.horizon, codec=codec)
+    verdicts, plans = evaluate(asked.model, BoardPlay(asked.codec, asked.horizon), [task])
     return None if int(verdicts.failure[0]) == Failure.PARSE_ERROR else plan_of(plans[0][: row.agents])

@@ -5,21 +5,34 @@ from starlette.responses import Response
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
+from lakewright.experiments.interop.mapf_formats.movingai import map_text, scenario_text
 from lakewright.experiments.loop.records import Example
-from lakewright.experiments.view.catalogue import Catalogue, Kind, MissingError, table_of
-from lakewright.experiments.view.pictures import moving_svg, still_svg
+from lakewright.experiments.view.catalogue.board_tables import table_of
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
+from lakewright.experiments.view.pictures.played_plans import moving_svg, still_svg
 
 FORMS = {
     "row": (".jsonl", "application/jsonl"),
     "map": (".map", "text/plain"),
     "scen": (".scen", "text/plain"),
     "svg": (".svg", "image/svg+xml"),
-    "moving": ("_moving.svg", "image/svg+xml"),
+    "moving": ("_write_moving.svg", "image/svg+xml"),
 }
 
 
-def export(catalogue: Catalogue, kind: str, part: str, place: int, name: str, form: str) -> Response:
-    """A board of a table in one of FORMS. Raises InputError where there is none, or no such form."""
+def export_board(catalogue: Catalogue, kind: str, part: str, place: int, name: str, form: str) -> Response:
+    """A board of a table as a file to download.
+
+    Args:
+        catalogue: What is shown.
+        kind: The kind of item that has the board.
+        part: The table of the item.
+        place: The row of the table.
+        name: The name of the item.
+        form: One of FORMS.
+
+    Raises InputError where there is no such board or form.
+    """
     if form not in FORMS:
         raise InputError(f"form is {form!r:.40}; choose from {', '.join(FORMS)}")
     if kind not in list(Kind):
@@ -32,22 +45,7 @@ def export(catalogue: Catalogue, kind: str, part: str, place: int, name: str, fo
     return Response(_WRITERS[form](tile.row), media_type=media, headers=headers)
 
 
-def movingai_map(row: Row) -> str:
-    """The board as a map of the MovingAI benchmarks (Sturtevant, 2012): `@` is a hole."""
-    lines = ["type octile", f"height {row.size}", f"width {row.size}", "map"]
-    return "\n".join([*lines, *(line.replace("H", "@") for line in row.grid)]) + "\n"
-
-
-def movingai_scenario(row: Row) -> str:
-    """The agents as a scenario: column and row of each start and goal; the distance is not known, so 0."""
-    lines = ["version 1"]
-    for (line, column), (goal_line, goal_column) in zip(row.starts, row.goals, strict=True):
-        cells = (column, line, goal_column, goal_line)
-        lines.append("\t".join(map(str, (0, "board.map", row.size, row.size, *cells, 0))))
-    return "\n".join(lines) + "\n"
-
-
-def _moving(row: Row) -> str:
+def _write_moving(row: Row) -> str:
     if row.plan is None:
         raise InputError("this board has no plan that could move; export its picture")
     return moving_svg(Example(row, row.plan, "none", -1, -1))
@@ -55,8 +53,8 @@ def _moving(row: Row) -> str:
 
 _WRITERS = {
     "row": lambda row: msgspec.json.encode(row) + b"\n",
-    "map": movingai_map,
-    "scen": movingai_scenario,
+    "map": map_text,
+    "scen": lambda row: scenario_text(row, "board.map"),
     "svg": still_svg,
-    "moving": _moving,
+    "moving": _write_moving,
 }

@@ -15,13 +15,14 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.view.catalogue import Catalogue, Kind, MissingError, stamp_of_item
-from lakewright.experiments.view.pages import page_for
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
+from lakewright.experiments.view.catalogue.stamps import stamp_of_item
+from lakewright.experiments.view.pages.rendering import Page, render_page, static_files
+from lakewright.experiments.view.pages.routes import page_for
 from lakewright.experiments.view.server.answering import Answering
-from lakewright.experiments.view.server.exports import export
+from lakewright.experiments.view.server.exports import export_board
 from lakewright.experiments.view.server.kept_pages import KeptPages
 from lakewright.experiments.view.server.protection import Protection
-from lakewright.experiments.view.templating import Page, render, static_files
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 # For each kind of page the parts of its address before the name of an item.
@@ -32,7 +33,7 @@ LONGEST_ADDRESS = 16_384
 LOG = logging.getLogger("lakewright.view")
 
 
-def application(paths: Sequence[Path]) -> Starlette:
+def make_application(paths: Sequence[Path]) -> Starlette:
     """The viewer of what lies under `paths`. Raises InputError where one is not there."""
     site = _Site(Catalogue(paths))
     routes = [
@@ -57,7 +58,7 @@ class _Site:
         """A page, or why there is none."""
         address, query = request.path_params["address"].rstrip("/"), request.url.query
         if len(address) + len(query) > LONGEST_ADDRESS:
-            return _refused(InputError(f"the address is longer than {LONGEST_ADDRESS} letters"))
+            return _refuse_request(InputError(f"the address is longer than {LONGEST_ADDRESS} letters"))
         return await _guarded(self._page, address, query, request.headers.get("if-none-match"))
 
     async def draw(self, request: Request) -> Response:
@@ -76,7 +77,7 @@ class _Site:
     async def export(self, request: Request) -> Response:
         """A board as a file."""
         form = request.query_params.get("form", "")
-        return await _guarded(export, self._catalogue, form=form, **request.path_params)
+        return await _guarded(export_board, self._catalogue, form=form, **request.path_params)
 
     def _page(self, address: str, query: str, known: str | None) -> Response:
         html = self._rendered(address, query)
@@ -91,7 +92,7 @@ class _Site:
         if stamp and (kept := self._kept.get(place, stamp)):
             return kept
         page = page_for(self._catalogue, address, asked)
-        html = render(page, link)
+        html = render_page(page, write_link)
         if stamp and (not page.live or not address):
             self._kept.keep(place, stamp, html)
         return html
@@ -103,7 +104,7 @@ class _Site:
             return f"{time.monotonic():.0f}"
         if kind == "compare":
             runs = [self._catalogue.find(Kind.RUN, name) for name in asked.get("run", [])]
-            return f"{self._catalogue.names()} {[stamp_of_item(run) for run in runs]}"
+            return f"{self._catalogue.hash_items()} {[stamp_of_item(run) for run in runs]}"
         behind = BEFORE_NAME.get(kind)
         if behind is None or len(rest) <= behind:
             return ""
@@ -111,7 +112,7 @@ class _Site:
         return stamp_of_item(self._catalogue.find(Kind(of), "/".join(rest[behind:]))) if of in list(Kind) else ""
 
 
-def link(address: str, **query: object) -> str:
+def write_link(address: str, **query: object) -> str:
     """An address of this server, from its root."""
     given = urlencode(query, doseq=True)
     return f"/{quote(address)}{'?' if given else ''}{given}"
@@ -123,21 +124,23 @@ async def _guarded(function, *arguments, short: bool = False, **named) -> Respon
         found = await run_in_threadpool(function, *arguments, **named)
         return found if isinstance(found, Response) else HTMLResponse(found)
     except InputError as error:
-        return _refused(error, short)
+        return _refuse_request(error, short)
     except OSError as error:
-        return _refused(MissingError(f"{error.strerror or error}; was it removed while you looked?"), short)
+        return _refuse_request(MissingError(f"{error.strerror or error}; was it removed while you looked?"), short)
     except Exception:  # a page never shows a stack trace; the terminal does
         LOG.exception("a page could not be made")
-        return _refused(InputError("this page could not be made; the terminal of lakewright view says why"), short, 500)
+        return _refuse_request(
+            InputError("this page could not be made; the terminal of lakewright view says why"), short, 500
+        )
 
 
-def _refused(error: InputError, short: bool = False, status: int = 0) -> Response:
+def _refuse_request(error: InputError, short: bool = False, status: int = 0) -> Response:
     missing = isinstance(error, MissingError)
     status = status or (404 if missing else 422)
     if short:
         return Response(str(error)[:600], status, media_type="text/plain")
     title = "Not here" if missing else "This cannot be shown"
-    return HTMLResponse(render(Page(title, "error.html", {"words": str(error)[:600]}), link), status)
+    return HTMLResponse(render_page(Page(title, "error.html", {"words": str(error)[:600]}), write_link), status)
 
 
 async def _static(request: Request) -> Response:

@@ -12,20 +12,20 @@ from pathlib import Path
 import uvicorn
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.runtime import keep_compiled_programs
-from lakewright.experiments.view.server.routing import application
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs
+from lakewright.experiments.view.server.routing import make_application
 
 HOST = "127.0.0.1"
 
 
-def serve(paths: Sequence[Path], port: int = 0, browser: bool = False) -> None:
+def serve_pages(paths: Sequence[Path], port: int = 0, browser: bool = False) -> None:
     """Serves what lies under `paths` until it is interrupted. port: 0 for any that is free.
 
     Raises InputError where a path is not there or the port is taken.
     """
     keep_compiled_programs()
-    app = application(paths)
-    with contextlib.closing(_listening(port)) as listener:
+    app = make_application(paths)
+    with contextlib.closing(_open_socket(port)) as listener:
         address = f"http://{HOST}:{listener.getsockname()[1]}/"
         print(address, flush=True)
         print("lakewright view: reads only; stop it with Ctrl-C", file=sys.stderr)
@@ -36,7 +36,7 @@ def serve(paths: Sequence[Path], port: int = 0, browser: bool = False) -> None:
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def _listening(port: int) -> socket.socket:
+def _open_socket(port: int) -> socket.socket:
     try:
         listener = socket.create_server((HOST, port))
     except (OSError, OverflowError) as error:

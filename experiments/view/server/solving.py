@@ -46,18 +46,18 @@ class Solver:
         kind = row.size, row.agents
         with self._lock:
             if kind not in self._ready:
-                self._ready[kind] = self._one.submit(_compile, row)
+                self._ready[kind] = self._one.submit(_compile_kind, row)
             return self._ready[kind]
 
 
-def _compile(row: Row) -> None:
+def _compile_kind(row: Row) -> None:
     """Solves a board, and one of its kind on which certificates do not hold, each alone, as the editor asks."""
     solve_rows([row])
     if row.agents > 1:
-        solve_rows([_narrow(row.size, row.agents)])
+        solve_rows([_narrow_row(row.size, row.agents)])
 
 
-def _narrow(size: int, agents: int) -> Row:
+def _narrow_row(size: int, agents: int) -> Row:
     """A board on which two agents have to pass each other where they cannot; the others keep out of the way."""
     aside = [cell for line in range(size) for column in range(size) if (cell := (line, column)) not in NARROW]
     others = aside[: 2 * (agents - 2)]

@@ -68,6 +68,8 @@ class Player {
     });
     this.range.value = this.time;
     this.box.querySelector("[data-time]").textContent = `t = ${this.time} of ${this.last}`;
+    this.box.querySelector("[data-ending]").hidden = this.time !== this.last;
+    this.box.querySelector("[data-coming]").hidden = this.time === this.last;
     this.box.querySelector(".stage-of-player").classList.toggle("at-end", this.time === this.last);
   }
 }

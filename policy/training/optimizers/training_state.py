@@ -6,7 +6,7 @@ processor, threads and versions are the same and its length does not go by the c
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import torch
@@ -16,9 +16,13 @@ from torch.optim.swa_utils import AveragedModel
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import replacing
+from lakewright.policy.models import check_weights, compare_shapes
 from lakewright.policy.training.optimizers.combined_optimizer import CombinedOptimizer
 
+T = TypeVar("T")
 PLACE, LOSSES, AVERAGES = "place", "losses", "averages"
+NAMES = "names"  # in the metadata: all tensors of the file, as how many an optimizer has is not known before it steps
+REMEDY = "remove it to begin again"
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,14 +57,20 @@ class TrainingState:
         if self._averaged:
             tensors[AVERAGES] = torch.as_tensor(self._averaged.n_averaged).clone()
         tensors[LOSSES] = torch.tensor(self.losses, dtype=torch.float64)
+        fields = {PLACE: place, NAMES: sorted(tensors)}
         with replacing(path) as beside:
-            save_file(tensors, beside, {PLACE: msgspec.json.encode(place).decode()})
+            save_file(tensors, beside, {name: msgspec.json.encode(value).decode() for name, value in fields.items()})
 
     @torch.no_grad()
     def load(self, path: Path) -> Place:
-        """Continues as it was kept. Raises InputError where the file is not of this training."""
+        """Continue as it was kept.
+
+        Raises InputError if the file is not of this training, or lacks a tensor, or has one that is not finite.
+        """
+        place = _place(path)
         try:
             with safe_open(path, "pt") as file:
+                self._check_names(path, file)
                 for name, tensor in self._weights():
                     tensor.copy_(file.get_tensor(name))
                 if self._averaged:
@@ -69,7 +79,28 @@ class TrainingState:
                 self._load_moments(file)
         except (OSError, SafetensorError, RuntimeError) as error:
             raise _not_readable(path, error) from error
-        return _place(path)
+        check_weights(path, [*self._weights(), *self._moments()], remedy=REMEDY)
+        return place
+
+    def _check_names(self, path: Path, file: Any) -> None:
+        """Check the tensors of an open file by name and shape, before any weight changes."""
+        there = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 - it is no dictionary
+        needed = {name: tensor.shape for name, tensor in self._weights()}
+        if self._averaged:
+            needed[AVERAGES] = self._averaged.n_averaged.shape
+        trained = self._trained()
+        moments = {name: trained[of][0].shape for name in there if (of := name.rpartition(".")[0]) in trained}
+        listed = _read_metadata(path, NAMES, list[str]) if NAMES in file.metadata() else []  # not in earlier versions
+        check_weights(
+            path,
+            (),
+            missing={*needed, LOSSES, *listed} - {*there},
+            unexpected={*there} - {*needed, *moments, LOSSES},
+            # A moment is a number, such as the count of steps, or has the shape of its parameter.
+            mismatched=compare_shapes(there, needed | {name: of for name, of in moments.items() if there[name]}),
+            owner="this training",
+            remedy=REMEDY,
+        )
 
     def _weights(self) -> Iterator[tuple[str, torch.Tensor]]:
         averaged = {"averaged": self._averaged.module} if self._averaged else {}
@@ -106,12 +137,17 @@ def kept_place(path: Path | None) -> Place:
 
 
 def _place(path: Path) -> Place:
+    return _read_metadata(path, PLACE, Place)
+
+
+def _read_metadata(path: Path, name: str, kind: type[T]) -> T:
+    """Read a field of the metadata of a file. Raises InputError if there is none of that kind."""
     try:
         with safe_open(path, "pt") as file:
-            return msgspec.json.decode(file.metadata()[PLACE], type=Place)
+            return msgspec.json.decode(file.metadata()[name], type=kind)
     except (OSError, SafetensorError, msgspec.MsgspecError, KeyError, TypeError) as error:
         raise _not_readable(path, error) from error
 
 
 def _not_readable(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path}: not what this training keeps ({str(error).splitlines()[0]}); remove it to begin again")
+    return InputError(f"{path}: not what this training keeps ({str(error).splitlines()[0]}); {REMEDY}")

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lakewright.core_jax.support.apportionment import assign
+from lakewright.core_jax.support.apportionment import assign_shares
 
 shares_of_a_set = st.lists(st.integers(0, 40).map(lambda part: part / 40), min_size=1, max_size=8).filter(any)
 
 
 def counted(shares: list[float], count: int) -> np.ndarray:
     """How many of each share are among the first 0 .. count items, [count + 1, S]."""
-    share, _ = assign(shares, 0, count)
+    share, _ = assign_shares(shares, 0, count)
     taken = np.cumsum(share[:, None] == np.arange(len(shares)), axis=0)
     return np.concatenate([np.zeros((1, len(shares)), int), taken])
 
@@ -34,19 +34,19 @@ def test_a_part_that_is_whole_is_met_exactly(shares, times):
 
 @given(shares_of_a_set, st.integers(0, 300), st.integers(1, 100), st.integers(0, 10**6))
 def test_an_index_has_the_same_share_and_rank_wherever_one_starts(shares, first, count, cycles):
-    share, rank = assign(shares, 0, first + count)
-    there, rank_there = assign(shares, first, count)
+    share, rank = assign_shares(shares, 0, first + count)
+    there, rank_there = assign_shares(shares, first, count)
     assert (there == share[first:]).all()
     assert (rank_there == rank[first:]).all()
     wholes = np.rint(np.array(shares) * 40).astype(int)
-    later, rank_later = assign(shares, first + cycles * int(wholes.sum()), count)
+    later, rank_later = assign_shares(shares, first + cycles * int(wholes.sum()), count)
     assert (later == there).all(), "the assignment repeats"
     assert (rank_later == rank_there + cycles * wholes[there]).all()
 
 
 @given(shares_of_a_set, st.integers(1, 200))
 def test_the_rank_counts_the_items_of_the_same_share_before(shares, count):
-    share, rank = assign(shares, 0, count)
+    share, rank = assign_shares(shares, 0, count)
     assert (rank == counted(shares, count)[np.arange(count), share]).all()
 
 
@@ -60,7 +60,7 @@ def test_shares_with_many_decimals_are_met_as_well(shares, count):
 def test_shares_are_mixed(shares):
     assume(sum(share > 0 for share in shares) > 1)
     rarest = min(share for share in shares if share) / math.fsum(shares)
-    share, _ = assign(shares, 0, 400)
+    share, _ = assign_shares(shares, 0, 400)
     runs = np.diff(np.flatnonzero(np.diff(share, prepend=-1)), append=400)
     assert runs.max() <= 2 / rarest, "of no share come more at a stretch than two of the rarest are apart"
 
@@ -69,4 +69,4 @@ def test_shares_are_mixed(shares):
     ("shares", "expected"), [([0.5, 0.5], [0, 1, 0, 1, 0]), ([0.35, 0.65], [1, 0, 1, 1, 0]), ([0, 2], [1] * 5)]
 )
 def test_known_assignments(shares, expected):
-    assert assign(shares, 0, 5)[0].tolist() == expected
+    assert assign_shares(shares, 0, 5)[0].tolist() == expected

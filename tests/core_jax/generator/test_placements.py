@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lakewright.core_jax.generator.attempts import QUICKLY
-from lakewright.core_jax.generator.placements import below, components, draw_board, place_agents
+from lakewright.core_jax.generator.placements import draw_board, label_components, place_agents, scale_below
 from lakewright.core_jax.types import Board
 from tests.support.boards.chi_square import assert_even
 from tests.support.boards.sample_boards import assert_every, drawing
@@ -26,12 +26,12 @@ def drawn_boards(size: int, agents: int, holes: int, count: int = 512, seed: int
 
 
 def labels_of(boards: Board) -> np.ndarray:
-    return np.asarray(jax.jit(jax.vmap(components))(jnp.asarray(~boards.holes)))
+    return np.asarray(jax.jit(jax.vmap(label_components))(jnp.asarray(~boards.holes)))
 
 
 def test_cells_of_a_component_have_its_smallest_number_and_holes_have_none():
     expected = [[0, 0, 25, 3, 3], [0, 0, 25, 3, 25], [25] * 5, [15, 25, 17, 25, 25], [15, 25, 25, 25, 25]]
-    assert np.asarray(components(jnp.asarray(FREE))).tolist() == expected
+    assert np.asarray(label_components(jnp.asarray(FREE))).tolist() == expected
 
 
 @pytest.mark.parametrize(("size", "agents", "holes"), [(10, 5, 45), (10, 3, 28), (5, 1, 12), (3, 4, 1), (16, 8, 60)])
@@ -70,7 +70,7 @@ def test_given_the_holes_every_placement_is_as_likely_as_any_other():
     assert np.all(fits)
     cells = np.concatenate([starts, goals], axis=1)
     drawn = Counter(map(tuple, (cells[..., 0] * 5 + cells[..., 1]).tolist()))
-    label = np.asarray(components(jnp.asarray(FREE))).reshape(-1).tolist()
+    label = np.asarray(label_components(jnp.asarray(FREE))).reshape(-1).tolist()
     free = np.flatnonzero(FREE.reshape(-1)).tolist()
     placements = [six for six in permutations(free, 6) if all(label[six[i]] == label[six[i + 3]] for i in range(3))]
     assert set(drawn) <= set(placements)
@@ -79,6 +79,6 @@ def test_given_the_holes_every_placement_is_as_likely_as_any_other():
 
 def test_numbers_below_a_limit_are_even():
     bits = jax.random.bits(jax.random.key(8), (DRAWS,))
-    assert_even(np.bincount(np.asarray(below(bits, jnp.int32(360))), minlength=360))
+    assert_even(np.bincount(np.asarray(scale_below(bits, jnp.int32(360))), minlength=360))
     edges = jnp.array([0, 0xFFFFFFFF], jnp.uint32)
-    assert np.asarray(below(edges, jnp.int32(65536))).tolist() == [0, 65535]
+    assert np.asarray(scale_below(edges, jnp.int32(65536))).tolist() == [0, 65535]

@@ -15,7 +15,7 @@ from tests.support.boards.generated_rows import (
 
 @pytest.mark.parametrize("wait", [True, False])
 def test_a_stratum_that_is_not_found_is_given_up_with_size_and_remedy(monkeypatch, wait):
-    monkeypatch.setattr(generator, "attempt", none_met)
+    monkeypatch.setattr(generator, "make_attempts", none_met)
     config = EnvConfig.single(4, 2, 0.25, float(wait))
     waits = "with a forced wait" if wait else "without a forced wait"
     said = (
@@ -30,7 +30,7 @@ def test_a_stratum_that_is_not_found_is_given_up_with_size_and_remedy(monkeypatc
 def test_what_cannot_be_found_is_given_up_soon(monkeypatch):
     drawn = []
     monkeypatch.setattr(generator, "workers", lambda: 2)
-    monkeypatch.setattr(generator, "attempt", lambda *given: drawn.append(given[-1].wait) or none_met(*given))
+    monkeypatch.setattr(generator, "make_attempts", lambda *given: drawn.append(given[-1].wait) or none_met(*given))
     with pytest.raises(InputError, match="board 0: none of 8192"):
         generate(EnvConfig.single(4, 2, 0.25, 1.0), 0, 100_000)
     assert sum(map(len, drawn)) < 8 * generator.MAX_ATTEMPTS, "not so many for each of the boards"

@@ -36,7 +36,7 @@ def test_boards_for_other_numbers_of_agents_have_their_stratum_and_undecided_one
     monkeypatch, agents, wait_ratio
 ):
     monkeypatch.setattr(attempts, "BLOCK", 32)
-    monkeypatch.setattr(attempts, "prepare", lambda size, agents: None)
+    monkeypatch.setattr(attempts, "prepare_solver", lambda size, agents: None)
     monkeypatch.setattr(attempts, "solve", solved_slowly)
     config = EnvConfig.single(3, agents, 0.5, wait_ratio)
     made = generate(config, 2, 24)[3]

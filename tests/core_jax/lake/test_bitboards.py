@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.lake import (
     BOARDS_PER_WORD,
-    bit,
+    board_side,
     by_word,
     cell_count,
     cell_index,
     cell_position,
-    offsets,
+    move_offsets,
     one_hot,
-    pack,
+    pack_bits,
     pack_cells,
-    shift,
-    side,
+    read_bit,
+    shift_cells,
 )
 from lakewright.core_jax.types import DELTAS
 
@@ -36,14 +36,14 @@ def lane(number: int) -> jnp.ndarray:
 @given(seeds)
 def test_each_board_is_unpacked_as_it_was_packed(seed):
     bits = np.random.default_rng(seed).random((BOARDS_PER_WORD, 4, 7)) < 0.5
-    words = pack(jnp.asarray(bits))
+    words = pack_bits(jnp.asarray(bits))
     assert words.dtype == jnp.uint32
     assert words.shape == (4, 7)
-    assert all((np.asarray(bit(words, lane(board))) == bits[board]).all() for board in LANES)
+    assert all((np.asarray(read_bit(words, lane(board))) == bits[board]).all() for board in LANES)
 
 
 def test_board_b_is_bit_b():
-    assert pack(jnp.eye(BOARDS_PER_WORD, dtype=bool)).tolist() == [1 << board for board in LANES]
+    assert pack_bits(jnp.eye(BOARDS_PER_WORD, dtype=bool)).tolist() == [1 << board for board in LANES]
 
 
 @some
@@ -53,7 +53,7 @@ def test_a_packed_grid_keeps_its_cells_and_adds_an_empty_column(seed, size):
     words = pack_cells(jnp.asarray(grid))
     assert words.shape == (cell_count(size),)
     cells = cell_index(size, np.stack(np.indices((size, size)), axis=-1))
-    assert all((np.asarray(bit(words, lane(board)))[cells] == grid[board]).all() for board in LANES)
+    assert all((np.asarray(read_bit(words, lane(board)))[cells] == grid[board]).all() for board in LANES)
     assert not words.reshape(size, size + 1)[:, size].any()
 
 
@@ -63,7 +63,7 @@ def test_one_hot_sets_one_cell_of_each_board(seed, size):
     count = cell_count(size)
     cells = np.random.default_rng(seed).integers(0, count, BOARDS_PER_WORD)
     words = one_hot(jnp.asarray(cells), count)
-    assert all(np.flatnonzero(bit(words, lane(board))).tolist() == [cells[board]] for board in LANES)
+    assert all(np.flatnonzero(read_bit(words, lane(board))).tolist() == [cells[board]] for board in LANES)
 
 
 @some
@@ -74,14 +74,14 @@ def test_a_shift_reads_further_along_and_fills_with_zeros(seed, by, axis):
     for place in range(words.shape[axis]):
         if 0 <= place + by < words.shape[axis]:
             np.moveaxis(expected, axis, 0)[place] = np.moveaxis(words, axis, 0)[place + by]
-    assert (np.asarray(shift(jnp.asarray(words), by, axis)) == expected).all()
+    assert (np.asarray(shift_cells(jnp.asarray(words), by, axis)) == expected).all()
 
 
 def test_a_padded_index_gives_its_cell_and_a_cell_count_its_side():
     for size in range(1, 12):
         cells = np.stack(np.indices((size, size)), axis=-1)
         assert (cell_position(size, cell_index(size, jnp.asarray(cells))) == cells).all(), size
-        assert side(cell_count(size)) == size
+        assert board_side(cell_count(size)) == size
 
 
 def test_boards_go_to_words_in_order():
@@ -95,7 +95,7 @@ def test_boards_go_to_words_in_order():
 def test_a_move_is_a_constant_shift_and_what_leaves_a_row_lands_in_the_added_column():
     size = 4
     for cell in np.ndindex(size, size):
-        for delta, by in zip(DELTAS, offsets(size), strict=True):
+        for delta, by in zip(DELTAS, move_offsets(size), strict=True):
             target = np.add(cell, delta)
             landed = int(cell_index(size, np.array(cell))) + by
             if ((target >= 0) & (target < size)).all():

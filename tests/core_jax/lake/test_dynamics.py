@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.lake import verdict, verify
 from lakewright.core_jax.lake.dynamics import PACKED_SIZE, step
-from lakewright.core_jax.lake.verification import BLOCK_PLANS, _verdicts
+from lakewright.core_jax.lake.verification import BLOCK_PLANS, _judge_plans
 from lakewright.core_jax.types import (
     DELTAS,
     DOWN,
@@ -283,7 +283,7 @@ def test_plans_of_any_length_are_verified(horizon):
 def test_plans_of_like_length_share_a_program():
     boards, moves = random_plans(9, mixed_boards(9, 300, 4))
     verify(boards, moves)
-    compiled = _verdicts._cache_size()
+    compiled = _judge_plans._cache_size()
     for count, horizon in ((300, 8), (7, 8), (300, 5), (100, 1)):
         verify(jax.tree.map(lambda field, count=count: field[:count], boards), moves[:count, :, :horizon])
-    assert _verdicts._cache_size() == compiled
+    assert _judge_plans._cache_size() == compiled

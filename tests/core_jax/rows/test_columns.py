@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lakewright.core_jax.rows import SCHEMA, Row, columns_of, moves_of, plan_of, write_rows
 from lakewright.core_jax.rows.column_checks import good_rows
 from lakewright.core_jax.rows.columns import records_of
-from lakewright.core_jax.rows.json_lines import of_lines, to_lines
+from lakewright.core_jax.rows.json_lines import encode_lines, parse_lines
 from tests.support.boards.any_rows import any_rows
 from tests.support.boards.generated_rows import rows, shown
 
@@ -47,9 +47,9 @@ def test_moves_and_letters_say_the_same():
 def test_columns_are_written_byte_for_byte_as_rows_are_and_read_back(written, skip):
     encoder = msgspec.json.Encoder()
     batch = columns_of(written, SCHEMA).slice(skip)
-    lines = to_lines(batch).to_pybytes()
+    lines = encode_lines(batch).to_pybytes()
     assert lines == encoder.encode_lines(written[skip:])
-    again = of_lines(lines.splitlines(keepends=True), SCHEMA)
+    again = parse_lines(lines.splitlines(keepends=True), SCHEMA)
     assert again is None or again.equals(batch), "escapes may be left to careful reading"
 
 
@@ -61,4 +61,4 @@ def test_what_a_row_accepts_its_columns_do(written):
 @pytest.mark.parametrize("ratio", [0.1, 1.0, 1e16, 1e-7, 123456.789, 0.30000000000000004])
 def test_numbers_are_written_as_msgspec_writes_them(ratio):
     row = Row("a", 1, 1, ["."], [(0, 0)], [(0, 0)], hole_ratio=ratio)
-    assert to_lines(columns_of([row], SCHEMA)).to_pybytes() == msgspec.json.encode(row) + b"\n"
+    assert encode_lines(columns_of([row], SCHEMA)).to_pybytes() == msgspec.json.encode(row) + b"\n"

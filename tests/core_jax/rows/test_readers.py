@@ -1,5 +1,7 @@
 """Rows come back as they were written; what is not a row is reported with its line, field, value and remedy."""
 
+import os
+
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,7 +24,7 @@ from lakewright.core_jax.rows import (
 )
 from lakewright.core_jax.rows.column_checks import good_rows
 from lakewright.core_jax.rows.columns import records_of
-from lakewright.core_jax.rows.json_lines import of_lines
+from lakewright.core_jax.rows.json_lines import parse_lines
 from tests.support.boards.any_rows import GOOD, WRONG_ROWS, any_rows, each_ending, read_with_errors
 from tests.support.boards.generated_rows import rows, unsolved
 
@@ -160,7 +162,7 @@ def test_a_line_with_a_wrong_byte_is_read_as_columns_only_where_it_is_a_row(data
     wrong = st.sampled_from(list(b'{}[]",:.HU019-+eN \\\n\xff\x00'))
     for _ in range(data.draw(st.integers(1, 3))):
         line[data.draw(st.integers(0, len(line) - 1))] = data.draw(wrong)
-    batch = of_lines([bytes(line)], SCHEMA)
+    batch = parse_lines([bytes(line)], SCHEMA)
     if batch is not None and good_rows(batch).all():
         row = msgspec.json.decode(bytes(line), type=Row)
         assert msgspec.convert(records_of(batch), list[Row]) == [row], f"{bytes(line)} is read as {records_of(batch)}"
@@ -181,7 +183,9 @@ def test_a_check_of_columns_leaves_rows_out_and_they_are_reported_in_the_order_o
     path.write_bytes(msgspec.json.Encoder().encode_lines([*numbered(3), {}, *numbered(2)]))
     problems: list[InputError] = []
     (chunk,) = read_chunks(path)
-    batch = read_columns(chunk, problems.append, lambda batch: dict.fromkeys((1, 3), "not wanted"))
+    batch = read_columns(
+        chunk, lambda _, error: problems.append(error), lambda batch: dict.fromkeys((1, 3), "not wanted")
+    )
     assert batch["id"].to_pylist() == ["0", "2", "1"]
     assert [str(error).removeprefix(f"{path}:")[:6] for error in problems] == ["2: not", "4: fie", "5: not"]
 
@@ -190,7 +194,7 @@ def test_a_check_of_columns_leaves_rows_out_and_they_are_reported_in_the_order_o
     "line", [b'{"id": "a"} {"id": "b"}', b'{"id": "a",\n"size": 3}', b'{"id": "a"}\n\n{"id": "b"}', b" "]
 )
 def test_a_line_of_more_or_less_than_one_object_is_left_to_careful_reading(line):
-    assert of_lines(line.splitlines(keepends=True), SCHEMA) is None
+    assert parse_lines(line.splitlines(keepends=True), SCHEMA) is None
 
 
 def test_a_parquet_file_with_two_columns_of_one_name_is_refused(tmp_path):
@@ -202,6 +206,38 @@ def test_a_parquet_file_with_two_columns_of_one_name_is_refused(tmp_path):
         read_all(path)
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + msgspec.json.Encoder().encode_lines(numbered(3)))
+    assert read_all(path) == numbered(3)
+    (chunk,) = read_chunks(path)
+    assert len(read_columns(chunk, lambda *_: None)) == 3
+
+
+@pytest.mark.parametrize("spelt", ['"size":3,"size":4', '"size": 4, "agents":1, "size" :3', '"size":4,"\\u0073ize":3'])
+def test_a_row_with_a_key_twice_is_left_out(tmp_path, spelt):
+    path = tmp_path / "rows.jsonl"
+    good = msgspec.json.encode(GOOD)
+    twice = good.replace(f'"size":{GOOD.size}'.encode(), spelt.encode(), 1)
+    path.write_bytes(b"\n".join([good, twice, good]))
+    found, problems = read_with_errors(path)
+    assert found == [GOOD, GOOD]
+    assert [str(error) for error in problems] == [f"{path}:2: has 'size' twice; keep one of them"]
+
+
+def test_a_text_that_looks_like_a_key_is_no_key(tmp_path):
+    row = msgspec.structs.replace(GOOD, id='a","id":"b')
+    write_rows(tmp_path / "rows.jsonl", [row])
+    assert read_all(tmp_path / "rows.jsonl") == [row]
+
+
+@pytest.mark.parametrize("form", [".jsonl", ".parquet"])
+def test_a_named_pipe_is_refused_at_once(tmp_path, form):
+    os.mkfifo(tmp_path / f"rows{form}")
+    with pytest.raises(InputError, match=f"rows{form}: is a pipe, which is read only once; save it to a file first"):
+        read_all(tmp_path / f"rows{form}")
+
+
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 def test_a_hole_ratio_that_is_no_number_leaves_out_its_row_alone(tmp_path, number):
     path = tmp_path / "rows.parquet"
@@ -210,6 +246,7 @@ def test_a_hole_ratio_that_is_no_number_leaves_out_its_row_alone(tmp_path, numbe
     place = table.schema.get_field_index("hole_ratio")
     pq.write_table(table.set_column(place, "hole_ratio", pa.array([0.5, number, None], pa.float64())), path)
     problems: list[InputError] = []
-    found = [rows for chunk in read_chunks(path) for rows in records_of(read_columns(chunk, problems.append))]
+    (chunk,) = read_chunks(path)
+    found = records_of(read_columns(chunk, lambda _, error: problems.append(error)))
     assert [row["id"] for row in found] == ["0", "2"]
     assert str(problems[0]).endswith(f"row 2: hole_ratio: {number} is not a finite number; give one")

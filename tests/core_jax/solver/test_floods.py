@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from lakewright.core_jax.lake import cell_count, pack_cells, verify
-from lakewright.core_jax.solver import flood, solve, solve_by_flood
-from lakewright.core_jax.solver.shortest_paths import NO_PATH, Certified, certify, distances
-from lakewright.core_jax.solver.two_agents import cost_floods, makespan_floods
+from lakewright.core_jax.solver import flood_boards, solve, solve_by_flood
+from lakewright.core_jax.solver.single_agent.certificate import Certified, certify_boards
+from lakewright.core_jax.solver.single_agent.distances import NO_PATH, measure_distances
+from lakewright.core_jax.solver.two_agents.joint_floods import flood_costs, flood_makespans
 from lakewright.core_jax.types import WAIT, Board, Certificate, Failure, Status
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.sample_boards import (
@@ -29,8 +30,8 @@ from tests.support.boards.sample_boards import (
 @functools.cache
 def certified(agents: int, size: int = 5, count: int = 300) -> tuple[Board, Certified, np.ndarray]:
     boards = mixed_boards(agents, count, size, agents=agents)
-    distance = distances(boards)
-    return boards, certify(32, boards, distance), np.asarray(distance)
+    distance = measure_distances(boards)
+    return boards, certify_boards(32, boards, distance), np.asarray(distance)
 
 
 @pytest.mark.parametrize("agents", [1, 3, 5])
@@ -103,7 +104,7 @@ def test_a_full_table_holds_the_optima_of_all_joint_states(rows):
     padded = [row * (size + 1) + column for row, column in goals]
     word = pack_cells(jnp.broadcast_to(free, (32, size, size)))
     ends = size, word[None], jnp.broadcast_to(jnp.array(padded)[:, None], (1, 2, 32))
-    table, arrival = cost_floods(*ends), np.asarray(makespan_floods(*ends)[0][0])
+    table, arrival = flood_costs(*ends), np.asarray(flood_makespans(*ends)[0][0])
     cost, reached, wait = (np.asarray(field[0]) for field in (table.cost, table.reached, table.wait))
     assert bool(table.complete[0])
     for a in cells:
@@ -120,7 +121,7 @@ def test_a_full_table_holds_the_optima_of_all_joint_states(rows):
 def test_a_full_table_needs_no_goal_to_be_free_of_the_other():
     count = cell_count(3)
     free = pack_cells(jnp.ones((32, 3, 3), bool))
-    floods = cost_floods(3, free[None], jnp.tile(jnp.array([[0], [5]]), (1, 1, 32)))
+    floods = flood_costs(3, free[None], jnp.tile(jnp.array([[0], [5]]), (1, 1, 32)))
     table = jax.tree.map(lambda field: field[0], floods)
     assert table.reached.shape == (count, count)
     assert table.reached[0, 5] == jnp.uint32(0xFFFFFFFF)
@@ -141,6 +142,6 @@ def test_two_who_meet_in_a_corridor_pass_at_its_siding(size):
 
 def test_one_program_serves_all_boards_of_a_size():
     solve(mixed_boards(2, 40, 3), makespan_plans=True)
-    programs = flood._cache_size(), distances._cache_size(), certify._cache_size()
+    programs = flood_boards._cache_size(), measure_distances._cache_size(), certify_boards._cache_size()
     solve(mixed_boards(3, 700, 3), makespan_plans=True)
-    assert (flood._cache_size(), distances._cache_size(), certify._cache_size()) == programs
+    assert (flood_boards._cache_size(), measure_distances._cache_size(), certify_boards._cache_size()) == programs

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lakewright.core_jax.lake import pad_moves, verify
-from lakewright.core_jax.solver import flood, solve, solve_by_flood
+from lakewright.core_jax.solver import flood_boards, solve, solve_by_flood
 from lakewright.core_jax.types import PAD, WAIT, Board, Failure, Labels
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.sample_boards import (
@@ -148,6 +148,6 @@ def test_boards_of_unequal_depth_do_not_disturb_each_other():
 
 def test_a_size_is_compiled_once():
     solve(mixed_boards(0, 20, 3))
-    compiled = flood._cache_size()
+    compiled = flood_boards._cache_size()
     solve(mixed_boards(1, 300, 3))
-    assert flood._cache_size() == compiled
+    assert flood_boards._cache_size() == compiled

@@ -30,20 +30,20 @@ print(room.answer(20), len(room.twice.signatures))
 
 
 def test_machine_code_goes_to_a_private_folder_where_no_other_can_be_written(monkeypatch):
-    assert compiled_code.cache_folder.__wrapped__(ROOM).name.endswith(compiled_code.digest(ROOM))
-    monkeypatch.setattr(compiled_code, "_writable", lambda folder: False)
+    assert compiled_code.cache_folder.__wrapped__(ROOM).name.endswith(compiled_code.digest_room(ROOM))
+    monkeypatch.setattr(compiled_code, "_is_writable", lambda folder: False)
     private = compiled_code.cache_folder.__wrapped__(ROOM)
     assert private.is_dir()
-    assert private not in list(compiled_code._candidates(ROOM))
+    assert private not in list(compiled_code._list_candidates(ROOM))
 
 
 def test_a_folder_that_can_only_be_read_is_copied_with_what_is_kept_in_it(monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    shared = tmp_path / f"lakewright-{compiled_code.digest(ROOM)}"
+    shared = tmp_path / f"lakewright-{compiled_code.digest_room(ROOM)}"
     shared.mkdir()
     (shared / f"search{compiled_code.MARK}").write_text("machine code")
     assert compiled_code.cache_folder.__wrapped__(ROOM) == shared
-    monkeypatch.setattr(compiled_code, "_writable", lambda folder: False)
+    monkeypatch.setattr(compiled_code, "_is_writable", lambda folder: False)
     copied = compiled_code.cache_folder.__wrapped__(ROOM)
     assert copied != shared
     assert (copied / f"search{compiled_code.MARK}").read_text() == "machine code"
@@ -56,8 +56,8 @@ def test_machine_code_of_another_processor_or_version_is_never_found(monkeypatch
         monkeypatch.setattr(compiled_code.llvmlite.binding, "get_host_cpu_name", lambda: "another")
     else:
         monkeypatch.setattr(compiled_code.numba, "__version__", "0.0")
-    assert compiled_code.digest(ROOM) != before.name.removeprefix("lakewright-")
-    assert before not in list(compiled_code._candidates(ROOM))
+    assert compiled_code.digest_room(ROOM) != before.name.removeprefix("lakewright-")
+    assert before not in list(compiled_code._list_candidates(ROOM))
 
 
 def test_what_is_kept_is_read_again_without_what_it_calls(tmp_path):

@@ -6,26 +6,10 @@ import pytest
 
 from lakewright.core_jax.config import holes_of
 from lakewright.core_jax.support import REST
-from lakewright.experiments.bench import (
-    architectures,
-    lake,
-    language,
-    sampling,
-    simulator,
-    table,
-    timing,
-    updates,
-    warmups,
-)
-from lakewright.experiments.bench.comparison import bandwidth, peers
-from lakewright.experiments.bench.measurement import Bench
+from lakewright.experiments.bench import lake, peers, sampling, simulator, timing
+from lakewright.experiments.bench.measurement import Bench, format_table
 from lakewright.experiments.cli import main
-from lakewright.experiments.loop.settings import load_settings
-from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
-from tests.support.models.small_language_model import language_checkpoint
 
-TINY_MODEL = ModelSettings(hidden=16, layers=1, heads=2, mlp=16)
-BOARD_MODEL = ModelSettings(architecture="board", board=BoardNetworkSettings(4, 1, 8, 1))
 APART = peers.PlainBoard([[False, True, False]] * 3, [(0, 0), (1, 0)], [(0, 2), (2, 0)])
 CROSSING = peers.PlainBoard([[False] * 3] * 3, [(1, 0), (0, 1)], [(1, 2), (2, 1)])
 CROSSING_COSTS = 5  # one of the two agents waits for the other
@@ -38,12 +22,11 @@ def measured(**settings) -> Bench:
     few = {"CASES": ((3, 2),), "BOARDS": {2: 64}, "DRAWN": {2: 32}, "PEER_SECONDS": 0.02, **settings}
     few_steps = {"PLANS": 128, "ENVIRONMENTS": 16, "STEPS": 4}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bandwidth, "MEMORY_BYTES", 1 << 18)
         patch.setattr(timing, "REPEATS", 2)
         for module, values in ((lake, few), (simulator, few_steps)):
             for name, value in values.items():
                 patch.setattr(module, name, value)
-        return lake.measure()
+        return lake.measure_rates()
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +39,6 @@ def test_every_kind_of_work_has_a_rate_and_every_peer_a_row(found):
     assert {row.work.split(",")[0] for row in ours} == {"generate", "solve", "floods alone", "verify", "environment"}
     assert all(row.rate > 0 for row in ours)
     assert {row.solver for row in found.measurements} == {"lakewright", *(peer.name for peer in peers.PEERS)}
-
-
-def test_a_flood_is_compared_with_what_copies_would_allow(found):
-    assert set(found.copies) == {"memory", "cache"}
-    assert found.flood_limits[0].at_cache > found.flood_limits[0].reached > 0
 
 
 def test_a_solved_case_says_where_its_time_goes(found):
@@ -82,7 +60,7 @@ def test_a_solved_case_says_how_its_boards_were_decided(found):
 def test_peers_that_are_here_agree_with_our_labels_and_others_say_how_to_get_them(found):
     rows = [row for row in found.measurements if row.solver != "lakewright"]
     for row, peer in zip(rows, peers.PEERS, strict=True):
-        if peers.version(peer):
+        if peers.find_version(peer):
             assert (row.differing, row.note) == (0, ""), row
             assert row.rate > 0, row
             assert row.given == ("all" if peer.decides else "solvable"), row
@@ -91,13 +69,13 @@ def test_peers_that_are_here_agree_with_our_labels_and_others_say_how_to_get_the
 
 
 def test_without_peers_their_rows_say_so_and_nothing_is_compared():
-    rows = measured(version=lambda peer: None).measurements
+    rows = measured(find_version=lambda peer: None).measurements
     assert [row.note for row in rows].count("not installed: pip install lakewright[bench]") == len(peers.PEERS)
     assert all(row.times_fastest_peer is None for row in rows)
 
 
 def test_the_benchmark_is_read_by_programs_and_by_people(found, capsys, monkeypatch):
-    monkeypatch.setattr("lakewright.experiments.bench.measure", lambda agents, on_progress: found)
+    monkeypatch.setattr("lakewright.experiments.bench.lake.measure_rates", lambda agents, on_progress: found)
     assert main(["bench", "--json"]) == 0
     assert msgspec.json.decode(capsys.readouterr().out, type=Bench) == found
     assert main(["bench"]) == 0
@@ -119,61 +97,11 @@ def test_completions_per_second_are_measured_against_transformers(capsys, monkey
     assert [row for row in rows if "transformers' generate" in row], rows
 
 
-def test_warm_ups_are_measured_against_the_trainer_of_trl(capsys, monkeypatch):
-    for name, value in {"SECONDS": 0.2, "TRIAL_STEPS": 1, "HELD_OUT": 4, "RATES": (1e-3,)}.items():
-        monkeypatch.setattr(warmups, name, value)
-    few = load_settings("cpu", ["warmup.boards=64", "warmup.batch=4"])
-    monkeypatch.setattr(warmups, "load_settings", lambda preset, overrides: few)
-    assert main(["bench", "--warmups", "--json"]) == 0
-    found = msgspec.json.decode(capsys.readouterr().out, type=list[warmups.Trained])
-    assert [row.trainer for row in found] == ["ours", "SFTTrainer, AdamW at 0.001"]
-    assert all(row.steps >= 1 and row.seconds > 0 and 0 <= row.valid <= 1 for row in found), found
-
-
-def test_architectures_are_measured_in_the_same_processor_time(capsys, monkeypatch):
-    tiny = {"qwen3": TINY_MODEL, "board": BOARD_MODEL}
-    one_size = load_settings("cpu-30", ["env.sizes={4={data_ratio=1.0,hole_ratio=0.2,wait_ratio=0.5}}"])
-    settings = {"SECONDS": 0.3, "BOARDS": 64, "HELD_OUT": 8, "NETWORKS": tiny, "load_settings": lambda *_: one_size}
-    for name, value in settings.items():
-        monkeypatch.setattr(architectures, name, value)
-    assert main(["bench", "--architectures", "--json"]) == 0
-    found = msgspec.json.decode(capsys.readouterr().out, type=list[architectures.Learned])
-    assert [row.network for row in found] == list(tiny)
-    for row in found:
-        assert row.steps >= 1
-        assert row.seconds > 0.3, row
-        assert row.valid.keys() == {2, 3}
-        assert all(0 <= share <= 1 for share in row.valid.values()), row
-
-
-@pytest.mark.deep
-def test_steps_of_grpo_are_measured_with_prompts_read_once_and_for_every_answer(capsys, monkeypatch):
-    monkeypatch.setattr(updates, "STEPS", 3)
-    few = load_settings("cpu", ["grpo.prompts=4", "grpo.group=2", "warmup.batch=4", "horizon=8"])
-    for module in (sampling, updates):
-        monkeypatch.setattr(module, "load_settings", lambda preset, overrides: few)
-    monkeypatch.setattr(sampling, "WARMUP_STEPS", 1)
-    assert main(["bench", "--updates"]) == 0
-    rows = [line for line in capsys.readouterr().out.splitlines() if "| 4 x 2 " in line]
-    assert ["read once" in row for row in rows] == [False, True, False, True], rows
-
-
-@pytest.mark.deep
-def test_the_cases_of_a_language_model_are_measured_one_by_one(monkeypatch):
-    monkeypatch.setattr(language, "REPEATS", 1)
-    few = load_settings("smollm2", ["grpo.prompts=2", "text.prompt=full"])
-    monkeypatch.setattr(language, "load_settings", lambda preset, overrides: few)
-    found = [language._measured(str(language_checkpoint()), case) for case in range(len(language.CASES))]
-    assert all(rate.tokens > 0 and rate.seconds > 0 and rate.peak > 1e8 for rate in found), found
-    lines = language.table(found).splitlines()
-    assert len(lines) == 2 + len(language.CASES)
-
-
-def test_a_table_without_floods_and_phases_ends_with_the_measurements(found):
-    lines = table(msgspec.structs.replace(found, flood_limits=[], profiles=[])).splitlines()
+def test_a_table_without_phases_ends_with_the_measurements(found):
+    lines = format_table(msgspec.structs.replace(found, profiles=[])).splitlines()
     assert lines[-1].startswith("| ")
     assert sum(line.startswith("|-") for line in lines) == 1, "an empty table is shown"
-    assert sum(line.startswith("|-") for line in table(found).splitlines()) == 3
+    assert sum(line.startswith("|-") for line in format_table(found).splitlines()) == 2
 
 
 def test_the_same_random_boards_come_each_time_with_the_holes_asked_for():
@@ -183,11 +111,6 @@ def test_the_same_random_boards_come_each_time_with_the_holes_asked_for():
     ends = np.concatenate([boards.starts, boards.goals], axis=1)
     assert all(len({tuple(cell) for cell in board}) == 6 for board in ends.tolist())
     assert not boards.holes[np.arange(40)[:, None], ends[..., 0], ends[..., 1]].any()
-
-
-def test_a_flood_of_one_layer_moves_its_states_six_times():
-    assert bandwidth.flood_bytes(3, 1) == 6 * 12 * 12 * 4 / 32
-    assert bandwidth.flood_layers(np.array([-1] * 31 + [4] + [2] * 31 + [8] + [99])) == 6
 
 
 @each_peer

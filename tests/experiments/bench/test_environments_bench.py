@@ -20,7 +20,7 @@ def test_ours_and_the_peer_take_turns_and_are_compared(tmp_path, monkeypatch):
     script = tmp_path / "play.py"
     script.write_text("""print('{"version": "9", "rate": 10.0}')""")
     monkeypatch.setattr(environments, "SCRIPT", script)
-    found = {row.solver: row for row in environments.measure(sys.executable).measurements}
+    found = {row.solver: row for row in environments.measure_rates(sys.executable).measurements}
     assert list(found)[:3] == ["make_vec, 1 at once", "make_vec, 4 at once", "POGEMA 9, 1 at once"]
     one = found["make_vec, 4 at once"]
     assert len(one.rates) == 2
@@ -37,14 +37,14 @@ def test_without_a_peer_only_ours_are_measured_and_the_command_prints_a_table(ca
 
 def test_a_python_without_pogema_and_one_that_is_not_there_are_refused(tmp_path):
     with pytest.raises(InputError, match="No module named 'pogema'; pip install pogema there"):
-        environments.measure(sys.executable)
+        environments.measure_rates(sys.executable)
     with pytest.raises(InputError, match="cannot be run"):
-        environments.measure(tmp_path / "python")
+        environments.measure_rates(tmp_path / "python")
 
 
 @pytest.mark.deep
 def test_pogema_itself_is_measured():
-    found = environments.measure(own_environment("pogema", "pogema==1.4.0")).measurements
+    found = environments.measure_rates(own_environment("pogema", "pogema==1.4.0")).measurements
     peers = [row for row in found if row.solver.startswith("POGEMA 1.4.0")]
     assert peers
     assert all(row.rate > 100 for row in peers), peers

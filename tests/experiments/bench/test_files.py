@@ -10,7 +10,7 @@ def test_each_command_is_measured_against_the_core_on_both_forms(tmp_path, monke
     wanted = [(work, form) for work in ("generate", "solve", "verify", files.READ) for form in files.FORMS]
     assert [(rate.work, rate.form) for rate in found] == wanted
     assert all(min(rate.rate, rate.core, rate.share, rate.processor) > 0 for rate in found), found
-    shown = files.table(files.FilesBench({"cores": 2}, found, {2: 1.25}, {2: 7.5}, 9.0, {64: 300.0}))
+    shown = files.format_table(files.FilesBench({"cores": 2}, found, {2: 1.25}, {2: 7.5}, 9.0, {64: 300.0}))
     rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in shown.splitlines()]
     assert ["verify", "3x3", ".parquet"] in rows, shown
     assert "first board of 2 agents" in shown

@@ -13,10 +13,11 @@ from lakewright.core_jax.config import holes_of
 from lakewright.core_jax.errors import InputError, TooRareError
 from lakewright.core_jax.rows import read_all, read_rows
 from lakewright.core_jax.rows.row import BENCHMARK_COLUMNS, Row
-from lakewright.experiments.benchmark import TIERS, build, cells
 from lakewright.experiments.benchmark import builder as benchmark
+from lakewright.experiments.benchmark import cells
+from lakewright.experiments.benchmark.builder import build_benchmark
 from lakewright.experiments.benchmark.cells import BenchmarkRow, draw_cell, moved_from
-from lakewright.experiments.benchmark.tiers import HARD, PAPER, BenchmarkCell, Tier
+from lakewright.experiments.benchmark.tiers import HARD, PAPER, TIERS, BenchmarkCell, Tier
 from lakewright.experiments.cli import main
 from tests.support.boards.generated_rows import shown
 from tests.support.boards.prompt_boards import read_board
@@ -192,13 +193,13 @@ def test_a_build_that_is_killed_resumes_and_ends_with_the_same_bytes(whole, tmp_
     monkeypatch.setattr(benchmark, "draw_cell", count)
     monkeypatch.setattr(benchmark, "_write_manifest", cut)
     with pytest.raises(PowerCutError):
-        build(tmp_path, "small", 0)
+        build_benchmark(tmp_path, "small", 0)
     assert not (tmp_path / "manifest.json").exists()
     monkeypatch.undo()
     monkeypatch.setitem(TIERS, "small", SMALL_TIER)
     again = []
     monkeypatch.setattr(benchmark, "draw_cell", lambda cell, *rest: again.append(cell) or draw_cell(cell, *rest))
-    build(tmp_path, "small", 0)
+    build_benchmark(tmp_path, "small", 0)
     assert drawn + again == SMALL_TIER.cells()
     assert contents(tmp_path) == contents(whole)
     assert not (tmp_path / "cells").exists()
@@ -211,22 +212,22 @@ def test_a_killed_process_leaves_whole_cells_only(whole, tmp_path):
         os.kill(child, signal.SIGKILL)
     (cell,) = tmp_path.glob("cells/2ag*.jsonl")
     assert len(benchmark_rows(cell)) == 12
-    build(tmp_path, "small", 0)
+    build_benchmark(tmp_path, "small", 0)
     assert contents(tmp_path) == contents(whole)
 
 
 def test_a_finished_benchmark_is_left_alone_and_another_one_refused(whole, tmp_path, monkeypatch):
     folder = shutil.copytree(whole, tmp_path / "copy")
     monkeypatch.setattr(benchmark, "draw_cell", None)
-    build(folder, "small", 0)
+    build_benchmark(folder, "small", 0)
     assert contents(folder) == contents(whole)
     with pytest.raises(
         InputError, match=r"manifest.json: holds another benchmark: seed is 0 there and 1 now; .*choose another folder"
     ):
-        build(folder, "small", 1)
+        build_benchmark(folder, "small", 1)
     (folder / "benchmark.jsonl").write_bytes(b"")
     with pytest.raises(InputError, match=r"benchmark.jsonl: is not the file that manifest.json lists; remove"):
-        build(folder, "small", 0)
+        build_benchmark(folder, "small", 0)
 
 
 def test_another_seed_gives_other_boards(rows):

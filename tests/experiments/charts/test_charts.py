@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewright.experiments.charts import Point, Series, heat_map, line_chart, stacked_bars
+from lakewright.experiments.charts.bars import stacked_bars
 from lakewright.experiments.charts.frame import Scale
+from lakewright.experiments.charts.heat import LETTER, heat_map, ratio_labels
+from lakewright.experiments.charts.lines import Point, Series, line_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>\"'&\x00\ud800]]>"
@@ -78,3 +80,22 @@ def test_hostile_names_stay_text():
     )
     for svg in charts:
         assert f"{SVG}script" not in {element.tag for element in parsed(svg).iter()}
+
+
+def test_the_labels_of_a_heat_map_do_not_overlap_and_stay_in_the_picture():
+    names = ["0.358498 W", "0.358499 W", "0.4"]
+    chart = parsed(heat_map("title", ["a row with a long name", "b"], names, [[1, 2, 3], [4, 5, 6]]))
+    texts = {found.text: found for found in chart.iter(f"{SVG}text")}
+    middles = [float(texts[name].get("x")) for name in names]
+    widths = [LETTER * len(name) for name in names]
+    for place in range(2):
+        assert middles[place] + widths[place] / 2 < middles[place + 1] - widths[place + 1] / 2, names[place]
+    row = texts["a row with a long name"]
+    assert float(row.get("x")) - LETTER * len(row.text) >= 0
+    assert middles[-1] + widths[-1] / 2 <= float(chart.get("viewBox").split()[2])
+
+
+def test_ratios_are_labelled_with_as_few_digits_as_tell_them_apart():
+    assert ratio_labels([0.1, 0.358498, 0.4]) == ["0.1", "0.36", "0.4"]
+    assert ratio_labels([0.358498, 0.36, 0.4]) == ["0.358", "0.36", "0.4"]
+    assert ratio_labels([0.3, 0.3]) == ["0.3", "0.3"]

@@ -9,7 +9,7 @@ from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.curriculum_cells import Cell
 from lakewright.engineer.difficulty import DifficultySettings, Observation, forecast
-from lakewright.experiments.charts import difficulty_svg
+from lakewright.experiments.charts.difficulty_map import difficulty_svg
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 7: SizeConfig(0.5, 0.2, 0.5)})
 SVG = "{http://www.w3.org/2000/svg}"

@@ -97,7 +97,9 @@ def test_given_plans_are_judged_instead_of_those_in_the_rows(tmp_path, capsys):
     lines = [{"id": name, "plan": plan} for name, plan in plans]
     (tmp_path / "plans.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(lines))
     given = ("--plans", tmp_path / "plans.jsonl", "--out", tmp_path / "out.jsonl")
-    assert lakewright(capsys, "verify", tmp_path / "in.jsonl", *given) == (0, "", [])
+    code, said, reported = lakewright(capsys, "verify", tmp_path / "in.jsonl", *given)
+    assert (code, said, len(reported)) == (0, "", 1)
+    assert "plans.jsonl:4: no board 'else' in" in reported[0]
     found = verdicts(tmp_path / "out.jsonl")
     assert (found[0].failure, found[0].step, found[0].optimal_makespan) == ("goal_not_reached", 1, False)
     assert found[1].failure in ("illegal_move", "hole"), shown(row)
@@ -105,9 +107,9 @@ def test_given_plans_are_judged_instead_of_those_in_the_rows(tmp_path, capsys):
     (tmp_path / "plans.jsonl").write_text('{"id": "b", "plan": ["UX", "W"]}\n')
     code, _, reported = lakewright(capsys, "verify", tmp_path / "in.jsonl", *given)
     assert code == 1
-    assert len(reported) == 3
+    assert len(reported) == 4
     assert f"in.jsonl:1: no plan for {row.id!r}; add one to the row, or a row of its id to --plans" in reported[0]
-    assert "in.jsonl:2: plan[0] has the move 'X'; use U D L R W only" in reported[1]
+    assert "plans.jsonl:1: plan[0] has the move 'X'; use U D L R W only (board 'b')" in reported[1]
 
 
 @each_ending
@@ -136,7 +138,7 @@ def test_an_interruption_is_reported_in_one_line(capsys, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lakewright.experiments.bench.measure", interrupted)
+    monkeypatch.setattr("lakewright.experiments.bench.lake.measure_rates", interrupted)
     line = "lakewright: interrupted; finished work is kept, and the same command resumes"
     assert lakewright(capsys, "bench") == (130, "", [line])
 

@@ -9,7 +9,7 @@ from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.teachers import MODELS, TEACHERS
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records import Decision, RunFolder, write
-from lakewright.experiments.view.proposals import changes, printable
+from lakewright.experiments.view.proposals import changes, escape_controls
 from tests.support.samples.tiny_runs import decision, finished, state
 
 
@@ -60,7 +60,7 @@ def test_what_a_model_wrote_cannot_command_the_terminal(tmp_path, capsys):
     out = output_of(capsys, "engineer", "show", run.folder, "--stage", 1)
     assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(out)
     assert "\\x1b[2J" in out
-    assert printable("a\nb\tc") == "a\nb\\tc"
+    assert escape_controls("a\nb\tc") == "a\nb\\tc"
 
 
 @pytest.mark.parametrize("teacher", ["rules", "self", "sec"])

@@ -1,6 +1,7 @@
 """The help of every command: nothing heavy is imported for it, its example works, its choices are those there are."""
 
 import functools
+import re
 import shlex
 import subprocess
 import sys
@@ -10,16 +11,17 @@ import pytest
 from cyclopts import App
 
 from lakewright.engineer.teachers import TEACHERS
-from lakewright.experiments.cli import build_app, conventions, main
-from lakewright.experiments.cli.conventions import take_overrides
+from lakewright.experiments.cli import build_app, main
+from lakewright.experiments.cli.conventions import options
+from lakewright.experiments.cli.conventions.overrides import take_overrides
 from lakewright.experiments.evaluation.planners import PLANNERS
-from lakewright.experiments.interop.trackers import TRACKERS
+from lakewright.experiments.interop.trackers.adapters import TRACKERS
 from lakewright.experiments.sweep import BACKENDS
-from tests.support.processes.commands import surroundings
+from tests.support.processes.commands import HOUSE, surroundings
 
 HEAVY = ("jax", "numpy", "torch", "transformers", "trl", "pyarrow", "matplotlib", "scipy", "sklearn", "duckdb")
 PROMISED = {
-    *("generate", "solve", "verify", "run", "report", "bench", "settings", "study", "study trainee", "engineer"),
+    *("generate", "solve", "verify", "run", "report", "bench", "settings", "study", "engineer"),
     *("engineer show", "engineer propose", "engineer replay", "benchmark", "benchmark build", "benchmark eval"),
     *("sweep", "sweep run", "sweep status", "sweep plot"),
 }
@@ -92,10 +94,10 @@ def test_the_help_of_the_program_names_every_command_and_shell_completion(capsys
 @pytest.mark.parametrize(
     ("offered", "there"),
     [
-        (conventions.TEACHERS, TEACHERS),
-        (conventions.SOLVERS, PLANNERS),
-        (conventions.BACKENDS, BACKENDS),
-        (conventions.TRACKERS, TRACKERS),
+        (options.TEACHERS, TEACHERS),
+        (options.SOLVERS, PLANNERS),
+        (options.BACKENDS, BACKENDS),
+        (options.TRACKERS, TRACKERS),
     ],
     ids=["teachers", "solvers", "backends", "trackers"],
 )
@@ -119,8 +121,8 @@ def test_a_wrong_choice_is_refused_with_the_choices(capsys):
         ),
         (["bench", "--loud"], "lakewright bench: Unknown option: --loud; see `lakewright bench --help`"),
         (
-            ["bench", "--sampling", "--updates"],
-            "lakewright bench: --sampling and --updates exclude",
+            ["bench", "--sampling", "--sweeps"],
+            "lakewright bench: --sweeps and --sampling exclude",
         ),
         (["solve", "--out", "o.jsonl"], "lakewright solve: IN is missing; give it a value; see "),
         (["sweep", "spec.toml"], "lakewright sweep: --out is missing; give it a value; see "),
@@ -159,3 +161,13 @@ def test_completion_knows_commands_options_and_choices(shell):
 def test_the_version_is_that_of_the_package(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"{version('lakewright')}\n"
+
+
+def test_the_table_of_commands_in_the_docs_names_every_command():
+    text = (HOUSE / "docs" / "command-line.md").read_text()
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`([a-z -]+?)(?: [A-Z]+)?`", row)}
+    for words in AT_WORK:
+        short = words[:1] if words == ("sweep", "run") else words  # which `sweep SPEC` is short for
+        assert " ".join(short) in named, f"docs/command-line.md does not name `{' '.join(short)}`"
+    assert named <= {" ".join(words) for words in COMMANDS}

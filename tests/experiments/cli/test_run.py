@@ -5,9 +5,13 @@ import re
 import msgspec
 import pytest
 
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import read_all
 from lakewright.experiments.cli import main
-from lakewright.experiments.loop.records import RunFolder, read
+from lakewright.experiments.loop.records import RunFolder, Validation, read
 from lakewright.experiments.loop.records.run_folder import RunConfig
+from tests.support.models.tiny_policy import tiny_run
+from tests.support.processes.commands import assert_refused
 from tests.support.samples.tiny_runs import FILES, TRIED, files, quick, state
 
 OVERRIDES = [
@@ -83,3 +87,41 @@ def test_other_settings_on_the_same_folder_are_reported_in_one_line(folder, capf
     assert out == ""
     assert err == f"lakewright: {folder.config}: holds another run: settings.seed is 3 there and 4 now; {remedy}\n"
     assert state(folder.folder) == before
+
+
+def test_a_run_that_was_refused_for_its_model_leaves_nothing_in_the_way_of_another(tmp_path, capfd):
+    out = tmp_path / "run"
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    given = ["run", *OVERRIDES, "stages=1", "--out", str(out)]
+    assert main([*given, f"start={tmp_path}/model", "seed=2"]) == 2
+    assert "no model.safetensors" in capfd.readouterr().err
+    assert main([*given, "validation.boards=2"]) == 0
+    run = RunFolder(out)
+    assert (run.settings().start, run.settings().validation.boards) == ("", 2)
+    assert len(read(run.warmup.validation, Validation).valid) == len(read_all(run.validation)) == 8
+    assert main([*given, "validation.boards=1"]) == 2
+    assert "validation.boards is 2 there and 1 now" in capfd.readouterr().err
+
+
+def test_a_warm_up_that_was_interrupted_is_not_given_up_for_another_run(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    run.open(tiny_run())
+    run.warmup.scratch.mkdir(parents=True)
+    (run.warmup.scratch / "training.safetensors").touch()
+    with pytest.raises(InputError, match=r"holds another run: settings\.stages is"):
+        run.open(msgspec.structs.replace(tiny_run(), stages=7))
+
+
+def test_a_file_is_no_folder_of_a_run_or_of_anything_else(tmp_path, capsys):
+    file = tmp_path / "FILE"
+    file.write_text("mine")
+    commands = (
+        ("run", *OVERRIDES, "--out"),
+        ("study", "cpu", "--out"),
+        ("benchmark", "build", "--out"),
+        ("view", "bundle", tmp_path, "--out"),
+    )
+    for command in commands:
+        assert_refused(capsys, (*command, file), f"{file}: is a file; choose a folder")
+    assert file.read_text() == "mine"

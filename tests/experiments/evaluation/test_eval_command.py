@@ -12,10 +12,11 @@ import pytest
 from lakewright.core_jax.rows import Row, write_rows
 from lakewright.experiments.evaluation.answerers import AnswerRow
 from lakewright.experiments.evaluation.scores import Summary
-from lakewright.experiments.resumable import Journal
-from lakewright.policy.checkpoints import save_checkpoint
+from lakewright.experiments.resumable.journal import Journal
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.codecs.text_board import read_lake
+from lakewright.policy.models import save_checkpoint
+from tests.support.models.damaged_weights import damage_copy, drop, poison
 from tests.support.models.small_language_model import language, language_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.processes.commands import assert_refused, lakewright, surroundings
@@ -164,6 +165,18 @@ def test_bad_input_is_reported(benchmark, tmp_path, capsys, name):
     who, place, parts = BAD[name]
     who = [str(language_checkpoint()) if word == "MODEL" else word for word in who]
     assert_refused(capsys, ("benchmark", "eval", tmp_path / place, "--out", tmp_path / "out", *who), *parts)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [(drop("model.norm.weight"), " is missing"), (poison("model.norm.weight", float("nan")), " holds nan")],
+)
+def test_a_model_with_damaged_weights_is_refused_and_leaves_the_folder_free(benchmark, tmp_path, capsys, damage, said):
+    folder = damage_copy(language_checkpoint(), tmp_path / "damaged", damage)
+    who = ("--out", tmp_path / "out", "--model", folder)
+    parts = (f"{folder}/model.safetensors: tensor model.norm.weight{said}", "fetch or train it again")
+    assert_refused(capsys, ("benchmark", "eval", benchmark, *who), *parts)
+    assert not (tmp_path / "out" / "job.json").exists()
 
 
 def test_a_start_on_a_goal_is_planned_for_and_stated_in_prompts_in_words(tmp_path, capsys):

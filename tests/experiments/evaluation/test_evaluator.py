@@ -5,11 +5,12 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import SCHEMA, columns_of, write_rows
-from lakewright.experiments.evaluation import EvaluationSettings, as_table, labels
+from lakewright.experiments.evaluation import labels
 from lakewright.experiments.evaluation.answerers import AnswerRow
-from lakewright.experiments.evaluation.evaluation_set import read_set, spread
-from lakewright.experiments.evaluation.judging import JudgedRow, judged_rows
-from lakewright.experiments.resumable import Journal
+from lakewright.experiments.evaluation.evaluation_set import read_set, spread_rows
+from lakewright.experiments.evaluation.evaluator import EvaluationSettings, JudgedRow, judged_rows
+from lakewright.experiments.evaluation.table import as_table
+from lakewright.experiments.resumable.journal import Journal
 from lakewright.policy.codecs import PublishedRow, Refusal, encode_prompt
 from tests.support.boards.generated_rows import unsolved
 from tests.support.samples.evaluations import ROWS, CertifiedAnswers, board_of, in_words, run_evaluation
@@ -146,8 +147,8 @@ def test_a_jump_of_the_tokens_codec_is_an_illegal_move():
 
 
 def test_boards_are_spread_evenly_over_a_cell():
-    assert spread(ROWS, 12) == spread(ROWS, 99) == ROWS
-    assert [ROWS.index(row) for row in spread(ROWS, 3)] == [2, 6, 10]
+    assert spread_rows(ROWS, 12) == spread_rows(ROWS, 99) == ROWS
+    assert [ROWS.index(row) for row in spread_rows(ROWS, 3)] == [2, 6, 10]
 
 
 def test_a_journal_names_a_line_that_it_cannot_read(tmp_path):

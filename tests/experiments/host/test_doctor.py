@@ -2,17 +2,29 @@
 
 import dataclasses
 import os
+import re
 import socket
 
 import msgspec
 import pytest
 import torch
+from packaging.requirements import Requirement
 
 from lakewright.experiments.cli import main
-from lakewright.experiments.host import GB, Accelerator, Finding, Machine, diagnose, findings_table, installed_version
-from lakewright.experiments.host.machine import WEIGHTS_PORT, existing, look_at_machine, wanted_ports
+from lakewright.experiments.host.doctor import Finding, diagnose, findings_table
+from lakewright.experiments.host.estimate import GB
+from lakewright.experiments.host.machine import (
+    WEIGHTS_PORT,
+    Accelerator,
+    Machine,
+    existing,
+    installed_version,
+    look_at_machine,
+    wanted_ports,
+)
 from lakewright.experiments.host.needed_packages import misfits, needed_packages
 from lakewright.experiments.loop.settings import RunSettings, load_settings
+from tests.support.processes.commands import HOUSE
 
 H100 = Accelerator("H100", 80 * GB)
 EIGHT = Machine(
@@ -114,6 +126,44 @@ def test_packages_that_are_missing_or_of_another_version_are_named():
     assert lines[1].startswith("vllm is 0.32.0: pip install 'vllm"), "TRL names the versions that it talks to"
     assert lines[2] == "deepspeed is not installed: pip install 'deepspeed'"
     assert len(lines) == 3
+
+
+def test_the_version_of_vllm_that_the_docs_exclude_is_not_recommended():
+    assert "vLLM 0.31 asks for an older transformers" in (HOUSE / "docs" / "gpu-hosts.md").read_text()
+    for there in (None, "0.31.0"):
+        [line] = misfits(qwen(), lambda package, there=there: there if package == "vllm" else version_of(package))
+        [advised] = re.findall("pip install '(.+)'", line)
+        limits = Requirement(advised).specifier
+        assert limits.contains("0.30.0")
+        assert not limits.contains("0.31.0")
+
+
+IN_WORDS = ("codec=text", "start=some/model")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "needed"),
+    [
+        (("teacher=self_trained", *IN_WORDS), True),
+        (("teacher=base", *IN_WORDS), True),
+        (("teacher=matched_random", "teacher_options.match=self", *IN_WORDS), True),
+        (("teacher=difficulty", *IN_WORDS), False),
+        (("teacher=self_trained",), False),
+    ],
+)
+def test_a_checkpoint_that_answers_in_json_needs_llguidance(overrides, needed):
+    settings = load_settings("cpu", [*overrides, *(["warmup.steps=0"] if "codec=text" in overrides else [])])
+    assert settings.answers_in_json == needed
+    assert ("llguidance" in {asked.name for asked in needed_packages(settings)}) == needed
+
+
+def test_a_start_that_is_a_gguf_file_needs_gguf(tmp_path):
+    file = tmp_path / "tiny.gguf"
+    file.touch()
+    settings = load_settings("cpu", ["codec=text", "warmup.steps=0", f"start={file}", "teacher=difficulty"])
+    lines = list(misfits(settings, lambda name: None if name == "gguf" else version_of(name)))
+    assert lines == ["gguf is not installed: pip install 'gguf>=0.17'"]
+    assert not [line for line in misfits(load_settings("cpu", []), lambda _: None) if line.startswith("gguf")]
 
 
 def test_the_packages_of_an_extra_are_needed_where_the_settings_use_it():

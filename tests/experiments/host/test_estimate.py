@@ -13,23 +13,21 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.experiments.cli import main
-from lakewright.experiments.host import Estimate, estimate_of, estimate_table
+from lakewright.experiments.host.estimate import Estimate, estimate_of, estimate_table
 from lakewright.experiments.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
 from lakewright.experiments.host.model_shape import adapter_weights, model_shape, shape_of_model
 from lakewright.experiments.loop.settings import RunSettings, load_settings
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings
 from lakewright.experiments.loop.training import load_policy
-from lakewright.policy.checkpoints import build_model, load_model, save_checkpoint
-from lakewright.policy.codecs import TextCodec, TextSettings
+from lakewright.policy.board_play import BoardPlay
+from lakewright.policy.codecs import TextCodec, TextSettings, TokensCodec
 from lakewright.policy.evaluation import evaluate
-from lakewright.policy.language_models import gguf_files
-from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import ModelSettings, build_model, gguf_files, load_model, save_checkpoint
 from lakewright.policy.training import (
     AnswerGroup,
     GrpoSettings,
     HostSettings,
     LoraSettings,
-    RewardSettings,
     WarmupSettings,
     train_grpo,
     train_on_answers,
@@ -39,7 +37,7 @@ from lakewright.policy.training import (
 from lakewright.policy.training.optimizers import muon_and_adamw
 from tests.support.models.gguf_model import write_gguf
 from tests.support.models.small_language_model import language, language_model
-from tests.support.models.tiny_policy import tasks, tiny_run, tokenizer
+from tests.support.models.tiny_policy import board_play, tasks, tiny_run, tokenizer
 from tests.support.processes.commands import assert_refused, elsewhere
 from tests.support.processes.tensor_memory import peak_of_tensors
 
@@ -127,7 +125,9 @@ def test_the_peak_of_a_step_of_grpo_is_as_estimated(tmp_path, changes):
     with peak_of_tensors() as peak:
         model = build_model(MODEL, tokenizer(), 0)
         train_grpo(
-            model, tokenizer(), long_tasks(8), settings.grpo, settings.reward, horizon=12, seed=0, scratch=tmp_path
+            *(model, BoardPlay(TokensCodec(tokenizer()), 12, settings.reward), long_tasks(8), settings.grpo),
+            seed=0,
+            scratch=tmp_path,
         )
     assert_near(max(phases_of(settings)["update"], phases_of(settings)["sampling"]), peak.bytes, str(changes))
 
@@ -138,7 +138,7 @@ def test_the_peak_of_the_warm_up_is_as_estimated():
     extra = [([1] * (longest - 8), [2] * 8)]
     with peak_of_tensors() as peak:
         model = build_model(MODEL, tokenizer(), 0)
-        warm_up(model, tokenizer(), long_tasks(8), extra, WARMUP, 0)
+        warm_up(model, board_play(), long_tasks(8), extra, WARMUP, 0)
     assert_near(phases_of(settings)["warm-up"], peak.bytes, "warm-up")
 
 
@@ -146,7 +146,7 @@ def test_the_peak_of_a_validation_is_as_estimated():
     settings = from_scratch()
     with peak_of_tensors() as peak:
         model = build_model(MODEL, tokenizer(), 0)
-        evaluate(model, tokenizer(), long_tasks(8), horizon=12)
+        evaluate(model, board_play(12), long_tasks(8))
     assert_near(phases_of(settings)["validation"], peak.bytes, "validation")
 
 
@@ -185,8 +185,8 @@ def test_the_peak_of_a_language_model_in_training_is_as_estimated(tmp_path, host
     settings = tiny_run(**run, grpo=grpo, warmup=WarmupSettings(steps=0))
     with peak_of_tensors() as peak:
         model, _ = load_model(deep_checkpoint(), torch.bfloat16 if host.bf16 else torch.float32)
-        given = {"horizon": 8, "seed": 0, "scratch": tmp_path, "codec": TextCodec(language(), WORDS)}
-        train_grpo(model, language(), long_tasks(2), grpo, RewardSettings(), **given)
+        play = BoardPlay(TextCodec(language(), WORDS), 8)
+        train_grpo(model, play, long_tasks(2), grpo, seed=0, scratch=tmp_path)
     assert_near(max(phases_of(settings)["update"], phases_of(settings)["sampling"]), peak.bytes, str(host))
 
 
@@ -197,7 +197,7 @@ def test_the_peak_of_a_warm_up_in_words_is_as_estimated(changes):
     settings = tiny_run(**run, warmup=warmup, **changes)
     with peak_of_tensors() as peak:
         model, _ = load_policy(settings, deep_checkpoint())
-        warm_up(model, language(), long_tasks(8), [], warmup, 0, codec=TextCodec(language(), WORDS))
+        warm_up(model, BoardPlay(TextCodec(language(), WORDS), 8), long_tasks(8), [], warmup, 0)
     assert_near(phases_of(settings)["warm-up"], peak.bytes, str(changes))
 
 
@@ -247,7 +247,7 @@ def test_the_command_prints_a_short_table_and_json(capsys):
 
 
 def test_a_gguf_file_is_estimated_as_the_checkpoint_that_it_becomes(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(gguf_files, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(gguf_files, "CONVERTED", tmp_path / "kept")
     file = write_gguf(tmp_path / "tiny.gguf")
     assert main(["estimate", "--preset", "smollm2", f"start={file}"]) == 0
     lines = capsys.readouterr().out.splitlines()

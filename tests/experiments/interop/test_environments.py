@@ -13,7 +13,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.types import DELTAS, FAILURE_NAMES, Board, Failure
 from lakewright.experiments.interop.environments import LakeParallelEnv, TeamEnv
-from lakewright.experiments.interop.episodes import board_pool
+from lakewright.experiments.interop.episodes.pools import board_pool
 
 SMALL = {"size": 4, "agents": 2, "hole_ratio": 0.2, "boards": 16}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lakewright.core_jax.rows import board_key, write_rows
-from lakewright.experiments.interop.episodes import pool_rows
+from lakewright.experiments.interop.episodes.pools import pool_rows
 from lakewright.experiments.interop.text_tasks import TextTask
 from tests.support.boards.generated_rows import small_rows
 from tests.support.processes.commands import HOUSE, surroundings
@@ -32,7 +32,7 @@ VERSIONS = {
 @pytest.mark.parametrize("name", ["reasoning_gym", "verifiers", "openenv"])
 def test_a_package_can_be_installed_beside_lakewright(name):
     python = own_environment(name, *VERSIONS[name])
-    guest = HOUSE / "experiments" / "interop" / f"{name}_lakewright"
+    guest = HOUSE / "docs" / "integrations" / f"{name}_lakewright"
     uv = Path(sys.executable).with_name("uv")
     found = run_there(uv, "pip", "install", "--dry-run", "--python", python, HOUSE, guest)
     assert f"+ {name.replace('_', '-')}-lakewright" in found.stderr
@@ -103,7 +103,7 @@ def test_openenv_validates_and_plays_on_the_running_server(tmp_path):
 
 def test_openenv_finds_the_package_sound():
     python = own_environment("openenv", *VERSIONS["openenv"])
-    package = HOUSE / "experiments" / "interop" / "openenv_lakewright"
+    package = HOUSE / "docs" / "integrations" / "openenv_lakewright"
     told = run_there(python.with_name("openenv"), "validate", package, "--level", "static", "--skip-build")
     assert "Verdict: PASS" in told.stdout
 

@@ -6,17 +6,10 @@ from hypothesis import given, settings
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all, verify_rows, write_rows
-from lakewright.experiments.interop import convert
-from lakewright.experiments.interop.mapf_formats import (
-    map_string,
-    map_text,
-    read_map,
-    read_map_string,
-    read_result,
-    read_scenario,
-    result_text,
-    scenario_text,
-)
+from lakewright.experiments.interop.mapf_formats.conversion import convert
+from lakewright.experiments.interop.mapf_formats.lacam import read_result, result_text
+from lakewright.experiments.interop.mapf_formats.movingai import map_text, read_map, read_scenario, scenario_text
+from lakewright.experiments.interop.mapf_formats.pogema import map_string, read_map_string
 from tests.support.boards.generated_rows import small_rows
 
 PLACE = "here"

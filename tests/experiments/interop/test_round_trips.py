@@ -7,8 +7,8 @@ from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.generator import generate
 from lakewright.core_jax.rows import Row, read_all, rows_of, verify_rows, write_rows
 from lakewright.core_jax.types import DELTAS, MOVES
-from lakewright.experiments.interop import convert
-from lakewright.experiments.interop.mapf_formats import map_text
+from lakewright.experiments.interop.mapf_formats.conversion import convert
+from lakewright.experiments.interop.mapf_formats.movingai import map_text
 from tests.support.boards.generated_rows import shown, small_rows
 
 BOARDS = 10_000

@@ -7,8 +7,9 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli import main
-from lakewright.experiments.interop.trackers import TRACKERS, Publisher, points_of
-from lakewright.experiments.interop.trackers.adapters import prepare
+from lakewright.experiments.interop.trackers.adapters import TRACKERS, prepare_tracker
+from lakewright.experiments.interop.trackers.figures import points_of
+from lakewright.experiments.interop.trackers.publishing import Publisher
 from lakewright.experiments.loop import run
 from lakewright.experiments.loop.records import RunFolder
 from tests.support.processes.commands import HOUSE
@@ -121,17 +122,17 @@ def test_what_a_tracker_did_not_take_is_published_again(tmp_path, notebook, monk
 def test_the_command_publishes_and_says_how_much(tmp_path, notebook, capsys, monkeypatch):
     finish(tmp_path)
     monkeypatch.setitem(TRACKERS, "tensorboard", Notebook)
-    monkeypatch.setattr("lakewright.experiments.interop.trackers.publishing.prepare", lambda name, folder: None)
+    monkeypatch.setattr("lakewright.experiments.interop.trackers.publishing.prepare_tracker", lambda name, folder: None)
     assert main(["track", str(tmp_path), "--to", "tensorboard", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"tensorboard": 3}
 
 
 def test_an_unknown_tracker_a_missing_one_and_a_folder_without_a_run_are_refused(tmp_path, monkeypatch, capsys):
     with pytest.raises(InputError, match="tracker 'diary' is not known; choose from tensorboard, wandb, trackio"):
-        prepare("diary", RunFolder(tmp_path))
+        prepare_tracker("diary", RunFolder(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match="tracker wandb is not installed; pip install wandb"):
-        prepare("wandb", RunFolder(tmp_path))
+        prepare_tracker("wandb", RunFolder(tmp_path))
     assert main(["track", str(tmp_path), "--to", "wandb"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 

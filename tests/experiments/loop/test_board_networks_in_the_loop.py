@@ -11,8 +11,8 @@ from lakewright.experiments.loop.records import RunFolder, excluded_met
 from lakewright.experiments.loop.redesign.teacher_models import tools_of
 from lakewright.experiments.loop.settings import run_settings
 from lakewright.experiments.view.run_table import as_json, as_table
-from lakewright.policy.checkpoints import load_checkpoint, only_plans
-from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+from lakewright.policy.models import ModelSettings, answers_only_plans, load_checkpoint
+from lakewright.policy.networks import BoardNetworkSettings
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import run_loop
@@ -43,7 +43,7 @@ def run(tmp_path_factory) -> RunFolder:
 def test_its_checkpoints_are_board_networks(run):
     for stage in (run.warmup, run.stage(0)):
         model, _ = load_checkpoint(stage.checkpoint)
-        assert only_plans(model)
+        assert answers_only_plans(model)
 
 
 def test_it_is_never_trained_on_an_excluded_board_nor_on_a_symmetric_one_and_says_how_many_it_met(run):

@@ -12,7 +12,7 @@ from lakewright.engineer.evidence.context_modules import Modules
 from lakewright.experiments.loop.records import Done, RunFolder, Validation, read
 from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig
 from lakewright.experiments.loop.redesign import forecast_after, read_forecast
-from lakewright.policy.checkpoints import load_checkpoint
+from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import GrpoSettings
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import FILES, TRIED, decision, files, finished, run_loop, state, watch_loading

@@ -30,9 +30,9 @@ from lakewright.experiments.loop.redesign import check_askable, decide, sample_e
 from lakewright.experiments.loop.settings import load_settings
 from lakewright.experiments.loop.settings.launch import LaunchSettings
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings
-from lakewright.policy.checkpoints import build_model, load_model, save_checkpoint
 from lakewright.policy.codecs import TextSettings
 from lakewright.policy.inference import EndpointSettings, answer_under_grammar
+from lakewright.policy.models import build_model, load_model, save_checkpoint
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.boards.generated_rows import SMALL
 from tests.support.models.byte_language_model import text_checkpoint

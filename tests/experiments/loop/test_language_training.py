@@ -20,10 +20,11 @@ from lakewright.experiments.loop.settings import load_settings
 from lakewright.experiments.loop.settings.launch import LaunchSettings, launch_command
 from lakewright.experiments.loop.training import stage_process, train, validate
 from lakewright.experiments.loop.training import warm_up as warm_up_run
-from lakewright.policy.checkpoints import load_model
+from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.evaluation import evaluate
-from lakewright.policy.training import GrpoSettings, RewardSettings, WarmupSettings, train_grpo, warm_up
+from lakewright.policy.models import load_model
+from lakewright.policy.training import GrpoSettings, WarmupSettings, train_grpo, warm_up
 from lakewright.policy.training.hardware import share_of
 from lakewright.policy.training.settings import HostSettings, LoraSettings
 from tests.support.boards.generated_rows import SMALL, rows, small_rows
@@ -43,15 +44,12 @@ def trained(tmp_path, settings: GrpoSettings = GRPO) -> tuple[torch.nn.Module, l
     logs: list[dict] = []
     model = train_grpo(
         language_model(),
-        language(),
+        BoardPlay(TextCodec(language(), WORDS), 8),
         list(tasks()[: settings.boards]),
         settings,
-        RewardSettings(),
-        horizon=8,
         seed=0,
         scratch=tmp_path,
         on_step=logs.append,
-        codec=TextCodec(language(), WORDS),
     )
     return model, logs
 
@@ -75,14 +73,14 @@ def test_an_adapter_is_trained_and_merged_into_the_weights(tmp_path):
 def test_warm_up_in_words_lowers_the_loss():
     losses: list[float] = []
     settings = WarmupSettings(steps=30, batch=4, matrix_rate=5e-2, other_rate=5e-2)
-    codec = TextCodec(language(), WORDS)
-    warm_up(language_model(), language(), tasks()[:8], [], settings, 0, lambda _, loss: losses.append(loss), codec)
+    play = BoardPlay(TextCodec(language(), WORDS), 8)
+    warm_up(language_model(), play, tasks()[:8], [], settings, 0, lambda _, loss: losses.append(loss))
     assert losses[-1] < 0.8 * losses[0]
 
 
 def test_an_evaluation_in_words_counts_every_board():
     asked = list(tasks()[:6])
-    verdicts, plans = evaluate(language_model(), language(), asked, horizon=6, codec=TextCodec(language(), WORDS))
+    verdicts, plans = evaluate(language_model(), BoardPlay(TextCodec(language(), WORDS), 6), asked)
     assert plans.shape == (6, 2, 6)
     assert (verdicts.failure == 1).all()
 

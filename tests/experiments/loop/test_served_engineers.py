@@ -11,7 +11,7 @@ from lakewright.engineer.teachers.llm import answer_schema
 from lakewright.experiments.loop.records import RunFolder, spent_on
 from lakewright.experiments.loop.redesign import decide
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings
-from lakewright.experiments.resumable import Spending
+from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import EndpointSettings
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.evidence import GOOD

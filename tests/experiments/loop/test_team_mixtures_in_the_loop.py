@@ -18,7 +18,7 @@ from lakewright.experiments.loop.redesign import try_configs
 from lakewright.experiments.loop.settings import RunSettings, load_settings
 from lakewright.experiments.loop.training import held_out
 from lakewright.experiments.loop.training.held_out import held_out_set
-from lakewright.experiments.view import write_report
+from lakewright.experiments.view.site import write_report
 from lakewright.policy.training import GrpoSettings
 from tests.support.boards.generated_rows import ROOMY
 from tests.support.models.tiny_policy import SHORT, tiny_run

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.resumable import Journal
+from lakewright.experiments.resumable.journal import Journal
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True):

@@ -16,9 +16,16 @@ import pytest
 from lakewright.core_jax.generator import content_hash, versions
 from lakewright.core_jax.generator.manifest import FileManifest
 from lakewright.core_jax.rows import SCHEMA, Chunk, Row, read_all, solving, write_rows
-from lakewright.experiments.resumable import job_of, parts_of, work_in_parts
 from lakewright.experiments.resumable import parts as resumable
-from lakewright.experiments.resumable.parts import MOST_ROWS, ROWS_A_KIND, SOME_ROWS, Pace
+from lakewright.experiments.resumable.parts import (
+    MOST_ROWS,
+    ROWS_A_KIND,
+    SOME_ROWS,
+    Pace,
+    job_of,
+    parts_of,
+    work_in_parts,
+)
 from tests.support.boards.generated_rows import BLOCKED, SMALL, SMALL_COUNT, SMALL_SEED, small_rows, unsolved
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.commands import lakewright, verdicts
@@ -227,7 +234,9 @@ def test_plans_are_found_by_id_and_a_second_of_one_id_is_reported(tmp_path, caps
     given = ("verify", tmp_path / "in.jsonl", "--plans", tmp_path / "plans.jsonl", "--out", tmp_path / "out.jsonl")
     code, _, lines = lakewright(capsys, *given)
     problem = f"id is {rows[0].id!r}, which has a plan in an earlier line; remove one of them"
-    assert (code, lines) == (1, [f"lakewright: {tmp_path}/plans.jsonl:{len(rows) + 1}: {problem}"])
+    left_out = f"{tmp_path}/out.jsonl: 1 row left out; --rejects FILE receives them as they are"
+    found = [f"lakewright: {tmp_path}/plans.jsonl:{len(rows) + 1}: {problem}", f"lakewright: {left_out}"]
+    assert (code, lines) == (1, found)
     assert [found.valid for found in verdicts(tmp_path / "out.jsonl")] == [True] * (len(rows) + 1)
 
 

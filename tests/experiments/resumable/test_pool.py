@@ -9,7 +9,8 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_raw
-from lakewright.experiments.resumable import ATTEMPTS, WorkerDiedError, work_on
+from lakewright.experiments.resumable.pool import work_on
+from lakewright.experiments.resumable.worker_processes import ATTEMPTS, WorkerDiedError
 from tests.support.processes.pool_work import noted, notes
 from tests.support.processes.watching import PATIENCE, assert_ends, wait_for
 

@@ -5,7 +5,7 @@ import resource
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.resumable import Spending
+from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import Charge
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from lakewright.experiments.study.inference import holm, interquartile_mean, paired_tests
-from lakewright.experiments.study.run_results import CurvePoint, along
+from lakewright.experiments.study.inference import correct_by_holm, interquartile_mean, paired_tests
+from lakewright.experiments.study.run_results import CurvePoint, average_curve
 
 
 def test_the_interquartile_mean_ignores_the_outer_quarters():
@@ -16,9 +16,9 @@ def test_the_interquartile_mean_ignores_the_outer_quarters():
 
 
 def test_the_correction_is_holms():
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([0.5, 0.9]) == [1.0, 1.0]
-    assert holm([]) == []
+    assert correct_by_holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert correct_by_holm([0.5, 0.9]) == [1.0, 1.0]
+    assert correct_by_holm([]) == []
 
 
 def test_arms_are_compared_on_the_seeds_that_they_share():
@@ -48,4 +48,4 @@ def test_arms_are_compared_on_the_seeds_that_they_share():
     ],
 )
 def test_along_is_the_area_under_a_curve_within_the_budget(points, mean):
-    assert along([CurvePoint(tokens, valid) for tokens, valid in points], 100) == pytest.approx(mean)
+    assert average_curve([CurvePoint(tokens, valid) for tokens, valid in points], 100) == pytest.approx(mean)

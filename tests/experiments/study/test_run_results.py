@@ -7,12 +7,13 @@ import msgspec
 from lakewright.core_jax.results import pool
 from lakewright.core_jax.support import read_config
 from lakewright.experiments.loop.records import Validation, read
-from lakewright.experiments.study import Results, as_table
+from lakewright.experiments.study.results import Results
+from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.run_results import RunResult, run_result
 from lakewright.experiments.study.study import Planned
 from tests.support.samples.tiny_runs import finished, tiny_run
 
-OLDER = Path(__file__).parents[3] / "docs" / "data" / "studies" / "frontier-forecast.json"
+OLDER = Path(__file__).parents[3] / "docs" / "data" / "studies" / "frontier-forecast" / "results.json"
 
 
 def result_of(made_by: str, teacher: str) -> RunResult:

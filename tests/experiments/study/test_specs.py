@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from lakewright.core_jax.support import read_config
 from lakewright.engineer.teachers import TEACHERS, ProportionalTeacher
 from lakewright.experiments.cli import main
 from lakewright.experiments.study import runner as studying
-from lakewright.experiments.study.study import plan_of
+from lakewright.experiments.study.study import StudySpec, plan_of
 
 SPEC = Path(__file__).with_name("study.toml")
+CLOSED = sorted((Path(__file__).parents[3] / "docs" / "data" / "studies").glob("*/spec.toml"))
 
 
 def changed(tmp_path: Path, old: str, new: str) -> Path:
@@ -31,6 +33,8 @@ WRONG = {
     "a name too long for a folder": ("random = ", f"{'a' * 300} = ", "has 300 letters; choose at most 100"),
     "a seed twice": ("[settings]", "seeds = [1, 2, 1]\n[settings]", "seeds has 1 twice; name it once"),
     "a seed of an arm twice": ('"random" }', '"random", seeds = [3, 3] }', "arms.random: seeds has 3 twice; name it"),
+    "no seeds": ("[settings]", "seeds = []\n[settings]", "seeds is empty; name at least one"),
+    "no seeds of an arm": ('"random" }', '"random", seeds = [] }', "arms.random: seeds is empty; name at least one"),
     "another model": (
         '"random" }',
         '"random", model.hidden = 64 }',
@@ -99,12 +103,22 @@ def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, t
     seeds = {arm: [run.seed for run in plan.runs if run.arm == arm] for arm in ("fixed", "rules", "self-v6", "sec")}
     assert seeds == {"fixed": [0, 1, 2], "rules": [0, 1, 2], "self-v6": [0, 1, 2], "sec": [0]}
     elsewhere = {"proportional", "forecast"}
-    assert {run.settings.teacher for run in plan.runs} == set(TEACHERS) - elsewhere, "run by arena and frontier-taught"
+    assert {run.settings.teacher for run in plan.runs} == set(TEACHERS) - elsewhere, "run by arena and a closed study"
     assert main(["study", "gpu", "--out", str(tmp_path / "out")]) == 2
-    arenas = "arena, arena-endpoint, arena-evidence, arena-search"
-    frontiers = "frontier, frontier-early, frontier-forecast, frontier-gaps, frontier-gaps-search, frontier-guided"
-    later = "frontier-head-start, frontier-mended, frontier-mended-head-start, frontier-search"
-    last = "frontier-taught, frontier-thrifty"
-    ours = f"{arenas}, blind-spot, cpu, {frontiers}, {later}, {last}, one-size, random-start"
     said = capsys.readouterr().err
-    assert f"study 'gpu' is unknown; give a file, or choose from {ours}, short-stages, trial, unseen-waits" in said
+    assert "study 'gpu' is unknown; give a file, or choose from arena, cpu, frontier-early, random-start, trial" in said
+
+
+each_closed = pytest.mark.parametrize("path", CLOSED, ids=lambda path: path.parent.name)
+
+
+@each_closed
+def test_the_spec_of_a_closed_study_can_be_read(path):
+    spec = read_config(path, StudySpec)
+    assert spec.arms or spec.configs
+
+
+@pytest.mark.deep
+@each_closed
+def test_a_closed_study_can_still_be_run(path):
+    assert plan_of(path).runs

@@ -14,12 +14,14 @@ from lakewright.core_jax.rows import fingerprint, read_all
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records import RunFolder, Validation, read
-from lakewright.experiments.study import as_table, curves_svg, run_study
 from lakewright.experiments.study import runner as studying
 from lakewright.experiments.study import study as study_module
-from lakewright.experiments.study.prediction import ranked
+from lakewright.experiments.study.curves import curves_svg
+from lakewright.experiments.study.prediction import correlate_ranks
 from lakewright.experiments.study.results import Results, results_of
+from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.run_results import CurvePoint, last_policy
+from lakewright.experiments.study.runner import run_study
 from lakewright.experiments.study.study import Plan, StudyFolder, plan_of
 from lakewright.experiments.study.trial_checks import TrialCheck, reliability_of
 from tests.support.machines.power_cuts import PowerCutError, cut_power
@@ -344,7 +346,7 @@ def test_random_configs_are_tried_once_and_ranked_by_what_training_on_them_gains
 
 
 def test_ranks_come_with_their_interval_and_none_where_all_are_alike():
-    rank = ranked([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [1.0, 2.0, 3.0, 5.0, 4.0, 6.0])
+    rank = correlate_ranks([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [1.0, 2.0, 3.0, 5.0, 4.0, 6.0])
     assert rank.rho == pytest.approx(1 - 6 * 2 / (6 * 35))
     assert -1 <= rank.low <= rank.rho <= rank.high <= 1
-    assert ranked([0.1, 0.1, 0.1], [1.0, 2.0, 3.0]) is None
+    assert correlate_ranks([0.1, 0.1, 0.1], [1.0, 2.0, 3.0]) is None

@@ -14,8 +14,15 @@ from hypothesis import strategies as st
 from matplotlib.image import imread
 
 from lakewright.experiments.sweep import SweepFolder, SweepSpec
-from lakewright.experiments.sweep.cells import LEVELS, QUANTITIES, CellSummary, quantiles, rate, summarize
-from lakewright.experiments.sweep.distributions import area
+from lakewright.experiments.sweep.cells import (
+    LEVELS,
+    QUANTITIES,
+    CellSummary,
+    find_quantiles,
+    make_rate,
+    summarize_sweep,
+)
+from lakewright.experiments.sweep.distributions import measure_area
 from tests.support.processes.commands import assert_refused, elsewhere, lakewright
 from tests.support.samples.tiny_sweep import SPEC, make
 
@@ -89,13 +96,13 @@ def test_cells_are_the_same_as_parquet_and_the_values_add_up():
 
 
 def test_without_boards_nothing_is_known_of_a_share():
-    assert (rate(0, 0).rate, rate(0, 0).low, rate(0, 0).high) == (None, 0.0, 1.0)
+    assert (make_rate(0, 0).rate, make_rate(0, 0).low, make_rate(0, 0).high) == (None, 0.0, 1.0)
 
 
 @given(st.lists(st.integers(-3, 3), min_size=1))
 def test_quantiles_of_counts_are_those_of_the_values(values):
     levels, counts = np.unique(values, return_counts=True)
-    assert quantiles(levels, counts) == tuple(np.quantile(values, LEVELS, method="inverted_cdf"))
+    assert find_quantiles(levels, counts) == tuple(np.quantile(values, LEVELS, method="inverted_cdf"))
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=2))
@@ -105,7 +112,7 @@ def test_the_area_is_the_chance_that_a_waiting_board_has_more(boards):
         return
     rows = [{"cell": "a", "statistic": "s", "value": float(v), "wait_required": w, "boards": 1} for v, w in boards]
     expected = np.mean([(one > other) + (one == other) / 2 for one in waiting for other in others])
-    assert area(pa.Table.from_pylist(rows), "a", "s") == pytest.approx(expected)
+    assert measure_area(pa.Table.from_pylist(rows), "a", "s") == pytest.approx(expected)
 
 
 def test_strata_report_their_acceptance():
@@ -148,7 +155,7 @@ def test_the_command_sums_up_what_is_finished_so_far(tmp_path, capsys):
 def test_columns_that_were_not_wanted_are_not_summed_up(tmp_path):
     spec = msgspec.structs.replace(SPEC, columns=("status", "cost_bound"))
     make(spec, tmp_path / "sweep", at_most=1)
-    (cell,) = summarize(SweepFolder(tmp_path / "sweep"))
+    (cell,) = summarize_sweep(SweepFolder(tmp_path / "sweep"))
     assert set(cell.quantities) == {"cost_bound"}
     assert set(cell.rates) == {"connected", "solvable", "undecided", "solvable_if_connected"}
 

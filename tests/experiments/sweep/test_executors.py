@@ -8,7 +8,7 @@ import pytest
 import ray
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.resumable import ATTEMPTS, WorkerDiedError
+from lakewright.experiments.resumable.worker_processes import ATTEMPTS, WorkerDiedError
 from lakewright.experiments.sweep import Local, Ray, sweep
 from tests.support.processes.commands import HOUSE
 from tests.support.processes.pool_work import noted, notes

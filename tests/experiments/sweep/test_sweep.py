@@ -234,7 +234,7 @@ def test_a_wrong_spec_is_reported(tmp_path, capsys, here, spec_file, name):
 def test_a_stratum_that_is_not_found_is_reported_before_any_board_is_drawn(
     tmp_path, capsys, here, spec_file, monkeypatch
 ):
-    monkeypatch.setattr(generator, "attempt", none_met)
+    monkeypatch.setattr(generator, "make_attempts", none_met)
     spec_file.write_text(TOML + "wait_ratios = [0.5]\n")
     parts = "cell 2ag_3x3_hr0.00_wr0.50 is empty", "only 0 of 4096", "change wait_ratio or hole_ratio of size 3"
     assert_refused(capsys, ("sweep", spec_file, "--out", tmp_path / "out"), *parts)

@@ -15,8 +15,8 @@ from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.rollback import Comparison
 from lakewright.experiments.loop.records import Decision, Rollback, RunFolder, Stage, chapters, write
-from lakewright.experiments.view import write_report
 from lakewright.experiments.view.readme_pictures import write_pictures
+from lakewright.experiments.view.site import write_report
 from tests.support.samples.finished_run import ENV, begin, validate
 from tests.support.samples.tiny_runs import finished
 

@@ -7,7 +7,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import write_rows
-from lakewright.experiments.view import write_site
+from lakewright.experiments.view.site import write_site
 from tests.support.samples.finished_run import board, finish
 
 BOARDS = "boards/boards/file/boards.jsonl"

@@ -9,9 +9,8 @@ from lakewright.core_jax.types import DELTAS, JUMP, MOVES, PAD, WAIT, Failure
 from lakewright.engineer.evidence import ENGINEER_TOKENS
 from lakewright.policy.codecs import VOCABULARY, build_tokenizer, decode_answer, token_ids
 from lakewright.policy.codecs.tokens import CELLS, ID, cell_ids, encode_answer, encode_prompt
-from lakewright.policy.tasks import Task
+from lakewright.policy.tasks import Task, augment_task, rotate_moves
 from lakewright.policy.training.reward import play
-from lakewright.policy.training.warmup import _augmented, _rotated_moves
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.generated_rows import COUNT
 from tests.support.boards.sample_boards import as_lists, as_strings, each, mixed_boards, picture
@@ -177,7 +176,7 @@ def test_the_tokenizer_reads_prompts_as_the_codec_writes_them():
 @pytest.mark.parametrize("mirror", [0, 1])
 @pytest.mark.parametrize("turns", range(4))
 def test_a_turned_and_mirrored_task_keeps_its_plan_valid_at_its_cost(turns, mirror, order):
-    turned = [_augmented(task, Choices(turns, mirror, order)) for task in tasks()]
+    turned = [augment_task(task, Choices(turns, mirror, order)) for task in tasks()]
     found = play(turned, np.stack([padded(task) for task in turned]))
     for i, (task, image) in enumerate(zip(tasks(), turned, strict=True)):
         cost = (found.failure[i], found.sum_of_costs[i])
@@ -189,7 +188,7 @@ def test_a_turned_and_mirrored_task_keeps_its_plan_valid_at_its_cost(turns, mirr
 def test_the_sixteen_symmetries_make_sixteen_boards():
     lopsided = next(task for task in tasks() if task.size == 5)
     images = {
-        str(as_lists(_augmented(lopsided, Choices(turns, mirror, order)).board))
+        str(as_lists(augment_task(lopsided, Choices(turns, mirror, order)).board))
         for turns in range(4)
         for mirror in (0, 1)
         for order in ([0, 1], [1, 0])
@@ -201,13 +200,13 @@ def test_the_sixteen_symmetries_make_sixteen_boards():
 def test_a_symmetry_keeps_waits_and_padding():
     for turns in range(4):
         for mirror in (False, True):
-            moves = _rotated_moves(turns, mirror)
+            moves = rotate_moves(turns, mirror)
             assert (moves[WAIT], moves[PAD]) == (WAIT, PAD)
             assert sorted(moves[:WAIT]) == list(range(WAIT))
 
 
 def test_a_task_of_augmentation_is_drawn_with_every_symmetry():
     rng, task = np.random.default_rng(0), next(task for task in tasks() if task.size == 5)
-    images: set[str] = {str(as_lists(_augmented(task, rng).board)) for _ in range(400)}
+    images: set[str] = {str(as_lists(augment_task(task, rng).board)) for _ in range(400)}
     assert len(images) == 16
     assert isinstance(task, Task)

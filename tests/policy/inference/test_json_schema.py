@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.checkpoints import load_model
 from lakewright.policy.inference import (
     SchemaSettings,
     json_prompt,
@@ -16,6 +15,7 @@ from lakewright.policy.inference import (
     sample_json_ids,
     schema_grammar,
 )
+from lakewright.policy.models import load_model
 from lakewright.policy.training import AnswerGroup, AnswerTraining, train_on_answers
 from tests.support.models.byte_language_model import text_checkpoint
 

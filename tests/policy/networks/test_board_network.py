@@ -8,19 +8,21 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.support import convert
 from lakewright.core_jax.types import Failure
-from lakewright.policy.checkpoints import build_model, load_checkpoint, only_plans, save_checkpoint
-from lakewright.policy.codecs import build_tokenizer
+from lakewright.policy.board_play import BoardPlay
+from lakewright.policy.codecs import TokensCodec, build_tokenizer
 from lakewright.policy.codecs.tokens import CELLS, FIRST_CELL, ID, MAX_TOKEN_SIZE, encode_answer, encode_prompt
 from lakewright.policy.evaluation import evaluate
 from lakewright.policy.inference import sample
-from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+from lakewright.policy.models import ModelSettings, answers_only_plans, build_model, load_checkpoint, save_checkpoint
+from lakewright.policy.networks import BoardNetworkSettings
 from lakewright.policy.networks.joint_step import LOW
 from lakewright.policy.tasks import Task
-from lakewright.policy.training import GrpoSettings, RewardSettings, WarmupSettings, train_grpo, warm_up
+from lakewright.policy.training import GrpoSettings, WarmupSettings, train_grpo, warm_up
 from tests.support.models.tiny_policy import HORIZON, tasks, weights
 
 TINY = ModelSettings(architecture="board", board=BoardNetworkSettings(channels=6, iterations=3, hidden=8, layers=2))
 WORDS = build_tokenizer()
+PLAY = BoardPlay(TokensCodec(WORDS), HORIZON)
 PAD, END = ID["<pad>"], ID["<eos>"]
 SOME = tasks()[:8] + tasks()[-8:]
 
@@ -88,7 +90,7 @@ def test_answers_hardly_ever_collide_where_rules_are_kept_and_do_where_they_are_
     collisions = {Failure.VERTEX_CONFLICT, Failure.SWAP_CONFLICT}
 
     def collided(model) -> int:
-        verdicts, _ = evaluate(model, WORDS, list(tasks()), horizon=HORIZON, temperature=1.0)
+        verdicts, _ = evaluate(model, PLAY, list(tasks()), temperature=1.0)
         return sum(failure in collisions for failure in verdicts.failure.tolist())
 
     torch.manual_seed(0)
@@ -115,14 +117,14 @@ def test_a_checkpoint_says_what_the_model_said(tmp_path):
     loaded, words = load_checkpoint(tmp_path / "checkpoint")
     assert {file.suffix for file in (tmp_path / "checkpoint").iterdir()} == {".json", ".safetensors"}
     assert torch.equal(logits_of(loaded.eval(), [prompt + answer]), logits_of(model, [prompt + answer]))
-    assert only_plans(loaded)
+    assert answers_only_plans(loaded)
     assert words.get_vocab() == WORDS.get_vocab()
 
 
 def test_a_warm_up_lowers_the_loss():
     losses: list[float] = []
     settings = WarmupSettings(steps=80, batch=16, matrix_rate=1e-2, other_rate=1e-2)
-    warm_up(network(channels=16, hidden=32), WORDS, tasks(), [], settings, 0, lambda step, loss: losses.append(loss))
+    warm_up(network(channels=16, hidden=32), PLAY, tasks(), [], settings, 0, lambda step, loss: losses.append(loss))
     assert sum(losses[-5:]) < 0.75 * sum(losses[:5]), losses
 
 
@@ -131,10 +133,8 @@ def test_a_step_of_grpo_changes_the_weights(tmp_path):
     before = weights(model)
     settings = GrpoSettings(steps=1, prompts=4, group=4, learning_rate=1e-2, optimizer="muon", guided=True)
     logs: list[dict] = []
-    reward = RewardSettings()
-    train_grpo(
-        model, WORDS, list(tasks()[:8]), settings, reward, horizon=8, seed=0, scratch=tmp_path, on_step=logs.append
-    )
+    play = BoardPlay(TokensCodec(WORDS), 8)
+    train_grpo(model, play, list(tasks()[:8]), settings, seed=0, scratch=tmp_path, on_step=logs.append)
     assert 0 <= logs[0]["valid"] <= 1
     assert any(not torch.equal(before[name], weight) for name, weight in weights(model).items())
     assert all(weight.isfinite().all() for weight in weights(model).values())

@@ -13,10 +13,9 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import generate
 from lakewright.core_jax.rows import symmetric_fingerprint
 from lakewright.core_jax.types import Failure
-from lakewright.policy.tasks import Task, row_of, task_of
+from lakewright.policy.tasks import Task, augment_task, row_of, task_of
 from lakewright.policy.training import BoardStream, tasks_of, with_hole_ratios
 from lakewright.policy.training.reward import play
-from lakewright.policy.training.warmup import _augmented
 from tests.support.boards.generated_rows import ROOMY, SMALL
 from tests.support.boards.sample_boards import as_lists, picture
 from tests.support.models.tiny_policy import padded
@@ -70,7 +69,7 @@ def test_a_stream_opened_further_on_gives_the_same_boards(taken):
 def test_excluded_boards_and_their_symmetric_copies_are_replaced_and_counted(taken):
     rng = np.random.default_rng(0)
     banned = [3, 4, 40, 41]
-    excluded = {symmetric_fingerprint(_augmented(taken[place], rng).board) for place in banned}
+    excluded = {symmetric_fingerprint(augment_task(taken[place], rng).board) for place in banned}
     met = [symmetric_fingerprint(task.board) in excluded for task in taken]
     with BoardStream(CONFIGS, SEED, chunk=CHUNK, excluded=excluded) as stream:
         found = stream.take(len(taken))

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from lakewright.policy.codecs import TokensCodec
-from lakewright.policy.training import GrpoSettings, RewardSettings, train_grpo
+from lakewright.policy.training import GrpoSettings, train_grpo
 from lakewright.policy.training.grpo_trainer import PlanTrainer, answer_log_probs
 from lakewright.policy.training.optimizers import rate_scale
-from tests.support.models.tiny_policy import HORIZON, tasks, tiny_model, tokenizer
+from tests.support.models.tiny_policy import board_play, tasks, tiny_model, tokenizer
 
 PAD = tokenizer().pad_token_id
 
@@ -74,8 +74,8 @@ def trained(tmp_path, **changes):
     """Four steps of a tiny model: the model, the logs, and the one that it was."""
     logs, model = [], tiny_model(seed=2)  # one whose answers do not all earn the same
     settings = GrpoSettings(steps=4, prompts=4, group=4, learning_rate=1e-3, **changes)
-    given = {"horizon": HORIZON, "seed": 1, "scratch": tmp_path, "on_step": logs.append}
-    found = train_grpo(deepcopy(model), tokenizer(), list(tasks()[:16]), settings, RewardSettings(), **given)
+    given = {"seed": 1, "scratch": tmp_path, "on_step": logs.append}
+    found = train_grpo(deepcopy(model), board_play(), list(tasks()[:16]), settings, **given)
     return found, logs, model
 
 

@@ -1,14 +1,19 @@
 """A warm-up that is interrupted goes on from what it kept, and ends as if nothing had happened."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.checkpoints import build_model
-from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import ModelSettings, build_model
 from lakewright.policy.tasks import Task
 from lakewright.policy.training import BoardStream, WarmupSettings, kept_place, warm_up, warmup
-from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer, weights
+from tests.support.models.damaged_weights import Damage, damage_file, drop, poison, put
+from tests.support.models.tiny_policy import board_play, tasks, tiny_model, tokenizer, weights
 
 STEPS, BROKEN = 30, 21
 SETTINGS = WarmupSettings(steps=STEPS, batch=4)
@@ -45,7 +50,7 @@ def learn(source, kept=None, until=STEPS, extra=(), settings=SETTINGS):
             raise InterruptedWarmupError
         losses.append(loss)
 
-    return weights(warm_up(tiny_model(), tokenizer(), source, extra, settings, 3, on_step, kept=kept)), losses
+    return weights(warm_up(tiny_model(), board_play(), source, extra, settings, 3, on_step, kept=kept)), losses
 
 
 @pytest.mark.parametrize("source", [lambda first: tasks(), ListStream], ids=["a fixed set", "a stream"])
@@ -85,8 +90,55 @@ def test_a_file_that_another_training_kept_is_refused(tmp_path):
     with pytest.raises(InterruptedWarmupError):
         learn(tasks(), kept, until=BROKEN)
     model = build_model(ModelSettings(hidden=16, layers=1, heads=2, mlp=16), tokenizer(), seed=0)
-    with pytest.raises(InputError, match="not what this training keeps"):
-        warm_up(model, tokenizer(), tasks(), [], SETTINGS, 3, kept=kept)
+    with pytest.raises(InputError, match=r"has shape \[182, 32\], the model needs \[182, 16\]; remove it"):
+        warm_up(model, board_play(), tasks(), [], SETTINGS, 3, kept=kept)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """What a warm-up saved before it was interrupted."""
+    file = tmp_path_factory.mktemp("saved") / "training.safetensors"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(warmup, "SECONDS", -1.0)
+        patched.setattr(warmup, "RARELY", 0)
+        with pytest.raises(InterruptedWarmupError):
+            learn(tasks(), file, until=BROKEN)
+    return file
+
+
+NORM, MOMENT = "model.model.norm.weight", "optimizer.1.0.exp_avg"
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "a weight is missing": (drop(NORM), f"tensor {NORM} is missing"),
+    "an averaged weight is missing": (drop("averaged.lm_head.weight"), "averaged.lm_head.weight is missing"),
+    "a moment is missing": (drop(MOMENT), f"tensor {MOMENT} is missing"),
+    "a weight that would be broadcast": (put(NORM, torch.ones(1)), f"{NORM} has shape [1], the model needs [32]"),
+    "a moment of another shape": (put(MOMENT, torch.ones(1)), f"{MOMENT} has shape [1]"),
+    "one too many": (put("model.more", torch.ones(1)), "model.more is not one of this training"),
+    "a weight is no number": (poison(NORM, float("nan")), f"{NORM} holds nan"),
+    "a moment is infinite": (poison(MOMENT, float("inf")), f"{MOMENT} holds inf"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_training_whose_tensors_are_damaged_is_not_continued(saved, tmp_path, name):
+    damage, said = DAMAGES[name]
+    damage_file(file := Path(shutil.copy(saved, tmp_path)), damage)
+    with pytest.raises(InputError) as refused:
+        learn(tasks(), file)
+    assert str(refused.value).startswith(f"{file}: tensor ")
+    assert said in str(refused.value)
+    assert str(refused.value).endswith("; remove it to begin again")
+
+
+def test_a_training_that_an_earlier_version_saved_is_continued(saved, tmp_path):
+    """Its file does not list its tensors."""
+    file = Path(shutil.copy(saved, tmp_path))
+    with safe_open(file, "pt") as opened:
+        tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - no dictionary
+        save_file(tensors, file, {"place": opened.metadata()["place"]})
+    found, _ = learn(tasks(), file)
+    for name, weight in learn(tasks())[0].items():
+        assert torch.equal(weight, found[name]), name
 
 
 def test_a_damaged_file_is_refused(tmp_path):

@@ -7,12 +7,12 @@ import pytest
 
 from lakewright.policy.codecs.tokens import ID, encode_answer, encode_prompt
 from lakewright.policy.inference import Samples
-from lakewright.policy.training import GrpoSettings, RewardSettings
+from lakewright.policy.training import GrpoSettings
 from lakewright.policy.training import rollouts as rollouts_module
 from lakewright.policy.training.rollouts import Rollouts
 from lakewright.policy.training.settings import HostSettings
 from tests.support.boards.sample_boards import as_lists
-from tests.support.models.tiny_policy import HORIZON, tasks, tokenizer
+from tests.support.models.tiny_policy import HORIZON, board_play, tasks
 
 GROUP, END = 4, ID["<eos>"]
 TRAINER = SimpleNamespace(model=None, accelerator=SimpleNamespace(unwrap_model=lambda model: model))
@@ -38,10 +38,10 @@ def make(monkeypatch):
 
     monkeypatch.setattr(rollouts_module, "sample", answers)
 
-    def make(oversample: int, **changes) -> Rollouts:
+    def make(oversample: int, horizon: int = HORIZON, **changes) -> Rollouts:
         left = iter(ASKED)
-        how = {"group": GROUP, "oversample": oversample, "horizon": HORIZON, "temperature": 1.0, **changes}
-        return Rollouts(lambda count: [next(left) for _ in range(count)], tokenizer(), RewardSettings(), **how)
+        how = {"group": GROUP, "oversample": oversample, "temperature": 1.0, **changes}
+        return Rollouts(lambda count: [next(left) for _ in range(count)], board_play(horizon), **how)
 
     return make
 

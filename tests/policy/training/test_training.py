@@ -13,14 +13,14 @@ from lakewright.core_jax.results import pool
 from lakewright.core_jax.types import FAILURE_NAMES, Failure
 from lakewright.engineer.evidence import DeltaGrammar, EvidenceSettings, tokens_delta
 from lakewright.engineer.lessons import LessonSettings, synthetic_examples
-from lakewright.policy.checkpoints import load_model, save_checkpoint
+from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TokensCodec, token_ids
 from lakewright.policy.codecs.tokens import ID, encode_answer
 from lakewright.policy.evaluation import evaluate, outcomes_by_size
 from lakewright.policy.inference import answer_tasks, answer_under_grammar
+from lakewright.policy.models import load_model, save_checkpoint
 from lakewright.policy.training import (
     GrpoSettings,
-    RewardSettings,
     WarmupSettings,
     judge_answers,
     train_grpo,
@@ -30,7 +30,7 @@ from lakewright.policy.training import (
 from lakewright.policy.training.warmup import _batches, plan_loss
 from tests.support.boards.generated_rows import rows
 from tests.support.boards.sample_boards import picture
-from tests.support.models.tiny_policy import HORIZON, SHORT, tasks, tiny_model, tokenizer, weights
+from tests.support.models.tiny_policy import HORIZON, SHORT, board_play, tasks, tiny_model, tokenizer, weights
 
 END = ID["<eos>"]
 
@@ -40,12 +40,19 @@ def ended(answers: list[list[int]]) -> list[list[int]]:
     return [answer[: answer.index(END) + 1] if END in answer else answer for answer in answers]
 
 
+def batched(size: int) -> BoardPlay:
+    """Short answers, so many decoded together."""
+    play = board_play(6)
+    play.codec.batch = size
+    return play
+
+
 @pytest.fixture(scope="module")
 def warmed():
     """A model after a short warm-up, and the losses on the way."""
     losses: list[float] = []
     settings = WarmupSettings(steps=100, batch=16, matrix_rate=5e-3, other_rate=5e-3, decay=0.9)
-    model = warm_up(tiny_model(), tokenizer(), tasks()[:20], [], settings, 0, lambda step, loss: losses.append(loss))
+    model = warm_up(tiny_model(), board_play(), tasks()[:20], [], settings, 0, lambda step, loss: losses.append(loss))
     return model, losses
 
 
@@ -58,7 +65,7 @@ def test_warm_up_lowers_the_loss(warmed):
 
 def test_warm_up_gives_the_same_weights_again(warmed):
     settings = WarmupSettings(steps=3, batch=8)
-    one, other = (warm_up(tiny_model(), tokenizer(), tasks(), [], settings, 4) for _ in range(2))
+    one, other = (warm_up(tiny_model(), board_play(), tasks(), [], settings, 4) for _ in range(2))
     for name, weight in weights(one).items():
         assert torch.equal(weight, weights(other)[name]), name
 
@@ -66,7 +73,7 @@ def test_warm_up_gives_the_same_weights_again(warmed):
 def test_a_batch_of_the_warm_up_holds_its_share_of_other_examples():
     extra = [(token_ids(tokenizer(), ["<now>"]), token_ids(tokenizer(), ["<end>"]))]
     settings = WarmupSettings(batch=16, extra_share=0.25)
-    pool_of_batches = _batches(TokensCodec(tokenizer()), tasks(), extra, settings, np.random.default_rng(0))
+    pool_of_batches = _batches(board_play(), tasks(), extra, settings, np.random.default_rng(0))
     assert [len(batch) for batch in pool_of_batches] == [16] * 8
     assert sum(example == extra[0] for batch in pool_of_batches for example in batch) == 8 * 4
     longest = [max(len(prompt) for prompt, _ in batch) for batch in pool_of_batches]
@@ -83,7 +90,7 @@ def test_boards_alone_are_learned_first_where_the_other_examples_are_to_begin_la
     monkeypatch.setattr(warmup, "plan_loss", noted)
     extra = [(token_ids(tokenizer(), ["<now>"]), token_ids(tokenizer(), ["<end>"]))]
     settings = WarmupSettings(steps=32, batch=4, extra_share=0.25, extra_from=0.4)
-    warm_up(tiny_model(), tokenizer(), tasks(), extra, settings, 0)
+    warm_up(tiny_model(), board_play(), tasks(), extra, settings, 0)
     assert shares[:16] == [0.0] * 16, "from the first pool of eight on that begins after the share"
     assert sum(shares[16:]) == 16 * 0.25
 
@@ -92,10 +99,7 @@ def test_greedy_answers_do_not_depend_on_the_batch(warmed):
     asked = list(tasks()[:24])
     progress: list[int] = []
     batches = {
-        size: ended(
-            answer_tasks(warmed[0], tokenizer(), asked, max_new_tokens=12, batch=size, on_progress=progress.append)
-        )
-        for size in (1, 3, 64)
+        size: ended(answer_tasks(warmed[0], batched(size), asked, on_progress=progress.append)) for size in (1, 3, 64)
     }
     assert sum(progress) == 3 * len(asked)
     assert len({str(answer) for answer in batches[1]}) > 1, "a warmed model does not answer all boards alike"
@@ -109,7 +113,7 @@ def test_sampled_answers_differ_and_depend_on_the_seed_of_torch():
 
     def sample(seed: int) -> list[list[int]]:
         torch.manual_seed(seed)
-        return answer_tasks(model, tokenizer(), list(tasks()[:4]), max_new_tokens=8, temperature=1.0)
+        return answer_tasks(model, board_play(4), list(tasks()[:4]), temperature=1.0)
 
     assert sample(0) == sample(0)
     assert sample(0) != sample(1)
@@ -144,8 +148,7 @@ def test_grpo_changes_the_weights_and_logs_its_figures(tmp_path, warmed):
     before = weights(warmed[0])
     settings = GrpoSettings(steps=2, prompts=8, group=8, learning_rate=1e-3, temperature=0.7)
     trained = train_grpo(
-        *(deepcopy(warmed[0]), tokenizer(), list(tasks()[:16]), settings, RewardSettings()),
-        horizon=12,
+        *(deepcopy(warmed[0]), board_play(12), list(tasks()[:16]), settings),
         seed=0,
         scratch=tmp_path / "scratch",
         on_step=logs.append,
@@ -176,7 +179,7 @@ def test_every_option_of_grpo_trains(tmp_path, warmed, options):
     model, words = load_model(tmp_path / "model")
     settings = GrpoSettings(steps=1, prompts=8, group=8, learning_rate=1e-3, temperature=0.7, **options)
     trained = train_grpo(
-        *(model, words, list(tasks()[:8]), settings, RewardSettings()), horizon=12, seed=0, scratch=tmp_path / "scratch"
+        *(model, BoardPlay(TokensCodec(words), 12), list(tasks()[:8]), settings), seed=0, scratch=tmp_path / "scratch"
     )
     before, after = weights(warmed[0]), weights(trained)
     assert any(not torch.equal(before[name], after[name]) for name in before)
@@ -185,17 +188,12 @@ def test_every_option_of_grpo_trains(tmp_path, warmed, options):
 
 def test_too_few_boards_for_a_step_of_grpo_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"grpo: 3 boards do not fill one step of 4; lower grpo\.prompts"):
-        train_grpo(
-            *(tiny_model(), tokenizer(), list(tasks()[:3]), SHORT["grpo"], RewardSettings()),
-            horizon=6,
-            seed=0,
-            scratch=tmp_path,
-        )
+        train_grpo(tiny_model(), board_play(6), list(tasks()[:3]), SHORT["grpo"], seed=0, scratch=tmp_path)
 
 
 def test_an_evaluation_counts_every_board_once(warmed):
     asked = list(tasks()[:40])
-    verdicts, plans = evaluate(warmed[0], tokenizer(), asked, horizon=6)
+    verdicts, plans = evaluate(warmed[0], board_play(6), asked)
     sizes = outcomes_by_size(asked, verdicts)
     assert plans.shape == (40, 2, 6)
     assert {size: found.boards for size, found in sizes.items()} == {

@@ -11,14 +11,13 @@ import torch
 from trl.generation import vllm_generation
 from trl.generation.vllm_generation import VLLMGeneration
 
-from lakewright.policy.checkpoints import load_model, save_checkpoint
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.codecs.tokens import ID, encode_answer, encode_prompt
-from lakewright.policy.training import RewardSettings
+from lakewright.policy.models import load_model, save_checkpoint
 from lakewright.policy.training.hardware import sampled_by_vllm
 from lakewright.policy.training.rollouts import answer_groups
 from tests.support.models.small_language_model import language, language_model
-from tests.support.models.tiny_policy import HORIZON, tasks, tokenizer
+from tests.support.models.tiny_policy import board_play, tasks
 from tests.support.servers.vllm_server import served_by_vllm
 from tests.support.tools.own_environments import installed_here, own_environment, run_there
 
@@ -92,9 +91,7 @@ def test_answers_and_log_probabilities_come_back_in_the_order_of_the_prompts(tra
 
 
 def test_groups_sampled_by_vllm_are_judged_each_for_its_board(trainer):
-    groups = answer_groups(
-        None, tokenizer(), ASKED, COPIES, RewardSettings(), horizon=HORIZON, temperature=1.0, trainer=trainer
-    )
+    groups = answer_groups(None, board_play(), ASKED, COPIES, temperature=1.0, trainer=trainer)
     for number, group in enumerate(groups):
         assert group.prompt == PROMPTS[number]
         assert group.rewards[0] == pytest.approx(1), f"the certified plan of board {number}"

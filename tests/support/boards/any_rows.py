@@ -49,7 +49,7 @@ def read_with_errors(path, kind=Row) -> tuple[list, list[str]]:
     assert all("\n" not in line for line in said)
     if kind is Row:
         again: list[InputError] = []
-        batches = [read_columns(chunk, again.append) for chunk in read_chunks(path)]
+        batches = [read_columns(chunk, lambda _, error: again.append(error)) for chunk in read_chunks(path)]
         assert [str(error) for error in again] == said, "columns are refused as rows are"
         assert [row for batch in batches for row in msgspec.convert(records_of(batch), list[Row])] == found
     return found, said

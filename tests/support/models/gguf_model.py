@@ -16,8 +16,13 @@ SHAPES |= {"ffn_gate": (MLP, HIDDEN), "ffn_up": (MLP, HIDDEN), "ffn_down": (HIDD
 SHAPES |= {"attn_norm": (HIDDEN,), "ffn_norm": (HIDDEN,)}
 
 
-def write_gguf(path: Path, architecture: str = "llama", template: str | None = TEMPLATE, **claimed: int) -> Path:
-    """Random weights, the same each time. claimed: sizes in the header that are not those of the weights."""
+def write_gguf(
+    path: Path, architecture: str = "llama", template: str | None = TEMPLATE, lacks: str = "", **claimed: int
+) -> Path:
+    """Random weights, the same each time.
+
+    lacks: the tensor that is left out. claimed: sizes in the header that are not those of the weights.
+    """
     writer = gguf.GGUFWriter(path, architecture)
     sizes = {"block_count": LAYERS, "embedding_length": HIDDEN, "feed_forward_length": MLP, **claimed}
     for name, size in sizes.items():
@@ -31,6 +36,8 @@ def write_gguf(path: Path, architecture: str = "llama", template: str | None = T
     chance = np.random.default_rng(0)
     words = len(language())
     for name, shape in _tensors(words).items():
+        if name == lacks:
+            continue
         writer.add_tensor(name, (0.3 * chance.standard_normal(shape)).astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

@@ -7,8 +7,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from lakewright.policy.checkpoints import save_checkpoint
 from lakewright.policy.codecs import encode_prompt
+from lakewright.policy.models import save_checkpoint
 from tests.support.boards.sample_boards import each, mixed_boards
 from tests.support.processes.commands import elsewhere
 

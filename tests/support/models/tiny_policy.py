@@ -11,13 +11,14 @@ from transformers.utils import logging
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.types import PAD
-from lakewright.engineer.evidence import ENGINEER_TOKENS
+from lakewright.engineer.evidence import vocabulary_of
 from lakewright.engineer.trial import TrialSettings
+from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.settings.run_settings import ValidationSettings
-from lakewright.policy.checkpoints import build_model
-from lakewright.policy.codecs import build_tokenizer
-from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.board_play import BoardPlay
+from lakewright.policy.codecs import TokensCodec, build_tokenizer
+from lakewright.policy.models import ModelSettings, build_model
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.boards.generated_rows import rows
@@ -26,6 +27,7 @@ logging.disable_progress_bar()
 
 MODEL = ModelSettings(hidden=32, layers=1, heads=2, mlp=32)
 HORIZON = 20
+ENGINEER_TOKENS = vocabulary_of(lake_space()).tokens
 ENV = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5)})
 SHORT = {
     "warmup": WarmupSettings(steps=2, boards=24, batch=8),
@@ -45,6 +47,11 @@ def tasks() -> tuple[Task, ...]:
 def tokenizer() -> PreTrainedTokenizerFast:
     """The tokenizer of boards and of the engineer."""
     return build_tokenizer(ENGINEER_TOKENS)
+
+
+def board_play(horizon: int = HORIZON) -> BoardPlay:
+    """Boards in tokens, with the usual rewards."""
+    return BoardPlay(TokensCodec(tokenizer()), horizon)
 
 
 def tiny_model(seed: int = 0) -> PreTrainedModel:

@@ -53,8 +53,9 @@ def verdicts(path: Path) -> list[VerdictRow]:
 
 
 def surroundings() -> dict[str, str]:
-    """The environment of another process: one thread, and the tests' helpers in reach."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HOUSE)}
+    """The environment of another process: one thread, the tests' helpers in reach, and modules from where ours are."""
+    places = [str(HOUSE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(places)}
 
 
 def lakewright_process(*arguments: object) -> subprocess.CompletedProcess[str]:

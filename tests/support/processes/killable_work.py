@@ -15,8 +15,7 @@ import pytest
 
 from lakewright.core_jax.rows import chunks
 from lakewright.experiments import cli
-from lakewright.experiments.benchmark import TIERS
-from lakewright.experiments.benchmark.tiers import Tier
+from lakewright.experiments.benchmark.tiers import TIERS, Tier
 from lakewright.experiments.resumable import parts
 from tests.support.processes.killable import serve
 
@@ -78,7 +77,8 @@ def tiny_loop(line: str) -> None:
 
 def endless_build(line: str) -> None:
     """Builds the small benchmark in a folder, and stays for ever in its second cell."""
-    from lakewright.experiments.benchmark import build, builder
+    from lakewright.experiments.benchmark import builder
+    from lakewright.experiments.benchmark.builder import build_benchmark
 
     draw, begun = builder.draw_cell, []
 
@@ -89,7 +89,7 @@ def endless_build(line: str) -> None:
         return draw(*given)
 
     builder.draw_cell = draw_one
-    build(Path(line), "small", 0)
+    build_benchmark(Path(line), "small", 0)
 
 
 KINDS = {

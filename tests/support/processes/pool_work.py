@@ -13,7 +13,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.resumable import work_on
+from lakewright.experiments.resumable.pool import work_on
 
 
 def noted(folder: Path, item: str) -> str:

@@ -5,7 +5,8 @@ from pathlib import Path
 import msgspec
 
 from lakewright.core_jax.rows import write_rows
-from lakewright.experiments.evaluation import EvaluationSettings, PlannerAnswerer, evaluate
+from lakewright.experiments.evaluation.answerers import PlannerAnswerer
+from lakewright.experiments.evaluation.evaluator import EvaluationSettings, evaluate
 from tests.support.samples.finished_run import begin, board, finish
 
 PLAIN = "plain"

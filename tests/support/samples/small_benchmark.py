@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lakewright.experiments.benchmark import TIERS, build
+from lakewright.experiments.benchmark.builder import build_benchmark
+from lakewright.experiments.benchmark.tiers import TIERS
 from tests.support.processes.killable_work import SMALL_TIER
 
 
@@ -12,5 +13,5 @@ def build_small(folder: Path) -> Path:
     """Builds the benchmark of the tier `small` in a folder, which is returned."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TIERS, "small", SMALL_TIER)
-        build(folder, "small", 0)
+        build_benchmark(folder, "small", 0)
     return folder

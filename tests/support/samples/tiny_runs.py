@@ -12,7 +12,7 @@ from lakewright.experiments.loop import closed_loop as loop
 from lakewright.experiments.loop.records import Decision, RunFolder, read
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.training import policies, warmup
-from lakewright.policy.checkpoints import load_checkpoint
+from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import board_stream
 from tests.support.boards.generated_rows import SMALL
 from tests.support.models.tiny_policy import tiny_run
@@ -81,7 +81,7 @@ def watch_loading(patch: pytest.MonkeyPatch) -> list[str]:
 def files(folder: Path) -> set[str]:
     """All files below a folder, except the lock."""
     names = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
-    return names - {".lock"}
+    return {name for name in names if not name.startswith("best/")} - {".lock"}  # `best` is a link to a checkpoint
 
 
 def state(folder: Path) -> State:

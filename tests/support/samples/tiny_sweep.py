@@ -6,7 +6,7 @@ import itertools
 import tempfile
 from pathlib import Path
 
-from lakewright.experiments.runtime import keep_compiled_programs
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs
 from lakewright.experiments.sweep import Serial, SweepSpec, sweep
 from lakewright.experiments.sweep.runner import WHOLE, Finished
 

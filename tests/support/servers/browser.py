@@ -8,7 +8,7 @@ from pathlib import Path
 
 import uvicorn
 
-from lakewright.experiments.view.server import application
+from lakewright.experiments.view.server.routing import make_application
 from tests.support.servers.chromium_path import chromium_path
 
 QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")
@@ -19,7 +19,7 @@ PATIENCE = 120_000  # milliseconds; a first program may have to be compiled on a
 def served(paths: Sequence[Path]) -> Iterator[str]:
     """The address of a viewer of `paths`, in a thread of this process."""
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(application(paths), log_level="warning", access_log=False, lifespan="off")
+    config = uvicorn.Config(make_application(paths), log_level="warning", access_log=False, lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()

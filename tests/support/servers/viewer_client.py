@@ -4,14 +4,14 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from lakewright.experiments.view.server import application
+from lakewright.experiments.view.server.routing import make_application
 
 HOSTILE = "<script>alert(1)</script>\"'&]]>\x00\x1b[31m"
 
 
 def client(*paths: Path) -> TestClient:
     """A client of a viewer of `paths`."""
-    return TestClient(application(paths), base_url="http://127.0.0.1:8000", raise_server_exceptions=True)
+    return TestClient(make_application(paths), base_url="http://127.0.0.1:8000", raise_server_exceptions=True)
 
 
 def page(site: TestClient, address: str) -> str:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from tests.support.processes.commands import HOUSE, surroundings
 
-GUESTS = HOUSE / "experiments" / "interop"
+GUESTS = HOUSE / "docs" / "integrations"
 PLACE = HOUSE / "build" / "environments"
+WINGS = ("core_jax", "policy", "engineer", "experiments")
 
 
 def own_environment(name: str, *requirements: str, without: Iterable[str] = ()) -> Path:
@@ -28,6 +29,11 @@ def own_environment(name: str, *requirements: str, without: Iterable[str] = ()) 
         install = [uv, "pip", "install", "--quiet", "--python", python, "--excludes", excludes]
         subprocess.run([*install, *requirements], check=True)
         marker.write_text("\n".join(requirements))
+    ours = packages_of(python) / "lakewright"  # as the wings are installed
+    ours.mkdir(exist_ok=True)
+    for wing in WINGS:
+        (ours / wing).unlink(missing_ok=True)
+        (ours / wing).symlink_to(HOUSE / wing)
     paths = [HOUSE, *(toml.parent for toml in GUESTS.glob("*/pyproject.toml")), GUESTS, sysconfig.get_path("purelib")]
     (packages_of(python) / "lakewright.pth").write_text("\n".join(map(str, paths)) + "\n")
     return python

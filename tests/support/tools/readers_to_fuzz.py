@@ -29,7 +29,10 @@ def rows() -> Fuzzed:
 
     def read(data: bytes) -> None:
         chunk, seen, careful = Chunk(Path("rows.jsonl"), 1, io.BytesIO(data).readlines()), [], []
-        at_once = [msgspec.convert(record, Row) for record in records_of(read_columns(chunk, seen.append))]
+        at_once = [
+            msgspec.convert(record, Row)
+            for record in records_of(read_columns(chunk, lambda _, error: seen.append(error)))
+        ]
         assert at_once == list(decode(chunk, Row, careful.append)), "the two ways of reading differ"
         assert list(map(str, seen)) == list(map(str, careful)), "the two ways of reading report other problems"
 
@@ -65,6 +68,7 @@ def specs() -> Fuzzed:
     tomls = [*(HOUSE / "experiments" / "presets" / "sweeps").glob("*.toml")]
     tomls += [HOUSE / "tests" / "experiments" / "study" / "study.toml"]
     tomls += sorted((HOUSE / "experiments" / "presets" / "studies").glob("*.toml"))
+    tomls += sorted((HOUSE / "docs" / "data" / "studies").glob("*/spec.toml"))
     return read, [*(path.read_bytes() for path in tomls), *(msgspec.json.encode(read_raw(path)) for path in tomls)]
 
 
@@ -83,8 +87,8 @@ PARTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "generation_c
 
 def checkpoints() -> Fuzzed:
     """The JSON files of checkpoints: a digit says which one, the others are whole."""
-    from lakewright.policy.checkpoints import build_model, load_checkpoint, save_checkpoint
-    from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+    from lakewright.policy.models import ModelSettings, build_model, load_checkpoint, save_checkpoint
+    from lakewright.policy.networks import BoardNetworkSettings
     from tests.support.models.tiny_policy import MODEL, tokenizer
 
     _be_quiet()
@@ -115,18 +119,17 @@ def ggufs() -> Fuzzed:
     """Headers of GGUF files, before tensors that are whole, as models are loaded from them."""
     from gguf import GGUFReader
 
-    from lakewright.policy.checkpoints import load_model
-    from lakewright.policy.language_models import gguf_files
+    from lakewright.policy.models import gguf_files, load_model
     from tests.support.models.gguf_model import write_gguf
 
     _be_quiet()
-    gguf_files.KEPT = Path("kept").absolute()
+    gguf_files.CONVERTED = Path("kept").absolute()
     path = write_gguf(Path("model.gguf").absolute())
     whole, tensors = path.read_bytes(), int(GGUFReader(path).data_offset)
 
     def read(data: bytes) -> None:
         path.write_bytes(data + whole[tensors:])
-        shutil.rmtree(gguf_files.KEPT, ignore_errors=True)
+        shutil.rmtree(gguf_files.CONVERTED, ignore_errors=True)
         load_model(path, device="cpu")
 
     return read, [whole[:tensors]]
@@ -134,7 +137,7 @@ def ggufs() -> Fuzzed:
 
 def _be_quiet() -> None:
     """Lets the training libraries print nothing about what they read."""
-    from lakewright.experiments.runtime import prepare_training
+    from lakewright.experiments.runtime.library_setup import prepare_training
 
     prepare_training()
     warnings.simplefilter("ignore")

@@ -17,9 +17,10 @@ from trl.generation import vllm_generation
 from trl.generation.vllm_client import VLLMClient
 from vllm import LLM, _custom_ops
 
-from lakewright.policy.checkpoints import load_model, save_checkpoint
+from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings
-from lakewright.policy.training import GrpoSettings, RewardSettings, train_grpo
+from lakewright.policy.models import load_model, save_checkpoint
+from lakewright.policy.training import GrpoSettings, train_grpo
 from lakewright.policy.training.settings import HostSettings
 from tests.support.models.tiny_policy import tasks
 
@@ -60,18 +61,15 @@ def main(checkpoint: str, folder: str, url: str | None = None) -> None:
 
     train_grpo(
         model,
-        tokenizer,
+        BoardPlay(TextCodec(tokenizer, TextSettings(max_tokens=12)), 8),
         list(tasks()[: settings.boards]),
         settings,
-        RewardSettings(),
-        horizon=8,
         seed=0,
         scratch=Path(folder) / "scratch",
         on_step=on_step,
         on_answers=sampled.extend,
-        codec=TextCodec(tokenizer, TextSettings(max_tokens=12)),
     )
-    groups = [{"board": group.board, "answers": group.answers, "log_probs": group.log_probs} for group in sampled]
+    groups = [{"board": group.key, "answers": group.answers, "log_probs": group.log_probs} for group in sampled]
     (Path(folder) / "sampled.json").write_bytes(msgspec.json.encode({"groups": groups, "logs": logs, "sent": sent}))
     save_checkpoint(Path(folder) / "trained", model, tokenizer)
 

@@ -1,6 +1,11 @@
-"""The clauses of a formula, written by compiled code: in Python they took longer than what the solver does with them.
+"""Clauses of a formula, written by compiled code: in Python they took longer than the solver does.
 
-Each of the functions that write is called twice, with no room for clauses to count them, then with room for all.
+Each function that writes returns the number of its clauses. It is called twice, with no room for clauses to count them,
+then with room for all. In all of them:
+
+steps: int64 [N, 5], the cell that each move leads to, -1 for none. starts, goals: int64 [K], cells. at: int64
+[K, T + 1, N], the variables of agents in cells; home: int64 [K, T + 1], those of agents at home for good; 0 for none.
+clauses: int64 [C, L], written here, L literals each.
 """
 
 from typing import Annotated
@@ -9,8 +14,8 @@ import numba
 import numpy as np
 
 from lakewright.core_jax.solver.teams.formulas.puzzle import Steps
-from lakewright.core_jax.solver.teams.host_search import Numbers
-from lakewright.core_jax.support import compiled, compiled_within
+from lakewright.core_jax.solver.teams.host_search.workspace import Numbers
+from lakewright.core_jax.support.compiled_code import compiled, compiled_within
 
 At = Annotated[np.ndarray, numba.int64[:, :, ::1]]
 Home = Annotated[np.ndarray, numba.int64[:, ::1]]
@@ -20,10 +25,15 @@ WAIT = 4
 
 @compiled
 def number_variables(steps: Steps, starts: Numbers, distance: Home, latest: Numbers, at: At, home: Home) -> int:
-    """Numbers the variables from 1 on, where zeros stand for none; how many there are.
+    """Numbers the variables from 1 on, where zeros stand for none, and returns how many there are.
 
-    at: [K, T + 1, N], the cells where an agent can be at a step before it is home, and from where it is home by its
-    latest step. home: [K, T + 1], from the distance of its start on.
+    Args:
+        steps, starts: as above.
+        distance: int64 [K, N], of each cell to the agent's goal.
+        latest: int64 [K], the step by which each agent must be home.
+        at: written for the cells where an agent can be at a step before it is home, and still get home by its latest
+            step.
+        home: written from the distance of an agent's start on.
     """
     count = 0
     for agent in range(len(starts)):
@@ -46,7 +56,10 @@ def number_variables(steps: Steps, starts: Numbers, distance: Home, latest: Numb
 
 @compiled
 def write_steps(steps: Steps, goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
-    """An agent in a cell is next to it, there, or home a step later: seven literals each, the first for no agent."""
+    """An agent in a cell is next to it, there, or home a step later: seven literals each, the first negative.
+
+    Args: steps, goals, at, home, clauses as above.
+    """
     count = 0
     for agent in range(len(goals)):
         for time in range(at.shape[1] - 1):
@@ -68,7 +81,10 @@ def write_steps(steps: Steps, goals: Numbers, at: At, home: Home, clauses: Claus
 
 @compiled
 def write_meetings(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
-    """No two agents are in a cell at once: two literals each."""
+    """No two agents are in a cell at once: two literals each.
+
+    Args: goals, at, home, clauses as above.
+    """
     count = 0
     for one in range(len(goals)):
         for two in range(one + 1, len(goals)):
@@ -88,7 +104,10 @@ def write_meetings(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
 
 @compiled
 def write_swaps(steps: Steps, goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
-    """No agent moves to a cell from where another comes to its own: four literals each."""
+    """No agent moves to a cell from which another comes to its own: four literals each.
+
+    Args: steps, goals, at, home, clauses as above.
+    """
     count = 0
     for one in range(len(goals)):
         for two in range(one + 1, len(goals)):
@@ -116,6 +135,16 @@ def _write_swap(
     cell: int,
     there: int,
 ) -> int:
+    """Writes the clauses that forbid one swap, for arrivals at home or not.
+
+    Args:
+        goals, at, home, clauses: as above.
+        count: of the clauses written before.
+        one: the agent that goes from `cell` to `there`.
+        two: the agent that goes from `there` to `cell`.
+        time: the step before the swap.
+        cell, there: the cells.
+    """
     for arrives_home in range(2):
         arrives = home[one, time + 1] if arrives_home else at[one, time + 1, there]
         if arrives == 0 or (arrives_home and there != goals[one]):
@@ -135,7 +164,10 @@ def _write_swap(
 
 @compiled
 def write_no_waits(starts: Numbers, size: int, moving: int, at: At, clauses: Clauses) -> int:
-    """Every move changes the colour of a cell: where `moving` holds, all are on cells of one colour at even steps."""
+    """Every move changes the colour of a cell: where `moving` holds, all are on cells of one colour at even steps.
+
+    Args: starts, at, clauses as above; size, cells on a side; moving, the variable for plans without waits.
+    """
     count = 0
     for agent in range(len(starts)):
         begin = starts[agent] // size + starts[agent] % size
@@ -148,7 +180,10 @@ def write_no_waits(starts: Numbers, size: int, moving: int, at: At, clauses: Cla
 
 @compiled
 def write_home(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
-    """An agent that is home stays home, and is nowhere else: two literals each."""
+    """An agent that is home stays home, and is nowhere else: two literals each.
+
+    Args: goals, at, home, clauses as above.
+    """
     count = 0
     for agent in range(len(goals)):
         for time in range(at.shape[1]):
@@ -165,6 +200,10 @@ def write_home(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
 
 @compiled_within
 def _write_two(clauses: Clauses, count: int, first: int, second: int) -> int:
+    """Writes a clause of two literals, and returns the number of clauses.
+
+    Args: clauses, as above; count, of those written before; first, second, the literals.
+    """
     if len(clauses):
         clauses[count, 0] = first
         clauses[count, 1] = second

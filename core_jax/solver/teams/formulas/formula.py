@@ -1,8 +1,8 @@
-"""Whether a team has a plan in which no agent comes home later than some step, as a propositional formula.
+"""The propositional formula of the plans in which no agent arrives later than some step.
 
 Over the time-expanded board: who may be where at each step (Surynek, Felner, Stern & Boyarski 2016, "Efficient SAT
 approach to multi-agent path finding under the sum of costs objective"). It has only the cells from which an agent
-still gets home in time.
+still arrives in time.
 """
 
 import itertools
@@ -25,7 +25,7 @@ NO_ROOM = {width: np.zeros((0, width), np.int64) for width in (2, 4, 7)}
 
 
 class Formula:
-    """Which plans bring agent k home by step latest[k].
+    """The formula of the plans that bring agent k home by step latest[k].
 
     Variables: `at`[k, t, c], agent k is in cell c at step t and has yet to come home; `home`[k, t], it is on its goal
     from step t on. Zero is no variable. An agent may be in several cells at once, as no other meets it in any of them.
@@ -40,8 +40,8 @@ class Formula:
         board = puzzle.steps, puzzle.starts, puzzle.distance
         self._moving = 1 + write.number_variables(*board, latest, self._at, self._home)
         self._solver = Solver(name=SOLVER)
-        for some in self._clauses(latest, counts_costs=late is not None):
-            self._add(some)
+        for some in self._list_clauses(latest, counts_costs=late is not None):
+            self._add_clauses(some)
         self._late = [] if late is None else self._count_late(latest, late)
 
     @property
@@ -50,16 +50,16 @@ class Formula:
         return self._solver.accum_stats()["conflicts"]
 
     def all_home(self, step: int, budget: int) -> bool | None:
-        """Whether a plan brings all agents home by that step; None if so many conflicts are met first."""
-        return self._solve(self._home[:, step].tolist(), budget)
+        """Return True if a plan brings all agents home by that step; None after `budget` conflicts."""
+        return self._solve_assuming(self._home[:, step].tolist(), budget)
 
     def at_most(self, late: int, moving: bool, budget: int) -> bool | None:
-        """Whether a plan costs no more than the single distances and `late`; None if so many conflicts are met first.
+        """Return True if a plan costs no more than the single distances and `late`; None after `budget` conflicts.
 
         moving: only plans without waits count.
         """
         assumed = [self._moving] if moving else []
-        return self._solve(assumed + ([-self._late[late]] if late < len(self._late) else []), budget)
+        return self._solve_assuming(assumed + ([-self._late[late]] if late < len(self._late) else []), budget)
 
     def plan(self) -> np.ndarray:
         """The plan that was found last: int8 [K, T]."""
@@ -76,37 +76,38 @@ class Formula:
                 cell = steps[moves[agent, time]]
         return moves[:, : int(np.max(np.sum(moves != PAD, axis=1)))]
 
-    def _solve(self, assumed: list[int], budget: int) -> bool | None:
+    def _solve_assuming(self, assumed: list[int], budget: int) -> bool | None:
         if budget < 1:
             return None
         self._solver.conf_budget(budget)
         # Never interrupted, but only this call leaves the interpreter to other threads.
         return self._solver.solve_limited(assumptions=assumed, expect_interrupt=True)
 
-    def _add(self, clauses: np.ndarray) -> None:
+    def _add_clauses(self, clauses: np.ndarray) -> None:
         """Hands clauses [C, L] to the solver, past the Python around it, which takes twice as long for each."""
         solver = itertools.repeat(self._solver.solver.glucose)
         # A few at a time: thousands of lists at once set off the garbage collector, which costs more than they.
         for first in range(0, len(clauses), FEW):
             deque(map(glucose41_add_cl, solver, clauses[first : first + FEW].tolist()), maxlen=0)
 
-    def _clauses(self, latest: np.ndarray, counts_costs: bool) -> Iterator[np.ndarray]:
+    def _list_clauses(self, latest: np.ndarray, counts_costs: bool) -> Iterator[np.ndarray]:
         """Arrays of clauses of one length each, [C, L]."""
         steps, starts, goals = self._puzzle.steps, self._puzzle.starts, self._puzzle.goals
         agents = np.arange(len(goals))
-        begin = np.maximum(self._at[agents, 0, starts], self._home[:, 0])  # one that starts at home may stay, or go
+        # An agent that starts on its goal may stay or go.
+        begin = np.maximum(self._at[agents, 0, starts], self._home[:, 0])
         either = np.where(self._at[agents, 0, starts] > 0, self._at[agents, 0, starts], begin)
         yield self._home[agents, latest][:, None]
         yield np.stack([begin, either], axis=1)
-        yield _written(7, write.write_steps, steps, goals, self._at, self._home)
-        yield _written(2, write.write_home, goals, self._at, self._home)
-        yield _written(2, write.write_meetings, goals, self._at, self._home)
-        yield _written(4, write.write_swaps, steps, goals, self._at, self._home)
-        yield _written(2, write.write_no_waits, starts, math.isqrt(len(steps)), self._moving, self._at)
+        yield _write_clauses(7, write.write_steps, steps, goals, self._at, self._home)
+        yield _write_clauses(2, write.write_home, goals, self._at, self._home)
+        yield _write_clauses(2, write.write_meetings, goals, self._at, self._home)
+        yield _write_clauses(4, write.write_swaps, steps, goals, self._at, self._home)
+        yield _write_clauses(2, write.write_no_waits, starts, math.isqrt(len(steps)), self._moving, self._at)
         if counts_costs:
-            yield np.array([*self._pair_costs()], np.int64).reshape(-1, 2)
+            yield np.array([*self._list_pair_costs()], np.int64).reshape(-1, 2)
 
-    def _pair_costs(self) -> Iterator[tuple[int, int]]:
+    def _list_pair_costs(self) -> Iterator[tuple[int, int]]:
         """Two agents together are not home sooner than they would be on their own."""
         alone, last = self._puzzle.alone, self._home.shape[1]
         pairs = itertools.combinations(range(len(alone)), 2)
@@ -129,7 +130,7 @@ class Formula:
         return literals
 
 
-def _written(width: int, function: Callable[..., int], *given: object) -> np.ndarray:
+def _write_clauses(width: int, function: Callable[..., int], *given: object) -> np.ndarray:
     """The clauses that a function of `clauses` writes: int64 [C, width]."""
     room = np.zeros((function(*given, NO_ROOM[width]), width), np.int64)
     if len(room):

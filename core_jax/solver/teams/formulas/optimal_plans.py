@@ -30,19 +30,27 @@ class Conflicts:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What was found out: a plan, int8 [K, T], that reaches `bound`, or none and a lower bound; and whether no plan
-    without waits reaches it."""
+    """The answer of formulas: `moves`, a plan int8 [K, T] that reaches `bound`, or None with a lower bound.
+
+    waits: True if no plan without waits reaches the bound.
+    """
 
     moves: np.ndarray | None
     bound: int
     waits: bool = False
 
 
-def cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
+def find_cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
     """A plan of least sum of costs; none where it costs more than `most`, or no conflicts are left.
 
-    lower: a lower bound. Where there is no plan at all this continues until `most` or the conflicts end: see
+    Without any plan this continues until `most` or the conflicts end: see
     `lakewright.core_jax.solver.teams.joint_states`.
+
+    Args:
+        puzzle: the board.
+        lower: a lower bound.
+        conflicts: that may be taken; counted here.
+        most: the highest bound to try.
     """
     base = int(puzzle.alone.sum())
     bound, window = max(lower, base), FIRST_WINDOW
@@ -56,7 +64,7 @@ def cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = 
                 if holds is None:
                     return Answer(None, bound)
                 if holds:
-                    return _without_waits(formula, bound, bound - base, conflicts)
+                    return _avoid_waits(formula, bound, bound - base, conflicts)
                 bound += 1
         finally:
             conflicts.take(formula.conflicts)
@@ -64,8 +72,11 @@ def cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = 
     return Answer(None, bound)
 
 
-def _without_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts) -> Answer:
-    """The plan of a formula that holds, without waits if there is one."""
+def _avoid_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts) -> Answer:
+    """The plan of a formula that holds, without waits if there is one.
+
+    Args: formula; bound, the cost of the plan; late, that cost less the single distances; conflicts, that may be taken.
+    """
     moves = formula.plan()
     if not np.any(moves == WAIT):
         return Answer(moves, bound)
@@ -77,8 +88,11 @@ def _without_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts
     return Answer(formula.plan(), bound) if holds else Answer(moves, bound, True)
 
 
-def fastest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
-    """A plan of least makespan, likewise."""
+def find_fastest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
+    """A plan of least makespan; none where it takes more steps than `most`, or no conflicts are left.
+
+    Args: puzzle, lower, conflicts, most as for `find_cheapest_plan`.
+    """
     bound, window = max(lower, int(puzzle.alone.max())), FIRST_WINDOW
     while conflicts.left > 0 and bound <= most:
         last = min(bound + window - 1, most)

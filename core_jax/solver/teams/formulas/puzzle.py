@@ -1,4 +1,4 @@
-"""One board as its formula needs it: cells numbered row by row."""
+"""One board in the form of a formula: cells numbered row by row."""
 
 import dataclasses
 from typing import Annotated
@@ -6,8 +6,8 @@ from typing import Annotated
 import numba
 import numpy as np
 
-from lakewright.core_jax.solver.teams.host_search import Numbers
-from lakewright.core_jax.support import compiled
+from lakewright.core_jax.solver.teams.host_search.workspace import Numbers
+from lakewright.core_jax.support.compiled_code import compiled
 
 NO_PATH = 1 << 14  # the distance of cells without a path to the goal
 Steps = Annotated[np.ndarray, numba.int64[:, ::1]]
@@ -18,8 +18,8 @@ class Puzzle:
     """One board, and what is known to bound its plans.
 
     steps: int64 [N, 5], the cell that each move leads to, -1 for nowhere. starts, goals: int64 [K]. distance: int64
-    [K, N] to the own goal, NO_PATH where there is no way. excess: int [P], what each two agents pay together beyond
-    their single distances at least, pairs in the order of `itertools.combinations`. others: int64 [K], likewise what
+    [K, N] to the own goal, NO_PATH without a path. excess: int [P], the least that each two agents pay together beyond
+    their single distances, pairs in the order of `itertools.combinations`. others: int64 [K], likewise what
     the team without each agent pays.
     """
 
@@ -36,20 +36,23 @@ class Puzzle:
         return self.distance[np.arange(len(self.starts)), self.starts]
 
 
-def puzzle_of(
+def make_puzzle(
     steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, excess: np.ndarray, others: np.ndarray
 ) -> Puzzle:
-    """The fields are those of `Puzzle`; the distances are found here."""
+    """Measures the distances of a board.
+
+    Args: steps, starts, goals, excess, others: the fields of `Puzzle`.
+    """
     steps, starts, goals, others = (np.ascontiguousarray(field, np.int64) for field in (steps, starts, goals, others))
     distance = np.full((len(starts), len(steps)), NO_PATH, np.int64)
     for row, goal in zip(distance, goals, strict=True):
-        spread(steps, int(goal), row)
+        spread_distance(steps, int(goal), row)
     return Puzzle(steps, starts, goals, distance, np.asarray(excess), others)
 
 
 @compiled
-def spread(steps: Steps, goal: int, distance: Numbers) -> None:
-    """Writes the distance of each cell from where there is a way to the goal."""
+def spread_distance(steps: Steps, goal: int, distance: Numbers) -> None:
+    """Writes the distance of each cell that has a path to the goal."""
     queue = np.empty(len(steps), np.int64)
     queue[0] = goal
     distance[goal] = 0

@@ -1,16 +1,20 @@
-"""One board as the search sees it: free cells numbered, their neighbours, and distances made when first asked for."""
+"""One board in the form of the search: numbered free cells, their neighbours, and distances computed on demand."""
 
 import numpy as np
 
 from lakewright.core_jax.solver.teams.host_search.workspace import LONGEST, NO_WAY, Cells, Holes, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
 
 @compiled_within
 def take_board(work: Work, holes: Holes, starts: Cells, goals: Cells) -> None:
-    """Makes a board the one that is searched: holes bool [n, n], starts and goals int32 [K, 2].
+    """Makes a board the one that is searched. It has at most CELLS free cells; all starts and goals are free.
 
-    It has at most CELLS free cells; all starts and goals are free.
+    Args:
+        work: the workspace, written here.
+        holes: bool [n, n].
+        starts: int32 [K, 2].
+        goals: int32 [K, 2].
     """
     work.board += 1
     work.nodes = 0
@@ -40,7 +44,7 @@ def take_board(work: Work, holes: Holes, starts: Cells, goals: Cells) -> None:
 
 @compiled_within
 def need_distance(work: Work, agent: int, parked: int) -> None:
-    """Makes sure that `work.distance[agent, parked]` is of this board: NO_WAY where the goal cannot be reached."""
+    """Computes `work.distance[agent, parked]` unless it is of this board already: NO_WAY from cells without a path."""
     if work.of_board[agent, parked] == work.board:
         return
     work.of_board[agent, parked] = work.board
@@ -70,8 +74,9 @@ def need_distance(work: Work, agent: int, parked: int) -> None:
 
 @compiled_within
 def pair_reachable(work: Work, pair: int) -> bool:
-    """Whether the pair has a plan; single moves into free cells suffice, see
-    `lakewright.core_jax.solver.teams.joint_states.reachability`.
+    """Return True if the pair has a plan: an exhaustive search over single moves into free cells.
+
+    These suffice: see `lakewright.core_jax.solver.teams.joint_states.reachability`.
     """
     cells = np.int64(work.cells)
     first, second = work.first[pair], work.second[pair]

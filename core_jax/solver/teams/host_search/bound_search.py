@@ -1,28 +1,35 @@
-"""The least bound within which a team has a plan, raised step by step, with restarts and bounds of its parts."""
+"""A search for the least bound within which a team has a plan, raised step by step, with restarts and bounds of parts.
+
+Invariant of every step: `work.lower[mode, S]` is a proven lower bound on the slack of the agents S, and
+`work.upper[mode, S]` the slack of a plan found for them.
+"""
 
 import numpy as np
 from numba import uint64
 
-from lakewright.core_jax.solver.teams.host_search.subset_bounds import combine_bounds, members_of
+from lakewright.core_jax.solver.teams.host_search.subset_bounds import combine_bounds, count_members
 from lakewright.core_jax.solver.teams.host_search.team_search import FOUND, NONE, OPEN, search_team
 from lakewright.core_jax.solver.teams.host_search.workspace import MOVING, Table, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
 FIRST_NODES = 60  # of the first of several searches for the same; each further one has half as many more
 ROUNDS = 40  # after which they are doubled
-IN_ALL = 8  # times the nodes of one bound that a board is searched for in all
+IN_ALL = 8  # the most nodes of a board, in units of those for one bound
 
 
 @compiled_within
-def restarts(work: Work, table: Table, mode: int, bound: int, members: int, nodes: int, most: int) -> int:
-    """`search_team` with ever more nodes and other orders of agents and moves; what failed is kept.
+def search_with_restarts(work: Work, table: Table, mode: int, bound: int, members: int, nodes: int, most: int) -> int:
+    """`search_team` with more nodes each time, and another order of agents and moves; failed states are remembered.
 
-    OPEN after `nodes` in all, or once the board has used `most`.
+    Args:
+        work, table, mode, bound, members: as for `search_team`.
+        nodes: joint states in all, after which the result is OPEN.
+        most: joint states of the board, likewise.
     """
     limit, variant = FIRST_NODES, 0
     last = min(work.nodes + nodes, most)
     while work.nodes < last:
-        _shuffle(work, members, variant)
+        _order_members(work, members, variant)
         found = search_team(work, table, mode, bound, members, variant, min(limit, last - work.nodes))
         if found != OPEN:
             return found
@@ -32,7 +39,7 @@ def restarts(work: Work, table: Table, mode: int, bound: int, members: int, node
 
 
 @compiled_within
-def _shuffle(work: Work, members: int, variant: int) -> None:
+def _order_members(work: Work, members: int, variant: int) -> None:
     """Puts the members into `work.order`: by rank, or for further variants shuffled (Fisher-Yates)."""
     count = 0
     for place in range(work.agents):
@@ -50,10 +57,16 @@ def _shuffle(work: Work, members: int, variant: int) -> None:
 
 
 @compiled_within
-def least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes: int) -> int:
+def find_least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes: int) -> int:
     """The least slack of a plan of the whole team: FOUND, it is `work.lower[mode]` of all, or NONE up to most_slack.
 
-    A few nodes first; then all sets of three agents, of four and so on are settled, for the bounds that they give.
+    A few nodes first; then all sets of three agents, of four and so on are settled, as their bounds add up to better
+    bounds of the team.
+
+    Args:
+        work, table, mode: as for `search_team`.
+        most_slack: up to which plans are looked for.
+        nodes: joint states for one bound.
     """
     every = (1 << work.agents) - 1
     most = work.nodes + IN_ALL * nodes
@@ -61,33 +74,39 @@ def least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes: int
     while work.lower[mode, every] <= most_slack:
         last = level >= work.agents - 1
         few = nodes if last else FIRST_NODES * (level - 1)
-        found = restarts(work, table, mode, work.lower[mode, every], every, few, most)
+        found = search_with_restarts(work, table, mode, work.lower[mode, every], every, few, most)
         if found == FOUND:
             return FOUND
         if found == NONE:
+            # Without waits every detour is even.
             work.lower[mode, every] += 2 if mode == MOVING else 1
         elif last:
             return OPEN
         else:
             level += 1
-            if not _settle(work, table, mode, level, most_slack, nodes, most):
+            if not _settle_subsets(work, table, mode, level, most_slack, nodes, most):
                 return OPEN
     return NONE
 
 
 @compiled_within
-def _settle(work: Work, table: Table, mode: int, count: int, most_slack: int, nodes: int, most: int) -> bool:
-    """Finds the least slack of all sets of so many agents, as far as it matters; False where nodes end."""
+def _settle_subsets(work: Work, table: Table, mode: int, count: int, most_slack: int, nodes: int, most: int) -> bool:
+    """Finds the least slack of all sets of `count` agents; False if nodes end.
+
+    A set whose bounds meet, or whose lower bound rules out the team, is skipped.
+
+    Args: count, agents of a set; most, nodes of the board in all; the others as for `find_least_slack`.
+    """
     every = (1 << work.agents) - 1
     for subset in range(every):
-        if members_of(subset) != count:
+        if count_members(subset) != count:
             continue
         while (
             work.upper[mode, subset] > work.lower[mode, subset]
             and work.lower[mode, subset] <= most_slack
             and work.lower[mode, every] <= most_slack
         ):
-            found = restarts(work, table, mode, work.lower[mode, subset], subset, nodes, most)
+            found = search_with_restarts(work, table, mode, work.lower[mode, subset], subset, nodes, most)
             if found == OPEN:
                 return False
             if found == FOUND:

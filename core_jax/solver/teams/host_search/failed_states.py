@@ -1,4 +1,4 @@
-"""States of a team from which nothing was found, by an exact key: a hash table of fixed size.
+"""A hash table of fixed size for the states of a team from which no plan was found, by an exact key.
 
 A key holds everything that the failure depends on: cells, who is parked, who takes part, the step (how late agents may
 be depends on it), what is bounded and the bound, and the number of the board.
@@ -8,7 +8,7 @@ import numpy as np
 from numba import uint64
 
 from lakewright.core_jax.solver.teams.host_search.workspace import FAILURES, MAKESPAN, Word, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
 PROBES = 4
 
@@ -17,9 +17,11 @@ PROBES = 4
 def search_key(work: Work, mode: int, bound: int, members: int) -> int:
     """The part of the key that all states of one search share; only the lowest 16 bits are free.
 
-    Searches whose failures are worth keeping together have the same bits above the lowest 24.
+    Searches that may use each other's failures have the same bits above the lowest 24.
+
+    Args: work, mode, bound, members as for `search_team`.
     """
-    if mode == MAKESPAN:  # a state fails within so many steps, whatever the bound was
+    if mode == MAKESPAN:  # what fails with some steps left fails whatever the bound was
         bound = 0
     return ((((work.board & 0xFFFFFF) << 2 | mode) << 8 | bound) << 8 | members) << 16
 
@@ -35,14 +37,20 @@ def cells_key(work: Work, step: int) -> Word:
 
 @compiled_within
 def rest_key(key: int, mode: int, parked: int, step: int) -> Word:
-    """`key` is that of the search."""
+    """The rest of the key of a state: who is parked and the step.
+
+    Args: key, of the search; mode; parked, a set; step.
+    """
     return uint64(key | parked << 8 | (0 if mode == MAKESPAN else step))
 
 
 @compiled_within
 def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
-    """Whether nothing was found from that state with that much left, or more."""
-    slot = _slot(cells, rest)
+    """Return True if no plan was found from that state with as much left, or more.
+
+    Args: work; cells, `cells_key`; rest, `rest_key`; left, of the bound.
+    """
+    slot = _hash_state(cells, rest)
     search = rest >> uint64(24)
     for probe in range(PROBES):
         place = (slot + probe) & (FAILURES - 1)
@@ -55,8 +63,11 @@ def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
 
 @compiled_within
 def remember_failure(work: Work, cells: Word, rest: Word, left: int) -> None:
-    """Kept in a free slot, or one of another board or bound; else it replaces what failed with least left."""
-    slot = _slot(cells, rest)
+    """Stores a failed state in a free slot, or one of another board or bound, else over the failure with least left.
+
+    Args: work; cells, `cells_key`; rest, `rest_key`; left, of the bound.
+    """
+    slot = _hash_state(cells, rest)
     search = rest >> uint64(24)
     best, least = slot, 256
     for probe in range(PROBES):
@@ -74,7 +85,8 @@ def remember_failure(work: Work, cells: Word, rest: Word, left: int) -> None:
 
 
 @compiled_within
-def _slot(cells: Word, rest: Word) -> int:
+def _hash_state(cells: Word, rest: Word) -> int:
+    """The first slot of a key, by mixing its bits."""
     mixed = cells ^ (rest * uint64(0x9E3779B97F4A7C15))
     mixed = (mixed ^ (mixed >> uint64(31))) * uint64(0x7FB5D329728EA185)
     mixed = (mixed ^ (mixed >> uint64(27))) * uint64(0x81DADEF4BC2DD44D)

@@ -1,23 +1,26 @@
-"""Boards labelled by the search."""
+"""Labels of batches of boards by the compiled search."""
 
 import dataclasses
 
 import numpy as np
 
-from lakewright.core_jax.lake import trimmed
+from lakewright.core_jax.lake.label_batches import trim_plans
 from lakewright.core_jax.solver.teams.host_search.label_search import ANY, search_boards
-from lakewright.core_jax.solver.teams.host_search.workspace import ANSWER, CELLS, STEPS, workspace
-from lakewright.core_jax.support import compile_all, in_phase
+from lakewright.core_jax.solver.teams.host_search.workspace import ANSWER, CELLS, STEPS, make_workspace
+from lakewright.core_jax.support.compiled_code import compile_all
+from lakewright.core_jax.support.profiling import in_phase
 from lakewright.core_jax.types import PAD, Board
 
-# Joint states of one question, after which it is left open: a formula takes about as long.
+# Joint states of one question, after which it is left open: a formula then takes about as long.
 NODES, NODES_OF_THREE = 6_000, 60_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Searched:
-    """What was found of B boards: answers [B], of dtype ANSWER, see `workspace`; moves, fastest: int8 [B, K, T], plans
-    of least cost and of least makespan, where known, without waits after the last move.
+    """The results of searching B boards.
+
+    answers: [B], of dtype ANSWER, see `workspace`. moves, fastest: int8 [B, K, T], plans of least cost and of least
+    makespan, where known, without waits after the last move.
     """
 
     answers: np.ndarray
@@ -25,11 +28,13 @@ class Searched:
     fastest: np.ndarray
 
 
-def search(boards: Board, wanted: np.ndarray | None = None, nodes: int | None = None) -> Searched:
-    """Labels B boards of three and more agents as far as `nodes` go; None: as many as are worth it.
+def search_batch(boards: Board, wanted: np.ndarray | None = None, nodes: int | None = None) -> Searched:
+    """Labels B boards of three and more agents, as far as nodes go.
 
-    What is found of a board depends on that board alone. wanted: bool [B], or None; where it is not whether a wait is
-    required, the makespan is not looked for. A board of more than CELLS free cells is left open.
+    The result of a board depends on that board alone. A board of more than CELLS free cells is left open.
+
+    Args: boards; wanted, bool [B] or None: where it is not whether a wait is required, the makespan is not looked for;
+    nodes, joint states of one question, or None for NODES or NODES_OF_THREE.
     """
     compile_all()
     agents = boards.starts.shape[1]
@@ -37,12 +42,21 @@ def search(boards: Board, wanted: np.ndarray | None = None, nodes: int | None = 
     prefer = np.full(len(boards.starts), ANY, np.int8) if wanted is None else wanted.astype(np.int8)
     holes = np.ascontiguousarray(boards.holes, bool)
     starts, goals = (np.ascontiguousarray(ends, np.int32) for ends in (boards.starts, boards.goals))
-    return Searched(*in_phase("search", _search, holes, starts, goals, prefer, nodes))
+    return Searched(*in_phase("search", _search_arrays, holes, starts, goals, prefer, nodes))
 
 
-def _search(
+def _search_arrays(
     holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, prefer: np.ndarray, nodes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Searches boards of one size: answers, moves and fastest of `Searched`.
+
+    Args:
+        holes: bool [B, n, n].
+        starts: int32 [B, K, 2].
+        goals: int32 [B, K, 2].
+        prefer: int8 [B], 0, 1 or ANY, see `search_boards`.
+        nodes: joint states of one question.
+    """
     count, agents = starts.shape[:2]
     answers = np.zeros(count, ANSWER)
     answers["solvable"] = True
@@ -50,10 +64,10 @@ def _search(
     free = (~holes).sum(axis=(1, 2))
     fit = free <= CELLS
     if fit.any():
-        work, table = workspace(agents, int(free[fit].max()))
+        work, table = make_workspace(agents, int(free[fit].max()))
         found, plans = answers[fit], moves[fit]
         search_boards(work, table, holes[fit], starts[fit], goals[fit], prefer[fit], nodes, found, plans)
         answers[fit], moves[fit] = found, plans
     same = answers["makespan_known"] & (answers["fastest_steps"] == 0)  # the plan of least cost is the fastest
     moves[same, 1] = moves[same, 0]
-    return answers, trimmed(moves[:, 0]), trimmed(moves[:, 1])
+    return answers, trim_plans(moves[:, 0]), trim_plans(moves[:, 1])

@@ -1,19 +1,19 @@
-"""What each pair of agents of a board needs together, found when first asked for.
+"""A search for what each pair of agents of a board needs together, made on demand and stored in a table.
 
-A table keeps what is known of each pair from each two cells: its *excess* (by how much the two together exceed their
-single distances), or its makespan. It is found by iterative deepening (Korf 1985) over slack: besides the step itself,
-a move closer costs no slack, a wait one and a move away two. Slack never rises and steps without slack come closer, so
-there are no cycles. That no plan stays within r proves r + 1; a plan makes all states along it exact, as less was
-refuted where it begins.
+The table holds, for each pair and each two cells of it, its *excess* (by how much the two together exceed their single
+distances) or its makespan. It is found by iterative deepening (Korf 1985) over slack: beyond the step itself, a move
+closer costs no slack, a wait one and a move away two. Slack never rises and steps without slack come closer, so there
+are no cycles. If no plan fits bound r, the optimum is at least r + 1. If a plan fits it, the bound left at each state
+along the plan is exact: less was refuted where the plan begins.
 
-An entry is uint16: the board's tag in 7 bits, whether it is exact, and its value in 8.
+An entry is uint16: the board's tag in 7 bits, one bit that says whether it is exact, and its value in 8.
 """
 
 import numpy as np
 
 from lakewright.core_jax.solver.teams.host_search.board_cells import need_distance
 from lakewright.core_jax.solver.teams.host_search.workspace import COSTS, HIGHEST, MAKESPAN, MOVING, NO_WAY, Table, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
 TAGS = 127
 EXACT = 256
@@ -22,13 +22,13 @@ HOME, DEEPER, REFUTED = range(3)
 
 @compiled_within
 def pair_tag(work: Work) -> int:
-    """What entries of this board begin with; see `clear_tags`."""
+    """The upper bits of this board's entries; see `clear_tags`."""
     return (work.board % TAGS + 1) << 9
 
 
 @compiled_within
 def clear_tags(work: Work, table: Table) -> None:
-    """To be called for every board, so that no entry of another has its tag."""
+    """Clears the table where tags begin again, so that no other board's entry has this tag; call it for every board."""
     if work.board % TAGS == 0:
         table[:] = 0
 
@@ -41,8 +41,18 @@ def pair_entry(entry: int, tag: int) -> int:
 
 
 @compiled_within
-def pair_at_most(work: Work, table: Table, mode: int, pair: int, one: int, other: int, limit: int) -> int:
-    """The excess of a pair, or its makespan, from two cells; or any lower bound above `limit` where it exceeds that."""
+def bound_pair(work: Work, table: Table, mode: int, pair: int, one: int, other: int, limit: int) -> int:
+    """The excess of a pair, or its makespan, from two cells; or a lower bound above `limit` where it exceeds that.
+
+    Args:
+        work: the board, and the stack of the search for two.
+        table: what is known of pairs, uint16 [3, P, F, F].
+        mode: MOVING, COSTS or MAKESPAN, what is found.
+        pair: its number.
+        one: the cell of its first agent.
+        other: the cell of its second agent.
+        limit: up to which the value is found exactly.
+    """
     tag = pair_tag(work)
     entry = pair_entry(table[mode, pair, one, other], tag)
     least = entry & 255
@@ -58,30 +68,37 @@ def pair_at_most(work: Work, table: Table, mode: int, pair: int, one: int, other
             return least
     if mode == MOVING and least & 1:  # every detour without a wait is even
         least += 1
+    # Every bound below `least` is refuted, so the first that holds is the optimum.
     while least <= min(limit, HIGHEST):
-        if within(work, table, mode, pair, one, other, least):
+        if search_pair(work, table, mode, pair, one, other, least):
             return least
         least += 2 if mode == MOVING else 1
     return least
 
 
 @compiled_within
-def within(work: Work, table: Table, mode: int, pair: int, one: int, other: int, left: int) -> bool:
-    """Whether two agents get home with so much slack, or in so many steps; depth first, what it learns is kept."""
+def search_pair(work: Work, table: Table, mode: int, pair: int, one: int, other: int, left: int) -> bool:
+    """Return True if two agents get home within a bound; the table learns from it.
+
+    Args: left, the slack at most, or for MAKESPAN the steps; the others as for `bound_pair`.
+    """
     if mode != MAKESPAN:
         need_distance(work, work.first[pair], 1 << work.second[pair])
         need_distance(work, work.second[pair], 1 << work.first[pair])
     tag = pair_tag(work)
     step = 0
-    _open(work, mode, pair, 0, one, other, left)
+    _open_state(work, mode, pair, 0, one, other, left)
+    # Level s of the stack is a state with `duo_left[s]` of the bound left; of its joint moves the first `duo_tried[s]`
+    # are refuted, or lead to level s + 1.
     while step >= 0:
-        outcome = _advance(work, table, mode, pair, step, tag)
+        outcome = _advance_state(work, table, mode, pair, step, tag)
         if outcome == DEEPER:
             step += 1
         elif outcome == HOME:
-            _keep_path(work, table, mode, pair, step, tag)
+            _record_path(work, table, mode, pair, step, tag)
             return True
         else:
+            # All joint moves are refuted with this much left: so the state needs one more at least.
             table[mode, pair, work.duo_cell[step, 0], work.duo_cell[step, 1]] = tag + min(
                 work.duo_left[step] + 1, HIGHEST + 1
             )
@@ -90,8 +107,11 @@ def within(work: Work, table: Table, mode: int, pair: int, one: int, other: int,
 
 
 @compiled_within
-def _open(work: Work, mode: int, pair: int, step: int, one: int, other: int, left: int) -> None:
-    """Begins a state at `step`: the moves of both agents by what they cost."""
+def _open_state(work: Work, mode: int, pair: int, step: int, one: int, other: int, left: int) -> None:
+    """Begins a state at `step`, with the moves of both agents by rising price.
+
+    Args: step, the level of the stack; one, other, the cells; left, of the bound; the others as for `bound_pair`.
+    """
     work.duo_cell[step, 0] = one
     work.duo_cell[step, 1] = other
     work.duo_left[step] = left
@@ -124,8 +144,11 @@ def _open(work: Work, mode: int, pair: int, step: int, one: int, other: int, lef
 
 
 @compiled_within
-def _parks(work: Work, pair: int, one: int, other: int, left: int) -> bool:
-    """Whether one of the two is home and the other gets there around it."""
+def _can_park(work: Work, pair: int, one: int, other: int, left: int) -> bool:
+    """Return True if one of the two is home and the other gets there around it, with the slack that is left.
+
+    Args: work, pair as for `bound_pair`; one, other, the cells of the pair; left, the slack.
+    """
     first, second = work.first[pair], work.second[pair]
     if one == work.goal[first]:
         around = work.distance[second, 1 << first, other]
@@ -139,12 +162,15 @@ def _parks(work: Work, pair: int, one: int, other: int, left: int) -> bool:
 
 
 @compiled_within
-def _advance(work: Work, table: Table, mode: int, pair: int, step: int, tag: int) -> int:
-    """The next joint move of a state: HOME, DEEPER with the state that it leads to opened, or REFUTED."""
+def _advance_state(work: Work, table: Table, mode: int, pair: int, step: int, tag: int) -> int:
+    """Makes the next joint move of a state: HOME, DEEPER with the next state opened, or REFUTED if none is left.
+
+    Args: step, the level of the stack; tag, of the board; the others as for `bound_pair`.
+    """
     one, other = work.duo_cell[step, 0], work.duo_cell[step, 1]
     left, tried = np.int64(work.duo_left[step]), np.int64(work.duo_tried[step])
     first, second = work.first[pair], work.second[pair]
-    if tried == 0 and mode != MAKESPAN and _parks(work, pair, one, other, left):
+    if tried == 0 and mode != MAKESPAN and _can_park(work, pair, one, other, left):
         return HOME
     options = np.int64(work.duo_options[step, 1])
     while tried < work.duo_options[step, 0] * options:
@@ -152,7 +178,7 @@ def _advance(work: Work, table: Table, mode: int, pair: int, step: int, tag: int
         tried += 1
         x, y = work.duo_target[step, 0, of_one], work.duo_target[step, 1, of_other]
         if x == y or (x == other and y == one):
-            continue
+            continue  # they would meet or swap
         rest = left - 1
         if mode == MAKESPAN:
             if x == work.goal[first] and y == work.goal[second]:
@@ -165,18 +191,21 @@ def _advance(work: Work, table: Table, mode: int, pair: int, step: int, tag: int
                 continue
         entry = pair_entry(table[mode, pair, x, y], tag)
         if (entry & 255) > rest:
-            continue
+            continue  # refuted before
         if entry >= EXACT:
             return HOME
         work.duo_tried[step] = tried
-        _open(work, mode, pair, step + 1, x, y, rest)
+        _open_state(work, mode, pair, step + 1, x, y, rest)
         return DEEPER
     return REFUTED
 
 
 @compiled_within
-def _keep_path(work: Work, table: Table, mode: int, pair: int, steps: int, tag: int) -> None:
-    """What is left along the path is exact, as less was refuted where it begins."""
+def _record_path(work: Work, table: Table, mode: int, pair: int, steps: int, tag: int) -> None:
+    """Stores what is left along the path found, which is exact, as less was refuted where it begins.
+
+    Args: steps, the last level of the stack; tag, of the board; the others as for `bound_pair`.
+    """
     moving_too = mode == COSTS and work.duo_left[0] == 0  # without slack no agent waits
     for step in range(steps + 1):
         one, other = work.duo_cell[step, 0], work.duo_cell[step, 1]

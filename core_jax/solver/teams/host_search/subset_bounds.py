@@ -1,12 +1,13 @@
 """Lower bounds on the slack of a team from those of its parts."""
 
 from lakewright.core_jax.solver.teams.host_search.workspace import MOVING, Numbers, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
 
 @compiled_within
-def matched(work: Work, excess: Numbers) -> int:
-    """The lower bound that matchings give from the excess of each pair, int [P]."""
+def bound_by_matchings(work: Work, excess: Numbers) -> int:
+    """The lower bound on slack that matchings give from the excess of each pair, int [P]."""
+    # Pairs that share no agent add up; the weights of a matching are doubled, see `list_matchings`.
     best = 0
     for row in range(work.matchings):
         doubled = 0
@@ -17,8 +18,8 @@ def matched(work: Work, excess: Numbers) -> int:
 
 
 @compiled_within
-def members_of(subset: int) -> int:
-    """How many agents a set holds."""
+def count_members(subset: int) -> int:
+    """Counts the agents of a set."""
     count = 0
     while subset:
         subset &= subset - 1
@@ -30,12 +31,16 @@ def members_of(subset: int) -> int:
 def combine_bounds(work: Work, mode: int) -> None:
     """Raises the bounds of all sets of three and more agents to what those of their parts give.
 
-    A set costs no less than two parts of it, and, as each agent is in all but one of the sets without one agent, no
-    less than the sum of those divided by the number of the others.
+    With L_S the bound of S, and |S| = k:
+
+        L_S >= L_A + L_B  for every split of S into A and B
+        L_S >= (sum of L_{S - i} over the agents i of S) / (k - 1)
+
+    The second holds because each agent is in k - 1 of these sets.
     """
     lower = work.lower[mode]
-    for subset in range(1 << work.agents):
-        count = members_of(subset)
+    for subset in range(1 << work.agents):  # parts have smaller numbers, so they are done before
+        count = count_members(subset)
         if count < 3:
             continue
         best = lower[subset]
@@ -55,7 +60,10 @@ def combine_bounds(work: Work, mode: int) -> None:
 
 @compiled_within
 def set_allowances(work: Work, mode: int, members: int, bound: int) -> None:
-    """How late sets of one or two members may be: the others need the rest of the bound."""
+    """Sets the lateness that sets of one or two members may have: the others need the rest of the bound.
+
+    Args: work, mode, members, bound as for `search_team`.
+    """
     for agent in range(work.agents):
         if members >> agent & 1:
             one = 1 << agent

@@ -2,14 +2,17 @@
 
 import numpy as np
 
-from lakewright.core_jax.solver.teams.host_search.pair_search import EXACT, pair_at_most, pair_entry, pair_tag
+from lakewright.core_jax.solver.teams.host_search.pair_search import EXACT, bound_pair, pair_entry, pair_tag
 from lakewright.core_jax.solver.teams.host_search.workspace import COSTS, MAKESPAN, PARK, WAIT, Table, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
 
 @compiled_within
 def open_step(work: Work, mode: int, step: int, variant: int) -> None:
-    """Lists the moves of all agents at a step, by what they cost; `variant` decides the order of equal ones."""
+    """Lists the moves of all agents at a step by rising price; `variant` decides the order of equal ones.
+
+    Args: work, mode, variant as for `search_team`; step, the level of the stack.
+    """
     parked, left = work.parked[step], work.left[step]
     for place in range(work.members):
         agent = work.order[place]
@@ -27,6 +30,16 @@ def open_step(work: Work, mode: int, step: int, variant: int) -> None:
 
 @compiled_within
 def _list_moves(work: Work, mode: int, step: int, agent: int, parked: int, left: int, variant: int) -> None:
+    """Lists the moves of one agent: parking, then moves closer, a wait, and moves away, where the bound allows them.
+
+    Args:
+        work, mode: as for `search_team`.
+        step: the level of the stack.
+        agent: the agent.
+        parked: the agents that are parked, a set.
+        left: of the bound.
+        variant: with the agent, decides which of the four moves comes first.
+    """
     cell = work.cell[step, agent]
     distance = work.distance[agent, 0 if mode == MAKESPAN else parked]
     neighbour = work.neighbour[cell]
@@ -57,6 +70,10 @@ def _list_moves(work: Work, mode: int, step: int, agent: int, parked: int, left:
 
 @compiled_within
 def _add_option(work: Work, step: int, agent: int, place: int, target: int, price: int, move: int) -> None:
+    """Writes one move of an agent at a step.
+
+    Args: work; step; agent; place, among its options; target, the cell it leads to; price, in slack; move.
+    """
     work.target[step, agent, place] = target
     work.price[step, agent, place] = price
     work.move[step, agent, place] = move
@@ -64,15 +81,18 @@ def _add_option(work: Work, step: int, agent: int, place: int, target: int, pric
 
 @compiled_within
 def choose_move(work: Work, table: Table, mode: int, step: int, place: int) -> bool:
-    """The next move of the agent at that place of the order that fits those before it; False where none is left."""
+    """Chooses the next move of an agent that fits those chosen before it; False if none is left.
+
+    Args: work, table, mode as for `search_team`; step, the level of the stack; place, the agent's in `work.order`.
+    """
     agent = work.order[place]
     option = work.tried[step, agent]
     while option < work.options[step, agent]:
         price = work.price[step, agent, option]
         if mode != MAKESPAN and work.spent[step, place] + price > work.left[step]:
-            option = work.options[step, agent]
+            option = work.options[step, agent]  # the further ones cost as much or more
             break
-        if _fits(work, table, mode, step, place, option):
+        if _move_fits(work, table, mode, step, place, option):
             work.next_cell[step, agent] = work.target[step, agent, option]
             work.next_move[step, agent] = work.move[step, agent, option]
             work.spent[step, place + 1] = work.spent[step, place] + price
@@ -84,8 +104,11 @@ def choose_move(work: Work, table: Table, mode: int, step: int, place: int) -> b
 
 
 @compiled_within
-def _fits(work: Work, table: Table, mode: int, step: int, place: int, option: int) -> bool:
-    """Whether a move meets no earlier one and leaves every pair and agent enough of the bound."""
+def _move_fits(work: Work, table: Table, mode: int, step: int, place: int, option: int) -> bool:
+    """Return True if a move meets no earlier one and leaves every pair and agent enough of the bound.
+
+    Args: option, the number of the move among the agent's; the others as for `choose_move`.
+    """
     agent = work.order[place]
     cell, there = work.cell[step, agent], work.target[step, agent, option]
     parks = work.move[step, agent, option] == PARK
@@ -95,7 +118,7 @@ def _fits(work: Work, table: Table, mode: int, step: int, place: int, option: in
     else:
         rest = work.left[step] - work.spent[step, place] - work.price[step, agent, option]
         if not parks:
-            late = _lateness(work, step, agent, there)
+            late = _bound_lateness(work, step, agent, there)
             if late > work.allowed[1 << agent]:
                 return False
     for before in range(place):
@@ -115,8 +138,11 @@ def _fits(work: Work, table: Table, mode: int, step: int, place: int, option: in
 
 
 @compiled_within
-def _lateness(work: Work, step: int, agent: int, cell: int) -> int:
-    """How late the agent comes home at least, if it is in `cell` after this step."""
+def _bound_lateness(work: Work, step: int, agent: int, cell: int) -> int:
+    """The least lateness of an agent that is in `cell` after this step: its arrival less its single distance.
+
+    Args: work, the search; step, the level of the stack; agent; cell, where it then is.
+    """
     around = np.int64(work.distance[agent, work.parked[step], cell])
     return step + 1 + around - np.int64(work.distance[agent, 0, work.start[agent]])
 
@@ -125,26 +151,41 @@ def _lateness(work: Work, step: int, agent: int, cell: int) -> int:
 def _pair_fits(
     work: Work, table: Table, mode: int, step: int, agent: int, there: int, other: int, rest: int, late: int
 ) -> bool:
-    """Whether the excess of two agents after this step is within what is left, and what the others leave them."""
+    """Return True if the excess of two agents after this step is within what is left, and what the others leave them.
+
+    Args:
+        work, table, mode: as for `search_team`.
+        step: the level of the stack.
+        agent: the one that chooses.
+        there: its cell after the step.
+        other: the one that has chosen before.
+        rest: what is left of the bound after the agent's move.
+        late: the least lateness of the agent.
+    """
     theirs = work.next_cell[step, other]
     pair = work.pair[agent, other]
     one, two = (there, theirs) if agent < other else (theirs, there)
-    detour = 0  # of single agents around parked ones, which the table of pairs does not know of
+    # The table of pairs counts from single distances without parked agents, the bound from those around them.
+    detour = 0
     parked = work.parked[step]
     if mode != MAKESPAN and parked:
-        detour = _detour(work, agent, parked, there) + _detour(work, other, parked, theirs)
+        detour = _measure_detour(work, agent, parked, there) + _measure_detour(work, other, parked, theirs)
     entry = pair_entry(np.int64(table[mode, pair, one, two]), pair_tag(work))
     excess = entry & 255
     if entry < EXACT and excess <= rest + detour:
-        excess = pair_at_most(work, table, mode, pair, one, two, rest + detour)
+        excess = bound_pair(work, table, mode, pair, one, two, rest + detour)
     excess = max(0, excess - detour)
     work.excess[step, pair] = excess
     if excess > rest:
         return False
     both = 1 << agent | 1 << other
-    return mode == MAKESPAN or late + excess + _lateness(work, step, other, theirs) <= work.allowed[both]
+    return mode == MAKESPAN or late + excess + _bound_lateness(work, step, other, theirs) <= work.allowed[both]
 
 
 @compiled_within
-def _detour(work: Work, agent: int, parked: int, cell: int) -> int:
+def _measure_detour(work: Work, agent: int, parked: int, cell: int) -> int:
+    """The number of steps by which parked agents lengthen an agent's way.
+
+    Args: work; agent; parked, a set; cell, from which it goes.
+    """
     return np.int64(work.distance[agent, parked, cell]) - np.int64(work.distance[agent, 0, cell])

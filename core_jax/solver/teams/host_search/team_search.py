@@ -1,8 +1,8 @@
-"""Whether a team has a plan within a bound: depth first over joint moves, under what pairs need and what failed.
+"""A depth-first search over joint moves for a plan of a team within a bound.
 
 Operator decomposition (Standley 2010): agents choose one after the other, the most conflicted first. A joint state is
-left where slack, or the excess of a pair or of a matching of pairs, does not fit what is left of the bound, where an
-agent or a pair would be later than the others can afford, or where it failed before with as much left.
+abandoned in three cases: the slack, or the excess of a pair or of a matching of pairs, is more than is left of the
+bound; an agent or a pair would be later than the others can afford; or it failed before with as much left.
 """
 
 import numpy as np
@@ -15,21 +15,29 @@ from lakewright.core_jax.solver.teams.host_search.failed_states import (
     rest_key,
     search_key,
 )
-from lakewright.core_jax.solver.teams.host_search.subset_bounds import matched, set_allowances
+from lakewright.core_jax.solver.teams.host_search.subset_bounds import bound_by_matchings, set_allowances
 from lakewright.core_jax.solver.teams.host_search.team_moves import choose_move, open_step
 from lakewright.core_jax.solver.teams.host_search.workspace import MAKESPAN, NO_WAY, PARK, STEPS, Table, Work
-from lakewright.core_jax.support import compiled_within
+from lakewright.core_jax.support.compiled_code import compiled_within
 
-NONE, FOUND, OPEN = range(3)  # no plan is within the bound; a plan is; the search ended before it knew
+NONE, FOUND, OPEN = range(3)  # no plan is within the bound; a plan is; the search ended before it was decided
 CUT, DEEPER, HOME = range(3)
 
 
 @compiled_within
 def search_team(work: Work, table: Table, mode: int, bound: int, members: int, variant: int, nodes: int) -> int:
-    """Looks for a plan of the members, in `work.order`, within a slack, or for MAKESPAN within so many steps.
+    """Looks for a plan of the members: NONE, FOUND or OPEN.
 
-    It ends when it has looked at so many joint states. Where it is FOUND, its moves are in `work.next_move`, and their
-    number in `work.steps`.
+    Where it is FOUND, its moves are in `work.next_move`, and their number in `work.steps`.
+
+    Args:
+        work: the board, and the stack of the search; the members are in `work.order`, as they choose.
+        table: what pairs of agents need.
+        mode: MOVING, COSTS or MAKESPAN, what the bound is on.
+        bound: the slack of the plan at most, or for MAKESPAN its steps.
+        members: the agents that take part, a set.
+        variant: decides the order of moves of equal price.
+        nodes: joint states after which the search ends.
     """
     last = work.nodes + nodes
     key = search_key(work, mode, bound, members)
@@ -41,24 +49,29 @@ def search_team(work: Work, table: Table, mode: int, bound: int, members: int, v
     work.left[0] = bound
     open_step(work, mode, 0, variant)
     step = 0
+    # At every level s of the stack, `cell[s]`, `parked[s]` and `left[s]` are a joint state that is within the bound and
+    # was reached by the moves chosen at the levels before. The agents order[:turn] of a level have chosen moves that
+    # fit each other; `tried` is the number of options that each has tried since the agents before it chose.
     while step >= 0:
         place = work.turn[step]
         if place < 0:
+            # All joint moves of this state were refuted: so it fails with as much left, or less, from now on.
             rest = rest_key(key, mode, work.parked[step], step)
             remember_failure(work, cells_key(work, step), rest, work.left[step])
             step -= 1
             if step >= 0:
-                work.turn[step] = work.members - 1
+                work.turn[step] = work.members - 1  # the last agent of the state before tries its next move
         elif not choose_move(work, table, mode, step, place):
-            work.turn[step] = place - 1
+            work.turn[step] = place - 1  # nothing fits the earlier choices: the agent before chooses again
         elif place < work.members - 1:
             work.turn[step] = place + 1
             work.tried[step, work.order[place + 1]] = 0
         else:
+            # All have chosen, so this is a joint move; the turn stays with the last agent for when the search returns.
             work.nodes += 1
             if work.nodes > last or step + 2 >= STEPS:
                 return OPEN
-            outcome = _move_all(work, mode, key, step, members)
+            outcome = _apply_moves(work, mode, key, step, members)
             if outcome == HOME:
                 work.steps = step + 1
                 return FOUND
@@ -69,11 +82,14 @@ def search_team(work: Work, table: Table, mode: int, bound: int, members: int, v
 
 
 @compiled_within
-def _move_all(work: Work, mode: int, key: int, step: int, members: int) -> int:
-    """The result of the moves that all have chosen: HOME, a next state written to step + 1, or one not worth it."""
+def _apply_moves(work: Work, mode: int, key: int, step: int, members: int) -> int:
+    """Makes the moves that all have chosen: HOME, DEEPER with the next state at step + 1, or CUT.
+
+    Args: key, of the search; the others as for `search_team`.
+    """
     parked, left = work.parked[step], work.left[step] - 1
     if mode == MAKESPAN:
-        if _all_home(work, step):
+        if _are_all_home(work, step):
             return HOME
     else:
         for place in range(work.members):
@@ -82,9 +98,10 @@ def _move_all(work: Work, mode: int, key: int, step: int, members: int) -> int:
                 parked |= 1 << agent
         if parked == members:
             return HOME
+        # Slack is relative to the single distances around those parked, which grow when another agent parks.
         left = work.left[step] - work.spent[step, work.members]
         if parked != work.parked[step]:
-            left = _left_around(work, step, parked)
+            left = _measure_left_around(work, step, parked)
         if left < 0 or not _pairs_fit(work, step, parked, left):
             return CUT
     for agent in range(work.agents):
@@ -97,7 +114,8 @@ def _move_all(work: Work, mode: int, key: int, step: int, members: int) -> int:
 
 
 @compiled_within
-def _all_home(work: Work, step: int) -> bool:
+def _are_all_home(work: Work, step: int) -> bool:
+    """Return True if every member is on its goal after the step."""
     for place in range(work.members):
         agent = work.order[place]
         if work.next_cell[step, agent] != work.goal[agent]:
@@ -106,8 +124,8 @@ def _all_home(work: Work, step: int) -> bool:
 
 
 @compiled_within
-def _left_around(work: Work, step: int, parked: int) -> int:
-    """The slack left where agents of `parked` just parked and the others go around them; below 0 where they cannot."""
+def _measure_left_around(work: Work, step: int, parked: int) -> int:
+    """The slack left after agents of `parked` just parked and the others go around them; below 0 if they cannot."""
     left = work.left[step]
     for place in range(work.members):
         agent = work.order[place]
@@ -124,24 +142,31 @@ def _left_around(work: Work, step: int, parked: int) -> int:
 
 @compiled_within
 def _pairs_fit(work: Work, step: int, parked: int, left: int) -> bool:
-    """Whether the excess of all pairs together is within what is left."""
+    """Return True if the excess of all pairs together is within what is left.
+
+    Args: work; step, the level of the stack; parked, the agents parked after it, a set; left, of the bound.
+    """
+    # The sum over pairs counts agents more than once. It is at least what the matchings give, and quicker to find.
     total = 0
     for pair in range(work.pairs):
         excess = work.excess[step, pair]
         if excess > 0:
             one, two = work.first[pair], work.second[pair]
             if (parked >> one & 1) or (parked >> two & 1):
-                excess = 0
+                excess = 0  # what the pair needs is now in the distance around the parked agent
             elif parked != work.parked[step]:
-                further = _further(work, step, one, parked) + _further(work, step, two, parked)
+                further = _measure_new_detour(work, step, one, parked) + _measure_new_detour(work, step, two, parked)
                 excess = max(0, excess - further)
             work.excess[step, pair] = excess
             total += excess
-    return total <= left or (left > 0 and matched(work, work.excess[step]) <= left)
+    return total <= left or (left > 0 and bound_by_matchings(work, work.excess[step]) <= left)
 
 
 @compiled_within
-def _further(work: Work, step: int, agent: int, parked: int) -> int:
-    """How much longer the agent's way is because of those that just parked."""
+def _measure_new_detour(work: Work, step: int, agent: int, parked: int) -> int:
+    """The number of steps by which agents that just parked lengthen an agent's way.
+
+    Args: work; step, the level of the stack; agent; parked, the agents parked after the step, a set.
+    """
     cell = work.next_cell[step, agent]
     return np.int64(work.distance[agent, parked, cell]) - np.int64(work.distance[agent, work.parked[step], cell])

@@ -1,7 +1,7 @@
-"""The memory of one search: a record of arrays of fixed shapes, and a table of pairs as large as the board asks for.
+"""The memory of one search: a record of arrays of fixed shapes, and a table of pairs sized for the board.
 
-A record is handed to compiled code as one pointer; a tuple of as many arrays takes most of the time to compile and to
-call. Nothing in it is valid beyond its board: what is kept bears the number of its board.
+A record is handed to compiled code as one pointer; a tuple of as many arrays would take most of the time to compile and
+to call. What is stored for one board is marked with that board's number, and ignored for any other.
 """
 
 import itertools
@@ -40,7 +40,7 @@ LAYOUT: Any = np.dtype(
         # distance[i, S]: of agent i to its goal where the agents of S are parked; valid where of_board is `board`.
         ("distance", np.uint8, (AGENTS, SUBSETS, CELLS)),
         ("of_board", _INT, (AGENTS, SUBSETS)),
-        ("too_long", _INT),
+        ("too_long", _INT),  # 1 where a distance exceeds LONGEST, so that all distances are uncertain
         ("blocked", np.uint8, CELLS),
         ("queue", np.int16, CELLS),
         # Pairs: their agents, and the stack of the search for two.
@@ -77,7 +77,7 @@ LAYOUT: Any = np.dtype(
         ("spent", _INT, (STEPS, AGENTS + 1)),
         ("excess", _INT, (STEPS, PAIRS)),  # of the pairs after the step
         ("steps", _INT),  # of the plan that was found
-        ("nodes", _INT),  # joint states looked at, of this board
+        ("nodes", _INT),  # joint states visited, of this board
         # States that failed.
         ("failed_cells", np.uint64, FAILURES),
         ("failed_rest", np.uint64, FAILURES),
@@ -125,8 +125,8 @@ Wanted = Annotated[np.ndarray, numba.int8[::1]]
 Word = Annotated[np.uint64, numba.uint64]
 
 
-def workspace(agents: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
-    """For boards of one number of agents and at most so many free cells: the record, in an array of one, and the table.
+def make_workspace(agents: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
+    """Makes the memory for boards of `agents` agents and `cells` free cells at most: a record in an array, and a table.
 
     The table is uint16 [3, P, F, F], by what is bounded, pair and cells: see `pair_search`.
     """
@@ -136,13 +136,13 @@ def workspace(agents: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
         work["pair"][0, one, other] = work["pair"][0, other, one] = place
         work["first"][0, place], work["second"][0, place] = one, other
     work["agents"], work["pairs"] = agents, len(pairs)
-    rows = matchings(agents)
+    rows = list_matchings(agents)
     work["matchings"] = len(rows)
     work["matching"][0, : len(rows), : len(pairs)] = rows
     return work, np.zeros((3, len(pairs), cells, cells), np.uint16)
 
 
-def matchings(agents: int) -> np.ndarray:
+def list_matchings(agents: int) -> np.ndarray:
     """Maximal matchings by edges and, for up to five agents, triangles: int [M, P], edges 2, edges of triangles 1.
 
     The excess of the pairs of a matching adds up; that of a triangle's pairs counts half, as each agent is in two.

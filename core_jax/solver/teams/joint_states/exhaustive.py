@@ -11,8 +11,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from lakewright.core_jax.lake import trimmed
-from lakewright.core_jax.solver.teams.joint_states.reachability import component
+from lakewright.core_jax.lake.label_batches import trim_plans
+from lakewright.core_jax.solver.teams.joint_states.reachability import find_component
 from lakewright.core_jax.types import PAD, WAIT
 
 AT_ONCE = 1 << 11  # joint states whose moves are made at once
@@ -29,7 +29,7 @@ class Flood:
     def __init__(self, steps: np.ndarray, starts: np.ndarray, goals: np.ndarray) -> None:
         self._steps, self._starts, self._goals = steps, starts, goals
         self._everyone: Members = tuple(range(len(starts)))
-        self._homes = [component(steps, start) for start in starts]
+        self._homes = [find_component(steps, start) for start in starts]
         self._ranks = [np.zeros(len(steps), int) for _ in starts]
         for rank, home in zip(self._ranks, self._homes, strict=True):
             rank[home] = np.arange(len(home))
@@ -41,28 +41,28 @@ class Flood:
 
     def makespan(self) -> tuple[np.ndarray, int, bool]:
         """A plan int8 [K, T] that reaches the optimum, the optimum, and False; there must be a plan."""
-        home = self._number(self._everyone, self._goals[None])
-        table = self._flooded(self._everyone, {0: [home]}, price=1, waits=True)
-        return *self._plan({self._everyone: table}, price=1, waits=True), False
+        home = self._number_states(self._everyone, self._goals[None])
+        table = self._flood_costs(self._everyone, {0: [home]}, price=1, waits=True)
+        return *self._extract_plan({self._everyone: table}, price=1, waits=True), False
 
     def sum_of_costs(self) -> tuple[np.ndarray, int, bool]:
         """A plan int8 [K, T] that reaches the optimum, the optimum, and whether each such plan waits; as `makespan`."""
-        plan, cost = self._plan(self._tables(waits=True), waits=True)
-        without, moving = self._plan(self._tables(waits=False, most=cost), waits=False)
+        plan, cost = self._extract_plan(self._flood_tables(waits=True), waits=True)
+        without, moving = self._extract_plan(self._flood_tables(waits=False, most=cost), waits=False)
         return (without, cost, False) if moving == cost else (plan, cost, True)
 
-    def _tables(self, waits: bool, most: int | None = None) -> dict[Members, np.ndarray]:
-        """What each set of agents that are not parked yet costs from each of its joint states: int32 [*], else -1.
+    def _flood_tables(self, waits: bool, most: int | None = None) -> dict[Members, np.ndarray]:
+        """The costs of each set of agents that are not parked yet, from each of its joint states: int32 [*], else -1.
 
-        Costs above `most` are not looked for.
+        Costs above `most` are not searched.
         """
         tables: dict[Members, np.ndarray] = {(): np.zeros(1, np.int32)}
         for count in range(1, len(self._everyone) + 1):
             for members in itertools.combinations(self._everyone, count):
-                tables[members] = self._flooded(members, self._seeds(tables, members), count, waits, most)
+                tables[members] = self._flood_costs(members, self._seed_states(tables, members), count, waits, most)
         return tables
 
-    def _seeds(self, tables: dict[Members, np.ndarray], members: Members) -> dict[int, list[np.ndarray]]:
+    def _seed_states(self, tables: dict[Members, np.ndarray], members: Members) -> dict[int, list[np.ndarray]]:
         """The joint states in which a member is parked for good on its goal, by their cost."""
         seeds = defaultdict(list)
         for place, agent in enumerate(members):
@@ -75,16 +75,23 @@ class Flood:
                 seeds[cost].append(states[costs == cost])
         return seeds
 
-    def _flooded(
+    def _flood_costs(
         self, members: Members, seeds: dict[int, list[np.ndarray]], price: int, waits: bool, most: int | None = None
     ) -> np.ndarray:
-        """The cost of each joint state of the members, where a joint move costs `price`: int32 [*], -1 where none is.
+        """The cost of each joint state of the members: int32 [*], -1 without a plan.
 
-        Of everyone no more is looked at than what costs no more than the starts.
+        Of all agents together, the flood ends with the cost of the starts.
+
+        Args:
+            members: agents that are not parked yet.
+            seeds: joint states whose cost is known, by it.
+            price: of a joint move.
+            waits: whether agents may wait.
+            most: the highest cost to flood, or None.
         """
-        costs = np.full(math.prod(self._shape(members)), -1, np.int32)
+        costs = np.full(math.prod(self._table_shape(members)), -1, np.int32)
         until = self._starts[None] if members == self._everyone else np.zeros((0, len(members)), int)
-        while seeds and not (costs[self._number(members, until)] >= 0).any():
+        while seeds and not (costs[self._number_states(members, until)] >= 0).any():
             cost = min(seeds)
             if most is not None and cost > most:
                 break
@@ -92,13 +99,15 @@ class Flood:
             fresh = fresh[costs[fresh] < 0]
             costs[fresh] = cost
             for some in np.split(fresh, range(AT_ONCE, len(fresh), AT_ONCE)):
-                before = self._number(members, self._moved(members, self._cells(members, some), waits))
+                before = self._number_states(
+                    members, self._move_members(members, self._decode_states(members, some), waits)
+                )
                 if len(new := np.unique(before[costs[before] < 0])):
                     seeds.setdefault(cost + price, []).append(new)
         return costs
 
-    def _moved(self, members: Members, cells: np.ndarray, waits: bool) -> np.ndarray:
-        """Where all legal joint moves lead from joint states int [B, M]: int [*, M]."""
+    def _move_members(self, members: Members, cells: np.ndarray, waits: bool) -> np.ndarray:
+        """The states that all legal joint moves lead to from joint states int [B, M]: int [*, M]."""
         parked = [goal for agent, goal in enumerate(self._goals) if agent not in members]
         steps = np.where(np.isin(self._steps, parked), -1, self._steps)[:, : len(self._steps[0]) if waits else WAIT]
         after = np.zeros((len(cells), 0), cells.dtype)
@@ -112,7 +121,9 @@ class Flood:
             cells, after = cells[legal], np.column_stack([after[legal], target[legal]])
         return after
 
-    def _plan(self, tables: dict[Members, np.ndarray], waits: bool, price: int | None = None) -> tuple[np.ndarray, int]:
+    def _extract_plan(
+        self, tables: dict[Members, np.ndarray], waits: bool, price: int | None = None
+    ) -> tuple[np.ndarray, int]:
         """A plan from the starts, and what it costs: -1 if there is none. A joint move has a price, or one a member."""
         members, cells, moves = self._everyone, self._starts, []
         cost = left = self._look_up(tables, members, cells)
@@ -125,30 +136,30 @@ class Flood:
                     break
             else:
                 left -= price or len(members)
-                after = self._moved(members, cells[None, list(members)], waits)
-                best = after[tables[members][self._number(members, after)] == left][0]
+                after = self._move_members(members, cells[None, list(members)], waits)
+                best = after[tables[members][self._number_states(members, after)] == left][0]
                 moves.append(np.full(len(cells), PAD, np.int8))
                 for agent, target in zip(members, best, strict=True):
                     moves[-1][agent] = np.flatnonzero(self._steps[cells[agent]] == target)[0]
                 cells = cells.copy()
                 cells[list(members)] = best
         plan = np.stack(moves, axis=1) if moves else np.zeros((len(cells), 0), np.int8)
-        return trimmed(plan), cost
+        return trim_plans(plan), cost
 
     def _look_up(self, tables: dict[Members, np.ndarray], members: Members, cells: np.ndarray) -> int:
-        return int(tables[members][self._number(members, cells[None, list(members)])][0])
+        return int(tables[members][self._number_states(members, cells[None, list(members)])][0])
 
-    def _shape(self, members: Members) -> tuple[int, ...]:
+    def _table_shape(self, members: Members) -> tuple[int, ...]:
         return tuple(len(self._homes[agent]) for agent in members)
 
-    def _number(self, members: Members, cells: np.ndarray) -> np.ndarray:
+    def _number_states(self, members: Members, cells: np.ndarray) -> np.ndarray:
         """The numbers of joint states int [B, M]: int [B]."""
         number = np.zeros(len(cells), int)
         for place, agent in enumerate(members):
             number = number * len(self._homes[agent]) + self._ranks[agent][cells[:, place]]
         return number
 
-    def _cells(self, members: Members, numbers: np.ndarray) -> np.ndarray:
-        """The other way around."""
-        ranks = np.unravel_index(numbers, self._shape(members))
+    def _decode_states(self, members: Members, numbers: np.ndarray) -> np.ndarray:
+        """The cells of numbered joint states, int [B]: int [B, M]."""
+        ranks = np.unravel_index(numbers, self._table_shape(members))
         return np.stack([self._homes[agent][rank] for agent, rank in zip(members, ranks, strict=True)], axis=1)

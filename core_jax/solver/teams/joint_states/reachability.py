@@ -1,4 +1,4 @@
-"""Whether agents can reach their goals at all: exhaustive, for one board at a time.
+"""Exhaustive proofs of whether agents can reach their goals at all, for one board at a time.
 
 Far fewer moves than all joint ones settle this. In a joint move each agent enters a cell that was free, or one that
 another leaves: so the moves form paths and cycles. Those of a path can be made one after the other, by single agents
@@ -16,7 +16,7 @@ import numpy as np
 from lakewright.core_jax.types import DELTAS
 
 
-def steps_of(holes: np.ndarray) -> np.ndarray:
+def list_steps(holes: np.ndarray) -> np.ndarray:
     """The cell that each of `MOVES` leads to, cells numbered row by row: int [N, 5], -1 where it leads nowhere."""
     size = len(holes)
     number = np.where(holes, -1, np.arange(size * size).reshape(size, size))
@@ -25,7 +25,7 @@ def steps_of(holes: np.ndarray) -> np.ndarray:
     return np.where(holes[..., None], -1, np.stack(around, axis=-1)).reshape(size * size, len(DELTAS))
 
 
-def component(steps: np.ndarray, cell: int) -> np.ndarray:
+def find_component(steps: np.ndarray, cell: int) -> np.ndarray:
     """The cells that can be reached from `cell`, int [*], in order."""
     inside = np.zeros(len(steps), bool)
     fresh = np.array([cell])
@@ -36,21 +36,24 @@ def component(steps: np.ndarray, cell: int) -> np.ndarray:
     return np.flatnonzero(inside)
 
 
-def solvable(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, states: int) -> bool | None:
-    """Whether there is a plan; None if that would take more than so many joint states.
+def find_whether_solvable(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, states: int) -> bool | None:
+    """Return True if there is a plan, False if there is none; None if that would take more joint states than allowed.
 
-    Args: steps as from `steps_of`; starts, goals: int [K], cells.
+    Args: steps, as from `list_steps`; starts, goals, int [K], cells; states, joint states at most.
     """
     groups = defaultdict(list)
     for agent, start in enumerate(starts):
-        groups[int(component(steps, start)[0])].append(agent)
-    answers = [_connected(steps, starts[group], goals[group], states) for group in groups.values()]
+        groups[int(find_component(steps, start)[0])].append(agent)
+    answers = [_can_reach_goals(steps, starts[group], goals[group], states) for group in groups.values()]
     return False if False in answers else None if None in answers else True
 
 
-def _connected(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, states: int) -> bool | None:
-    """As `solvable`, for agents of one component."""
-    home = component(steps, starts[0])
+def _can_reach_goals(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, states: int) -> bool | None:
+    """`find_whether_solvable`, for agents of one component.
+
+    Args: steps, starts, goals, states as there.
+    """
+    home = find_component(steps, starts[0])
     shape = (len(home),) * len(starts)
     if not np.isin(goals, home).all():
         return False
@@ -65,19 +68,19 @@ def _connected(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, states:
         if seen[end]:
             return True
         cells = home[np.stack(np.unravel_index(fresh, shape))]
-        after = [np.ravel_multi_index(tuple(rank[moved]), shape) for moved in _moves(steps, cells)]
+        after = [np.ravel_multi_index(tuple(rank[moved]), shape) for moved in _make_moves(steps, cells)]
         fresh = np.unique(np.concatenate([some[~seen[some]] for some in after]))
     return False
 
 
-def _moves(steps: np.ndarray, cells: np.ndarray) -> Iterator[np.ndarray]:
+def _make_moves(steps: np.ndarray, cells: np.ndarray) -> Iterator[np.ndarray]:
     """The states int [K, *] that single agents, then cycles of agents, lead to from `cells`, int [K, B]."""
     for agent, by in itertools.product(range(len(cells)), range(4)):
         target = steps[cells[agent], by]
         moved = cells[:, (target >= 0) & (target != cells).all(axis=0)]
         moved[agent] = steps[moved[agent], by]
         yield moved
-    for cycle in _cycles(len(cells)):
+    for cycle in _list_cycles(len(cells)):
         ahead = np.roll(cycle, -1)
         rotating = (steps[cells[cycle], :4] == cells[ahead][..., None]).any(axis=-1).all(axis=0)
         moved = cells[:, rotating]
@@ -85,7 +88,7 @@ def _moves(steps: np.ndarray, cells: np.ndarray) -> Iterator[np.ndarray]:
         yield moved
 
 
-def _cycles(agents: int) -> Iterator[np.ndarray]:
+def _list_cycles(agents: int) -> Iterator[np.ndarray]:
     """Every order in which some of the agents can follow each other around: int [4], [6] and so on."""
     for length in range(4, agents + 1, 2):
         for first, *others in itertools.combinations(range(agents), length):

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from lakewright.core_jax.solver import Stage, solve_with_stages
-from lakewright.core_jax.solver.teams import hard_boards, host_search, team_solver
-from lakewright.core_jax.solver.teams.formulas import Answer
-from lakewright.core_jax.solver.teams.joint_states import Flood, steps_of
+from lakewright.core_jax.solver.teams import hard_boards, team_solver
+from lakewright.core_jax.solver.teams.formulas.optimal_plans import Answer
+from lakewright.core_jax.solver.teams.host_search import host_search
+from lakewright.core_jax.solver.teams.joint_states.exhaustive import Flood
+from lakewright.core_jax.solver.teams.joint_states.reachability import list_steps
 from lakewright.core_jax.types import Board
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.sample_boards import (
@@ -27,7 +29,7 @@ from tests.support.boards.sample_boards import (
 
 def flooded(board: Board) -> Flood:
     size = len(board.holes)
-    return Flood(steps_of(np.asarray(board.holes)), *(np.asarray(cells) @ [size, 1] for cells in as_lists(board)[1:]))
+    return Flood(list_steps(np.asarray(board.holes)), *(np.asarray(cells) @ [size, 1] for cells in as_lists(board)[1:]))
 
 
 def assert_reaches(board: Board, plan: np.ndarray, makespan: int | None = None, cost: int | None = None) -> None:
@@ -69,11 +71,11 @@ def test_agents_that_have_room_to_change_places_only_at_the_ends_of_a_corridor_g
 
 
 def test_boards_that_the_satisfiability_solver_gives_up_are_flooded(monkeypatch):
-    monkeypatch.setattr(team_solver, "search", functools.partial(host_search.search, nodes=0))
+    monkeypatch.setattr(team_solver, "search_batch", functools.partial(host_search.search_batch, nodes=0))
     monkeypatch.setattr(hard_boards, "PATIENCE", 0)
     monkeypatch.setattr(hard_boards, "WINDOW", 0)
-    monkeypatch.setattr(hard_boards, "fastest_plan", nothing_found)
-    monkeypatch.setattr(hard_boards, "cheapest_plan", nothing_found)
+    monkeypatch.setattr(hard_boards, "find_fastest_plan", nothing_found)
+    monkeypatch.setattr(hard_boards, "find_cheapest_plan", nothing_found)
     boards = batch([drawing(*board) for board in DETOURS])
     found = solve_with_stages(boards, makespan_plans=True)
     labels = found.labels

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lakewright.core_jax.solver.teams.joint_states import solvable, steps_of
+from lakewright.core_jax.solver.teams.joint_states.reachability import find_whether_solvable, list_steps
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.sample_boards import as_lists, drawing, each, mixed_boards, picture, random_boards
 
@@ -13,7 +13,7 @@ STATES = 1 << 20
 def answer(board, states=STATES):
     size = len(board.holes)
     starts, goals = (np.asarray(cells) @ [size, 1] for cells in (board.starts, board.goals))
-    return solvable(steps_of(np.asarray(board.holes)), starts, goals, states)
+    return find_whether_solvable(list_steps(np.asarray(board.holes)), starts, goals, states)
 
 
 @pytest.mark.parametrize(

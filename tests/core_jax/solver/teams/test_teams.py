@@ -14,8 +14,9 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import generate
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.solver import Stage, check_memory, solve, solve_with_stages
-from lakewright.core_jax.solver.teams import hard_boards, host_search
+from lakewright.core_jax.solver.teams import hard_boards
 from lakewright.core_jax.solver.teams import team_solver as teams
+from lakewright.core_jax.solver.teams.host_search import host_search
 from lakewright.core_jax.support import parallel
 from lakewright.core_jax.types import PAD, WAIT, Board, Certificate, Failure, Labels, Status
 from tests.support.boards import search_oracle as oracle
@@ -179,7 +180,7 @@ def test_boards_of_unequal_depth_do_not_disturb_each_other():
 
 def nothing_found(boards, wanted=None):
     """The search, if it never found anything; what it says are bounds of nothing."""
-    found = host_search.search(boards, wanted, nodes=0)
+    found = host_search.search_batch(boards, wanted, nodes=0)
     found.answers[["cost_known", "wait_known", "makespan_known"]] = False
     found.answers["solvable"] = True
     for bound in ("slack", "makespan", "others", "excess"):
@@ -190,7 +191,7 @@ def nothing_found(boards, wanted=None):
 @each_team
 def test_formulas_alone_find_the_same_optima(agents, size, monkeypatch):
     boards, known = drawn(agents, size), solved(agents, size)
-    monkeypatch.setattr(teams, "search", nothing_found)
+    monkeypatch.setattr(teams, "search_batch", nothing_found)
     found = solve_with_stages(boards, makespan_plans=True)
     labels = found.labels
     assert Stage.SEARCH not in found.stage
@@ -206,7 +207,7 @@ def test_formulas_alone_find_the_same_optima(agents, size, monkeypatch):
 @pytest.mark.parametrize("nodes", [0, 3, 70])
 def test_what_a_search_that_ends_early_says_is_right_and_its_bounds_serve_the_formulas(nodes, monkeypatch):
     boards, known = drawn(4, 4), solved(4, 4)
-    monkeypatch.setattr(teams, "search", functools.partial(host_search.search, nodes=nodes))
+    monkeypatch.setattr(teams, "search_batch", functools.partial(host_search.search_batch, nodes=nodes))
     found = solve_with_stages(boards, makespan_plans=True)
     assert {Stage.FORMULAS, Stage.SEARCH} <= set(found.stage), "the sample should need both"
     assert_same_optima(boards, optima(found.labels), optima(known))
@@ -259,7 +260,7 @@ def test_three_agents_whose_way_is_longer_than_what_is_searched_are_decided():
 
 def test_an_unfinished_search_is_undecided_never_wrong(monkeypatch):
     boards, known = drawn(4, 4), solved(4, 4)
-    monkeypatch.setattr(teams, "search", nothing_found)
+    monkeypatch.setattr(teams, "search_batch", nothing_found)
     monkeypatch.setattr(hard_boards, "JOINT_MOVES", 0)
     labels = solve(boards, makespan_plans=True, budget=1)
     undecided = labels.status == Status.UNDECIDED
@@ -276,7 +277,7 @@ RESTART = 64  # conflicts: the solver looks at its budget when it restarts, some
 
 
 def test_all_formulas_of_a_board_share_one_budget(monkeypatch):
-    monkeypatch.setattr(teams, "search", nothing_found)
+    monkeypatch.setattr(teams, "search_batch", nothing_found)
     monkeypatch.setattr(hard_boards, "JOINT_MOVES", 0)
     boards, budget = drawn(4, 4), 200
     found = solve_with_stages(boards, makespan_plans=True, budget=budget)

@@ -14,8 +14,8 @@ from lakewright.experiments.loop.redesign import decide, train_engineer, what_fo
 from lakewright.experiments.loop.redesign.decision import _candidates
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings
-from lakewright.policy.checkpoints import load_model
 from lakewright.policy.codecs import TextSettings
+from lakewright.policy.models import load_model
 from lakewright.policy.training import AnswerTraining, GrpoSettings, HostSettings, LoraSettings, WarmupSettings
 from tests.support.boards.generated_rows import SMALL
 from tests.support.models.byte_language_model import text_checkpoint

@@ -12,7 +12,7 @@ from lakewright.experiments.loop.closed_loop import prepare
 from lakewright.experiments.loop.records import Rollback, RunFolder, Validation, read, write
 from lakewright.experiments.loop.redesign import story_of, what_follows
 from lakewright.experiments.loop.settings import load_settings
-from lakewright.experiments.view import as_json, as_table
+from lakewright.experiments.view.run_table import as_json, as_table
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import finished
 

@@ -7,8 +7,9 @@ import pytest
 
 from lakewright.core_jax.rows import board_key, read_all, write_rows
 from lakewright.experiments.loop.records import RunFolder
-from lakewright.experiments.view.catalogue import Catalogue, Filters, Kind, Tile, answers_to, table_of
-from lakewright.experiments.view.catalogue.board_table import KEY, asked, boards_of_file
+from lakewright.experiments.view.catalogue.board_table import KEY, Filters, Tile, ask_database, boards_of_file
+from lakewright.experiments.view.catalogue.board_tables import answers_to, table_of
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind
 from tests.support.boards.generated_rows import rows
 from tests.support.samples.finished_run import finish
 
@@ -48,7 +49,7 @@ def test_the_database_calls_a_board_what_everyone_calls_it(tmp_path, ending):
     path = tmp_path / f"boards{ending}"
     write_rows(path, rows())
     query, values = boards_of_file(path)
-    found = asked(f"SELECT place, {KEY} AS key FROM ({query}) AS boards ORDER BY place", values)
+    found = ask_database(f"SELECT place, {KEY} AS key FROM ({query}) AS boards ORDER BY place", values)
     assert [one["key"] for one in found] == [board_key(row) for row in rows()]
 
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from lakewright.experiments.loop.records import RunFolder, Stage
-from lakewright.experiments.resumable import line_log
-from lakewright.experiments.view.catalogue import Progress, progress_of
+from lakewright.experiments.resumable.line_logs import line_log
+from lakewright.experiments.view.catalogue.run_progress import Progress, progress_of
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.samples.finished_run import begin, finish, redesign, validate
 

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from lakewright.core_jax.rows import write_rows
-from lakewright.experiments.view.server import application
+from lakewright.experiments.view.server.routing import make_application
 from tests.support.samples.finished_run import board
 from tests.support.samples.other_folders import benchmark, evaluation, study
 from tests.support.samples.tiny_sweep import SPEC, make
@@ -30,8 +30,26 @@ def site(folder: Path) -> TestClient:
     return client(folder)
 
 
+def test_the_page_of_an_empty_folder_says_what_is_looked_for_and_how_to_make_it(tmp_path):
+    (tmp_path / "nothing").mkdir()
+    found = page(client(tmp_path / "nothing"), "/")
+    assert "Nothing to look at in <code>nothing</code>" in found
+    assert "lakewright generate" in found
+    assert "lakewright run" in found
+
+
+def test_the_page_of_a_folder_of_maps_says_how_they_become_boards(tmp_path):
+    maps = tmp_path / "maps"
+    maps.mkdir()
+    for name in ("one.map", "one.scen", "two.map", "two.scen"):
+        (maps / name).touch()
+    found = page(client(tmp_path), "/")
+    assert f"4 files of other formats, such as <code>{tmp_path.name}/maps/one.map</code>" in found
+    assert "lakewright convert" in found
+
+
 def client(*paths: Path) -> TestClient:
-    return TestClient(application(paths), base_url="http://127.0.0.1:8000")
+    return TestClient(make_application(paths), base_url="http://127.0.0.1:8000")
 
 
 def page(site: TestClient, address: str) -> str:

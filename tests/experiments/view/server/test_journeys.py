@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from lakewright.core_jax.rows import write_rows
-from lakewright.experiments.view import write_site
-from lakewright.policy.checkpoints import save_checkpoint
+from lakewright.experiments.view.site import write_site
+from lakewright.policy.models import save_checkpoint
 from tests.support.models.tiny_policy import MODEL, tiny_model, tokenizer
 from tests.support.samples.finished_run import begin, board, finish, redesign, validate
 from tests.support.samples.other_folders import benchmark, evaluation, study
@@ -105,6 +105,12 @@ def test_a_failing_plan_is_stepped_to_its_conflict(page):
     assert moved == "translate(60px, 60px)", "A0 stands in the hole at (1, 1)"
     page.keyboard.press("Home")
     assert player.locator("output").inner_text() == "t = 0 of 2"
+    assert player.locator(".ending").is_hidden(), "how a plan ends is not said of its beginning"
+    assert player.get_by_text("A plan of 2 steps that fails.").is_visible()
+    player.press("End")
+    assert player.locator(".ending").inner_text().startswith("Fails at t = 2")
+    assert player.get_by_text("A plan of 2 steps that fails.").is_hidden()
+    player.press("Home")
 
 
 def test_boards_are_filtered_and_the_address_holds_the_filter(page, address):

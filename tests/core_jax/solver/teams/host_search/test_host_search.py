@@ -8,8 +8,8 @@ import pytest
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.solver.memory import SEARCH_BYTES
-from lakewright.core_jax.solver.teams.host_search import search
-from lakewright.core_jax.solver.teams.host_search.workspace import matchings, workspace
+from lakewright.core_jax.solver.teams.host_search.host_search import search_batch
+from lakewright.core_jax.solver.teams.host_search.workspace import list_matchings, make_workspace
 from lakewright.core_jax.types import Failure
 from tests.support.boards.sample_boards import assert_every, drawing, mixed_boards, optima
 from tests.support.boards.sample_boards import batch as batch_of
@@ -18,7 +18,7 @@ from tests.support.boards.sample_boards import batch as batch_of
 @pytest.mark.parametrize(("size", "count"), [(3, 400), (5, 300)])
 def test_two_agents_get_the_labels_of_their_floods(size, count):
     boards = mixed_boards(size, count, size)
-    found, known = search(boards), solve(boards)
+    found, known = search_batch(boards), solve(boards)
     answers = found.answers
     assert_every(answers["solvable"] == known.solvable, boards)
     decided = answers["cost_known"] & answers["wait_known"] & answers["makespan_known"]
@@ -33,7 +33,7 @@ def test_two_agents_get_the_labels_of_their_floods(size, count):
 
 def test_what_is_left_open_has_bounds_that_are_not_too_high():
     boards = mixed_boards(5, 150, 5, agents=4)
-    known, answers = solve(boards), search(boards, nodes=1).answers
+    known, answers = solve(boards), search_batch(boards, nodes=1).answers
     left = known.solvable & ~(answers["cost_known"] & answers["wait_known"] & answers["makespan_known"])
     assert left.any(), "one joint state should be too few for some boards"
     assert_every((answers["alone"] + answers["slack"] <= known.sum_of_costs) | ~left, boards)
@@ -60,7 +60,7 @@ def test_distances_too_long_for_a_byte_leave_a_board_open():
     walls = {0: "." * size, 1: "H" * (size - 1) + ".", 2: "." * size, 3: "." + "H" * (size - 1)}
     rows = [walls[row % 4] if row < 19 else "H" * size for row in range(size)]
     board = batch_of([drawing(rows, [(0, 0), (0, 2), (0, 4)], [(18, 22), (18, 20), (18, 18)])])
-    answers = search(board).answers
+    answers = search_batch(board).answers
     assert answers["solvable"][0]
     for name in ("cost_known", "wait_known", "makespan_known", "slack"):
         assert not answers[name][0], name
@@ -69,7 +69,7 @@ def test_distances_too_long_for_a_byte_leave_a_board_open():
 def test_a_matching_takes_no_agent_twice():
     for agents in range(2, 9):
         pairs = list(itertools.combinations(range(agents), 2))
-        for row in matchings(agents):
+        for row in list_matchings(agents):
             load = [
                 sum(weight for pair, weight in zip(pairs, row, strict=True) if agent in pair) for agent in range(agents)
             ]
@@ -78,7 +78,7 @@ def test_a_matching_takes_no_agent_twice():
 
 @pytest.mark.parametrize(("agents", "cells"), [(3, 9), (5, 100), (8, 256)])
 def test_a_search_takes_the_memory_that_is_reckoned_with(agents, cells):
-    record, table = workspace(agents, cells)
+    record, table = make_workspace(agents, cells)
     pairs = agents * (agents - 1) // 2
     assert record.nbytes <= SEARCH_BYTES
     assert table.nbytes == 6 * pairs * cells**2

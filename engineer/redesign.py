@@ -1,0 +1,449 @@
+"""The engineer: observes what answers earned, and redesigns what the next problems are drawn from.
+
+    engineer = Engineer(environment, teacher="difficulty", held_out=held_out)
+    problems = engineer.draw(64)
+    engineer.observe(environment.groups(problems, answers))
+    decision = engineer.redesign(environment.tallies(held_out, greedy))
+
+`Engineer` keeps all its state in memory. The closed loop of experiments takes the same steps one at a time, with a file
+after each, by the functions below.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from lakewright.core_jax import results
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert
+from lakewright.engineer.design import Delta, Design, check_design, list_changes, summarize
+from lakewright.engineer.difficulty import (
+    DifficultySettings,
+    Forecast,
+    HeldOutCell,
+    Objective,
+    Observation,
+    Worth,
+    estimate_worth,
+    make_forecast,
+    observe_groups,
+)
+from lakewright.engineer.environment import Environment, Group, Problem
+from lakewright.engineer.evidence import Case, CellGroups, Drawn, Evidence, EvidenceSettings, Round
+from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, judge, widen_reach
+from lakewright.engineer.negotiation import Attempt, negotiate
+from lakewright.engineer.proposal import Proposal, Teacher
+from lakewright.engineer.random_generators import Key, fold, make_key
+from lakewright.engineer.rollback import Comparison, RollbackSettings, compare_answers
+from lakewright.engineer.space import Cell, DesignSpace, Stratum
+from lakewright.engineer.tally import Tally
+from lakewright.engineer.teachers import Tools, make_teacher
+from lakewright.engineer.trial import RollOut, Trial, TrialSettings, TrialWork, shortlist, try_beside_current
+
+STATE = 1  # the form of `state_dict`
+Source = Literal["proposal", "trial", "rollback", "current"]
+
+
+class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How an engineer works: its evidence, difficulty model, guard, trial and rollback."""
+
+    evidence: EvidenceSettings = EvidenceSettings()
+    """What a language model is shown."""
+    difficulty: DifficultySettings = DifficultySettings()
+    """How the difficulty model is fitted."""
+    guard: GuardSettings = GuardSettings()
+    """How far one redesign may go."""
+    trial: TrialSettings = TrialSettings()
+    """How proposals are tried, where a way to roll out is given."""
+    rollback: RollbackSettings = RollbackSettings()
+    """When a design that lowered validation is given up."""
+    proposals: int = 1
+    """How many changes a teacher is to propose, to be tried side by side."""
+
+
+class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the next problems are drawn from, where that design comes from, and why.
+
+    source: `proposal`, as the guard left it, where no trial was held; `trial`, the proposal that it chose; `rollback`,
+    the design before a stage that was rolled back; `current`, which stays as nothing better was proposed. reasons: a
+    line each of guard, trial or rollback.
+    """
+
+    design: Design
+    source: Source
+    reasons: list[str]
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """A redesign: what is next, and what led to it.
+
+    before: the design until now. evidence: what the teacher was asked about. attempts: its proposals with the guard's
+    verdicts; the last one counts; none after a rollback. trial: of the proposals, where one was held. comparison: the
+    held-out answers of this round beside those of the last that stands.
+    """
+
+    next: Next
+    before: Design
+    evidence: Evidence
+    forecast: Forecast
+    attempts: list[Attempt]
+    trial: Trial | None
+    comparison: Comparison | None
+    line: str
+
+    @property
+    def design(self) -> Design:
+        """What the next problems are drawn from."""
+        return self.next.design
+
+    @property
+    def rolled_back(self) -> bool:
+        """Whether validation fell: the trainer may go back to the weights before, too."""
+        return self.next.source == "rollback"
+
+    def summary(self) -> str:
+        """The redesign in a line."""
+        return self.line
+
+
+def decide_next(verdict: GuardVerdict, design: Design, trial: Trial | None = None) -> Next:
+    """What the guard and the trial leave of a proposal to change `design`."""
+    reasons = [verdict.summary()]
+    if trial is not None:
+        chosen = trial.candidates[trial.chosen].design
+        return Next(chosen, "trial" if trial.chosen else "current", [*reasons, trial.summary()])
+    return Next(verdict.design, "current" if verdict.design == design else "proposal", reasons)
+
+
+def list_rivals(
+    verdict: GuardVerdict, others: Iterable[Delta], design: Design, bounds: Bounds, guard: GuardSettings
+) -> list[Design]:
+    """The different designs that a proposal and its candidates lead to, the proposal first.
+
+    verdict: on the proposal. others: the candidates. design: what they change, which is not among them. bounds, guard:
+    as of `judge`.
+    """
+    rivals: list[Design] = []
+    for found in (verdict.design, *(judge(design, delta, bounds, guard).design for delta in others)):
+        if found != design and found not in rivals:
+            rivals.append(found)
+    return rivals
+
+
+def choose_rivals(
+    rivals: Sequence[Design], current: Design, environment: Environment, known: Forecast | None, trial: TrialSettings
+) -> tuple[list[Design], list[Worth]]:
+    """The rivals that are tried, and what the model expects of them beyond the current design, where it has a say."""
+    if known is None or not trial.prior:
+        return list(rivals[: trial.shortlist]), []
+    cells, space = environment.cells(current), environment.space
+    mixes = [environment.cells(rival) for rival in rivals]
+    places = shortlist(known.model, cells, mixes, trial.shortlist, space)
+    priors = [estimate_worth(known.model, mixes[place], space, cells) for place in places]
+    return [rivals[place] for place in places], priors
+
+
+def try_rivals(
+    work: TrialWork,
+    rivals: Sequence[Design],
+    current: Design,
+    known: Forecast | None,
+    made: Design,
+) -> Trial | None:
+    """The trial of rivals against the current design; None where there are none.
+
+    work: what is rolled out. known: the forecast. made: the proposal as it was made.
+    """
+    if not rivals:
+        return None
+    chosen, priors = choose_rivals(rivals, current, work.environment, known, work.settings)
+    return try_beside_current(work, current, chosen, priors, chosen.index(made) if made in chosen else None)
+
+
+def count_held_out(cells: Iterable[Cell], design: Design) -> list[HeldOutCell]:
+    """The cells of held-out problems, of the strata that the design draws, with their shares."""
+    counts = Counter(Cell(cell.stratum, cell.values) for cell in cells if cell.stratum in design.strata)
+    order = sorted(counts.items(), key=lambda item: (isinstance(item[0].stratum, str), item[0]))
+    return [HeldOutCell(cell, count / counts.total()) for cell, count in order]
+
+
+def group_by_cell(groups: Iterable[tuple[Cell, results.Group]]) -> list[CellGroups]:
+    """The statistics of groups by cell, without givens, in order."""
+    cells: dict[Cell, list[results.Group]] = defaultdict(list)
+    for cell, group in groups:
+        cells[Cell(cell.stratum, cell.values)].append(group)
+    order = sorted(cells.items(), key=lambda item: (isinstance(item[0].stratum, str), item[0]))
+    return [CellGroups(cell, results.statistics_of(members)) for cell, members in order]
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A group that was observed, without its single rewards."""
+
+    cell: Cell
+    group: results.Group
+
+
+class State(msgspec.Struct, forbid_unknown_fields=True):
+    """What an engineer knows. standing: the design and the held-out answers of the last round that stands."""
+
+    format: int
+    space: str
+    teacher: dict[str, Any]
+    design: Design
+    round: int = 0
+    drawn: int = 0
+    seen: list[Seen] = []
+    observations: list[Observation] = []
+    history: list[Round] = []
+    forecast: Forecast | None = None
+    summary: str = ""
+    standing: Design | None = None
+    standing_valid: str = ""
+
+
+class Engineer:
+    """Redesigns what a policy is trained on, from what its answers earned. `state_dict` is JSON."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        teacher: str | Teacher = "proportional",
+        design: Design | None = None,
+        *,
+        held_out: Sequence[Problem] | None = None,
+        settings: EngineerSettings = EngineerSettings(),  # noqa: B008 - it is frozen
+        options: Mapping[str, Any] | None = None,
+        tools: Tools | None = None,
+        roll_out: RollOut | None = None,
+        rounds: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Makes an engineer.
+
+        environment: draws problems and judges answers.
+        teacher: the name of a teacher, `module:Class`, `FILE.py:Class`, or an object.
+        design: what to begin with; by default equal shares and middle values.
+        held_out: the problems that the policy is judged on, so which cells matter and how much; by default all alike.
+        settings: how it works.
+        options: keyword arguments of a teacher that is given by name.
+        tools: how a teacher that is a model is asked.
+        roll_out: rolls the present policy out, for trials; without it none is held.
+        rounds: how many redesigns there will be, for teachers with a schedule.
+        seed: of problems and of the teacher's chance.
+
+        Raises InputError where teacher, options or design are not usable.
+        """
+        self.environment, self.settings, self.rounds, self.seed = environment, settings, rounds, seed
+        self.space: DesignSpace = environment.space
+        self.held_out = None if held_out is None else list(held_out)
+        self.roll_out = roll_out
+        tools = tools or Tools(settings.evidence, proposals=settings.proposals)
+        self.teacher = make_teacher(teacher, tools, options) if isinstance(teacher, str) else teacher
+        begin = self.space.uniform() if design is None else design
+        check_design(begin, self.space)
+        self._state = State(STATE, self.space.signature(), {}, begin)
+
+    @property
+    def design(self) -> Design:
+        """What the next problems are drawn from."""
+        return self._state.design
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """What the difficulty model expected at the last redesign."""
+        return self._state.forecast
+
+    @property
+    def history(self) -> list[Round]:
+        """The rounds so far, oldest first."""
+        return list(self._state.history)
+
+    def draw(self, count: int) -> list[Problem]:
+        """The next problems of the design; no problem is drawn twice."""
+        problems = self.environment.draw(self.design, count, self.seed, first=self._state.drawn)
+        self._state.drawn += count
+        return problems
+
+    def observe(self, groups: Iterable[Group]) -> None:
+        """Notes groups of answers to problems, of this design or of an earlier one.
+
+        Raises InputError on a group of a stratum that the space lacks; none of the groups is noted then.
+        """
+        noted = []
+        for group in groups:
+            if group.cell.stratum not in self.space.ranks or len(group.cell.values) != len(self.space.knobs):
+                raise InputError(
+                    f"group {group.board!r:.60}: cell {group.cell} is none of this environment; leave it out"
+                )
+            plain = {name: getattr(group, name) for name in results.Group.__struct_fields__}
+            noted.append(Seen(group.cell, results.Group(**plain)))
+        self._state.seen += noted
+
+    def redesign(
+        self,
+        outcomes: Mapping[Stratum, Tally] | None = None,
+        *,
+        cases: Sequence[Case] = (),
+        training: Mapping[str, float | str] | None = None,
+        statistics: Mapping[Stratum, Drawn] | None = None,
+    ) -> Decision:
+        """One round: forecast, rollback, evidence, proposal, guard, trial. Sets `design`.
+
+        outcomes: what became of the held-out problems, as `Environment.tallies` gives them; by default the tallies of
+        the training groups. With the answers of every problem (`Outcomes`), validation of successive rounds is
+        compared, and a design that lowered it is given up.
+        cases: held-out problems whose answers failed, for evidence in words.
+        training, statistics: further evidence: figures of the training, and what was really drawn.
+        """
+        state, design = self._state, self.design
+        groups = [(seen.cell, seen.group) for seen in state.seen]
+        found = dict(outcomes) if outcomes is not None else self._tallies(groups)
+        for stratum in found:
+            if stratum not in self.space.ranks:
+                raise InputError(f"outcomes: {stratum!r:.60} is no {self.space.words.stratum} of this environment")
+        now = observe_groups(groups)
+        older = [msgspec.structs.replace(one, age=one.age + 1) for one in state.observations]
+        forecast = make_forecast(
+            design, [*now, *older], self._held_out_cells(), self._difficulty(), self.space, state.forecast
+        )
+        comparison = self._compare(getattr(outcomes, "valid", ""))
+        evidence = Evidence(
+            design=design,
+            outcomes=found,
+            by_trait={stratum: dict(tally.traits) for stratum, tally in found.items()},
+            guideline=self.space.words.guide(),
+            history=state.history,
+            summary=state.summary,
+            round=state.round,
+            rounds=self.rounds or state.round + 1,
+            problems=len(groups),
+            groups=group_by_cell(groups),
+            training=dict(training or {}),
+            statistics=dict(statistics or {}),
+            forecast=forecast,
+            cases=list(cases),
+        )
+        decision = self._decide(evidence, forecast, comparison)
+        self._advance(decision, [*now, *older], getattr(outcomes, "valid", ""))
+        return decision
+
+    def _decide(self, evidence: Evidence, forecast: Forecast, comparison: Comparison | None) -> Decision:
+        design, standing = self.design, self._state.standing
+        fell = comparison is not None and comparison.p_value < self.settings.rollback.level
+        if fell and standing is not None and standing != design and comparison:
+            reason = f"validation fell: {comparison.lost} lost, {comparison.gained} gained, p {comparison.p_value:.2g}"
+            following = Next(standing, "rollback", [reason])
+            return self._decision(following, evidence, forecast, [], None, comparison)
+        guard = widen_reach(self.settings.guard, self.space, forecast.certainty)
+        attempts = negotiate(
+            self.teacher, evidence, design, self.environment, self._key(), guard, self.settings.proposals
+        )
+        last, trial = attempts[-1], None
+        if self.roll_out and self.settings.trial.enabled:
+            rivals = list_rivals(last.verdict, last.proposal.candidates, design, self.environment, guard)
+            work = TrialWork(
+                self.environment, self.roll_out, self.settings.trial, self._objective(), self.seed + self._state.round
+            )
+            trial = try_rivals(work, rivals, design, forecast, last.verdict.design)
+        return self._decision(decide_next(last.verdict, design, trial), evidence, forecast, attempts, trial, comparison)
+
+    def _decision(
+        self,
+        following: Next,
+        evidence: Evidence,
+        forecast: Forecast,
+        attempts: list[Attempt],
+        trial: Trial | None,
+        comparison: Comparison | None,
+    ) -> Decision:
+        version = self.design.version + (following.design != self.design)
+        following = msgspec.structs.replace(
+            following, design=msgspec.structs.replace(following.design, version=version)
+        )
+        delta = attempts[-1].proposal.delta if attempts else None
+        proposed = summarize(delta, self.space) if delta else attempts[-1].proposal.error if attempts else ""
+        changes = list_changes(self.design, following.design, self.space)
+        line = "; ".join(part for part in (proposed, *following.reasons, f"now {changes}") if part)
+        return Decision(following, self.design, evidence, forecast, attempts, trial, comparison, line)
+
+    def _advance(self, decision: Decision, observations: list[Observation], valid: str) -> None:
+        state = self._state
+        proposal: Proposal | None = decision.attempts[-1].proposal if decision.attempts else None
+        note = "; ".join(decision.next.reasons)
+        delta = proposal.delta if proposal else None
+        state.history.append(Round(state.design, decision.evidence.outcomes, delta, note, decision.rolled_back))
+        state.observations, state.seen, state.forecast = observations, [], decision.forecast
+        state.summary = proposal.summary if proposal else ""
+        if not decision.rolled_back:
+            state.standing, state.standing_valid = state.design, valid
+        state.design = decision.design
+        state.round += 1
+
+    def _compare(self, valid: str) -> Comparison | None:
+        before = self._state.standing_valid
+        if not self.settings.rollback.enabled or not valid or len(before) != len(valid):
+            return None
+        return compare_answers([one == "1" for one in before], [one == "1" for one in valid])
+
+    def _tallies(self, groups: Sequence[tuple[Cell, results.Group]]) -> dict[Stratum, Tally]:
+        """The tallies of training groups, each answer counting as a problem."""
+        strata: dict[Stratum, list[tuple[Cell, results.Group]]] = defaultdict(list)
+        for cell, group in groups:
+            strata[cell.stratum].append((cell, group))
+        return {stratum: self._count(strata[stratum]) for stratum in self.space.sort_strata(strata)}
+
+    def _count(self, members: Sequence[tuple[Cell, results.Group]], *, by_trait: bool = True) -> Tally:
+        traits = {}
+        for place in self.space.traits if by_trait else ():
+            having = [(cell, group) for cell, group in members if cell.values[place]]
+            traits[self.space.knobs[place].name] = self._count(having, by_trait=False)
+        groups = [group for _, group in members]
+        failures = {name: sum(group.failures.get(name, 0) for group in groups) for name in self.space.failures}
+        return Tally(
+            problems=sum(group.completions for group in groups),
+            valid=sum(group.valid for group in groups),
+            failures=failures,
+            traits=traits,
+        )
+
+    def _held_out_cells(self) -> list[HeldOutCell]:
+        if self.held_out is not None:
+            return count_held_out((problem.cell for problem in self.held_out), self.design)
+        cells = [cell for cell in self.space.grid(self.design.strata) if self.environment.drawable(cell)]
+        return [HeldOutCell(cell, 1 / len(cells)) for cell in cells]
+
+    def _objective(self) -> Objective:
+        return "regret" if self.settings.difficulty.objective == "regret" else "learnability"
+
+    def _difficulty(self) -> DifficultySettings:
+        return msgspec.structs.replace(self.settings.difficulty, objective=self._objective())
+
+    def _key(self) -> Key:
+        return fold(make_key(self.seed), self._state.round)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the engineer knows, as JSON values."""
+        state = msgspec.structs.replace(self._state, teacher=self.teacher.state_dict())
+        return msgspec.to_builtins(state, str_keys=True)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restores what `state_dict` gave.
+
+        Raises InputError, and changes nothing, where it is of another environment's space or of another form.
+        """
+        if not isinstance(state, Mapping) or state.get("format") != STATE:
+            form = state.get("format") if isinstance(state, Mapping) else state
+            raise InputError(
+                f"state: format is {form!r:.20}, this version reads {STATE}; use the version that wrote it"
+            )
+        if state.get("space") != self.space.signature():
+            raise InputError(
+                f"state: is of the space {state.get('space')!r:.80}, this environment has "
+                f"{self.space.signature()!r:.80}; load the state of this environment"
+            )
+        restored = convert(dict(state), State, "state")
+        check_design(restored.design, self.space, "state: design")
+        self.teacher.load_state_dict(restored.teacher)
+        self._state = restored

@@ -1,0 +1,144 @@
+"""The trial: a policy is rolled out on a few problems of proposed designs and of the current one, before training."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from lakewright.core_jax.results import Group
+from lakewright.engineer.design import Design
+from lakewright.engineer.difficulty import Mix, Objective, Worth
+from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.space import Cell
+from lakewright.engineer.trial.selection import Lead, choose_rival, estimate_lead, problems_by_round
+from lakewright.engineer.trial.signals import CellTrial, Signal, TrialSettings, Tried, problems_to_try, sum_up_trial
+
+RollOut: TypeAlias = Callable[[Sequence[Problem], int, int], tuple[Sequence[Group], int]]
+"""Rolls a policy out: problems, answers to each, and the turn of the trial, from which chance comes -> a group for each
+problem, in their order, and the tokens that took.
+"""
+NO_LEAD = Lead(0.0, 0.0, 0.0, 0.0, 0.0, 0.5)
+
+
+class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """trial.json: the designs that were tried, the current one first; the place of the one chosen; what it cost.
+
+    cells: the valid answers to each problem rolled out. leads: of each design over the current one, and how likely it
+    is better; none in a trial without a current design, or of an older version.
+    """
+
+    candidates: list[Tried]
+    chosen: int
+    tokens: int
+    cells: list[CellTrial] = []
+    leads: list[Lead] = []
+
+    def summary(self) -> str:
+        """The outcome in a line."""
+        best = self.chosen or max(
+            range(1, len(self.candidates)), key=lambda place: self.leads[place].better if self.leads else 0
+        )
+        scores = f"{self.candidates[best].score:.3f} against {self.candidates[0].score:.3f}"
+        sure = f", better with probability {self.leads[best].better:.2f}" if self.leads else ""
+        if self.chosen:
+            return f"tried, and it gives more signal: {scores}{sure}"
+        return f"tried, and not trained on, as it gives less signal: {scores}{sure}"
+
+
+class TrialWork:
+    """The cells rolled out so far, shared by all designs, and what that cost.
+
+    environment: draws the problems. roll_out: the policy. settings: how many problems and answers. objective: what
+    problems are worth. seed: of the problems.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        roll_out: RollOut,
+        settings: TrialSettings,
+        objective: Objective,
+        seed: int,
+    ) -> None:
+        self.environment, self.settings, self.objective, self.seed = environment, settings, objective, seed
+        self._roll_out = roll_out
+        self.cells: dict[Cell, CellTrial] = {}
+        self.tokens = self.turns = 0
+
+    @property
+    def signals(self) -> dict[Cell, Signal]:
+        """The signal of each cell."""
+        return {cell: part.signal() for cell, part in self.cells.items()}
+
+    @property
+    def values(self) -> Mapping[Cell, Sequence[float]]:
+        """What the problems of each cell are worth."""
+        return {cell: part.values(self.objective) for cell, part in self.cells.items()}
+
+    def roll_out_on(self, mixes: Sequence[Mix], problems: int) -> None:
+        """Rolls out on what these mixes lack of `problems` problems each."""
+        wanted = problems_to_try(mixes, msgspec.structs.replace(self.settings, boards=problems))
+        known = {cell: self.cells[cell].valid if cell in self.cells else [] for cell in wanted}
+        lacking = {cell: count - len(known[cell]) for cell, count in wanted.items() if count > len(known[cell])}
+        if not lacking:
+            return
+        drawn = {
+            cell: self.environment.draw_cell(cell, count, self.seed, first=len(known[cell]))
+            for cell, count in lacking.items()
+        }
+        groups, tokens = self._roll_out(
+            [problem for part in drawn.values() for problem in part], self.settings.samples, self.turns
+        )
+        self.turns += 1
+        self.tokens += tokens
+        valid = iter([group.valid for group in groups])
+        for cell, part in drawn.items():
+            self.cells[cell] = CellTrial(cell, self.settings.samples, [*known[cell], *(next(valid) for _ in part)])
+
+    def sum_up(self, designs: Sequence[Design]) -> list[Tried]:
+        """The signal of each design."""
+        signals = self.signals
+        return [sum_up_trial(one, self.environment.mix(one), signals, self.objective) for one in designs]
+
+
+def try_designs(work: TrialWork, designs: Sequence[Design]) -> Trial:
+    """The signal of each design on all the problems of a trial, and the place of the best."""
+    work.roll_out_on([work.environment.mix(design) for design in designs], work.settings.boards)
+    candidates = work.sum_up(designs)
+    chosen = max(range(len(designs)), key=lambda place: (candidates[place].score, -place))
+    return Trial(candidates, chosen, work.tokens, cells=list(work.cells.values()))
+
+
+def try_beside_current(
+    work: TrialWork,
+    current: Design,
+    rivals: Sequence[Design],
+    priors: Sequence[Worth] = (),
+    proposed: int | None = None,
+) -> Trial:
+    """The current design and its rivals by successive halving: after each round the worse half of the rivals leaves.
+
+    work: what is rolled out. current, rivals: the designs. priors: what the difficulty model expects of each rival
+    beyond the current design; none where it has no say. proposed: the place among the rivals of the proposal as it was
+    made, where it is tried. `choose_rival` decides between the one that stays to the end and the current design.
+    """
+    mix, others = work.environment.mix(current), [work.environment.mix(rival) for rival in rivals]
+    places, leads = list(range(len(rivals))), [NO_LEAD for _ in rivals]
+    for problems in problems_by_round(work.settings.boards, len(rivals)):
+        work.roll_out_on([mix, *(others[place] for place in places)], problems)
+        values = work.values
+        for place in places:
+            leads[place] = estimate_lead(others[place], mix, values, priors[place] if priors else None)
+        order = sorted(places, key=lambda place: -leads[place].mean)
+        places = order[: (len(order) + 1) // 2]
+    chosen = choose_rival(leads, places[0], proposed)
+    candidates = work.sum_up([current, *rivals])
+    place = 0 if chosen is None else chosen + 1
+    return Trial(candidates, place, work.tokens, cells=list(work.cells.values()), leads=[NO_LEAD, *leads])
+
+
+def measure_leads(work: TrialWork, current: Design, rivals: Sequence[Design]) -> list[Lead]:
+    """What rollouts on all the problems of a trial say of each rival beside the current design; none leaves early."""
+    mix, others = work.environment.mix(current), [work.environment.mix(rival) for rival in rivals]
+    work.roll_out_on([mix, *others], work.settings.boards)
+    return [estimate_lead(other, mix, work.values, None) for other in others]

@@ -1,2 +1,0 @@
-from .mapf_formats import FORMATS as FORMATS
-from .mapf_formats import convert as convert

@@ -1,9 +1,0 @@
-from .episode import Episode as Episode
-from .game import PlayedLake as PlayedLake
-from .pictures import MODES as MODES
-from .pictures import as_pixels as as_pixels
-from .pictures import as_text as as_text
-from .pools import BoardPool as BoardPool
-from .pools import PoolOptions as PoolOptions
-from .pools import board_pool as board_pool
-from .pools import pool_rows as pool_rows

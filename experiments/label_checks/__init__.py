@@ -1,0 +1,1 @@
+"""Long checks: our labels of fresh boards against another solver's, and commands watched while they run for long."""

@@ -1,0 +1,77 @@
+"""The problems of a stage: drawn from its design, chosen by its sampler."""
+
+from lakewright.core_jax.results import Group
+from lakewright.engineer.design import Design
+from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.samplers import Rollout, Sampler, make_sampler
+from lakewright.experiments.loop.records import Sampled, Stage, read, read_rollouts, write, write_problems
+from lakewright.experiments.loop.settings import key_for, seed_for
+from lakewright.experiments.loop.training.trainee import Trainee
+from lakewright.experiments.runtime.progress_bars import progress
+
+SCORED = 64  # problems rolled out on between two checks of the budget
+
+
+def make_problems(
+    trainee: Trainee, stage: Stage, policy: Stage, before: Stage | None, number: int, tokens: float
+) -> None:
+    """Writes the problems of stage `number` and their statistics.
+
+    They depend on design and seed alone, unless the sampler uses rollouts of `policy`, which is to be trained, or of
+    the stage `before`. Scoring ends once half of the remaining `tokens` are spent, as the rest is for training.
+    """
+    settings = trainee.settings
+    count, sampler = settings.grpo.of_stage(number).boards, _load_sampler(trainee, before, number)
+    source = _Source(trainee, stage.design(), policy, number, tokens / 2)
+    drawn = sampler.draw(count, source, source.score, key_for(settings.seed, f"stage {number} sampler"))
+    statistics = trainee.count_problems(drawn.problems, source.acceptance)
+    figures = {"fresh": drawn.fresh, "scored": drawn.scored, "replayed": drawn.replayed, "tokens": source.tokens}
+    record = Sampled(statistics, settings.sampler.name, figures, sampler.state_dict())
+    write(stage.sampled, record, lake=trainee.lake)
+    write_problems(trainee.problems_file(stage), drawn.problems)
+
+
+def _load_sampler(trainee: Trainee, before: Stage | None, number: int) -> Sampler:
+    """The sampler, with what it learned from the stages so far."""
+    sampler = make_sampler(trainee.settings.sampler.name, trainee.settings.sampler.options)
+    if before is not None:
+        sampler.load_state_dict(read(before.sampled, Sampled).state)
+        sampler.learn(read_rollouts(before), number - 1, trainee.environment)
+    return sampler
+
+
+class _Source:
+    """Fresh problems and their scores for samplers; counts what they cost."""
+
+    def __init__(self, trainee: Trainee, design: Design, policy: Stage, number: int, allowance: float) -> None:
+        self.trainee, self.design, self.policy, self.allowance = trainee, design, policy, allowance
+        self.environment: Environment = trainee.environment
+        self.purpose = f"stage {number} boards"
+        self.drawn = self.tokens = self.scorings = 0
+        self.acceptance: list = []
+
+    def __call__(self, count: int, design: Design | None = None) -> list[Problem]:
+        """The next `count` problems of the stage's design, or of another one."""
+        seed, noun = seed_for(self.trainee.settings.seed, self.purpose), self.environment.space.words.problems
+        with progress(noun, count, noun) as bar:
+            problems, acceptance = self.trainee.draw(design or self.design, count, seed, self.drawn, bar.update)
+        self.drawn += count
+        self.acceptance += acceptance
+        return problems
+
+    def score(self, problems: list[Problem]) -> list[Rollout]:
+        """Each problem with a group of answers of the current policy, until the allowance of tokens is spent."""
+        settings, groups = self.trainee.settings, list[Group]()
+        with progress("scores", len(problems) * settings.sampler.plans, self.trainee.answers) as bar:
+            for begin in range(0, len(problems), SCORED):
+                if self.tokens >= self.allowance:
+                    break
+                seed = seed_for(settings.seed, f"{self.purpose} scores {self.scorings}")
+                part = problems[begin : begin + SCORED]
+                found, tokens = self.trainee.roll_out(
+                    self.policy.onward, part, settings.sampler.plans, seed, bar.update
+                )
+                groups += found
+                self.scorings += 1
+                self.tokens += tokens
+        return list(zip(problems, groups, strict=False))

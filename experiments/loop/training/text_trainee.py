@@ -1,0 +1,219 @@
+"""The trainee of environments whose problems are text: a small transformer that reads bytes, or a language model."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.design import Design, by_stratum
+from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
+from lakewright.engineer.evidence import Drawn
+from lakewright.engineer.space import Cell, Stratum
+from lakewright.experiments.environments.registry import load_environment
+from lakewright.experiments.loop.records import (
+    Example,
+    RunFolder,
+    Sampled,
+    Stage,
+    Validation,
+    held_out_of,
+    write,
+    write_problems,
+)
+from lakewright.experiments.loop.settings import RunSettings, seed_for
+from lakewright.experiments.loop.training.policies import load_policy
+from lakewright.experiments.loop.training.trainee import Trainee, check_settings
+from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.policy.play import DrawnTasks, Play, Tasks
+from lakewright.policy.text_play import TextPlay, build_byte_policy, play_texts
+from lakewright.policy.training import Answered, answer_groups, rank_and_processes
+
+EXAMPLES = 12  # held-out problems kept to look at, half of them valid
+MOST_CELLS = 200  # of the grid that are held out; of a larger one, problems of the design with equal shares
+
+
+class TextTrainee(Trainee[Problem]):
+    """A policy that answers problems in text."""
+
+    answers, references, lake = "answers", "reference answers", False
+
+    def __init__(self, settings: RunSettings, environment: Environment | None = None) -> None:
+        super().__init__(settings)
+        self.environment = environment or load_environment(settings.environment)
+        space = self.environment.space
+        self.start = space.design(by_stratum(settings.design)) if settings.design else space.uniform()
+        warmup = settings.warmup_design
+        self.warmup_design = space.design(by_stratum(warmup)) if warmup else None
+        check_settings(settings, self.environment, self.start)
+
+    def problems_file(self, stage: Stage) -> Path:
+        """Lines of JSON."""
+        return stage.problems
+
+    def hold_out(self, folder: RunFolder) -> list[Problem]:
+        """`validation.boards` problems of each cell of the grid of the start's strata."""
+        if not folder.held_out.exists():
+            write_problems(folder.held_out, self._draw_held_out())
+        return held_out_of(folder)
+
+    def count_held_out(self) -> int:
+        """As `Trainee.count_held_out`."""
+        return min(len(self._list_cells()), MOST_CELLS) * self.settings.validation.boards
+
+    def _list_cells(self) -> list[Cell]:
+        """The cells of the grid of the start's strata that can be drawn."""
+        environment = self.environment
+        return [cell for cell in environment.space.grid(self.start.strata) if environment.drawable(cell)]
+
+    def _draw_held_out(self) -> list[Problem]:
+        chosen, environment = self.settings.validation, self.environment
+        cells = self._list_cells()
+        with progress("held-out problems", len(cells) * chosen.boards, "problems") as bar:
+            if len(cells) > MOST_CELLS:
+                count = MOST_CELLS * chosen.boards
+                problems = environment.draw(environment.space.uniform(), count, seed_for(chosen.seed, "held-out"))
+            else:
+                problems = []
+                for cell in cells:
+                    complete = environment.space.complete_cell(cell, self.start)
+                    seed = seed_for(chosen.seed, f"held-out {cell}")
+                    problems += environment.draw_cell(complete, chosen.boards, seed)
+                    bar.update(chosen.boards)
+        return list({problem.key: problem for problem in problems}.values())
+
+    def draw(
+        self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
+    ) -> tuple[list[Problem], list[Any]]:
+        """As `Trainee.draw`."""
+        problems = self.environment.draw(design, count, seed, first)
+        on_progress(count)
+        return problems, []
+
+    def count_problems(self, problems: Sequence[Problem], acceptance: Sequence[Any]) -> dict[Stratum, Drawn]:
+        """As `Trainee.count_problems`."""
+        return self.environment.statistics(problems)
+
+    def make_task(self, problem: Problem) -> Problem:
+        """The problem itself."""
+        return problem
+
+    def build(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+        """A transformer that reads bytes, and knows the engineer's words."""
+        settings = self.settings
+        return build_byte_policy(settings.model, seed_for(settings.seed, "model"), settings.device, self.words)
+
+    def play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> TextPlay[Problem]:
+        """As `Trainee.play`."""
+        return play_texts(
+            model,
+            tokenizer,
+            self.environment.verdicts,
+            self.environment.space.failures,
+            text=self.settings.text,
+            key=lambda problem: problem.key,
+        )
+
+    def check_start(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, held_out: Sequence[Problem]
+    ) -> None:
+        """As `Trainee.check_start`: prompts and reference answers must fit the model."""
+        play = self.play(model, tokenizer)
+        for problem in held_out:
+            play.encode_prompt(problem)
+            if problem.answer:
+                play.encode_reference(problem)
+        if self.settings.warmup.steps and not all(problem.answer for problem in held_out):
+            raise InputError(
+                "warmup.steps: the environment gives no reference answers to learn from; give warmup.steps=0 and start"
+            )
+
+    @contextmanager
+    def stream_references(self, warmup: Stage, first: int) -> Iterator[Tasks[Problem]]:
+        """Problems drawn while training: of the warm-up's design, or of all cells of the grid in turn."""
+        environment, seed = self.environment, seed_for(self.settings.seed, "warm-up problems")
+        cells = [environment.space.complete_cell(cell, self.start) for cell in self._list_cells()]
+
+        def draw(begin: int, count: int) -> list[Problem]:
+            if self.warmup_design is not None:
+                return environment.draw(self.warmup_design, count, seed, begin)
+            places = range(begin, begin + count)
+            return [environment.draw_one(cells[place % len(cells)], seed, place) for place in places]
+
+        yield DrawnTasks(draw, first)
+
+    @contextmanager
+    def stream_problems(self, stage: Stage, number: int) -> Iterator[Tasks[Problem]]:
+        """Problems drawn while training, in each process others."""
+        rank, _ = rank_and_processes()
+        purpose = f"stage {number} problems" + f" of process {rank}" * (rank > 0)
+        seed, design = seed_for(self.settings.seed, purpose), stage.design()
+        taken: dict[int, Problem] = {}
+
+        def draw(begin: int, count: int) -> list[Problem]:
+            problems = self.environment.draw(design, count, seed, begin)
+            taken.update(enumerate(problems, begin))
+            return problems
+
+        self._taken = taken
+        yield DrawnTasks(draw)
+
+    def keep_problems(self, stage: Stage, tasks: Tasks[Problem]) -> None:
+        """As `Trainee.keep_problems`."""
+        problems = [self._taken[place] for place in sorted(self._taken)]
+        figures = {"fresh": len(problems), "scored": 0, "replayed": 0, "tokens": 0}
+        statistics = self.count_problems(problems, [])
+        write(stage.sampled, Sampled(statistics, self.settings.sampler.name, figures, {}), lake=False)
+        write_problems(stage.problems, problems)
+
+    def validate(self, stage: Stage, held_out: Sequence[Problem]) -> None:
+        """As `Trainee.validate`."""
+        model, tokenizer = load_policy(self.settings, stage.checkpoint)
+        with progress("validation", len(held_out), "problems") as bar:
+            answered = answer_groups(model, self.play(model, tokenizer), list(held_out), on_progress=bar.update)
+        texts = [str(one.judged.details[0]) for one in answered]
+        verdicts = self.environment.verdicts(held_out, texts)
+        outcomes = Outcomes.of(self.environment.space, held_out, verdicts)
+        lines = [
+            {"problem": problem.key, "answers": [{"text": text, "failure": verdict.failure or "none"}]}
+            for problem, text, verdict in zip(held_out, texts, verdicts, strict=True)
+        ]
+        _write_lines(stage.plans, lines)
+        record = Validation(
+            outcomes=dict(outcomes),
+            examples=_choose_examples(held_out, texts, verdicts),
+            by_trait={stratum: dict(tally.traits) for stratum, tally in outcomes.items()},
+            valid=outcomes.valid,
+        )
+        write(stage.validation, record, lake=False)
+
+    def describe_answers(self, answered: Answered, play: Play[Problem]) -> dict[str, Any]:
+        """As `Trainee.describe_answers`: the texts."""
+        judged = answered.judged
+        pairs = zip(judged.details, judged.failures, strict=True)
+        return {
+            "problem": answered.key,
+            "answers": [{"text": str(text), "failure": failure or "none"} for text, failure in pairs],
+        }
+
+
+def _choose_examples(held_out: Sequence[Problem], texts: Sequence[str], verdicts: Sequence[Verdict]) -> list[Example]:
+    """Some valid answers and some that fail, spread evenly over the set."""
+    chosen: list[int] = []
+    for valid in (True, False):
+        places = [place for place, verdict in enumerate(verdicts) if verdict.valid is valid]
+        step = max(1, len(places) // (EXAMPLES // 2))
+        chosen += places[::step][: EXAMPLES // 2]
+    return [
+        Example(held_out[place], texts[place][:2000], verdicts[place].failure or "none", verdicts[place].place)
+        for place in chosen
+    ]
+
+
+def _write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:
+    from lakewright.core_jax.support import write_atomically
+
+    write_atomically(path, msgspec.json.Encoder().encode_lines(lines))

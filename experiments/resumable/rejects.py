@@ -1,0 +1,71 @@
+"""Rows that a command leaves out, unchanged, in a file of their own: what is refused is not lost.
+
+Each part keeps the rows left out of it beside its record, such as 000000.rejected, so that a command that was
+killed continues with them too. The file is written from the parts in one go, just before the output takes its place.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Chunk, ending
+from lakewright.core_jax.support import replacing
+
+
+def rejects_option(path: Path | None) -> dict[str, Any]:
+    """What a job's options say of a file of rejects; nothing without one, as in jobs of versions that had none."""
+    return {"rejects": os.path.abspath(path)} if path else {}
+
+
+class Rejects:
+    """The rows of `source` that are left out, kept in `folder` until they are written to `path`.
+
+    Raises InputError where `path` has another format than `source`: the rows are not to be changed.
+    """
+
+    def __init__(self, path: Path, source: Path, folder: Path) -> None:
+        if ending(path) != ending(source):
+            raise InputError(
+                f"{path}: --rejects holds rows as they are in {source.name}; let its name end with {source.suffix}"
+            )
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder; choose a file for --rejects")
+        self._path, self._source, self._folder = path, source, folder
+
+    def keep(self, number: int, left_out: Iterable[tuple[Chunk, Sequence[int]]]) -> None:
+        """Keeps the rows left out of part `number`: chunks of the source, and places in each."""
+        found = [chunk.take(places) for chunk, places in left_out if places]
+        with replacing(self._part(number)) as beside, open(beside, "wb") as file:
+            for rows in found:
+                if isinstance(rows, list):
+                    file.writelines(rows)
+            if not found or isinstance(found[0], list):
+                return
+            with pa.ipc.new_file(file, found[0].schema) as batches:
+                for rows in found:
+                    batches.write(rows)
+
+    def assemble(self, parts: int) -> None:
+        """Writes what `parts` parts have kept; the file is there at once and whole."""
+        kept = [part for part in map(self._part, range(parts)) if part.exists() and part.stat().st_size]
+        with replacing(self._path) as beside:
+            if self._source.suffix == ".jsonl":
+                with open(beside, "wb") as lines:
+                    for part in kept:
+                        with open(part, "rb") as some:
+                            shutil.copyfileobj(some, lines)
+                return
+            with pq.ParquetWriter(beside, pq.read_schema(self._source)) as parquet:
+                for part in kept:
+                    with pa.memory_map(str(part)) as file, pa.ipc.open_file(file) as batches:
+                        for place in range(batches.num_record_batches):
+                            parquet.write_batch(batches.get_batch(place))
+
+    def _part(self, number: int) -> Path:
+        return self._folder / f"{number:06d}.rejected"

@@ -1,9 +1,0 @@
-from .board_pictures import caption as caption
-from .board_pictures import frames as frames
-from .board_pictures import strip_svg as strip_svg
-from .played_plans import Played as Played
-from .played_plans import moving_svg as moving_svg
-from .played_plans import played as played
-from .played_plans import still_svg as still_svg
-from .replay import Ending as Ending
-from .replay import ending as ending

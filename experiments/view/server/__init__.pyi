@@ -1,2 +1,0 @@
-from .routing import application as application
-from .serving import serve as serve

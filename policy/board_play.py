@@ -1,0 +1,89 @@
+"""Boards of the lake as a `Play`: a codec asks, certified plans are the reference answers, the simulator judges."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from transformers import PreTrainedTokenizerFast
+
+from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
+from lakewright.policy.codecs import Codec
+from lakewright.policy.play import Judged, Tasks
+from lakewright.policy.tasks import Task, augment_task
+from lakewright.policy.training import BoardStream, RewardSettings, judge_answers, rewards
+
+
+class PlayedPlan(NamedTuple):
+    """A plan and its verdict: moves int8 [K, T], the failure, and the first agent and step that fail, -1 if none."""
+
+    moves: np.ndarray
+    failure: int
+    agent: int
+    step: int
+
+
+@dataclasses.dataclass(frozen=True)
+class BoardPlay:
+    """The `Play` of boards. horizon: steps of the longest plan."""
+
+    codec: Codec
+    horizon: int
+    reward: RewardSettings = RewardSettings()  # noqa: RUF009 - it is frozen
+
+    failures = tuple(name for code, name in enumerate(FAILURE_NAMES) if code)
+    plural = "boards"
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerFast:
+        """That of the codec."""
+        return self.codec.tokenizer
+
+    @property
+    def batch(self) -> int:
+        """That of the codec."""
+        return self.codec.batch
+
+    @property
+    def scored(self) -> bool:
+        """As `Play`: the vocabulary of cells is small, those of language models are not."""
+        return self.codec.name == "tokens"
+
+    def key(self, task: Task) -> str:
+        """As `Play`."""
+        return task.key
+
+    def encode_prompt(self, task: Task) -> list[int]:
+        """As `Play`."""
+        return self.codec.encode_prompt(task.board)
+
+    def encode_reference(self, task: Task) -> list[int]:
+        """As `Play`: the certified plan."""
+        return self.codec.encode_answer(task.board, task.moves)
+
+    def longest_answer(self, tasks: Tasks[Task]) -> int:
+        """As `Play`: that of the largest team."""
+        if isinstance(tasks, BoardStream):
+            return self.codec.answer_length(self.horizon, tasks.agents)
+        assert isinstance(tasks, Sequence), "boards come in a list or from a BoardStream"
+        return max(self.codec.answer_length(self.horizon, len(task.board.starts)) for task in tasks)
+
+    def verdicts(self, tasks: Sequence[Task], answers: Sequence[list[int]]) -> tuple[Verdict, np.ndarray]:
+        """As `judge_answers`: the verdicts, numpy arrays [B], and the plans, int8 [B, K, horizon]."""
+        return judge_answers(list(tasks), list(answers), self.horizon, self.codec)
+
+    def judge(self, tasks: Sequence[Task], answers: Sequence[list[int]]) -> Judged:
+        """As `Play`, with the plans as details."""
+        found, moves = self.verdicts(tasks, answers)
+        codes = np.asarray(found.failure)
+        places = zip(tasks, moves, codes, np.asarray(found.agent), np.asarray(found.step), strict=True)
+        return Judged(
+            codes == Failure.NONE,
+            rewards(list(tasks), found, moves, self.reward),
+            [FAILURE_NAMES[code] if code else "" for code in codes],
+            [PlayedPlan(plan[: len(task.board.starts)], *where) for task, plan, *where in places],
+        )
+
+    def augment(self, task: Task, rng: np.random.Generator) -> Task:
+        """As `Play`: see `augment_task`."""
+        return augment_task(task, rng)

