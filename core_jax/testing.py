@@ -2,7 +2,7 @@
 
 from lakewright.core_jax.config import MAX_AGENTS, MAX_HOLE_RATIO, MAX_SIZE, MIN_SIZE, EnvConfig, SizeConfig, holds
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.rows import Row
+from lakewright.core_jax.rows.row import Row
 
 try:
     from hypothesis import strategies as st

@@ -13,7 +13,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.testing.isolation import Calls, FailedCall, watch
+from lakewright.engineer.testing.isolation import CallError, Calls, watch
 from lakewright.engineer.testing.properties import EQUAL, EVERY, Properties
 from lakewright.engineer.testing.redraw import draw_elsewhere
 from lakewright.engineer.testing.report import Fault, Report, report_text
@@ -74,7 +74,7 @@ def find_faults(
 
     report, faults = Report(environment=name), []
     for message in watch(work, limit, tick):
-        if isinstance(message, FailedCall):
+        if isinstance(message, CallError):
             faults.append(Fault("the code returns", *message.args))
             continue
         kind, value = msgspec.json.decode(message)
@@ -95,7 +95,7 @@ def _try_properties(
     def attempt(name: str, property: Callable[[], Fault | None]) -> Fault | None:
         try:
             fault = property()
-        except FailedCall as error:
+        except CallError as error:
             fault = Fault(name, str(error), "any")
         _send(send, "report", report)
         if fault:

@@ -21,7 +21,7 @@ HEAD = struct.Struct("dI")  # when the call began, 0 where none is under way, an
 GRACE = 2.0  # seconds that code which ignores a signal gets
 
 
-class FailedCall(Exception):
+class CallError(Exception):
     """What a call did instead of returning, in words."""
 
 
@@ -39,7 +39,7 @@ class Calls:
         sys.addaudithook(self._refuse_fork)
 
     def run(self, what: str, case: str, call: Callable[[], T]) -> T:
-        """What a call gives. what: the member of the environment. Raises FailedCall where it does anything else."""
+        """What a call gives. what: the member of the environment. Raises CallError where it does anything else."""
         data = case.encode(errors="backslashreplace")[: ROOM - HEAD.size]
         self.memory[HEAD.size : HEAD.size + len(data)] = data
         HEAD.pack_into(self.memory, 0, time.monotonic(), len(data))
@@ -53,18 +53,16 @@ class Calls:
                 self.busy = False
                 HEAD.pack_into(self.memory, 0, 0.0, len(data))
         except _TooLongError as error:
-            raise FailedCall(
-                f"{what} did not return within {self.limit:g} s; make it faster or end its loop"
-            ) from error
+            raise CallError(f"{what} did not return within {self.limit:g} s; make it faster or end its loop") from error
         except InputError as error:
-            raise FailedCall(str(error)) from error
+            raise CallError(str(error)) from error
         except SystemExit as error:
-            raise FailedCall(f"{what} ended the program ({error.code!r:.60}); return instead") from error
+            raise CallError(f"{what} ended the program ({error.code!r:.60}); return instead") from error
         except BaseException as error:
             if not self.forked:
-                raise FailedCall(f"{what} raised {type(error).__name__}: {error}; correct it") from error
+                raise CallError(f"{what} raised {type(error).__name__}: {error}; correct it") from error
         if self.forked:
-            raise FailedCall(f"{what} started a copy of its process (os.fork); work in one process")
+            raise CallError(f"{what} started a copy of its process (os.fork); work in one process")
         return found
 
     def _end_call(self, number: int, frame: FrameType | None) -> None:
@@ -79,13 +77,13 @@ class Calls:
 
 def watch(
     work: Callable[[Calls, Callable[[bytes], None]], None], limit: float, tick: Callable[[], None]
-) -> Iterator[bytes | FailedCall]:
+) -> Iterator[bytes | CallError]:
     """Runs work in a process of its own and yields the messages that it sends.
 
     work: is given the calls and a function that sends a message, bytes without a line feed. limit: of a call, seconds.
     tick: called several times a second.
 
-    Where the process ends, or a call does not, a FailedCall comes last, whose arguments are what happened and the case.
+    Where the process ends, or a call does not, a CallError comes last, whose arguments are what happened and the case.
     """
     memory, (reader, writer) = mmap.mmap(-1, ROOM), os.pipe()
     sys.stdout.flush()
@@ -97,14 +95,14 @@ def watch(
     try:
         for message in _read_messages(reader, memory, limit, tick):
             yield message
-            if isinstance(message, FailedCall):
+            if isinstance(message, CallError):
                 return
         _, status = os.waitpid(process, 0)
         process = 0
         if status or HEAD.unpack_from(memory)[0]:
             code = os.waitstatus_to_exitcode(status)
             how = f"exit code {code}" if code >= 0 else f"signal {-code}"
-            yield FailedCall(f"the process ended ({how}); return instead of ending it", _read_case(memory))
+            yield CallError(f"the process ended ({how}); return instead of ending it", _read_case(memory))
     finally:
         os.close(reader)
         if process:
@@ -139,7 +137,7 @@ def _write_all(writer: int, data: bytes) -> None:
 
 def _read_messages(
     reader: int, memory: mmap.mmap, limit: float, tick: Callable[[], None]
-) -> Iterator[bytes | FailedCall]:
+) -> Iterator[bytes | CallError]:
     """Messages until the process closes its end, or a call takes much longer than its limit."""
     rest = b""
     while True:
@@ -152,7 +150,7 @@ def _read_messages(
         tick()
         begun, _ = HEAD.unpack_from(memory)
         if begun and time.monotonic() - begun > limit + GRACE:
-            yield FailedCall(f"no return within {limit:g} s; end its loop", _read_case(memory))
+            yield CallError(f"no return within {limit:g} s; end its loop", _read_case(memory))
             return
 
 

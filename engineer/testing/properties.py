@@ -13,7 +13,7 @@ from lakewright.engineer.design import Delta, Design, check_design, encode_delta
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.guard import GuardSettings, judge
 from lakewright.engineer.space import Cell, DesignSpace
-from lakewright.engineer.testing.isolation import Calls, FailedCall
+from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.report import Fault, Report
 from lakewright.engineer.testing.strategies import ODD_ANSWERS, answers, cells, deltas, designs, list_cells
 from lakewright.engineer.testing.trials import Draw, Trials, encode, find_smallest, show_answer, show_design
@@ -76,12 +76,12 @@ class Properties:
         self.took[draw] = time.monotonic() - begun
 
     def _is_known_drawable(self, cell: Cell) -> bool:
-        """Whether a cell can be drawn: of those at bounds and bins, whether it was; one that fails is named elsewhere."""
+        """Whether a cell can be drawn; of one at a bound or bin, whether it was."""
         if cell in self.cells_at_bounds:
             return Draw(cell, 0, 0) in self.problems
         try:
             return self.trials.is_drawable(cell)
-        except FailedCall:
+        except CallError:
             return False
 
     def draw_again(self, until: float) -> Fault | None:
@@ -91,7 +91,7 @@ class Properties:
             first = self.problems.get(draw) or self.trials.draw_one(draw)
             self.trials.draw_one(Draw(draw.cell, draw.seed + 1, draw.index))
             if encode(self.trials.draw_one(draw)) != encode(first):
-                raise FailedCall("two draws gave two problems; take all chance from rng, and keep no state")
+                raise CallError("two draws gave two problems; take all chance from rng, and keep no state")
 
         more = st.builds(Draw, st.sampled_from([draw.cell for draw in self.problems]), SEEDS, INDICES)
         return find_smallest(EQUAL, self.problems, more, attempt, str, until, 30)
@@ -104,28 +104,28 @@ class Properties:
             problems = self.trials.draw(design, 24, seed)
             part = self.trials.draw(design, 5, seed, first)
             if list(map(encode, part)) != list(map(encode, problems[first : first + 5])):
-                raise FailedCall("a part of the problems drawn alone is another; let design, seed and index decide")
+                raise CallError("a part of the problems drawn alone is another; let design, seed and index decide")
             self._check_shares(design, problems)
 
         strategy = st.tuples(self._designs(), SEEDS, st.integers(0, 19))
         return find_smallest("draws follow the design", (), strategy, attempt, _show_slice, until, 50)
 
     def _check_shares(self, design: Design, problems: Sequence[Problem]) -> None:
-        """Raises FailedCall where problems are of other cells than the design's, or in other shares."""
+        """Raises CallError where problems are of other cells than the design's, or in other shares."""
         mix = self.environment.mix(design)
         counts = Counter(self.environment.canonical(problem.cell) for problem in problems)
         if strange := [cell for cell in counts if cell not in mix]:
-            raise FailedCall(f"a problem is of cell {strange[0]}, which the design does not ask for; draw what it asks")
+            raise CallError(f"a problem is of cell {strange[0]}, which the design does not ask for; draw what it asks")
         for cell, share in mix.items():
             # Within one of its share, and within one more for each value that the givens have in turn.
             room = 1 + len({other.given for other in mix})
             if abs(counts[cell] - share * len(problems)) > room:
-                raise FailedCall(
+                raise CallError(
                     f"{counts[cell]} of {len(problems)} problems are of cell {cell}, whose share is {share:.3g}; "
                     "draw each cell in its share"
                 )
         if wrong := [problem for problem in problems if problem.version != design.version]:
-            raise FailedCall(f"a problem has version {wrong[0].version}, the design {design.version}; pass it on")
+            raise CallError(f"a problem has version {wrong[0].version}, the design {design.version}; pass it on")
 
     def _designs(self) -> st.SearchStrategy[Design]:
         return designs(self.space, self.bounds, **self.given)
@@ -141,7 +141,7 @@ class Properties:
                 other = [problem.key for problem in self._draw_cell(draw.cell, 8, seed)]
                 same = sum(left == right for left, right in zip(mine[first:], other, strict=False))
                 if same >= len(mine) - first - 1:
-                    raise FailedCall(
+                    raise CallError(
                         f"seed {seed} gives the same problems, {first} places on; let the seed decide, as rng does"
                     )
 
@@ -163,7 +163,7 @@ class Properties:
         def attempt(draw: Draw) -> None:
             problem = known.get(draw) or self.trials.draw_one(draw)
             if problem.answer and not self.trials.judge(problem, problem.answer).valid:
-                raise FailedCall(f"judge finds the problem's own answer {problem.answer!r:.60} not valid; correct one")
+                raise CallError(f"judge finds the problem's own answer {problem.answer!r:.60} not valid; correct one")
 
         more = st.builds(Draw, st.sampled_from([draw.cell for draw in known]), SEEDS, INDICES) if known else None
         return find_smallest("the right answer is valid", known, more, attempt, str, until, 50)
@@ -180,7 +180,7 @@ class Properties:
         return find_smallest("any text is judged", odd, strategy, attempt, lambda case: show_answer(*case), until, 300)
 
     def read_any_delta(self, until: float) -> Fault | None:
-        """Any delta that the schema allows leads to a legal design that can be drawn; designs and deltas fit into JSON."""
+        """Any delta of the schema leads to a legal design that can be drawn; both are the same after JSON."""
 
         def attempt(case: tuple[Design, Delta]) -> None:
             design, delta = case
@@ -190,7 +190,7 @@ class Properties:
             try:
                 check_design(found, self.space)
             except InputError as error:
-                raise FailedCall(f"a delta led to an illegal design ({error}); correct the limits") from error
+                raise CallError(f"a delta led to an illegal design ({error}); correct the limits") from error
             self.trials.draw(found, 4, 0)
 
         strategy = self._designs().flatmap(lambda design: st.tuples(st.just(design), deltas(self.space, design)))
@@ -231,7 +231,7 @@ class Properties:
                 break
             try:
                 verdicts = [self.trials.judge(problem, answer) for problem in pool]
-            except FailedCall:  # named by `judge_any_text`
+            except CallError:  # named by `judge_any_text`
                 continue
             judged += 2 * len(pool)
             valid = sum(verdict.valid for verdict in verdicts) / len(pool)
@@ -277,15 +277,15 @@ class _Drawable:
 
 def _check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
     if msgspec.json.decode(msgspec.json.encode(design), type=Design) != design:
-        raise FailedCall("a design is another one after JSON; name strata so that they differ in text")
+        raise CallError("a design is another one after JSON; name strata so that they differ in text")
     if msgspec.json.decode(msgspec.json.encode(delta), type=Delta) != delta:
-        raise FailedCall("a delta is another one after JSON; name strata so that they differ in text")
+        raise CallError("a delta is another one after JSON; name strata so that they differ in text")
     try:
         read, _ = read_answer(encode_delta(delta), space)
     except InputError as error:
-        raise FailedCall(f"a legal delta is refused as an answer ({error}); correct the space") from error
+        raise CallError(f"a legal delta is refused as an answer ({error}); correct the space") from error
     if read != delta:
-        raise FailedCall("a delta is another one as an answer; name strata so that they differ in text")
+        raise CallError("a delta is another one as an answer; name strata so that they differ in text")
 
 
 def _estimate_distinct(keys: Sequence[str]) -> int:

@@ -44,7 +44,10 @@ def draw_elsewhere(maker: Sequence[str], cases: Sequence[Case], limit: float) ->
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Reads draws from standard input and writes their problems to standard output. The clock is a year ahead, so that a generator that reads it is found."""
+    """Reads draws from standard input and writes their problems to standard output.
+
+    The clock is a year ahead, so that a generator that reads it is found.
+    """
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the environment prints is no answer
     now = time.time

@@ -97,7 +97,7 @@ def _pick(stratum: Stratum, ways: list[list[float]], places: tuple[int, ...]) ->
 
 
 def _places(lengths: list[int]) -> list[tuple[int, ...]]:
-    """The places of all values of some knobs together; where these are too many, of one knob at a time, and the last."""
+    """The places of all values of some knobs; where these are too many, of one knob at a time, and the last."""
     total = 1
     for length in lengths:
         total *= length

@@ -14,7 +14,7 @@ from hypothesis.strategies import SearchStrategy
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.engineer.space import Cell
-from lakewright.engineer.testing.isolation import Calls, FailedCall
+from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.report import Fault
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ def find_smallest(
     until: float,
     most: int = 100,
 ) -> Fault | None:
-    """The fault with the smallest case in which `attempt` raises FailedCall; None where it never does.
+    """The fault with the smallest case in which `attempt` raises CallError; None where it never does.
 
     name: of the property.
     examples: tried first, small ones first.
@@ -68,7 +68,7 @@ def find_smallest(
             raise _TimeUpError
         try:
             attempt(case)
-        except FailedCall as error:
+        except CallError as error:
             found.append((case, str(error)))
             return True
         return False
@@ -78,7 +78,7 @@ def find_smallest(
             break
         try:
             attempt(example)
-        except FailedCall as error:
+        except CallError as error:
             return Fault(name, str(error), show(example))
     if strategy is not None:
         # Not reproducible faults end the search, too; the last case that failed is the smallest.
@@ -98,7 +98,7 @@ def _settings(most: int) -> settings:
 
 
 class Trials:
-    """An environment with calls that cannot do harm. Each raises FailedCall where the environment breaks a promise."""
+    """An environment with calls that cannot do harm. Each raises CallError where the environment breaks a promise."""
 
     def __init__(self, environment: Environment, calls: Calls) -> None:
         self.environment = environment
@@ -112,7 +112,7 @@ class Trials:
             return self.said[cell]
         said = self.calls.run("drawable", f"cell {cell}", lambda: self.environment.drawable(cell))
         if not isinstance(said, bool):
-            raise FailedCall(f"drawable gave {said!r:.60}; return a bool")
+            raise CallError(f"drawable gave {said!r:.60}; return a bool")
         self.said[cell] = said
         return said
 
@@ -126,7 +126,7 @@ class Trials:
         case = f"{show_design(design)}, seed {seed}, problems {first} to {first + count - 1}"
         problems = self.calls.run("draw", case, lambda: self.environment.draw(design, count, seed, first))
         if not isinstance(problems, list) or len(problems) != count:
-            raise FailedCall(f"draw gave {problems!r:.60}; return a list of {count} problems")
+            raise CallError(f"draw gave {problems!r:.60}; return a list of {count} problems")
         return [self._check_json(problem) for problem in problems]
 
     def judge(self, problem: Problem, answer: str) -> Verdict:
@@ -135,16 +135,16 @@ class Trials:
         before = encode(problem)
         verdict = self.calls.run("judge", case, lambda: self.environment.check_verdict(problem, answer))
         if encode(problem) != before:
-            raise FailedCall("judge changed the problem; leave its data as they are")
+            raise CallError("judge changed the problem; leave its data as they are")
         if not isinstance(verdict.valid, bool):
-            raise FailedCall(f"judge gave valid {verdict.valid!r:.60}; return a bool")
+            raise CallError(f"judge gave valid {verdict.valid!r:.60}; return a bool")
         if verdict.valid and verdict.failure:
-            raise FailedCall(f"judge gave failure {verdict.failure!r:.60} with a valid answer; leave it empty")
+            raise CallError(f"judge gave failure {verdict.failure!r:.60} with a valid answer; leave it empty")
         if unknown := [grade for grade in verdict.grades if grade not in self.space.grades]:
-            raise FailedCall(f"judge gave grade {unknown[0]!r:.60}, which the space does not declare; add it to grades")
+            raise CallError(f"judge gave grade {unknown[0]!r:.60}, which the space does not declare; add it to grades")
         again = msgspec.json.decode(before, type=Problem)
         if self.calls.run("judge", f"{case}, read from JSON", lambda: self.environment.judge(again, answer)) != verdict:
-            raise FailedCall(
+            raise CallError(
                 "judge gave another verdict on the problem as read from JSON; leave out chance, clocks and state, "
                 "and let data be JSON values"
             )
@@ -152,13 +152,13 @@ class Trials:
 
     def _check_json(self, problem: Problem) -> Problem:
         if not isinstance(problem, Problem):
-            raise FailedCall(f"draw gave {problem!r:.60}; return problems")
+            raise CallError(f"draw gave {problem!r:.60}; return problems")
         try:
             data = encode(problem)
             if encode(msgspec.json.decode(data, type=Problem)) != data:
-                raise FailedCall("a problem is another one after JSON; let its data be JSON values")
+                raise CallError("a problem is another one after JSON; let its data be JSON values")
         except (TypeError, ValueError, msgspec.MsgspecError) as error:
-            raise FailedCall(f"a problem does not fit into JSON ({error}); let its data be JSON values") from error
+            raise CallError(f"a problem does not fit into JSON ({error}); let its data be JSON values") from error
         return problem
 
 

@@ -1,5 +1,6 @@
 """The check of environments names each planted fault with its smallest case, and passes what is right."""
 
+import contextlib
 import os
 import random
 import sys
@@ -87,10 +88,8 @@ def end_process(self, cell, rng):
 
 
 def fork(self, cell, rng):
-    try:
+    with contextlib.suppress(OSError):
         os.fork()
-    except OSError:
-        pass
     return good(self, cell, rng)
 
 
