@@ -89,7 +89,7 @@ class Properties:
 
         def attempt(draw: Draw) -> None:
             first = self.problems.get(draw) or self.trials.draw_one(draw)
-            self.trials.draw_one(Draw(draw.cell, draw.seed + 1, draw.index))
+            self.trials.draw_one(Draw(draw.cell, draw.seed + 1, draw.place))
             if encode(self.trials.draw_one(draw)) != encode(first):
                 raise CallError("two draws gave two problems; take all chance from rng, and keep no state")
 
@@ -246,7 +246,8 @@ class Properties:
 
     def cases_for_another_process(self) -> list[Draw]:
         """Draws that take a few seconds at most, to be compared with those of another process."""
-        chosen, total = [], 0.0
+        chosen: list[Draw] = []
+        total = 0.0
         for draw in self.problems:
             total += self.took[draw]
             if total > CROSS_SECONDS and chosen:

@@ -1,7 +1,9 @@
 """Hypothesis strategies of spaces, cells, designs, deltas and answers."""
 
 import itertools
+import math
 from collections.abc import Callable
+from typing import Literal
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import MAX_REASON, Delta, Design, Row, make_edit, normalize
@@ -44,7 +46,7 @@ def _spaces(draw: DrawFn) -> DesignSpace:
 
 @st.composite
 def _knobs(draw: DrawFn, name: str) -> Knob:
-    harder = draw(st.sampled_from([1, 0, -1]))
+    harder: Literal[-1, 0, 1] = draw(st.sampled_from([1, 0, -1]))  # type: ignore[assignment]
     kind = draw(st.sampled_from(["whole", "level", "trait"]))
     if kind == "trait":
         return Knob(name=name, trait=True, harder=harder)
@@ -82,12 +84,10 @@ def list_cells(space: DesignSpace) -> list[Cell]:
     """The cells at every bound and bin of the levels, with and without each trait; simple ones of all strata first."""
     found = []
     for rank, stratum in enumerate(space.strata):
-        ways = []
+        ways: list[list[float]] = []
         for knob in space.knobs:
             low, high = space.limits(stratum, knob)
-            centres = knob.centres(low, high, knob.bins)
-            ends = {low: None, high: None} if not knob.trait else dict.fromkeys((False, True))
-            ways.append(sorted(ends if knob.trait else {**ends, **dict.fromkeys(centres)}))
+            ways.append([False, True] if knob.trait else sorted({low, high, *knob.centres(low, high, knob.bins)}))
         found += [(sum(places), rank, _pick(stratum, ways, places)) for places in _places(list(map(len, ways)))]
     return [cell for _, _, cell in sorted(found, key=lambda item: item[:2]) if space.allows(cell)]
 
@@ -98,10 +98,7 @@ def _pick(stratum: Stratum, ways: list[list[float]], places: tuple[int, ...]) ->
 
 def _places(lengths: list[int]) -> list[tuple[int, ...]]:
     """The places of all values of some knobs; where these are too many, of one knob at a time, and the last."""
-    total = 1
-    for length in lengths:
-        total *= length
-    if total <= MOST_WAYS:
+    if math.prod(lengths) <= MOST_WAYS:
         return list(itertools.product(*map(range, lengths)))
     first = (0,) * len(lengths)
     single = [(*first[:knob], at, *first[knob + 1 :]) for knob, length in enumerate(lengths) for at in range(length)]

@@ -32,10 +32,10 @@ class Draw(NamedTuple):
 
     cell: Cell
     seed: int
-    index: int
+    place: int
 
     def __str__(self) -> str:
-        return f"cell {self.cell}, seed {self.seed}, index {self.index}"
+        return f"cell {self.cell}, seed {self.seed}, index {self.place}"
 
 
 def find_smallest(

@@ -85,9 +85,9 @@ def environment(name: Annotated[str, Parameter(name="NAME")], /, *, json: Json =
     texts = STARTER.replace("Starter", kind), TEST.format(module=name, name=kind)
     for file, text in zip(files, texts, strict=True):
         write_atomically(file, text.encode())
-    print_found({"files": list(map(str, files)), "next": f"lakewright check {files[0]}:{kind}"}, json, _tell)
+    made = {"environment": str(files[0]), "test": str(files[1]), "next": f"lakewright check {files[0]}:{kind}"}
+    print_found(made, json, _tell)
 
 
-def _tell(made: dict[str, object]) -> str:
-    first, second = made["files"]  # type: ignore[misc]
-    return f"wrote {first} and {second}; next: {made['next']}, pytest {second}"
+def _tell(made: dict[str, str]) -> str:
+    return f"wrote {made['environment']} and {made['test']}; next: {made['next']}, pytest {made['test']}"
