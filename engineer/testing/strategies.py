@@ -46,7 +46,7 @@ def _spaces(draw: DrawFn) -> DesignSpace:
 
 @st.composite
 def _knobs(draw: DrawFn, name: str) -> Knob:
-    harder: Literal[-1, 0, 1] = draw(st.sampled_from([1, 0, -1]))  # type: ignore[assignment]
+    harder: Literal[-1, 0, 1] = draw(st.sampled_from([1, 0, -1]))
     kind = draw(st.sampled_from(["whole", "level", "trait"]))
     if kind == "trait":
         return Knob(name=name, trait=True, harder=harder)
