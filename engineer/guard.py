@@ -154,8 +154,9 @@ def _project(
     for part, (stratum, row) in zip(shares.tolist(), design.strata.items(), strict=True):
         rows[stratum] = {share: part}
         for knob in space.knobs:
-            # Which traits a stratum may have is a question of what can be drawn, as is how often it may have them.
-            low, high = (knob.low, knob.high) if knob.trait else space.limits(stratum, knob)
+            low, high = space.limits(stratum, knob)
+            if knob.trait and low == high and low in (0, 1):
+                low, high = knob.low, knob.high  # whether a stratum may have a trait is a question of what can be drawn
             high = max(low, min(high, settings.most.get(knob.name, high)))
             rows[stratum][knob.name] = _project_value(
                 row[knob.name], proposed[stratum][knob.name], (low, high), settings.reach_of(knob), knob

@@ -152,3 +152,11 @@ def test_what_is_no_design_of_the_space_is_refused_in_one_line(rows, problem):
     with pytest.raises(InputError, match=problem) as caught:
         check_design(Design(rows), SUMS)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_designs_that_differ_in_version_alone_are_equal_and_not_unequal():
+    design = Design({2: {"share": 1.0, "digits": 1}})
+    later = msgspec.structs.replace(design, version=3)
+    assert design == later
+    assert design == later
+    assert design != Design({2: {"share": 1.0, "digits": 2}})
