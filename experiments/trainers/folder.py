@@ -12,7 +12,7 @@ holds how far the outcomes were read.
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -22,8 +22,6 @@ from lakewright.engineer.design import Design, check_design, list_changes, norma
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import can_draw
 from lakewright.engineer.redesign import Decision, Engineer
-from lakewright.engineer.space import Stratum
-from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers import MODELS, Tools, check_teacher
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment
@@ -154,9 +152,7 @@ class EngineerFolder:
             engineer = self._make_engineer(current.design, current.state, roll_out)
             groups = make_groups(fresh)
             engineer.observe(groups)
-            outcomes = cast(
-                "Mapping[Stratum, Tally] | None", tally_held_out(self.space, engineer.held_out or [], fresh)
-            )
+            outcomes = tally_held_out(self.space, engineer.held_out or [], fresh)
             decision = engineer.redesign(outcomes)
             following = self._decide(current, decision, engineer, read, count_answers(read, len(groups)))
             self.files.write_version(following)
@@ -260,7 +256,8 @@ class EngineerFolder:
         current = self.files.read_version(self.files.newest())
         edited = self._edited(current)
         if edited is None:
-            self.files.write_design(current.design)
+            if not self.files.design_path.exists() or self.files.read_design()[1].version != current.version:
+                self.files.write_design(current.design)
             return current, False
         changes = list_changes(current.design, edited, self.space)
         following = self._follow(current, edited, "user", f"design.json was edited: {changes}")
@@ -288,9 +285,8 @@ class EngineerFolder:
         check_design(design, self.space, where)
         for stratum, row in design.strata.items():
             if not can_draw(stratum, row, self.environment):
-                raise InputError(
-                    f"{where}: {self.space.words.path}.{stratum}: no problems can be drawn; change its knobs"
-                )
+                path = f"{self.space.words.path}.{stratum}"
+                raise InputError(f"{where}: {path}: such problems cannot be drawn; change its knobs")
         return normalize(design, self.space)
 
     def _follow(self, current: Version, design: Design, by: Author, line: str) -> Version:

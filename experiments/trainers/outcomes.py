@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import Natural
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Group, Outcomes, Problem, Verdict
-from lakewright.engineer.space import Cell, DesignSpace, Stratum, stratum_of
+from lakewright.engineer.space import Cell, DesignSpace, stratum_of
 from lakewright.experiments.trainers.appending import LONGEST
 from lakewright.experiments.trainers.versions import Counts
 
@@ -239,9 +239,7 @@ def make_groups(answers: Sequence[Answer]) -> list[Group]:
     return [Group.judged(members[0].problem, [one.verdict for one in members]) for members in found.values()]
 
 
-def tally_held_out(
-    space: DesignSpace, held_out: Sequence[Problem], answers: Sequence[Answer]
-) -> Mapping[Stratum, object] | None:
+def tally_held_out(space: DesignSpace, held_out: Sequence[Problem], answers: Sequence[Answer]) -> Outcomes | None:
     """The outcomes of the held-out problems, None without any.
 
     held_out: the problems of the folder. answers: of any split. Where all of `held_out` were answered, they are in

@@ -35,7 +35,10 @@ class ProblemSource:
     """
 
     def __init__(self, path: str | Path, seed: int = 0, position: int = 0) -> None:
-        """Opens the source of a folder. Raises InputError where there is no engineer, or the seed is the held-out one."""
+        """Opens the source of a folder.
+
+        Raises InputError where there is no engineer, or where the seed is that of the held-out problems.
+        """
         self.path, self.seed, self.position = Path(path), seed, position
         self._files = VersionFiles(path)
         self.environment = self._files.load_environment()

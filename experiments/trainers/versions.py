@@ -109,13 +109,12 @@ class VersionFiles:
         """What the engineer was begun with. Raises InputError where there is none, or of another format."""
         refuse_file(self.folder)
         if not self.setup_path.exists():
-            raise InputError(
-                f"{self.folder}: holds no engineer; begin one with lakewright engineer begin {self.folder}"
-            )
+            raise InputError(f"{self.folder}: holds no engineer; lakewright engineer begin makes one")
         setup = read_config(self.setup_path, Setup)
         if setup.format != FORMAT:
             raise InputError(
-                f"{self.setup_path}: format is {setup.format}, this version reads {FORMAT}; use the version that wrote it"
+                f"{self.setup_path}: format is {setup.format}, this version reads {FORMAT}; "
+                "use the version that wrote it"
             )
         return setup
 
@@ -168,7 +167,7 @@ class VersionFiles:
         return DesignFile(design.version, self.read_setup().environment, rows, design.given)
 
     def read_design(self) -> tuple[str, Design]:
-        """The environment and the design of `design.json`, not checked. Raises InputError where it is of another form."""
+        """The environment and the design of `design.json`, unchecked. Raises InputError on another form."""
         found = read_config(self.design_path, DesignFile)
         design = convert({"strata": found.strata, "given": found.given}, Design, str(self.design_path))
         return found.environment, msgspec.structs.replace(design, version=found.version)
