@@ -1,6 +1,7 @@
 """A plain PyTorch loop with an engineer: python docs/examples/torch_loop.py runs/torch_loop.
 
-A small recurrent network learns sums by REINFORCE; every four steps the engineer redesigns them.
+A small recurrent network learns sums by REINFORCE; every four steps the engineer redesigns them. Killed and started
+again, it draws the same problems, and what it had recorded and decided counts once.
 """
 
 import sys
@@ -53,13 +54,14 @@ network = Network()
 optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
 for step in range(1, 13):
     loss = torch.zeros(())
-    for problem in source.take(8):
+    for place, problem in enumerate(source.take(8)):
         answers, chance = network.answer(problem.prompt)
-        verdicts = recorder.record(problem, answers, tokens=[len(answer) for answer in answers])
+        lengths, group = [len(answer) for answer in answers], f"step {step} place {place}"
+        verdicts = recorder.record(problem, answers, tokens=lengths, group=group)
         rewards = torch.tensor([verdict.reward for verdict in verdicts])
         loss = loss - ((rewards - rewards.mean()) * chance).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     if step % 4 == 0:
-        print(step, engineer.next().line)
+        print(step, engineer.next(step=step).line)

@@ -131,11 +131,14 @@ class EngineerFolder:
         first = self.files.read_version(0).design
         return self.environment.draw(first, self.setup.held_out, self.setup.held_out_seed)
 
-    def next(self, roll_out: RollOut | None = None) -> Report:
+    def next(self, roll_out: RollOut | None = None, *, step: int | None = None) -> Report:
         """Reads the outcomes since the last time, and writes the next version, or leaves the design as it is.
 
         A `design.json` that was edited by hand becomes a version by "user" instead. Without new outcomes nothing
-        happens. roll_out: rolls the present policy out, for trials.
+        happens.
+
+        roll_out: rolls the present policy out, for trials. step: the trainer's; at one that was decided at already,
+        as it is again after a trainer resumed, nothing happens.
 
         Raises InputError where another process works here, or where an edited design is not legal.
         """
@@ -143,6 +146,8 @@ class EngineerFolder:
             current, settled = self._settle()
             if settled:
                 return self._report(current, new=True)
+            if step is not None and step <= current.step:
+                return self._report(current, new=False, line=f"step {step} was decided at already")
             read = self._read(current)
             fresh = read.fresh()
             complaint = read.complaint(self.files.outcomes_path)
@@ -155,6 +160,7 @@ class EngineerFolder:
             outcomes = tally_held_out(self.space, engineer.held_out or [], fresh)
             decision = engineer.redesign(outcomes)
             following = self._decide(current, decision, engineer, read, count_answers(read, len(groups)))
+            following = msgspec.structs.replace(following, step=current.step if step is None else step)
             self.files.write_version(following)
             new = following.version != current.version
             return self._report(following, new=new, line=decision.summary(), complaint=complaint)
@@ -300,6 +306,7 @@ class EngineerFolder:
             line=line,
             reasons=[],
             offset=current.offset,
+            step=current.step,
             state=current.state,
         )
 

@@ -30,7 +30,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version, key, stratum, knobs, given: of the problem. group: what answers of one policy to one problem share.
     answer: the number of this one among them. A line with the same group, key and number as an earlier one is that line
     written twice. Lines without a number are different answers where they stand together; one that comes again later,
-    letter for letter, is written twice. tokens: its length.
+    the same in all fields, is written twice. tokens: its length.
     """
 
     version: Natural
@@ -134,7 +134,7 @@ class OutcomeReader:
                 except RefusedError as error:
                     faults.append(Fault(number, error.reason, error.detail, fresh))
                     continue
-                if counted.add(line, part):
+                if counted.add(line):
                     answers.append(Answer(line, cell, end, fresh))
         return Read(answers, faults, end)
 
@@ -192,11 +192,12 @@ class Repeats:
         self._seen: set[tuple[object, ...]] = set()
         self._group, self._together = "", Counter[bytes]()
 
-    def add(self, line: Line, text: bytes) -> bool:
+    def add(self, line: Line) -> bool:
         """Notes a line; whether it is there for the first time."""
         if line.group != self._group:
             self._group, self._together = line.group, Counter()
         if line.answer is None:
+            text = msgspec.json.encode(line)
             self._together[text] += 1
             name: tuple[object, ...] = (text, self._together[text])
         else:

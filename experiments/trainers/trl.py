@@ -106,7 +106,7 @@ class DecideEverySteps(TrainerCallback):
         """Decides; no process goes on before."""
         if state.global_step % self.tasks.every == 0:
             if state.is_world_process_zero:
-                self.tasks.decided.append(self.tasks.folder.next())
+                self.tasks.decided.append(self.tasks.folder.next(step=state.global_step))
             if torch.distributed.is_initialized():
                 torch.distributed.barrier()
         return control
