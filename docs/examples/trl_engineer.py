@@ -31,7 +31,7 @@ model = Qwen3ForCausalLM(Qwen3Config(vocab_size=13, num_key_value_heads=1, eos_t
 
 tasks = EngineerTasks(engineer, every=2)
 batch = {"per_device_train_batch_size": 16, "num_generations": 4, "max_completion_length": 5}
-often = {"max_steps": 6, "save_steps": 1, "save_total_limit": 2, "logging_steps": 1}
+often = {"max_steps": 6, "save_steps": 1, "save_total_limit": 3, "logging_steps": 1}
 arguments = GRPOConfig(str(folder / "trl"), **batch, **often, learning_rate=1e-3, report_to="none", use_cpu=True)
 trainer = GRPOTrainer(
     model,

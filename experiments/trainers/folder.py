@@ -116,7 +116,8 @@ class EngineerFolder:
             held_out=held_out,
         )
         with locked(files.folder):
-            if files.list_versions():
+            # A kill may have come between version 0 and design.json: then nothing was drawn yet.
+            if files.design_path.exists() or files.list_versions() not in ([], [0]):
                 raise InputError(f"{path}: an engineer was begun there already; choose another folder")
             files.write_setup(setup)
             folder = cls(path)

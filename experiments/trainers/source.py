@@ -65,7 +65,10 @@ class ProblemSource:
     @property
     def version(self) -> int:
         """The present version; asking costs a look at the time of `design.json`."""
-        seen = os.stat(self._files.design_path)
+        try:
+            seen = os.stat(self._files.design_path)
+        except FileNotFoundError:
+            raise InputError(f"{self._files.design_path}: is missing; lakewright engineer next writes it") from None
         stamp = (seen.st_mtime_ns, seen.st_ino, seen.st_size)
         if stamp != self._stamp:
             self._version, self._stamp = self._files.newest(), stamp

@@ -15,7 +15,7 @@ Overrides: TypeAlias = Annotated[Sequence[str], Parameter(parse=False)]
 
 
 def take_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The settings among the arguments, as `name=value`, and the other words; what follows `--option` is one of those."""
+    """The settings among the arguments, as `name=value`, and the other words, such as what follows `--option`."""
     overrides, words = [], []
     for before, argument in itertools.pairwise(["", *arguments]):
         (overrides if OVERRIDE.match(argument) and before != OPTION else words).append(argument)
