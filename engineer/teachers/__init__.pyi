@@ -7,10 +7,10 @@ from .llm import UnansweredError as UnansweredError
 from .llm import answer_schema as answer_schema
 from .llm import ask_about as ask_about
 from .llm import parse_answer as parse_answer
+from .models import Tools as Tools
 from .proportional import ProportionalTeacher as ProportionalTeacher
 from .registry import MODELS as MODELS
 from .registry import TEACHERS as TEACHERS
-from .registry import Tools as Tools
 from .registry import check_teacher as check_teacher
 from .registry import make_teacher as make_teacher
 from .rules import RulesTeacher as RulesTeacher

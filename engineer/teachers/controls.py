@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import HoleRatio, Share
 from lakewright.engineer.design import Delta, Design, Edit, Row, make_edit, normalize_rows
 from lakewright.engineer.evidence import STRIDES, Evidence
@@ -181,9 +180,3 @@ class SaboteurTeacher(Stateless):
                 hard = (valid[stratum] < 0.5) == (knob.harder >= 0)
                 rows[stratum][knob.name] = high if hard else low
         return propose_rows(design, normalize_rows(rows, space), "the worst config", space)
-
-
-def check_match(name: str) -> None:
-    """Raises InputError where `matched_random` is to match itself."""
-    if name == "matched_random":
-        raise InputError("teacher_options: match is matched_random; name another teacher")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from lakewright.experiments.cli.conventions.options import TEACHERS, TRACKERS, Json
+from lakewright.experiments.cli.conventions.options import TRACKERS, Json
 from lakewright.experiments.cli.conventions.output import encoded, print_found, print_summary
 from lakewright.experiments.cli.conventions.overrides import Overrides
 from lakewright.experiments.loop.settings import presets
@@ -24,9 +24,11 @@ app = App()
 def run(
     *,
     out: Annotated[Path, Parameter(metavar="DIR")],
-    preset: Annotated[str, Parameter(choices=presets())] = "cpu",
-    teacher: Annotated[str | None, Parameter(choices=TEACHERS)] = None,
+    preset: Annotated[str | None, Parameter(choices=presets())] = None,
+    environment: str | None = None,
+    teacher: str | None = None,
     seed: int | None = None,
+    dry_run: bool = False,
     track: Annotated[tuple[str, ...], Parameter(choices=TRACKERS, show_default=False)] = (),
     json: Json = False,
     overrides: Overrides,
@@ -35,24 +37,31 @@ def run(
 
     Args:
         out: The run folder.
-        preset: The settings to start from.
-        teacher: Who redesigns the boards.
+        preset: The settings to start from; cpu for the lake, text for other environments.
+        environment: What problems are drawn from: lake, reasoning_gym:TASK[,TASK...], FILE.py:Class, module:Class, or
+            an entry point.
+        teacher: Who redesigns what is drawn: a name (see `lakewright settings teacher`), module:Class or FILE.py:Class.
         seed: The seed of everything random in the run.
+        dry_run: Check everything, print what would be run, and start nothing.
         track: A tracker that gets the figures of each finished stage; may be given several times.
     """
     from lakewright.experiments.loop.settings import load_settings
 
-    named = {"teacher": teacher, "seed": seed}
+    named = {"environment": environment, "teacher": teacher, "seed": seed}
     given = [f"{name}={value}" for name, value in named.items() if value is not None]
-    settings = load_settings(preset, [*given, *overrides])
+    usual = "cpu" if environment in (None, "lake") else "text"
+    settings = load_settings(preset or usual, [*given, *overrides])
     prepare_training(settings.start)
     from lakewright.experiments.interop.trackers.publishing import Publisher
-    from lakewright.experiments.loop import check_machine
+    from lakewright.experiments.loop import check_machine, describe_plan, describe_run
     from lakewright.experiments.loop import run as run_loop
     from lakewright.experiments.loop.records import RunFolder
 
     check_machine(settings)
     folder = RunFolder(out)
+    if dry_run:
+        print_found(describe_run(settings), json, describe_plan)
+        return
     publisher = Publisher(folder, track)
     with folder.locked():
         run_loop(settings, folder, publisher.publish)

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Group, Parameter
 
+from lakewright.engineer.teachers.registry import TEACHERS as REGISTERED
+
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
 
@@ -13,12 +15,7 @@ PLAIN = Parameter(negative=(), json_list=False, json_dict=False, allow_repeating
 Flag: TypeAlias = Annotated[bool, Parameter(show_default=False)]
 Json: TypeAlias = Annotated[bool, Parameter(show_default=False, help="Print the result as JSON.")]
 
-# Named here because help must appear quickly, and their registries import JAX; a test compares them with those.
-TEACHERS = (
-    *("fixed", "static", "domain_randomisation", "random", "rules", "proportional", "e2h_cosine", "e2h_gaussian"),
-    *("adarft", "sec", "thompson", "alp_gmm", "sfl", "rlve", "dump", "difficulty", "forecast", "saboteur"),
-    *("matched_random", "self", "self_trained", "base", "endpoint"),
-)
+TEACHERS = tuple(REGISTERED)
 SOLVERS = ("optimal", "prioritized", "greedy", "offset", "random")
 BACKENDS = ("local", "ray")
 BOARD_FORMATS = ("rows", "movingai", "lacam", "pogema", "published")

@@ -72,6 +72,10 @@ class LakeTrainee(Trainee[Task]):
             write_rows(folder.validation, _draw_held_out(self.settings))
         return held_out_of(folder)
 
+    def count_held_out(self) -> int:
+        """As `Trainee.count_held_out`."""
+        return len(_list_configs(self.settings)) * self.settings.validation.boards
+
     def draw(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], list[Acceptance]]:

@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
 from lakewright.engineer.evidence import Drawn
-from lakewright.engineer.space import Stratum
+from lakewright.engineer.space import Cell, Stratum
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records import (
     Example,
@@ -47,7 +47,7 @@ class TextTrainee(Trainee[Problem]):
         space = self.environment.space
         self.start = space.design(by_stratum(settings.design)) if settings.design else space.uniform()
         warmup = settings.warmup_design
-        self.warmup_design = space.design(by_stratum(warmup)) if warmup else self.start
+        self.warmup_design = space.design(by_stratum(warmup)) if warmup else None
         check_settings(settings, self.environment, self.start)
 
     def problems_file(self, stage: Stage) -> Path:
@@ -60,9 +60,18 @@ class TextTrainee(Trainee[Problem]):
             write_problems(folder.held_out, self._draw_held_out())
         return held_out_of(folder)
 
+    def count_held_out(self) -> int:
+        """As `Trainee.count_held_out`."""
+        return min(len(self._list_cells()), MOST_CELLS) * self.settings.validation.boards
+
+    def _list_cells(self) -> list[Cell]:
+        """The cells of the grid of the start's strata that can be drawn."""
+        environment = self.environment
+        return [cell for cell in environment.space.grid(self.start.strata) if environment.drawable(cell)]
+
     def _draw_held_out(self) -> list[Problem]:
         chosen, environment = self.settings.validation, self.environment
-        cells = [cell for cell in environment.space.grid(self.start.strata) if environment.drawable(cell)]
+        cells = self._list_cells()
         with progress("held-out problems", len(cells) * chosen.boards, "problems") as bar:
             if len(cells) > MOST_CELLS:
                 count = MOST_CELLS * chosen.boards
@@ -124,11 +133,15 @@ class TextTrainee(Trainee[Problem]):
 
     @contextmanager
     def stream_references(self, warmup: Stage, first: int) -> Iterator[Tasks[Problem]]:
-        """Problems drawn while training."""
-        seed = seed_for(self.settings.seed, "warm-up problems")
+        """Problems drawn while training: of the warm-up's design, or of all cells of the grid in turn."""
+        environment, seed = self.environment, seed_for(self.settings.seed, "warm-up problems")
+        cells = [environment.space.complete_cell(cell, self.start) for cell in self._list_cells()]
 
         def draw(begin: int, count: int) -> list[Problem]:
-            return self.environment.draw(self.warmup_design, count, seed, begin)
+            if self.warmup_design is not None:
+                return environment.draw(self.warmup_design, count, seed, begin)
+            places = range(begin, begin + count)
+            return [environment.draw_one(cells[place % len(cells)], seed, place) for place in places]
 
         yield DrawnTasks(draw, first)
 

@@ -54,6 +54,10 @@ class Trainee(abc.ABC, Generic[T]):
         """The held-out problems of a run, drawn once and kept in its folder."""
 
     @abc.abstractmethod
+    def count_held_out(self) -> int:
+        """How many problems are held out, about."""
+
+    @abc.abstractmethod
     def draw(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], Sequence[Any]]:

@@ -1,0 +1,52 @@
+"""Teachers that ask a model, and what they need of a trainer."""
+
+import dataclasses
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.evidence import EvidenceSettings
+from lakewright.engineer.proposal import Teacher
+from lakewright.engineer.teachers.controls import MatchedRandomTeacher
+from lakewright.engineer.teachers.llm import Ask, LlmTeacher
+from lakewright.engineer.teachers.registry import make_teacher
+from lakewright.engineer.teachers.self import Decode, SelfTeacher
+from lakewright.engineer.teachers.self_trained import Sample, SampleJson, SelfTrainedLlmTeacher, SelfTrainedTeacher
+
+
+@dataclasses.dataclass(frozen=True)
+class Tools:
+    """What teachers may need of a trainer: its evidence settings, and the way in which their model is asked.
+
+    That is `decode` for a model that speaks tokens, `ask` for one that speaks language; `sample` and `sample_json` for
+    those that are trained on their answers too. proposals, inline: as in `LlmTeacher`.
+    """
+
+    evidence: EvidenceSettings = dataclasses.field(default_factory=EvidenceSettings)
+    decode: Decode | None = None
+    sample: Sample | None = None
+    sample_json: SampleJson | None = None
+    ask: Ask | None = None
+    proposals: int = 1
+    inline: bool = False
+
+
+def ask_model(tools: Tools) -> Teacher:
+    """The teacher that asks a model for an answer."""
+    if tools.ask:
+        return LlmTeacher(tools.ask, tools.evidence, tools.proposals, tools.inline)
+    if tools.decode:
+        return SelfTeacher(tools.decode, tools.evidence)
+    raise InputError("teacher: there is no model to ask; give a decode or an ask function")
+
+
+def sample_model(tools: Tools) -> Teacher:
+    """The teacher that samples a group of answers of a model that is trained on them."""
+    if tools.sample:
+        return SelfTrainedTeacher(tools.sample, tools.evidence)
+    if tools.sample_json:
+        return SelfTrainedLlmTeacher(tools.sample_json, tools.evidence)
+    raise InputError("teacher: there is no model to sample from; give a sample function")
+
+
+def match_random(tools: Tools, match: str = "rules") -> Teacher:
+    """The control that edits as much as another teacher."""
+    return MatchedRandomTeacher(make_teacher(match, tools))

@@ -1,0 +1,61 @@
+"""What a run would do, checked and described without starting anything."""
+
+import msgspec
+
+from lakewright.engineer.design import Design
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.training import make_trainee
+
+
+class RunPlan(msgspec.Struct, frozen=True):
+    """What a run would do. failures, columns: of the environment's space. budget: the most tokens, if limited."""
+
+    environment: str
+    teacher: str
+    start: Design
+    columns: list[str]
+    failures: list[str]
+    held_out: int
+    warmup_steps: int
+    stages: int
+    steps: list[int]
+    answers: list[int]
+    budget: int | None
+
+
+def describe_run(settings: RunSettings) -> RunPlan:
+    """The plan of a run. Raises InputError where its environment or settings cannot be used."""
+    trainee = make_trainee(settings)
+    space, stages = trainee.environment.space, range(settings.stages)
+    steps = [settings.grpo.of_stage(number).steps for number in stages]
+    return RunPlan(
+        environment=settings.environment,
+        teacher=settings.teacher,
+        start=trainee.start,
+        columns=[column.name for column in space.columns],
+        failures=list(space.failures),
+        held_out=trainee.count_held_out(),
+        warmup_steps=settings.warmup.steps,
+        stages=settings.stages,
+        steps=steps,
+        answers=[count * settings.grpo.prompts * settings.grpo.group for count in steps],
+        budget=settings.budget,
+    )
+
+
+def describe_plan(plan: RunPlan) -> str:
+    """The plan as text."""
+    rows = [
+        f"  {stratum}: {', '.join(f'{name} {value:g}' for name, value in row.items())}"
+        for stratum, row in plan.start.strata.items()
+    ]
+    lines = [
+        f"environment {plan.environment}, teacher {plan.teacher}; nothing is started",
+        "first design:",
+        *rows,
+        f"held out: about {plan.held_out}; failures: {', '.join(plan.failures)}",
+        f"warm-up: {plan.warmup_steps} steps; stages: {plan.stages}, with {', '.join(map(str, plan.steps))} steps",
+        f"answers sampled in training: {sum(plan.answers)}",
+        f"budget: {plan.budget if plan.budget is not None else 'none'} tokens",
+    ]
+    return "\n".join(lines)
