@@ -216,7 +216,7 @@ def _arm_result(
         against=_compare_with_baseline(runs, spec.baseline, solved),
         middle=interquartile_mean([run.valid for run in runs]),
         along=mean(lambda run: average_curve(run.curve, spec.budget)),
-        rates={name: mean(lambda run, name=name: run.rates[name]) for name in runs[0].rates},
+        rates={name: float(np.mean([run.rates[name] for run in runs])) for name in runs[0].rates},
         to_best=sum_up_reached({run.seed: run.curve for run in runs}, baselines),
     )
 

@@ -43,8 +43,18 @@ from lakewright.experiments.study.random_configs import Configs, random_configs
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 LONGEST_NAME = 100  # letters of an arm, which names files together with its seed
 # What comparable runs share.
-SHARED = ("environment", "model", "teams", "warmup", "warmup_env", "warmup_design", "lessons", "validation", "horizon")
-SHARED += ("budget",)
+SHARED = (
+    "environment",
+    "model",
+    "teams",
+    "warmup",
+    "warmup_env",
+    "warmup_design",
+    "lessons",
+    "validation",
+    "horizon",
+    "budget",
+)
 
 
 class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,13 +171,14 @@ def plan_of(path: Path) -> Plan:
     runs = [
         planned for name, arm in arms.items() for planned in _plan_runs(name, arm, base, spec, f"{path}: arms.{name}")
     ]
+    for planned in runs:
+        _check_shares(planned, start, path)
     if spec.first_configs:
         firsts = [design for _, design in random_configs(spec.first_configs, trainee)]
         own = "env" if start.lake else "design"
         runs = [planned if own in arms[planned.arm] else _beginning_with(firsts, planned, path) for planned in runs]
-    for planned in runs:
-        _check_shares(planned, start, path)
-        if not start.lake:
+    if not start.lake:
+        for planned in runs:
             _check_design(planned, trainee, path)
     return Plan(spec, start, runs)
 
