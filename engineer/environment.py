@@ -90,6 +90,10 @@ class Environment(abc.ABC):
     def judge(self, problem: Problem, answer: str) -> Verdict:
         """The verdict on any text as the answer to a problem; the same for the same text."""
 
+    def start(self) -> Design:
+        """The design to begin with: equal shares and middle values. Override it where these cannot be drawn."""
+        return self.space.uniform()
+
     def drawable(self, cell: Cell) -> bool:
         """Whether problems of a cell can be made. Override it where values of knobs exclude each other."""
         return True

@@ -134,8 +134,8 @@ class Cell(NamedTuple):
     given: tuple[Value, ...] = ()
 
     def __str__(self) -> str:
-        givens = f" | {' '.join(f'{value:.6g}' for value in self.given)}" if self.given else ""
-        return " ".join([str(self.stratum), *(f"{value:.6g}" for value in self.values)]) + givens
+        givens = f" | {' '.join(f'{value:.15g}' for value in self.given)}" if self.given else ""
+        return " ".join([str(self.stratum), *(f"{value:.15g}" for value in self.values)]) + givens
 
     @classmethod
     def named(cls, name: str) -> "Cell":

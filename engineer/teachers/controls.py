@@ -106,7 +106,7 @@ class RandomTeacher(Stateless):
         known = {column.name: column for column in space.columns}
         changes = {}
         for name in names:
-            fitting = [stride for stride in STRIDES if fits(row, known[name], stride)]
+            fitting = [stride for stride in STRIDES if fits(stratum, row, known[name], stride, space)]
             changes[name] = int(rng.choice(fitting)) * known[name].step if fitting else 0.0
         return make_edit(space, "drawn at random", changes)
 

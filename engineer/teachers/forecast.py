@@ -47,7 +47,7 @@ class ForecastTeacher(Stateless):
             row = design.strata[stratum]
             reason = _reason(row, goal, max(p for at, p in best.items() if at.stratum == stratum), space)
             sentence = vocabulary_of(space).reasons[reason]
-            if edit := make_step_edit(row, strides_toward(row, goal, space), sentence, space):
+            if edit := make_step_edit(stratum, row, strides_toward(row, goal, space), sentence, space):
                 edits[stratum] = edit
         return Delta(edits)
 

@@ -46,7 +46,7 @@ class ProportionalTeacher(Stateless):
             goal |= {knob.name: self._trait_share(seen[stratum], knob, row[knob.name]) for knob in traits}
             levels = {space.knobs[place].name: strides.get(space.knobs[place].name, 0) for place in space.levels}
             reason = vocabulary_of(space).reasons[token]
-            if edit := make_step_edit(row, strides_toward(row, goal, space) | levels, reason, space):
+            if edit := make_step_edit(stratum, row, strides_toward(row, goal, space) | levels, reason, space):
                 edits[stratum] = edit
         return Delta(edits)
 
