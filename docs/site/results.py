@@ -1,6 +1,6 @@
 """The tables and pictures of docs/results.md, made from the raw results in docs/data.
 
-    python docs/site/results.py                           # makes all of them anew
+    python docs/site/results.py                           # makes all of them again
     python docs/site/results.py studies/frontier          # after taking in the results of a study, by its folder's name
 
 docs/data/studies/NAME/results.json is that of a study, and spec.toml beside it the spec of a closed one;

@@ -12,12 +12,13 @@ from lakewright.engineer.space import DesignSpace, Knob
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records import RunFolder, Validation, held_out_of, read, read_problems
 from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.training import TextTrainee
+from lakewright.experiments.loop.training import TextTrainee, make_trainee
 from lakewright.experiments.study.learning_curves import average_curve, tokens_to_best
 from lakewright.experiments.study.random_configs import Configs, random_configs, spread_values
 from lakewright.experiments.study.results import Results
+from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.runner import run_study
-from lakewright.experiments.study.study import StudyFolder, plan_of
+from lakewright.experiments.study.study import StudyFolder, plan_of, read_prediction
 from tests.support.processes.commands import HOUSE
 from tests.support.samples.tiny_runs import quick
 
@@ -135,10 +136,17 @@ def test_random_designs_can_be_arms_of_a_study(tmp_path):
     text = spec_of(tmp_path).read_text().partition("[first_configs]")[0]
     text = text.replace('baseline = "fixed"', "").replace('family = [["proportional", "fixed"]]', "")
     path = tmp_path / "configs.toml"
-    path.write_text(f"{text}[configs]\ncount = 3\n")
+    path.write_text(f"{text.replace('[0, 1]', '[0]')}[configs]\ncount = 3\n")
     plan = plan_of(path)
-    assert [run.name for run in plan.runs] == [f"config-{number:02d}-s{seed}" for number in range(3) for seed in (0, 1)]
+    assert [run.name for run in plan.runs] == [f"config-{number:02d}-s0" for number in range(3)]
     assert len({json.dumps(run.settings.design) for run in plan.runs}) == 3
+    with quick():
+        results, failures = run_study(path, tmp_path / "out", workers=1)
+    assert (failures, len(results.prediction.gains)) == ({}, 3)
+    assert [one.design for one in read_prediction(StudyFolder(tmp_path / "out")).candidates] == [
+        make_trainee(run.settings).start for run in plan.runs
+    ]
+    assert "gain in valid answers after training, over 3 designs" in as_table(results)
 
 
 class Odd(Environment):
