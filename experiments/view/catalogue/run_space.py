@@ -1,0 +1,171 @@
+"""What the pages of a run need to know of its environment: the design space, its words, and what is measured."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.design import Design
+from lakewright.engineer.space import SHARE, Cell, DesignSpace, Knob, Stratum, Value, stratum_of
+from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.experiments.environments.lake import lake_space
+from lakewright.experiments.environments.registry import load_environment
+from lakewright.experiments.loop.records import RunFolder, Validation, read
+from lakewright.experiments.loop.settings import RunSettings
+
+Count = Callable[[Tally], tuple[int, int]]
+LAKE = "lake"
+FINE = 0.5  # the span of a knob from which two digits after the point are enough
+# The lake's pages have names and phrases of their own: in addresses, charts, tables and sentences.
+LAKE_NAMES = {
+    "optimal_makespan": ("optimal_makespan", "optimal makespan", "opt. makespan", ""),
+    "optimal_sum_of_costs": ("optimal_cost", "optimal sum of costs", "opt. cost", ""),
+    "wait_ratio": ("forced", "valid, wait forced", "forced wait", "where the board forces a wait"),
+}
+
+
+class Measure(NamedTuple):
+    """A share of the answers to the held-out problems.
+
+    name: in addresses. title, short: in charts, and in the terminal. where: of a trait, the problems in a sentence.
+    count: how many answers it counts, and of how many; of none where an environment does not know it.
+    """
+
+    name: str
+    title: str
+    short: str
+    where: str
+    count: Count
+
+    def share(self, tally: Tally) -> float:
+        """The share; 0 where there are no such problems."""
+        counted, of = self.count(tally)
+        return counted / of if of else 0.0
+
+
+VALID = Measure("valid", "valid", "valid", "", lambda tally: (tally.valid, tally.problems))
+
+
+class RunSpace(NamedTuple):
+    """The design space of a run. lake: whether it is the lake's. problem: why its environment cannot be loaded."""
+
+    space: DesignSpace
+    lake: bool
+    problem: str = ""
+
+    @property
+    def measures(self) -> list[Measure]:
+        """Valid answers, those that have a grade, and those to problems that have a trait."""
+        words = self.space.words
+        found = [VALID]
+        for name in self.space.grades:
+            usual = (name, name.replace("_", " "), name.replace("_", " "), "")
+            found.append(Measure(*self._name(name, usual), _count_grade(name)))
+        for knob in (self.space.knobs[place] for place in self.space.traits):
+            phrase = words.trait_outcome(knob, True)
+            usual = (knob.name, f"valid, {phrase}", f"valid, {phrase}", phrase)
+            found.append(Measure(*self._name(knob.name, usual), _count_trait(knob.name)))
+        return found
+
+    def _name(self, name: str, usual: tuple[str, str, str, str]) -> tuple[str, str, str, str]:
+        return LAKE_NAMES.get(name, usual) if self.lake else usual
+
+    @property
+    def references(self) -> str:
+        """What the warm-up learns from."""
+        return "certified plans" if self.lake else "reference answers"
+
+    @property
+    def undone(self) -> str:
+        """What is said of a stage that was rolled back."""
+        return "taken back" if self.lake else "rolled back"
+
+    def label(self, stratum: Stratum) -> str:
+        """A stratum for people."""
+        return self.space.words.label(stratum)
+
+    def describe_cell(self, cell: Cell) -> str:
+        """A cell for people, such as `short, digits 2, carry`."""
+        pairs = zip(self.space.knobs, cell.values, strict=True)
+        parts = [
+            self.space.words.trait(knob, bool(value)) if knob.trait else f"{knob.name} {format_value(knob, value)}"
+            for knob, value in pairs
+        ]
+        return ", ".join([self.label(cell.stratum), *parts])
+
+    def describe_design(self, design: Design) -> str:
+        """A design in a line: for each stratum its share and the values of its knobs; of the lake without names."""
+        lines = []
+        for stratum in self.space.sort_strata(design.strata):
+            row = design.strata[stratum]
+            values = [(column.short, format_value(column, row[column.name])) for column in self.space.columns]
+            shown = " ".join(value for _, value in values) if self.lake else ", ".join(map(" ".join, values))
+            lines.append(f"{stratum}: {shown}")
+        return " · ".join(lines)
+
+
+def find_space(folder: RunFolder, settings: RunSettings) -> RunSpace:
+    """The design space of a run; where its environment cannot be loaded, as far as the records of the run tell."""
+    if settings.environment == LAKE:
+        return RunSpace(lake_space(), lake=True)
+    try:
+        return RunSpace(load_environment(settings.environment).space, lake=False)
+    except InputError as error:
+        return RunSpace(gather_space(folder, settings), lake=False, problem=str(error))
+
+
+def gather_space(folder: RunFolder, settings: RunSettings) -> DesignSpace:
+    """The strata, knobs, failures and grades that the records of a run name, with the ranges that they show."""
+    designs = list(_list_designs(folder, settings))
+    tallies = list(_list_tallies(folder))
+    named = [stratum for design in designs for stratum in design.strata]
+    named += [stratum for strata in tallies for stratum in strata]
+    pooled = pool_tallies(tally for strata in tallies for tally in strata.values())
+    rows = [row for design in designs for row in design.strata.values()]
+    first, *names = dict.fromkeys(name for row in rows for name in row) or (SHARE.name,)
+    traits = [name for name in pooled.traits if name not in names]
+    return DesignSpace(
+        dict.fromkeys(named) or ("all",),
+        [_gather_knob(name, [row[name] for row in rows if name in row], pooled) for name in [*names, *traits]],
+        share=Knob(name=first),
+        failures=tuple(pooled.failures) or ("wrong",),
+        grades=tuple(pooled.grades),
+    )
+
+
+def format_value(column: Knob, value: Value) -> str:
+    """A value of a column in a table: whole where they all are, with two digits or more where they are needed."""
+    if column.whole:
+        return f"{value:g}"
+    return f"{value:.2f}" if column.span >= FINE else f"{value:.4g}"
+
+
+def _gather_knob(name: str, values: list[int | float], pooled: Tally) -> Knob:
+    if name in pooled.traits:
+        return Knob(name=name, trait=True)
+    whole = all(isinstance(value, int) for value in values)  # a design has floats in a knob that is not whole
+    return Knob(name=name, low=min(values), high=max(values), whole=whole)
+
+
+def _list_designs(folder: RunFolder, settings: RunSettings) -> Iterator[Design]:
+    if settings.design:
+        yield Design({stratum_of(name): dict(row) for name, row in settings.design.items()})
+    for number in range(settings.stages):
+        stage = folder.stage(number)
+        if stage.env.exists():
+            yield stage.design()
+        if stage.next.exists():
+            yield stage.next_design()
+
+
+def _list_tallies(folder: RunFolder) -> Iterator[dict[int | str, Tally]]:
+    for stage in (folder.warmup, *folder.finished_stages()):
+        if stage.validation.exists():
+            yield read(stage.validation, Validation).outcomes
+
+
+def _count_grade(name: str) -> Count:
+    return lambda tally: (tally.grades[name], tally.problems) if name in tally.grades else (0, 0)
+
+
+def _count_trait(name: str) -> Count:
+    return lambda tally: (tally.traits[name].valid, tally.traits[name].problems) if name in tally.traits else (0, 0)
