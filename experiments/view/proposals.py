@@ -20,15 +20,9 @@ from lakewright.experiments.loop.records import Decision, EngineerTraining, RunF
 from lakewright.experiments.loop.redesign import teacher_of, trust_region
 from lakewright.experiments.loop.settings import RunSettings, key_for
 from lakewright.experiments.loop.training import make_trainee
-from lakewright.experiments.view.catalogue.run_space import RunSpace
+from lakewright.experiments.view.catalogue.run_space import RunSpace, describe_next
 
 RECORDED = "recorded"  # the name under which the decision of the run itself is shown
-SOURCES = {
-    "proposal": "what the engineer proposed, as the guard left it",
-    "trial": "the proposal that gave the most signal in the trial",
-    "rollback": "the design from before, as this stage was rolled back",
-    "current": "the same design again, as nothing better was proposed",
-}
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -126,16 +120,6 @@ def _round_lines(training: EngineerTraining) -> Iterator[str]:
     for turn, group in enumerate(training.groups):
         figures = (f"{name} {value:.3g}" for name, value in group.figures.items())
         yield f"round {turn}: {', '.join(figures)}"
-
-
-def describe_next(following: Next, design: Design, number: int, about: RunSpace) -> str:
-    """What is trained on after a stage, and why, in two sentences.
-
-    following: what was decided. design: that of the stage. number: of the stage. about: the run's design space.
-    """
-    changes = list_changes(design, following.design, about.space)
-    why = f" Why: {'; '.join(following.reasons)}." if following.reasons else ""
-    return f"Stage {number + 1} trains on {SOURCES[following.source]}: {changes}.{why}"
 
 
 def stage_text(shown: Shown, about: RunSpace) -> str:

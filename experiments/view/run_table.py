@@ -102,9 +102,7 @@ def _left_out(folder: RunFolder) -> Iterator[str]:
 
 
 def _plain_chapter(chapter: Chapter, lake: bool) -> dict[str, Any]:
-    strata, design, rolled_back = (
-        ("sizes", "config", "taken_back") if lake else ("strata", "design", "rolled_back")
-    )
+    strata, design, rolled_back = ("sizes", "config", "taken_back") if lake else ("strata", "design", "rolled_back")
     found: dict[str, Any] = {"name": chapter.name, "pooled": chapter.pooled, strata: chapter.validation.outcomes}
     if decision := chapter.decision:
         found |= {"delta": decision.proposal.delta, "verdict": decision.verdict}

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Design
+from lakewright.engineer.design import Design, list_changes
+from lakewright.engineer.redesign import Next
 from lakewright.engineer.space import SHARE, Cell, DesignSpace, Knob, Stratum, Value, stratum_of
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.experiments.environments.lake import lake_space
@@ -15,11 +16,16 @@ from lakewright.experiments.loop.settings import RunSettings
 Count = Callable[[Tally], tuple[int, int]]
 LAKE = "lake"
 FINE = 0.5  # the span of a knob from which two digits after the point are enough
-# The lake's pages have names and phrases of their own: in addresses, charts, tables and sentences.
-LAKE_NAMES = {
-    "optimal_makespan": ("optimal_makespan", "optimal makespan", "opt. makespan", ""),
-    "optimal_sum_of_costs": ("optimal_cost", "optimal sum of costs", "opt. cost", ""),
-    "wait_ratio": ("forced", "valid, wait forced", "forced wait", "where the board forces a wait"),
+# The lake's pages have names and phrases of their own: in addresses, in the terminal, in charts and in sentences.
+LAKE_GRADES = {"optimal_makespan": "opt. makespan", "optimal_sum_of_costs": "opt. cost"}
+LAKE_ADDRESSES = {"optimal_sum_of_costs": "optimal_cost", "wait_ratio": "forced"}
+LAKE_TRAIT, LAKE_SHORT, LAKE_WHERE = "wait forced", "forced wait", "where the board forces a wait"
+
+SOURCES = {
+    "proposal": "what the engineer proposed, as the guard left it",
+    "trial": "the proposal that gave the most signal in the trial",
+    "rollback": "the design from before, as this stage was rolled back",
+    "current": "the same design again, as nothing better was proposed",
 }
 
 
@@ -27,18 +33,18 @@ class Measure(NamedTuple):
     """A share of the answers to the held-out problems.
 
     name: in addresses. title, short: in charts, and in the terminal. where: of a trait, the problems in a sentence.
-    count: how many answers it counts, and of how many; of none where an environment does not know it.
+    counts: how many answers it counts, and of how many; of none where an environment does not know it.
     """
 
     name: str
     title: str
     short: str
     where: str
-    count: Count
+    counts: Count
 
     def share(self, tally: Tally) -> float:
         """The share; 0 where there are no such problems."""
-        counted, of = self.count(tally)
+        counted, of = self.counts(tally)
         return counted / of if of else 0.0
 
 
@@ -55,19 +61,20 @@ class RunSpace(NamedTuple):
     @property
     def measures(self) -> list[Measure]:
         """Valid answers, those that have a grade, and those to problems that have a trait."""
-        words = self.space.words
+        names, shorts = (LAKE_ADDRESSES, LAKE_GRADES) if self.lake else ({}, {})
         found = [VALID]
         for name in self.space.grades:
-            usual = (name, name.replace("_", " "), name.replace("_", " "), "")
-            found.append(Measure(*self._name(name, usual), _count_grade(name)))
+            title = name.replace("_", " ")
+            found.append(Measure(names.get(name, name), title, shorts.get(name, title), "", _count_grade(name)))
         for knob in (self.space.knobs[place] for place in self.space.traits):
-            phrase = words.trait_outcome(knob, True)
-            usual = (knob.name, f"valid, {phrase}", f"valid, {phrase}", phrase)
-            found.append(Measure(*self._name(knob.name, usual), _count_trait(knob.name)))
+            title, count = f"valid, {self.phrase_trait(knob)}", _count_trait(knob.name)
+            short, where = (LAKE_SHORT, LAKE_WHERE) if self.lake else (title, self.phrase_trait(knob))
+            found.append(Measure(names.get(knob.name, knob.name), title, short, where, count))
         return found
 
-    def _name(self, name: str, usual: tuple[str, str, str, str]) -> tuple[str, str, str, str]:
-        return LAKE_NAMES.get(name, usual) if self.lake else usual
+    def phrase_trait(self, knob: Knob) -> str:
+        """Problems that have a trait, after a comma."""
+        return LAKE_TRAIT if self.lake else self.space.words.trait_outcome(knob, True)
 
     @property
     def references(self) -> str:
@@ -137,6 +144,17 @@ def format_value(column: Knob, value: Value) -> str:
     if column.whole:
         return f"{value:g}"
     return f"{value:.2f}" if column.span >= FINE else f"{value:.4g}"
+
+
+def describe_next(following: Next, design: Design, number: int, about: RunSpace) -> str:
+    """What is trained on next, and why, in two sentences.
+
+    following: what was decided. design: that of the stage. number: of the stage. about: the run's design space.
+    """
+    changes = "" if following.design == design else f": {list_changes(design, following.design, about.space)}"
+    why = f" Why: {'; '.join(following.reasons)}." if following.reasons else ""
+    drawn = f"After stage {number}, the {about.space.words.problems} to train on are drawn from"
+    return f"{drawn} {SOURCES[following.source]}{changes}.{why}"
 
 
 def _gather_knob(name: str, values: list[int | float], pooled: Tally) -> Knob:
