@@ -38,6 +38,9 @@ class Design(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Design) and (self.strata, self.given) == (other.strata, other.given)
 
+    def __ne__(self, other: object) -> bool:  # which a Struct does not derive from __eq__
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(tuple((stratum, *row.values()) for stratum, row in self.strata.items()))
 

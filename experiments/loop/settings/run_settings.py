@@ -84,7 +84,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     design: dict[str, dict[str, float]] = {}
     """Of other environments: shares and knobs of the first stage by stratum; by default equal and in the middle."""
     warmup_design: dict[str, dict[str, float]] = {}
-    """Of other environments: the design of the warm-up; by default that of the first stage."""
+    """Of other environments: the design of the warm-up; by default all cells of the grid are drawn alike."""
     teams: tuple[Team, ...] = ()
     """Numbers of agents that boards have in turn, wherever they are drawn; without any, those of env and warmup_env."""
     seed: Natural = 0

@@ -47,7 +47,7 @@ class TextTrainee(Trainee[Problem]):
         space = self.environment.space
         self.start = space.design(by_stratum(settings.design)) if settings.design else space.uniform()
         warmup = settings.warmup_design
-        self.warmup_design = space.design(by_stratum(warmup)) if warmup else self.start
+        self.warmup_design = space.design(by_stratum(warmup)) if warmup else None
         check_settings(settings, self.environment, self.start)
 
     def problems_file(self, stage: Stage) -> Path:
@@ -133,11 +133,15 @@ class TextTrainee(Trainee[Problem]):
 
     @contextmanager
     def stream_references(self, warmup: Stage, first: int) -> Iterator[Tasks[Problem]]:
-        """Problems drawn while training."""
-        seed = seed_for(self.settings.seed, "warm-up problems")
+        """Problems drawn while training: of the warm-up's design, or of all cells of the grid in turn."""
+        environment, seed = self.environment, seed_for(self.settings.seed, "warm-up problems")
+        cells = [environment.space.complete_cell(cell, self.start) for cell in self._list_cells()]
 
         def draw(begin: int, count: int) -> list[Problem]:
-            return self.environment.draw(self.warmup_design, count, seed, begin)
+            if self.warmup_design is not None:
+                return environment.draw(self.warmup_design, count, seed, begin)
+            places = range(begin, begin + count)
+            return [environment.draw_one(cells[place % len(cells)], seed, place) for place in places]
 
         yield DrawnTasks(draw, first)
 
