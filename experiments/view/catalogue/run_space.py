@@ -25,7 +25,7 @@ SOURCES = {
     "proposal": "what the engineer proposed, as the guard left it",
     "trial": "the proposal that gave the most signal in the trial",
     "rollback": "the design from before, as this stage was rolled back",
-    "current": "the same design again, as nothing better was proposed",
+    "current": "the same design again",
 }
 
 
