@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.engineer.environment import Problem
 from lakewright.experiments.loop.records import RunFolder, held_out_of, problems_of
@@ -14,6 +15,7 @@ from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS
 from lakewright.experiments.view.catalogue.board_tables import policies_of, written_so_far
 from lakewright.experiments.view.catalogue.discovery import MissingError
 
+T = TypeVar("T")
 MOST_ANSWERS = 8  # shown of a problem
 
 
@@ -118,9 +120,8 @@ class _Line(msgspec.Struct):
 def _read_answers(path: Path) -> dict[str, list[TextAnswer]]:
     """The answers to each problem, by its key; a line that is being written is ignored."""
     found: dict[str, list[TextAnswer]] = {}
-    for line in _whole_lines(path):
-        read = _LINE.decode(line)
-        found.setdefault(read.problem, []).extend(read.answers)
+    for line in _read_lines(path, _LINE):
+        found.setdefault(line.problem, []).extend(line.answers)
     return found
 
 
@@ -128,15 +129,20 @@ def _count_groups(path: Path) -> dict[str, tuple[int, int]]:
     """How many answers to each problem are valid, and how many there are."""
     valid: Counter[str] = Counter()
     answers: Counter[str] = Counter()
-    for line in _whole_lines(path):
-        group = _GROUP.decode(line)
+    for group in _read_lines(path, _GROUP):
         valid[group.board] += group.valid
         answers[group.board] += group.completions
     return {key: (valid[key], answers[key]) for key in answers}
 
 
-def _whole_lines(path: Path) -> list[bytes]:
-    return path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+def _read_lines(path: Path, decoder: msgspec.json.Decoder[T]) -> list[T]:
+    """The lines of a file that are whole; none where it is not there. Raises InputError where one is damaged."""
+    if not path.exists():
+        return []
+    try:
+        return list(map(decoder.decode, path.read_bytes().split(b"\n")[:-1]))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not lines of JSON ({error}); run the stage again") from error
 
 
 def _is_wanted(found: AnsweredProblem, filters: ProblemFilters) -> bool:

@@ -92,7 +92,7 @@ class RunSpace(NamedTuple):
 
     def describe_cell(self, cell: Cell) -> str:
         """A cell for people, such as `short, digits 2, carry`."""
-        pairs = zip(self.space.knobs, cell.values, strict=True)
+        pairs = zip(self.space.knobs, cell.values, strict=False)  # a run that has only begun names no knobs
         parts = [
             self.space.words.trait(knob, bool(value)) if knob.trait else f"{knob.name} {format_value(knob, value)}"
             for knob, value in pairs
@@ -115,16 +115,30 @@ def find_space(folder: RunFolder, settings: RunSettings) -> RunSpace:
     if settings.environment == LAKE:
         return RunSpace(lake_space(), lake=True)
     try:
-        return RunSpace(load_environment(settings.environment).space, lake=False)
+        space = load_environment(settings.environment).space
+        _check_columns(folder, settings, space)
     except InputError as error:
         return RunSpace(gather_space(folder, settings), lake=False, problem=str(error))
+    return RunSpace(space, lake=False)
+
+
+def _check_columns(folder: RunFolder, settings: RunSettings, space: DesignSpace) -> None:
+    """Raises InputError where the records of a run have other knobs or strata than its environment has by now."""
+    names = [column.name for column in space.columns]
+    for design in _list_designs(folder, settings):
+        for stratum, row in design.strata.items():
+            if stratum not in space.ranks or list(row) != names:
+                raise InputError(
+                    f"environment {settings.environment!r:.80}: the run has {stratum!s:.40} with {', '.join(row):.80}, "
+                    f"the environment has {', '.join(names):.80}; use the version that the run was made with"
+                )
 
 
 def gather_space(folder: RunFolder, settings: RunSettings) -> DesignSpace:
     """The strata, knobs, failures and grades that the records of a run name, with the ranges that they show."""
     designs = list(_list_designs(folder, settings))
     tallies = list(_list_tallies(folder))
-    named = [stratum for design in designs for stratum in design.strata]
+    named = [stratum for design in designs for stratum in design.strata] + list(map(stratum_of, settings.design))
     named += [stratum for strata in tallies for stratum in strata]
     pooled = pool_tallies(tally for strata in tallies for tally in strata.values())
     rows = [row for design in designs for row in design.strata.values()]
@@ -165,8 +179,6 @@ def _gather_knob(name: str, values: list[int | float], pooled: Tally) -> Knob:
 
 
 def _list_designs(folder: RunFolder, settings: RunSettings) -> Iterator[Design]:
-    if settings.design:
-        yield Design({stratum_of(name): dict(row) for name, row in settings.design.items()})
     for number in range(settings.stages):
         stage = folder.stage(number)
         if stage.env.exists():
