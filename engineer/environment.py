@@ -12,10 +12,11 @@ import numpy as np
 
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support.apportionment import assign_shares
+from lakewright.core_jax.support import assign_shares
+from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Case, Drawn
-from lakewright.engineer.space import Cell, DesignSpace, Stratum
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 
 
@@ -89,6 +90,10 @@ class Environment(abc.ABC):
     @abc.abstractmethod
     def judge(self, problem: Problem, answer: str) -> Verdict:
         """The verdict on any text as the answer to a problem; the same for the same text."""
+
+    def start(self) -> Design:
+        """The design to begin with: equal shares and middle values. Override it where these cannot be drawn."""
+        return self.space.uniform()
 
     def drawable(self, cell: Cell) -> bool:
         """Whether problems of a cell can be made. Override it where values of knobs exclude each other."""

@@ -9,8 +9,10 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Delta, Design, Row, edit_design, normalize_rows
-from lakewright.engineer.space import Cell, DesignSpace, Knob, Stratum
+from lakewright.engineer.cells import Cell, Knob, Stratum
+from lakewright.engineer.delta import edit_design
+from lakewright.engineer.design import Delta, Design, Row
+from lakewright.engineer.space import DesignSpace, normalize_rows
 
 NOISE = 1e-3  # a value this near to what was proposed counts as accepted
 
@@ -96,10 +98,11 @@ def judge(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings)
 
     A value within 0.001 of what was proposed counts as accepted. A delta without edits keeps `design` as it is. An
     unknown stratum or a number that is not finite is refused, and `design` kept. Raises InputError only where
-    `settings` do not suit `design` (floor x strata > 1).
+    `settings` do not suit `design` (floor x strata > 1) or its space (`check_limits`).
     """
     space = bounds.space
     check_floor(settings.floor, len(design.strata), space)
+    check_limits(settings, space)
     if not delta.edits:
         return GuardVerdict("accepted", [], design)
     try:
@@ -121,6 +124,20 @@ def check_floor(floor: float, strata: int, space: DesignSpace) -> None:
         )
 
 
+def check_limits(settings: GuardSettings, space: DesignSpace) -> None:
+    """Raises InputError where `reach` names no column of a space, or `most` no knob or a value out of its range."""
+    columns = [column.name for column in space.columns]
+    if unknown := [name for name in settings.reach if name not in columns]:
+        raise InputError(f"guard: reach.{unknown[0]:.60} is unknown; choose from {', '.join(columns)}")
+    knobs = {knob.name: knob for knob in space.knobs}
+    for name, most in settings.most.items():
+        if name not in knobs:
+            raise InputError(f"guard: most.{name:.60} is unknown; choose from {', '.join(knobs) or 'none'}")
+        low, high = knobs[name].low, knobs[name].high
+        if not low <= most <= high:
+            raise InputError(f"guard: most.{name} is {most:g}; choose {low:g} to {high:g}")
+
+
 def _check_finite(delta: Delta) -> None:
     for stratum, edit in delta.edits.items():
         for name, change in edit.changes.items():
@@ -139,9 +156,10 @@ def _project(
     for part, (stratum, row) in zip(shares.tolist(), design.strata.items(), strict=True):
         rows[stratum] = {share: part}
         for knob in space.knobs:
-            # Which traits a stratum may have is a question of what can be drawn, as is how often it may have them.
-            low, high = (knob.low, knob.high) if knob.trait else space.limits(stratum, knob)
-            high = min(high, settings.most.get(knob.name, high))
+            low, high = space.limits(stratum, knob)
+            if knob.trait and low == high and low in (0, 1):
+                low, high = knob.low, knob.high  # whether a stratum may have a trait is a question of what can be drawn
+            high = max(low, min(high, settings.most.get(knob.name, high)))
             rows[stratum][knob.name] = _project_value(
                 row[knob.name], proposed[stratum][knob.name], (low, high), settings.reach_of(knob), knob
             )

@@ -55,6 +55,6 @@ def _import(where: str, what: str) -> ModuleType:
         spec.loader.exec_module(module)
     except InputError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"{what}: {where} cannot be imported ({type(error).__name__}: {error}); correct it") from error
     return module

@@ -29,7 +29,7 @@ MADE_BY_COMMANDS = ("runs", "studies", "sweeps", "benchmark")  # folders of exam
 NAME = re.compile(rf"(?<![\w/.-])((?:lakewright\.)?(?:{'|'.join(WINGS)})(?:\.(?!(?:md|json)\b)\w+)+)")
 SETTING = re.compile(r"(?<![\w/.-])(?:--)?([a-z_]\w*(?:\.\w+)*)=")
 MODULE = re.compile(r"(?<!\w)-m (lakewright\.[\w.]+)")
-GROUPS = ("benchmark", "engineer", "sweep")  # commands with commands of their own
+GROUPS = ("benchmark", "engineer", "new", "sweep")  # commands with commands of their own
 WRITTEN_TABLES = {  # of docs/results.md, by first line, with the reason
     "| prompt | answer | |": "answers of the small language model with what they mean: examples, no results",
 }

@@ -4,7 +4,7 @@ from lakewright.engineer import DesignSpace, Environment, Knob, Problem, Verdict
 
 
 class Addition(Environment):
-    """Sums such as `12+34=`. Strata are numbers of terms; a sum carries where a column of digits adds up to 10 or more."""
+    """Sums such as `12+34=` of some terms. A sum carries where a column of digits adds up to 10 or more."""
 
     digits = Knob(name="digits", meaning="digits of each term", low=1, high=4, step=1, reach=1, whole=True)
     carry = Knob(name="carry", meaning="the share of sums that carry", trait=True)
@@ -12,7 +12,7 @@ class Addition(Environment):
 
     def make(self, cell, rng):
         columns = []
-        while not columns or cell["carry"] and max(map(sum, columns)) < 10:
+        while not columns or (cell["carry"] and max(map(sum, columns)) < 10):
             columns = [self.column(cell, rng, low=int(place == 0)) for place in range(cell["digits"])]
         terms = ["".join(map(str, digits)) for digits in zip(*columns, strict=True)]
         return Problem("+".join(terms) + "=", str(sum(map(int, terms))))

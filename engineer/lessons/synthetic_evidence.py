@@ -9,6 +9,7 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import GroupStatistics
+from lakewright.engineer.cells import Cell, Knob, Stratum
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.difficulty import (
     DifficultyModel,
@@ -29,7 +30,7 @@ from lakewright.engineer.evidence import (
     show,
 )
 from lakewright.engineer.lessons.settings import Lessons, Rule
-from lakewright.engineer.space import Cell, DesignSpace, Knob, Stratum
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 
 PROBLEMS = 50
@@ -128,7 +129,8 @@ def _draw_groups(cell: Cell, rng: np.random.Generator) -> CellGroups:
 
 def _draw_round(design: Design, space: DesignSpace, rng: np.random.Generator) -> Round:
     strata = space.sort_strata(design.strata)
-    rows = dict(zip(strata, _draw_rows(len(strata), space, rng), strict=True))
+    drawn = zip(strata, _draw_rows(len(strata), space, rng), strict=True)
+    rows = {stratum: _limit_row(stratum, row, space) for stratum, row in drawn}
     rates, *of_traits = _draw_rates(len(strata), space, rng)
     outcomes = {
         stratum: _draw_tally(rates[place], [part[place] for part in of_traits], space, rng)
@@ -147,6 +149,12 @@ def _draw_rows(count: int, space: DesignSpace, rng: np.random.Generator) -> list
     columns = {space.share.name: _draw_shares(count, space.share.step, rng)}
     columns |= {knob.name: _draw_values(knob, count, rng) for knob in space.knobs}
     return [{name: values[place] for name, values in columns.items()} for place in range(count)]
+
+
+def _limit_row(stratum: Stratum, row: Row, space: DesignSpace) -> Row:
+    """The row with its levels inside the limits of its stratum."""
+    limits = {space.knobs[place].name: space.limits(stratum, space.knobs[place]) for place in space.levels}
+    return row | {name: min(high, max(low, row[name])) for name, (low, high) in limits.items()}
 
 
 def _draw_shares(count: int, step: float, rng: np.random.Generator) -> list[float]:

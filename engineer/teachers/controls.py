@@ -7,11 +7,13 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.support import HoleRatio, Share
-from lakewright.engineer.design import Delta, Design, Edit, Row, make_edit, normalize_rows
+from lakewright.engineer.cells import Knob, Stratum
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.evidence import STRIDES, Evidence
 from lakewright.engineer.proposal import Proposal, Stateless, Teacher, propose_delta, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng, split
-from lakewright.engineer.space import DesignSpace, Knob, Stratum
+from lakewright.engineer.space import DesignSpace, normalize_rows
 from lakewright.engineer.teachers.rules import fits
 
 Tilt = Annotated[float, msgspec.Meta(ge=-20, le=20)]  # beyond, all data are of one stratum
@@ -106,7 +108,7 @@ class RandomTeacher(Stateless):
         known = {column.name: column for column in space.columns}
         changes = {}
         for name in names:
-            fitting = [stride for stride in STRIDES if fits(row, known[name], stride)]
+            fitting = [stride for stride in STRIDES if fits(stratum, row, known[name], stride, space)]
             changes[name] = int(rng.choice(fitting)) * known[name].step if fitting else 0.0
         return make_edit(space, "drawn at random", changes)
 

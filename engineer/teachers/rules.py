@@ -5,13 +5,15 @@ from typing import Self
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Share
-from lakewright.engineer.design import Delta, Design, Edit, Row, make_edit
+from lakewright.engineer.cells import Knob, Stratum
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.difficulty import Objective
 from lakewright.engineer.evidence import FRONTIER, STRIDES, TOO_EASY, TOO_HARD, Evidence, vocabulary_of
 from lakewright.engineer.evidence.vocabulary import because_token
 from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.space import DesignSpace, Knob, Stratum
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 
 
@@ -50,7 +52,9 @@ class RulesTeacher(Stateless):
         edits: dict[Stratum, Edit] = {}
         for stratum, tally in list_outcomes(evidence, design, space).items():
             strides, token = self.strides(tally, space)
-            if edit := make_step_edit(design.strata[stratum], strides, vocabulary_of(space).reasons[token], space):
+            if edit := make_step_edit(
+                stratum, design.strata[stratum], strides, vocabulary_of(space).reasons[token], space
+            ):
                 edits[stratum] = edit
         return Delta(edits)
 
@@ -79,18 +83,26 @@ def _dominating(tally: Tally, space: DesignSpace) -> str:
     return because_token(name) if tally.failures.get(name) else TOO_HARD
 
 
-def fits(row: Row, column: Knob, stride: int) -> bool:
-    """Whether `stride` steps leave a value of a row inside the column's range, float noise aside."""
-    low, high = (0.0, 1.0) if column.trait else (column.low, column.high)
+def fits(stratum: Stratum, row: Row, column: Knob, stride: int, space: DesignSpace) -> bool:
+    """Whether `stride` steps leave a value of a stratum's row inside its range there, float noise aside.
+
+    Of a trait that is 0 to 1: which problems there are is the guard's to say.
+    """
+    low, high = (0.0, 1.0) if column.trait else space.limits(stratum, column)
     return low - 1e-9 <= row[column.name] + stride * column.step <= high + 1e-9
 
 
-def make_step_edit(row: Row, strides: Mapping[str, int], reason: str, space: DesignSpace) -> Edit | None:
-    """The edit by so many steps a column, without those that do not fit; None if nothing is left."""
+def make_step_edit(
+    stratum: Stratum, row: Row, strides: Mapping[str, int], reason: str, space: DesignSpace
+) -> Edit | None:
+    """The edit of a stratum by so many steps a column, without those that do not fit; None if nothing is left.
+
+    stratum, row: which, and its values. strides: steps by column. reason: of the edit. space: that of the row.
+    """
     changes = {
         column.name: strides[column.name] * column.step
         for column in space.columns
-        if column.name in strides and fits(row, column, strides[column.name])
+        if column.name in strides and fits(stratum, row, column, strides[column.name], space)
     }
     return make_edit(space, reason, changes) if any(changes.values()) else None
 

@@ -15,7 +15,7 @@ from cyclopts import App, CycloptsError
 from cyclopts.help import DefaultFormatter, PanelSpec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli import bench, benchmark, boards, engineer, host, run, study, sweep, view
+from lakewright.experiments.cli import bench, benchmark, boards, check, engineer, host, new, run, study, sweep, view
 from lakewright.experiments.cli.conventions.options import PLAIN
 from lakewright.experiments.cli.conventions.output import print_error
 from lakewright.experiments.cli.conventions.overrides import take_overrides
@@ -25,8 +25,8 @@ from lakewright.experiments.resumable.overwriting import refuse_overwriting
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs
 from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
 
-FLAT = (boards.app, run.app, host.app, bench.app)  # commands of the program itself
-GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app)  # commands that have commands
+FLAT = (boards.app, run.app, host.app, bench.app, check.app)  # commands of the program itself
+GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app, new.app)  # commands that have commands
 LONGEST_NUMBER = 1024  # bits: of shorter ones the commands say themselves what they may be
 INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)

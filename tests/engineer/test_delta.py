@@ -12,23 +12,32 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.delta import (
     MAX_ANSWER_BYTES,
     MAX_REASON,
-    ConfigDelta,
-    SizeEdit,
     delta_schema,
-    edited,
-    parse_delta,
-    summary,
+    edit_design,
+    encode_delta,
+    read_answer,
+    summarize,
 )
+from lakewright.engineer.design import Delta
+from lakewright.experiments.environments.lake import design_of
+from tests.support.samples.evidence import SPACE, edit
 
 GOOD = (
     b'{"edits": {"5": {"data_ratio": -0.05, "wait_ratio": 0.1, "reason": "most fail by swap"}, "8": {"reason": "x"}}}'
 )
-CONFIG = EnvConfig({5: SizeConfig(0.5, 0.3, 0.2), 8: SizeConfig(0.5, 0.1, 0.0)})
+DESIGN = design_of(EnvConfig({5: SizeConfig(0.5, 0.3, 0.2), 8: SizeConfig(0.5, 0.1, 0.0)}))
 
 
-def parsed_or_refused(answer: str | bytes) -> ConfigDelta | None:
+def read(answer: str | bytes) -> Delta:
+    """The delta of an answer that has no summary."""
+    delta, summary = read_answer(answer, SPACE)
+    assert summary == ""
+    return delta
+
+
+def read_or_refuse(answer: str | bytes) -> Delta | None:
     try:
-        delta = parse_delta(answer)
+        delta = read(answer)
     except InputError as error:
         problem = str(error)
     else:
@@ -39,21 +48,21 @@ def parsed_or_refused(answer: str | bytes) -> ConfigDelta | None:
 
 
 def test_a_good_answer_is_read():
-    delta = parse_delta(GOOD)
-    assert delta.edits[5] == SizeEdit(data_ratio=-0.05, wait_ratio=0.1, reason="most fail by swap")
-    assert delta.edits[8] == SizeEdit(reason="x")
-    assert parse_delta(GOOD.decode()) == delta
+    delta = read(GOOD)
+    assert delta.edits[5] == edit("most fail by swap", data_ratio=-0.05, wait_ratio=0.1)
+    assert delta.edits[8] == edit("x")
+    assert read(GOOD.decode()) == delta
 
 
 def test_an_encoded_delta_is_read_back():
-    delta = parse_delta(GOOD)
-    assert parse_delta(msgspec.json.encode(delta)) == delta
+    delta = read(GOOD)
+    assert read(encode_delta(delta)) == delta
 
 
 def test_the_schema_names_every_field_and_forbids_others():
-    edit = delta_schema()["$defs"]["SizeEdit"]
-    assert set(edit["properties"]) == {"data_ratio", "hole_ratio", "wait_ratio", "reason"}
-    assert edit["additionalProperties"] is False
+    fields = delta_schema(SPACE)["$defs"]["Edit"]
+    assert set(fields["properties"]) == {"data_ratio", "hole_ratio", "wait_ratio", "reason"}
+    assert fields["additionalProperties"] is False
 
 
 def edit_of(text: str) -> str:
@@ -99,26 +108,26 @@ def edit_of(text: str) -> str:
 )
 def test_anything_else_is_refused_with_its_reason(answer, problem):
     with pytest.raises(InputError, match=problem) as caught:
-        parse_delta(answer)
+        read(answer)
     assert len(str(caught.value).splitlines()) == 1
 
 
 @given(st.integers(1, 15_000))
 @settings(max_examples=50)
 def test_nesting_of_any_depth_is_refused(depth):
-    assert parsed_or_refused('{"edits":' * depth + "1" + "}" * depth) is None
-    assert parsed_or_refused(edit_of(f'"reason": {"[" * depth}{"]" * depth}')) is None
+    assert read_or_refuse('{"edits":' * depth + "1" + "}" * depth) is None
+    assert read_or_refuse(edit_of(f'"reason": {"[" * depth}{"]" * depth}')) is None
 
 
 @given(st.binary(max_size=200) | st.text(st.characters(), max_size=200))
 @settings(max_examples=1000)
 def test_no_bytes_do_more_than_be_refused(answer):
-    assert parsed_or_refused(answer) is None
+    assert read_or_refuse(answer) is None
 
 
 @given(st.integers(0, len(GOOD) - 1))
 def test_a_truncated_answer_is_refused(length):
-    assert parsed_or_refused(GOOD[:length]) is None
+    assert read_or_refuse(GOOD[:length]) is None
 
 
 json_values = st.recursive(
@@ -134,23 +143,22 @@ numbered = st.integers(-1, 12).map(str) | st.text(max_size=3)
 @example({"5": {"reason": "", "data_ratio": 0}})
 @settings(max_examples=200)
 def test_json_of_nearly_the_right_shape_is_read_or_refused(edits):
-    delta = parsed_or_refused(json.dumps({"edits": edits}))
+    delta = read_or_refuse(json.dumps({"edits": edits}))
     assert delta is None or len(delta.edits) == len(edits)
 
 
-def test_edited_adds_changes_and_keeps_the_rest():
-    delta = ConfigDelta({5: SizeEdit(data_ratio=0.7, hole_ratio=-0.5, reason="")})
-    sizes = edited(CONFIG, delta)
-    assert sizes[5] == SizeConfig(1.2, -0.2, 0.2)
-    assert sizes[8] == CONFIG.sizes[8]
+def test_an_edit_adds_its_changes_and_keeps_the_rest():
+    rows = edit_design(DESIGN, Delta({5: edit("", data_ratio=0.7, hole_ratio=-0.5)}), SPACE)
+    assert rows[5] == {"data_ratio": 1.2, "hole_ratio": -0.2, "wait_ratio": 0.2}
+    assert rows[8] == DESIGN.strata[8]
 
 
-def test_edited_refuses_a_size_that_the_config_lacks_and_names_the_choices():
+def test_an_edit_of_a_size_that_the_design_lacks_is_refused_and_the_choices_named():
     with pytest.raises(InputError, match=r"edits\.7.*choose from 5, 8"):
-        edited(CONFIG, ConfigDelta({7: SizeEdit(reason="")}))
+        edit_design(DESIGN, Delta({7: edit("")}), SPACE)
 
 
-def test_summary_is_one_printable_line():
-    edits = {8: SizeEdit(wait_ratio=-0.1, reason="too\nhard\x1b[2J"), 5: SizeEdit(data_ratio=0.05, reason="frontier")}
-    assert summary(ConfigDelta(edits)) == "5x5 data +0.05 (frontier); 8x8 wait -0.1 (too hard [2J)"
-    assert summary(ConfigDelta({})) == "no edits"
+def test_a_summary_is_one_printable_line():
+    edits = {8: edit("too\nhard\x1b[2J", wait_ratio=-0.1), 5: edit("frontier", data_ratio=0.05)}
+    assert summarize(Delta(edits), SPACE) == "5x5 data +0.05 (frontier); 8x8 wait -0.1 (too hard [2J)"
+    assert summarize(Delta({}), SPACE) == "no edits"

@@ -14,16 +14,21 @@ from hypothesis import strategies as st
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support.apportionment import PARTS
-from lakewright.engineer.delta import MAX_ANSWER_BYTES, parse_delta
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import MAX_ANSWER_BYTES, read_answer
+from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, judge
 from lakewright.engineer.negotiation import negotiate
 from lakewright.engineer.teachers import Reply
 from lakewright.engineer.teachers.llm import LlmTeacher, parse_answer
+from lakewright.experiments.environments.lake import Lake, design_of
 from tests.support.processes.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
-from tests.support.samples.evidence import everything, legal
+from tests.support.samples.evidence import SPACE, everything, legal
 
-CONFIG = EnvConfig({3: SizeConfig(0.25, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5), 8: SizeConfig(0.25, 0.3, 0.2)})
+DESIGN = design_of(
+    EnvConfig({3: SizeConfig(0.25, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5), 8: SizeConfig(0.25, 0.3, 0.2)})
+)
 MANY = int(os.environ.get("LAKEWRIGHT_ANSWERS", "500"))  # thousands of answers in the deep test
 FEW, MUTANTS, TAUGHT = 20, 1000, 300
 GUARD = GuardSettings()
@@ -44,9 +49,16 @@ PIECES += ['"data_ratio": 1,', '"hole_ratio": -1,', '"wait_ratio": 0.5,', '"5":'
 WHOLE = ["", " ", "null", "[]", "{}", '{"edits": {}}', "[" * 3000, '{"edits":' * 3000, "0" * 40_000, *INJECTIONS]
 
 
-def reachable(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
+class OddLake(Lake):
     """A lake on which small boards with many holes, and large ones with few, never force a wait."""
-    return not wait or (hole_ratio <= 0.3 if size == 3 else hole_ratio >= 0.1)
+
+    def drawable(self, cell: Cell) -> bool:
+        """Whether there are such boards."""
+        hole_ratio, wait = cell.values
+        return not wait or (hole_ratio <= 0.3 if cell.stratum == 3 else hole_ratio >= 0.1)
+
+
+LAKE = OddLake()
 
 
 changes = st.floats(-1, 1) | st.sampled_from([-1.0, -0.05, 0.0, 0.1, 1.0])
@@ -83,31 +95,31 @@ def mutated(answer: str, rng: random.Random) -> str | bytes:
     return answer
 
 
-def judged(answer: str | bytes, config: EnvConfig) -> tuple[str, list[str], EnvConfig]:
-    """What becomes of an answer: as negotiation does it, status, reasons and the next config."""
+def judged(answer: str | bytes, design: Design) -> tuple[str, list[str], Design]:
+    """What becomes of an answer: as negotiation does it, status, reasons and the next design."""
     try:
-        delta = parse_delta(answer)
+        delta, _ = read_answer(answer, SPACE)
     except InputError as error:
-        return "unread", [str(error)], config
-    verdict = judge(config, delta, GUARD, reachable)
+        return "unread", [str(error)], design
+    verdict = judge(design, delta, LAKE, GUARD)
     msgspec.json.encode((delta, verdict))  # as it is written
-    return verdict.status, verdict.reasons, verdict.config
+    return verdict.status, verdict.reasons, verdict.design
 
 
-def harm(status: str, reasons: list[str], config: EnvConfig, following: EnvConfig) -> str:
+def harm(status: str, reasons: list[str], design: Design, following: Design) -> str:
     """What is wrong with the outcome of an answer, or nothing."""
     if not all(reason and len(reason.splitlines()) == 1 for reason in reasons):
         return "a reason is not one line"
     if (status == "accepted") == bool(reasons):
         return "a reason too many or too few"
     if status in ("unread", "refused"):
-        return "" if following is config else "the config was changed"
-    shares = [cell.data_ratio for cell in following.sizes.values()]
+        return "" if following is design else "the design was changed"
+    shares = [row["data_ratio"] for row in following.strata.values()]
     if sum(round(share * PARTS) for share in shares) != PARTS:
         return "the data ratios do not sum to one"
     if min(shares) < GUARD.floor - 1e-6:
         return "a size is below the floor"
-    return "" if legal(following, reachable) else "not legal"
+    return "" if legal(following, LAKE) else "not legal"
 
 
 ACCEPTED, PROJECTED, REFUSED = (
@@ -131,15 +143,15 @@ def test_answers_by_the_thousand_do_no_harm(examples):
         phases=[Phase.explicit, Phase.generate],
     )
     def try_mutants(answer: str, seed: int) -> None:
-        rng, config = random.Random(seed), CONFIG
+        rng, design = random.Random(seed), DESIGN
         for _ in range(MUTANTS):
             given_answer = mutated(answer, rng)
-            status, reasons, following = judged(given_answer, config)
+            status, reasons, following = judged(given_answer, design)
             counts[status] += 1
-            if problem := harm(status, reasons, config, following):
+            if problem := harm(status, reasons, design, following):
                 raise AssertionError(f"{problem}: {given_answer!r:.200} -> {status} {reasons} {following}")
             if status not in ("unread", "refused"):
-                config = following if rng.random() < 0.5 else CONFIG
+                design = following if rng.random() < 0.5 else DESIGN
 
     try_mutants()
     assert sum(counts.values()) >= examples * MUTANTS, counts
@@ -147,7 +159,7 @@ def test_answers_by_the_thousand_do_no_harm(examples):
 
 
 def test_answers_pass_the_teacher_and_the_guard_and_what_comes_of_them_can_be_written():
-    rng, evidence = random.Random(0), everything(CONFIG, {})
+    rng, evidence = random.Random(0), everything(DESIGN, {})
     answer = json.dumps({"edits": {"3": {"reason": "x", "data_ratio": 0.05}}, "summary": "s"})
     said: list[str] = []
 
@@ -159,11 +171,11 @@ def test_answers_pass_the_teacher_and_the_guard_and_what_comes_of_them_can_be_wr
     teacher = LlmTeacher(ask, EvidenceSettings())
     outcomes = set()
     for number in range(TAUGHT):
-        attempts = negotiate(teacher, evidence, CONFIG, jax.random.key(number), GUARD, reachable)
+        attempts = negotiate(teacher, evidence, DESIGN, LAKE, jax.random.key(number), GUARD)
         msgspec.json.encode(attempts)
         last = attempts[-1].verdict
-        assert last.status != "refused" or (last.config is CONFIG and len(attempts) == GUARD.tries), said[-1]
-        assert legal(last.config, reachable), said[-1]
+        assert last.status != "refused" or (last.design is DESIGN and len(attempts) == GUARD.tries), said[-1]
+        assert legal(last.design, LAKE), said[-1]
         outcomes.add(last.status)
     assert outcomes >= {"projected", "refused"}, outcomes
 
@@ -205,5 +217,5 @@ LONG: dict[str, Callable[[int], str]] = {
 def test_a_long_answer_is_read_in_no_time(name, size):
     answer = LONG[name](size)
     assert size - 100 < len(answer) <= size
-    for read in (parse_delta, parse_answer):
-        assert seconds_of(read, answer) < MOST_SECONDS
+    for read in (read_answer, parse_answer):
+        assert seconds_of(lambda text, read=read: read(text, SPACE), answer) < MOST_SECONDS

@@ -6,16 +6,20 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.generator import can_draw, check_reachable
-from lakewright.engineer.delta import ConfigDelta, SizeEdit, difference, edited, normalised
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import difference, edit_design
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.guard import GuardSettings, judge
 from lakewright.engineer.negotiation import negotiate
-from lakewright.engineer.proposal import Proposal, decided
-from tests.support.samples.evidence import everything
+from lakewright.engineer.proposal import Proposal, propose_delta
+from lakewright.engineer.space import DesignSpace, normalize_rows
+from lakewright.experiments.environments.lake import Lake, design_of
+from tests.support.samples.evidence import SPACE, edit, everything
 
-CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5)})
-GOOD = decided(ConfigDelta({3: SizeEdit(hole_ratio=-0.05, reason="")}))
-UNKNOWN = decided(ConfigDelta({7: SizeEdit(reason="")}))
+DESIGN = design_of(EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5)}))
+GOOD = propose_delta(Delta({3: edit("", hole_ratio=-0.05)}))
+UNKNOWN = propose_delta(Delta({7: edit("")}))
 BROKEN = Proposal("", "no", None, "answer: not JSON; answer with one JSON object")
 
 
@@ -25,7 +29,7 @@ class Stubborn:
     def __init__(self, *answers: Proposal) -> None:
         self.answers, self.heard, self.asked = list(answers), [], 0
 
-    def propose(self, evidence: Evidence, config: EnvConfig, key: jax.Array) -> Proposal:
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: jax.Array) -> Proposal:
         self.heard.append(evidence.refusals)
         self.asked += 1
         return self.answers.pop(0)
@@ -37,9 +41,18 @@ class Stubborn:
         self.asked = state["asked"]
 
 
+class Bounds:
+    """A lake on which boards can be drawn where `drawable` says so."""
+
+    space = SPACE
+
+    def __init__(self, drawable=lambda cell: True) -> None:
+        self.drawable = drawable
+
+
 def talk(teacher: Stubborn, tries: int = 3):
-    anything = everything(CONFIG, {})
-    return negotiate(teacher, anything, CONFIG, jax.random.key(0), GuardSettings(tries=tries), lambda *cell: True)
+    anything = everything(DESIGN, {})
+    return negotiate(teacher, anything, DESIGN, Bounds(), jax.random.key(0), GuardSettings(tries=tries))
 
 
 def test_a_refused_answer_goes_back_with_its_reason_until_one_passes():
@@ -48,7 +61,7 @@ def test_a_refused_answer_goes_back_with_its_reason_until_one_passes():
     assert [attempt.verdict.status for attempt in attempts] == ["refused", "refused", "accepted"]
     size = "edits.7: map size 7 is not in the config; choose from 3, 5"
     assert teacher.heard == [[], [BROKEN.error], [BROKEN.error, size]]
-    assert attempts[-1].verdict.config.sizes[3].hole_ratio == 0.15
+    assert attempts[-1].verdict.design.strata[3]["hole_ratio"] == 0.15
 
 
 def test_a_refused_try_leaves_no_trace_in_the_state():
@@ -57,51 +70,55 @@ def test_a_refused_try_leaves_no_trace_in_the_state():
     assert teacher.state_dict() == {"asked": 1}
 
 
-def test_after_the_last_try_the_current_config_stays():
+def test_after_the_last_try_the_current_design_stays():
     attempts = talk(Stubborn(BROKEN, UNKNOWN, GOOD), tries=2)
     assert len(attempts) == 2
-    assert (attempts[-1].verdict.status, attempts[-1].verdict.config) == ("refused", CONFIG)
+    assert (attempts[-1].verdict.status, attempts[-1].verdict.design) == ("refused", DESIGN)
 
 
 def test_an_answer_that_passes_is_asked_for_once():
     assert len(talk(Stubborn(GOOD, BROKEN))) == 1
 
 
-def edit(**changes: float) -> ConfigDelta:
-    return ConfigDelta({3: SizeEdit(**changes, reason="")})
+def change(**changes: float) -> Delta:
+    return Delta({3: edit("", **changes)})
 
 
-def no_waits_among_many_holes(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
+def no_waits_among_many_holes(cell: Cell) -> bool:
+    hole_ratio, wait = cell.values
     return not (wait and hole_ratio > 0.25)
 
 
-def no_waits(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
-    return not wait
+def no_waits(cell: Cell) -> bool:
+    return not cell.values[1]
 
 
-def test_holes_that_leave_no_forced_wait_are_taken_back():
-    verdict = judge(CONFIG, edit(hole_ratio=0.1, wait_ratio=-0.1), GuardSettings(), no_waits_among_many_holes)
+def test_holes_that_leave_no_forced_wait_are_undone():
+    bounds = Bounds(no_waits_among_many_holes)
+    verdict = judge(DESIGN, change(hole_ratio=0.1, wait_ratio=-0.1), bounds, GuardSettings())
     assert verdict.status == "projected"
-    assert verdict.config.sizes[3] == SizeConfig(0.5, 0.2, 0.4)
+    assert verdict.design.strata[3] == {"data_ratio": 0.5, "hole_ratio": 0.2, "wait_ratio": 0.4}
     assert "sizes.3: no boards with hole_ratio 0.3 and wait_ratio 0.4 can be drawn" in verdict.reasons
     assert "sizes.3.hole_ratio: proposed 0.3, applied 0.2" in verdict.reasons
 
 
-def test_waits_that_do_not_exist_are_taken_back_first():
-    config = EnvConfig.single(3, 2, 0.2, 0.0)
-    verdict = judge(config, edit(hole_ratio=0.1, wait_ratio=0.2), GuardSettings(), no_waits)
-    assert verdict.config.sizes[3] == SizeConfig(1.0, 0.3, 0.0)
+def test_waits_that_do_not_exist_are_undone_first():
+    design = design_of(EnvConfig.single(3, 2, 0.2, 0.0))
+    verdict = judge(design, change(hole_ratio=0.1, wait_ratio=0.2), Bounds(no_waits), GuardSettings())
+    assert verdict.design.strata[3] == {"data_ratio": 1.0, "hole_ratio": 0.3, "wait_ratio": 0.0}
 
 
 def test_where_not_even_the_current_boards_exist_the_proposal_is_refused():
-    verdict = judge(CONFIG, edit(hole_ratio=0.05), GuardSettings(), no_waits)
-    assert (verdict.status, verdict.config) == ("refused", CONFIG)
+    verdict = judge(DESIGN, change(hole_ratio=0.05), Bounds(no_waits), GuardSettings())
+    assert (verdict.status, verdict.design) == ("refused", DESIGN)
     assert verdict.reasons == [
         "sizes.3: no boards with hole_ratio 0.25 and wait_ratio 0.5 can be drawn; change hole_ratio or wait_ratio"
     ]
 
 
-def test_the_generator_says_what_can_be_drawn():
+def test_the_lake_says_what_can_be_drawn():
+    assert Lake(2).drawable(Cell(3, (0.2, True)))
+    assert not Lake(1).drawable(Cell(3, (0.2, True))), "one agent never has to wait"
     assert can_draw(3, 2, 0.2, wait=True)
     assert can_draw(3, 2, 0.2, wait=False)
     assert not can_draw(3, 1, 0.2, wait=True), "one agent never has to wait"
@@ -109,14 +126,15 @@ def test_the_generator_says_what_can_be_drawn():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_difference_of_two_configs_leads_from_one_to_the_other_and_back(seed):
-    rng = np.random.default_rng(seed)
-    drawn = [
-        normalised({size: SizeConfig(*(rng.uniform(size=3) * (1, 0.5, 1)).tolist()) for size in (3, 4, 7, 10)})
-        for _ in range(2)
-    ]
-    old, new = (EnvConfig(sizes) for sizes in drawn)
-    assert edited(old, difference(old, new.sizes, "there")) == new.sizes
-    assert edited(new, difference(new, old.sizes, "back")) == old.sizes
-    assert difference(old, old.sizes, "nowhere") == ConfigDelta({})
-    assert sum(round(cell.data_ratio * 10**6) for cell in new.sizes.values()) == 10**6
+def test_the_difference_of_two_designs_leads_from_one_to_the_other_and_back(seed):
+    rng, names = np.random.default_rng(seed), ("data_ratio", "hole_ratio", "wait_ratio")
+
+    def row() -> dict[str, float]:
+        return dict(zip(names, (rng.uniform(size=3) * (1, 0.5, 1)).tolist(), strict=True))
+
+    drawn = [normalize_rows({size: row() for size in (3, 4, 7, 10)}, SPACE) for _ in range(2)]
+    old, new = (Design(rows) for rows in drawn)
+    assert edit_design(old, difference(old, new.strata, "there", SPACE), SPACE) == new.strata
+    assert edit_design(new, difference(new, old.strata, "back", SPACE), SPACE) == old.strata
+    assert difference(old, old.strata, "nowhere", SPACE) == Delta({})
+    assert sum(round(row["data_ratio"] * 10**6) for row in new.strata.values()) == 10**6

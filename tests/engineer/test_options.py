@@ -6,13 +6,14 @@ import math
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.samplers import SamplerSettings, make_sampler
-from lakewright.engineer.samplers.registry import SAMPLERS
+from lakewright.engineer.plugins import load_class
+from lakewright.engineer.samplers import SAMPLERS, SamplerSettings, make_sampler
 from lakewright.engineer.teachers import TEACHERS, check_teacher, make_teacher
-from lakewright.engineer.teachers.registry import _ALONE, _WITH_TOOLS
 
-MAKERS = {("teacher", name): {**_ALONE, **_WITH_TOOLS}[name] for name in TEACHERS}
-MAKERS |= {("sampler", name): SAMPLERS[name] for name in SAMPLERS}
+REGISTRIES = {"teacher": TEACHERS, "sampler": SAMPLERS}
+MAKERS = {
+    (kind, name): load_class(name, registry, kind, []) for kind, registry in REGISTRIES.items() for name in registry
+}
 NUMBERS = [
     (kind, name, option)
     for (kind, name), make in MAKERS.items()

@@ -6,66 +6,80 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Outcomes, without
-from lakewright.engineer.curriculum_cells import Cell
-from lakewright.engineer.delta import ConfigDelta, SizeEdit
-from lakewright.engineer.difficulty import DifficultySettings, Observation, forecast
+from lakewright.core_jax.results import Outcomes
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.difficulty import DifficultySettings, Observation, make_forecast
 from lakewright.engineer.evidence import (
-    ENGINEER_TOKENS,
     PRESETS,
     Case,
+    Drawn,
     Evidence,
     EvidenceSettings,
-    Round,
-    SizeStatistics,
+    Modules,
     evidence_text,
     evidence_tokens,
-    fitted,
+    fit_to_budget,
     read_evidence,
-    shown,
+    show,
     token_estimate,
+    vocabulary_of,
 )
-from lakewright.engineer.evidence.context_modules import PAPER_PRESETS, Modules
-from lakewright.engineer.evidence.evidence import GUIDELINE
-from lakewright.engineer.evidence.truncation import CUT_ORDER
-from tests.support.samples.evidence import V6, everything, rollouts, view
+from lakewright.engineer.evidence.modules import CUT_ORDER, PAPER_PRESETS
+from lakewright.experiments.environments.lake import design_of
+from lakewright.experiments.environments.lake_words import GUIDELINE
+from tests.support.samples.evidence import SPACE, V6, edit, everything, past, rollouts, tally, view
 
 FEW = Outcomes(10, 4, 3, 2, {"hole": 5, "swap_conflict": 1}, 5, 1)
 MORE = Outcomes(10, 9, 9, 9, {"hole": 1}, 5, 5)
 FORCED = Outcomes(5, 1, 1, 1, {"hole": 3, "swap_conflict": 1}, 5, 1)
 ALL = Modules(*[True] * 10)
-DELTA = ConfigDelta({5: SizeEdit(hole_ratio=-0.05, reason="too\nhard")})
+DELTA = Delta({5: edit("too\nhard", hole_ratio=-0.05)})
+WORDS = set(vocabulary_of(SPACE).tokens)
 
 
-def config(hole_ratio: float) -> EnvConfig:
-    return EnvConfig({5: SizeConfig(0.5, hole_ratio, 0.2), 8: SizeConfig(0.5, hole_ratio, 0.2)})
+def design(hole_ratio: float) -> Design:
+    return design_of(EnvConfig({5: SizeConfig(0.5, hole_ratio, 0.2), 8: SizeConfig(0.5, hole_ratio, 0.2)}))
 
 
-PAST = [Round(config(ratio), {5: FEW, 8: MORE}, DELTA, "projected: less") for ratio in (0.0, 0.1, 0.2)]
-CASE = Case(5, ["....."] * 5, [(0, 0), (1, 1)], [(2, 2), (3, 3)], ["RD", "UL"], "hole", 1, 2)
+PAST = [past(design(ratio), {5: FEW, 8: MORE}, DELTA, "projected: less") for ratio in (0.0, 0.1, 0.2)]
+BOARD = {"grid": ["....."] * 5, "starts": [[0, 0], [1, 1]], "goals": [[2, 2], [3, 3]], "plan": ["RD", "UL"], "agent": 1}
+CASE = Case(5, "", "hole", 2, BOARD)
+
+
+def drawn(
+    hole_ratio: float, wait_ratio: float, makespan: float, sum_of_costs: float, acceptance: float | None
+) -> Drawn:
+    """What was drawn of a size, of 48 boards."""
+    knobs = {"hole_ratio": hole_ratio, "wait_ratio": wait_ratio}
+    return Drawn(48, knobs, {"makespan": makespan, "sum_of_costs": sum_of_costs}, acceptance)
+
+
 KNOWN = everything(
-    config(0.3),
+    design(0.3),
     {5: FEW, 8: MORE},
     PAST,
     3,
     rounds=4,
-    boards=96,
+    problems=96,
     forced={5: FORCED},
     summary="<size_5> <hole-1> <because_hole> <end>",
     groups=[rollouts(5, True, informative=7, valid=20)],
     training={"grpo.group": 8, "reward": 0.5, "grpo.loss_type": "dapo"},
-    statistics={5: SizeStatistics(48, 0.31, 0.25, 6.5, 11.0, 0.4), 8: SizeStatistics(48, 0.3, 0.2, 9.0, 16.0, None)},
+    statistics={5: drawn(0.31, 0.25, 6.5, 11.0, 0.4), 8: drawn(0.3, 0.2, 9.0, 16.0, None)},
     cases=[CASE, CASE],
-    forecast=forecast(config(0.3), [Observation(Cell(5, 0.1, False), 2, 40, 30.0, 2.0)], [], DifficultySettings()),
+    forecast=make_forecast(
+        design(0.3), [Observation(Cell(5, (0.1, False), (2,)), 40, 30.0, 2.0)], [], DifficultySettings(), SPACE
+    ),
 )
-FACTS = {"outcomes", "forced", "guideline", "history", "summary", "round", "rounds", "boards"}
+FACTS = {"outcomes", "by_trait", "guideline", "history", "summary", "round", "rounds", "problems"}
 FACTS |= {"groups", "training", "statistics", "cases", "forecast"}
 PARTS = {
-    "failures": {"outcomes", "forced"},
+    "failures": {"outcomes", "by_trait"},
     "guideline": {"guideline"},
     "history": {"history"},
     "self_summary": {"summary"},
-    "bookkeeping": {"round", "rounds", "boards"},
+    "bookkeeping": {"round", "rounds", "problems"},
     "rl_details": {"groups", "training"},
     "statistics": {"statistics"},
     "cases": {"cases"},
@@ -74,7 +88,7 @@ PARTS = {
 
 
 def see(modules: Modules, evidence: Evidence = KNOWN, seed: int = 0) -> Evidence:
-    return shown(evidence, modules, jax.random.key(seed))
+    return show(evidence, modules, jax.random.key(seed))
 
 
 @pytest.mark.parametrize("module", PARTS)
@@ -88,15 +102,15 @@ def test_a_module_shows_its_part_and_leaves_the_others_alone(module):
 def test_failures_off_leaves_no_outcome_anywhere():
     off = see(msgspec.structs.replace(ALL, failures=False))
     assert [old.outcomes for old in off.history] == [{}, {}, {}]
-    assert [old.config for old in off.history] == [old.config for old in PAST]
-    assert "valid" not in evidence_text(msgspec.structs.replace(off, guideline="", groups=[], forecast=None))
+    assert [old.design for old in off.history] == [old.design for old in PAST]
+    assert "valid" not in evidence_text(msgspec.structs.replace(off, guideline="", groups=[], forecast=None), SPACE)
 
 
 def test_the_default_config_comes_first_where_it_is_asked_for():
     assert see(V6).history == PAST[1:]
     assert see(Modules(default_in_history=True)).history == PAST
     assert see(Modules(history=False, default_in_history=True)).history == []
-    assert view(Modules(default_in_history=True), config(0.3), {}).history == [], "round 0 has no earlier one"
+    assert view(Modules(default_in_history=True), design(0.3), {}).history == [], "round 0 has no earlier one"
 
 
 def switched(preset: str) -> set[str]:
@@ -123,34 +137,35 @@ def test_the_presets_are_the_papers():
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_has_a_text_and_a_token_form(preset):
     seen = see(PRESETS[preset])
-    assert "5x5, 2 agents: data_ratio 0.5, hole_ratio 0.3, wait_ratio 0.2" in evidence_text(seen)
-    assert set(evidence_tokens(seen)) <= set(ENGINEER_TOKENS)
+    assert "5x5, 2 agents: data_ratio 0.5, hole_ratio 0.3, wait_ratio 0.2" in evidence_text(seen, SPACE)
+    assert set(evidence_tokens(seen, SPACE)) <= WORDS
     assert see(PRESETS[preset]) == seen
 
 
 def test_without_evidence_only_the_current_config_is_shown():
-    assert evidence_text(see(PRESETS["none"])).splitlines()[0] == "## Current config"
-    assert len(evidence_text(see(PRESETS["none"])).splitlines()) == 3
+    assert evidence_text(see(PRESETS["none"]), SPACE).splitlines()[0] == "## Current config"
+    assert len(evidence_text(see(PRESETS["none"]), SPACE).splitlines()) == 3
 
 
 def test_shuffled_evidence_shows_each_size_the_figures_of_another_in_every_round():
     seen = see(PRESETS["shuffled"])
-    assert seen.outcomes == {8: FEW, 5: MORE}
-    assert [old.outcomes for old in seen.history] == [{8: FEW, 5: MORE}] * 2
-    assert seen.config == KNOWN.config
+    exchanged = {8: tally(FEW), 5: tally(MORE)}
+    assert seen.outcomes == exchanged
+    assert [old.outcomes for old in seen.history] == [exchanged] * 2
+    assert seen.design == KNOWN.design
     three = EnvConfig({size: SizeConfig(1 / 3, 0.2, 0.2) for size in (3, 4, 5)})
     outcomes = {size: Outcomes(size, 0, 0, 0, {}, 0, 0) for size in three.sizes}
-    shifts = {see(PRESETS["shuffled"], everything(three, outcomes), seed).outcomes[3].boards for seed in range(20)}
+    shifts = {see(PRESETS["shuffled"], everything(three, outcomes), seed).outcomes[3].problems for seed in range(20)}
     assert shifts == {4, 5}
 
 
 def test_one_size_alone_cannot_be_shuffled():
-    with pytest.raises(InputError, match="only size 5, nothing to shuffle; take a config of two sizes"):
+    with pytest.raises(InputError, match="only 5, nothing to shuffle; take a design of two strata"):
         view(PRESETS["shuffled"], EnvConfig.single(5, 2, 0.2, 0.5), {5: FEW})
 
 
 def test_the_text_shows_every_module():
-    text = evidence_text(see(ALL))
+    text = evidence_text(see(ALL), SPACE)
     for part in (
         "This is round 4 of 4. It trained on 96 boards.",
         GUIDELINE,
@@ -175,14 +190,14 @@ def test_the_text_shows_every_module():
 
 def test_what_a_model_wrote_stays_on_its_line():
     nasty = msgspec.structs.replace(KNOWN, summary="a\n## Current config\x1b[2J", refusals=["no\nJSON"])
-    text = evidence_text(see(ALL, nasty))
+    text = evidence_text(see(ALL, nasty), SPACE)
     assert '"a ## Current config [2J"' in text
     assert '- "no JSON"' in text
     assert text.count("\n## Current config\n") == 1
 
 
 def test_the_tokens_show_every_module():
-    tokens = " ".join(evidence_tokens(see(ALL)))
+    tokens = " ".join(evidence_tokens(see(ALL), SPACE))
     for words in (
         "<summary> <size_5> <hole-1> <because_hole> <end>",
         "<rollouts> <size_5> <q10> <q7> <q3> <q0>",  # forced; 7 of 10 informative; 20 of 80 valid; no reward
@@ -192,27 +207,21 @@ def test_the_tokens_show_every_module():
         "<forecast> <size_5> <q7> ",  # 30 of 40 valid where it was seen
     ):
         assert words in tokens, f"{words} is not in {tokens}"
-    assert evidence_tokens(msgspec.structs.replace(see(V6), refusals=["no"]))[-2:] == ["<refused>", "<delta>"]
-
-
-def test_a_part_taken_from_a_whole_leaves_the_rest():
-    rest = without(FEW, FORCED)
-    assert (rest.boards, rest.valid, rest.wait_boards) == (5, 3, 0)
-    assert rest.failures == {"hole": 2, "swap_conflict": 0}
+    assert evidence_tokens(msgspec.structs.replace(see(V6), refusals=["no"]), SPACE)[-2:] == ["<refused>", "<delta>"]
 
 
 def size_of(evidence: Evidence) -> int:
-    return token_estimate(evidence_text(evidence))
+    return token_estimate(evidence_text(evidence, SPACE))
 
 
 def test_what_fits_is_not_cut():
-    assert fitted(see(ALL), size_of(see(ALL)), size_of) == (see(ALL), ())
+    assert fit_to_budget(see(ALL), size_of(see(ALL)), size_of) == (see(ALL), ())
 
 
 def test_modules_are_cut_in_their_order_until_the_evidence_fits():
     full = see(ALL)
-    fewest = size_of(view(PRESETS["v1"], config(0.3), {5: FEW, 8: MORE}))
-    cuts = [fitted(full, budget, size_of) for budget in range(fewest, size_of(full) + 1, 7)]
+    fewest = size_of(view(PRESETS["v1"], design(0.3), {5: FEW, 8: MORE}))
+    cuts = [fit_to_budget(full, budget, size_of) for budget in range(fewest, size_of(full) + 1, 7)]
     for (evidence, cut), budget in zip(cuts, range(fewest, size_of(full) + 1, 7), strict=True):
         assert size_of(evidence) <= budget
         names = [name.split(" ")[0] for name in cut]
@@ -222,20 +231,20 @@ def test_modules_are_cut_in_their_order_until_the_evidence_fits():
 
 
 def test_refusals_are_cut_last_so_that_they_never_end_a_run():
-    few = view(PRESETS["v1"], config(0.3), {5: FEW, 8: MORE}, refusals=["no" * 100] * 2)
+    few = view(PRESETS["v1"], design(0.3), {5: FEW, 8: MORE}, refusals=["no" * 100] * 2)
     bare = msgspec.structs.replace(few, refusals=[])
-    assert fitted(few, size_of(bare), size_of) == (bare, ("refusals",))
+    assert fit_to_budget(few, size_of(bare), size_of) == (bare, ("refusals",))
 
 
 def test_the_oldest_round_is_cut_first():
     evidence = see(Modules(default_in_history=True))
-    cut, names = fitted(evidence, size_of(evidence) - 1, size_of)
+    cut, names = fit_to_budget(evidence, size_of(evidence) - 1, size_of)
     assert (cut.history, names) == (PAST[1:], ("history",))
 
 
 def test_a_budget_that_not_even_the_outcomes_fit_is_refused():
     with pytest.raises(InputError, match=r"evidence\.budget is 10 tokens, too few even for the outcomes; choose"):
-        fitted(see(ALL), 10, size_of)
+        fit_to_budget(see(ALL), 10, size_of)
 
 
 def test_evidence_survives_json():
@@ -243,10 +252,10 @@ def test_evidence_survives_json():
     assert read_evidence(raw, "evidence.json") == KNOWN
 
 
-@pytest.mark.parametrize("version", [1, 3, None, "2"])
+@pytest.mark.parametrize("version", [1, 2, None, "3"])
 def test_evidence_of_another_version_is_refused_in_one_line(version):
     raw = msgspec.json.decode(msgspec.json.encode(KNOWN)) | {"version": version}
-    with pytest.raises(InputError, match=f"evidence.json: evidence of version {version!r}, this version reads 2"):
+    with pytest.raises(InputError, match=f"evidence.json: evidence of version {version!r}, this version reads 3"):
         read_evidence(raw, "evidence.json")
 
 

@@ -10,14 +10,16 @@ from lakewright.engineer.difficulty import DifficultySettings
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.lessons import LessonSettings, synthetic_examples
 from lakewright.engineer.teachers import ForecastTeacher, ProportionalTeacher, RulesTeacher
+from lakewright.experiments.environments.lake import design_of
+from tests.support.samples.evidence import SPACE
 
 V6 = EvidenceSettings()
-CONFIG = EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 5, 8, 10)})
+DESIGN = design_of(EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 5, 8, 10)}))
 
 
 def prompts(settings: LessonSettings, shown: EvidenceSettings = V6) -> list[list[str]]:
     lessons = settings.lessons("regret", shown)
-    return [prompt for prompt, _ in synthetic_examples(60, CONFIG, 4, np.random.default_rng(0), lessons)]
+    return [prompt for prompt, _ in synthetic_examples(60, DESIGN, SPACE, 4, np.random.default_rng(0), lessons)]
 
 
 def rates_now(prompt: list[str]) -> list[tuple[str, str]]:
@@ -67,8 +69,8 @@ def test_it_may_learn_to_follow_the_forecast():
     lessons = settings.lessons("regret", EvidenceSettings("forecast"), fitted)
     assert isinstance(lessons.rule, ForecastTeacher)
     assert lessons.rule.power == 3.0
-    taught = synthetic_examples(200, CONFIG, 4, np.random.default_rng(0), lessons)
-    assert all(prompt.count("<forecast>") == len(CONFIG.sizes) for prompt, _ in taught)
+    taught = synthetic_examples(200, DESIGN, SPACE, 4, np.random.default_rng(0), lessons)
+    assert all(prompt.count("<forecast>") == len(DESIGN.strata) for prompt, _ in taught)
     told = [word for prompt, _ in taught for word in prompt[prompt.index("<forecast>") :] if word.startswith("<q")]
     assert all(told.count(f"<q{tenth}>") > 0.02 * len(told) for tenth in range(11)), "all rates of success are met"
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.curriculum_cells import Cell, binned, config_of, difficulty, grid, weights_of
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.evidence import CellGroups
 from lakewright.engineer.guard import GuardSettings, judge
 from lakewright.engineer.teachers import TEACHERS, make_teacher
@@ -22,12 +23,21 @@ from lakewright.engineer.teachers.rlve import RlveTeacher
 from lakewright.engineer.teachers.sec import SecTeacher
 from lakewright.engineer.teachers.sfl import SflTeacher
 from lakewright.engineer.teachers.thompson import ThompsonTeacher
+from lakewright.experiments.environments.lake import design_of, lake_space
 from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares
-from tests.support.samples.evidence import rollouts
+from tests.support.samples.evidence import SPACE, RoomyLake, rollouts
 
 ALONE = EnvConfig({5: SizeConfig(1.0, 0.2, 0.0)}, agents=1)
+
+
+def lake_cell(size: int, forced: bool = True, hole_ratio: float = 0.25) -> Cell:
+    """A cell of boards."""
+    return Cell(size, (hole_ratio, forced))
+
+
 AUTOMATIC = [name for name in TEACHERS if name not in ("self", "self_trained")]
-FREE = GuardSettings(floor=0, max_data_change=1, max_hole_change=1, max_wait_change=1)
+FREE = GuardSettings(floor=0, reach={"data_ratio": 1, "hole_ratio": 1, "wait_ratio": 1})
+DESIGN = design_of(CONFIG)
 
 
 def by_chance(seed: int) -> list[CellGroups]:
@@ -35,14 +45,14 @@ def by_chance(seed: int) -> list[CellGroups]:
     rng = np.random.default_rng(seed)
     return [
         rollouts(
-            cell.size,
-            cell.forced,
+            int(cell.stratum),
+            bool(cell.values[1]),
             informative=int(rng.integers(11)),
             valid=int(rng.integers(81)),
             learnability=float(rng.uniform(0, 0.25)),
             advantage=float(rng.uniform()),
         )
-        for cell in weights_of(CONFIG)
+        for cell in SPACE.cells(DESIGN)
     ]
 
 
@@ -66,15 +76,15 @@ def test_a_teacher_that_draws_depends_on_its_key(name):
 
 @pytest.mark.parametrize("name", TEACHERS)
 @pytest.mark.parametrize("config", [CONFIG, ALONE], ids=["three sizes", "one agent"])
-def test_what_a_teacher_asks_for_is_a_config_and_the_guard_refuses_none(name, config):
+def test_what_a_teacher_asks_for_is_a_design_and_the_guard_refuses_none(name, config):
     groups = by_chance(0) if config is CONFIG else [rollouts(5, hole_ratio=0.2, valid=40, informative=5)]
     teacher = made(name)
     for number in range(2):
         proposal = propose(teacher, groups, dict.fromkeys(config.sizes, 50), config, number, number)
         assert proposal.delta is not None
-        verdict = judge(config, proposal.delta, FREE, lambda size, agents, hole_ratio, wait: agents > 1 or not wait)
+        verdict = judge(design_of(config), proposal.delta, RoomyLake(config.agents), FREE)
         assert verdict.status != "refused"
-        assert config.agents > 1 or verdict.config.sizes[5].wait_ratio == 0
+        assert config.agents > 1 or verdict.design.strata[5]["wait_ratio"] == 0
 
 
 @pytest.mark.parametrize("name", ["adarft", "sec", "thompson", "alp_gmm", "sfl", "rlve", "dump"])
@@ -82,66 +92,67 @@ def test_a_teacher_that_needs_rollouts_edits_nothing_without_them(name):
     assert asked_for(propose(made(name))) == CONFIG.sizes
 
 
-def test_the_cells_of_a_config_weigh_what_it_draws_and_mean_it():
-    weights = weights_of(CONFIG)
-    assert weights[Cell(3, 0.25, True)] == 0.25
-    assert config_of(CONFIG, weights) == CONFIG.sizes
-    assert len(grid(CONFIG)) == 3 * 5 * 2
-    assert len(grid(ALONE)) == 5
+def test_the_cells_of_a_design_weigh_what_it_draws_and_mean_it():
+    weights = SPACE.cells(DESIGN)
+    assert weights[lake_cell(3)] == 0.25
+    assert weigh_cells(weights, DESIGN, SPACE) == DESIGN.strata
+    assert len(SPACE.grid(CONFIG.sizes)) == 3 * 5 * 2
+    assert len(lake_space(several=False).grid(ALONE.sizes)) == 5
 
 
 def test_a_size_without_weight_gets_no_data_and_keeps_its_ratios():
-    sizes = config_of(CONFIG, {Cell(4, 0.15, False): 3.0, Cell(4, 0.35, True): 1.0})
-    assert sizes[4] == SizeConfig(1.0, 0.2, 0.25)
-    assert sizes[3] == SizeConfig(0.0, 0.25, 0.5)
+    weights = {lake_cell(4, False, 0.15): 3.0, lake_cell(4, True, 0.35): 1.0}
+    rows = weigh_cells(weights, DESIGN, SPACE)
+    assert rows[4] == {"data_ratio": 1.0, "hole_ratio": 0.2, "wait_ratio": 0.25}
+    assert rows[3] == {"data_ratio": 0.0, "hole_ratio": 0.25, "wait_ratio": 0.5}
 
 
 @given(st.integers(3, 10), st.floats(0, 0.5), st.booleans())
 def test_a_cell_comes_back_from_its_name_and_lies_in_its_bin(size, hole_ratio, forced):
-    cell = binned(Cell(size, hole_ratio, forced))
+    cell = SPACE.bin_cell(lake_cell(size, forced, hole_ratio), range(3, 11))
     assert Cell.named(str(cell)) == cell
-    assert abs(cell.hole_ratio - hole_ratio) <= 0.05 + 1e-6
+    assert abs(cell.values[0] - hole_ratio) <= 0.05 + 1e-6
 
 
 def test_the_hardest_cell_is_the_largest_fullest_with_a_forced_wait():
-    assert difficulty(Cell(6, 0.5, True), CONFIG) == 1
-    assert difficulty(Cell(3, 0.0, False), CONFIG) == 0
-    assert difficulty(Cell(4, 0.25, True), CONFIG) == pytest.approx((0.5 + 0.5 + 1) / 3)
+    assert SPACE.hardness(lake_cell(6, True, 0.5), CONFIG.sizes) == 1
+    assert SPACE.hardness(lake_cell(3, False, 0.0), CONFIG.sizes) == 0
+    assert SPACE.hardness(lake_cell(4), CONFIG.sizes) == pytest.approx((0.5 + 0.5 + 1) / 3)
 
 
 def test_adarft_moves_its_target_by_the_success_rate():
     teacher = AdaRFTTeacher()
-    assert teacher.moved(0.4, 0.75) == pytest.approx(0.4 + 0.5 * math.tanh(0.5))
-    assert teacher.moved(0.4, 0.5) == 0.4
-    assert (teacher.moved(0.9, 1.0), teacher.moved(0.1, 0.0)) == (1.0, 0.0)
+    assert teacher.move_target(0.4, 0.75) == pytest.approx(0.4 + 0.5 * math.tanh(0.5))
+    assert teacher.move_target(0.4, 0.5) == 0.4
+    assert (teacher.move_target(0.9, 1.0), teacher.move_target(0.1, 0.0)) == (1.0, 0.0)
 
 
 def test_adarft_draws_from_the_cells_nearest_to_its_target():
     teacher = AdaRFTTeacher(nearest=1)
     harder = asked_for(propose(teacher, [rollouts(3, valid=80)]))
-    begun = sum(difficulty(cell, CONFIG) * share for cell, share in weights_of(CONFIG).items())
+    begun = sum(SPACE.hardness(cell, CONFIG.sizes) * share for cell, share in SPACE.cells(DESIGN).items())
     assert teacher.target == pytest.approx(begun + 0.5 * math.tanh(1.0))
     chosen = next(size for size, cell in harder.items() if cell.data_ratio == 1)
-    cell = Cell(chosen, harder[chosen].hole_ratio, harder[chosen].wait_ratio == 1)
-    assert abs(difficulty(cell, CONFIG) - teacher.target) < 0.05
+    cell = lake_cell(chosen, harder[chosen].wait_ratio == 1, harder[chosen].hole_ratio)
+    assert abs(SPACE.hardness(cell, CONFIG.sizes) - teacher.target) < 0.05
 
 
 def test_sec_follows_the_mean_absolute_advantage():
     teacher = SecTeacher(rate=0.5, tau=0.2)
     propose(teacher, [rollouts(3, advantage=0.8), rollouts(4, True, advantage=0.1)])
     propose(teacher, [rollouts(3, advantage=0.2)])
-    assert teacher.values == {Cell(3, 0.25, False): pytest.approx(0.3), Cell(4, 0.25, True): pytest.approx(0.05)}
-    p = teacher.shares(CONFIG)
+    assert teacher.values == {lake_cell(3, False): pytest.approx(0.3), lake_cell(4, True): pytest.approx(0.05)}
+    p = teacher.shares(SPACE.grid(CONFIG.sizes))
     total = 28 + math.exp(0.3 / 0.2) + math.exp(0.05 / 0.2)
-    assert p[Cell(3, 0.25, False)] == pytest.approx(math.exp(0.3 / 0.2) / total)
-    assert p[Cell(6, 0.05, True)] == pytest.approx(1 / total)
+    assert p[lake_cell(3, False)] == pytest.approx(math.exp(0.3 / 0.2) / total)
+    assert p[lake_cell(6, True, 0.05)] == pytest.approx(1 / total)
 
 
 def test_thompson_counts_informative_groups_and_forgets():
     teacher = ThompsonTeacher(decay=0.5)
     propose(teacher, [rollouts(3, informative=8)])
     propose(teacher, [rollouts(3, informative=1), rollouts(6, True, informative=10)])
-    assert teacher.counts == {Cell(3, 0.25, False): (5.0, 10.0), Cell(6, 0.25, True): (10.0, 0.0)}
+    assert teacher.counts == {lake_cell(3, False): (5.0, 10.0), lake_cell(6, True): (10.0, 0.0)}
 
 
 def test_thompson_gives_the_slots_to_the_cell_that_is_surely_informative():
@@ -193,7 +204,7 @@ def test_rlve_rises_a_level_where_the_hardest_is_solved_and_draws_from_its_windo
     assert teacher.hardest == 0
     sizes = asked_for(propose(teacher, [easy]))
     assert teacher.hardest == 1
-    assert {teacher.level(cell, CONFIG) for cell in teacher.cells(CONFIG)} == {0, 1}
+    assert {teacher.level(cell, DESIGN, SPACE) for cell in teacher.cells(DESIGN, SPACE)} == {0, 1}
     assert sizes[3].data_ratio > sizes[6].data_ratio
     propose(teacher, [easy])
     assert teacher.hardest == 1, "nothing of level 1 was rolled out"
@@ -202,11 +213,11 @@ def test_rlve_rises_a_level_where_the_hardest_is_solved_and_draws_from_its_windo
 def test_dump_prefers_what_has_large_advantages_and_what_was_seldom_drawn():
     teacher = DumpTeacher(tau=0.1, window=15)
     propose(teacher, [rollouts(3, advantage=0.8), rollouts(4, advantage=0.2)])
-    assert teacher.bound(Cell(3, 0.25, False)) == pytest.approx(0.8 + math.sqrt(2 * math.log(21) / 11))
-    assert teacher.bound(Cell(6, 0.25, True)) == pytest.approx(math.sqrt(2 * math.log(21)))
+    assert teacher.bound(lake_cell(3, False)) == pytest.approx(0.8 + math.sqrt(2 * math.log(21) / 11))
+    assert teacher.bound(lake_cell(6, True)) == pytest.approx(math.sqrt(2 * math.log(21)))
     propose(teacher, [rollouts(3, advantage=0.2)])
     mean = (10 * 0.2 + 5 * 0.8) / 15
-    assert teacher.bound(Cell(3, 0.25, False)) == pytest.approx(mean + math.sqrt(2 * math.log(31) / 21))
+    assert teacher.bound(lake_cell(3, False)) == pytest.approx(mean + math.sqrt(2 * math.log(31) / 21))
 
 
 @pytest.mark.parametrize(

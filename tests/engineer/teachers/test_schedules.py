@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewright.engineer.delta import FIELDS
 from lakewright.engineer.teachers import Tools, make_teacher
-from lakewright.engineer.teachers.e2h import EasyToHardTeacher
-from lakewright.engineer.teachers.matched_random import MatchedRandomTeacher
-from lakewright.engineer.teachers.random import RandomTeacher
-from lakewright.engineer.teachers.static import designs
+from lakewright.engineer.teachers.controls import MatchedRandomTeacher, RandomTeacher, designs
+from lakewright.engineer.teachers.e2h import CosineTeacher, GaussianTeacher
 from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares
-from tests.support.samples.evidence import decode_first, everything
+from tests.support.samples.evidence import SPACE, decode_first, design, everything
+
+COLUMNS = [column.name for column in SPACE.columns]
 
 
 def test_the_static_teacher_asks_for_its_config_whatever_is_seen():
@@ -28,7 +27,7 @@ def test_the_static_teacher_asks_for_its_config_whatever_is_seen():
 
 def test_domain_randomisation_fills_its_box():
     drawn = [asked_for(propose(made("domain_randomisation"), seed=seed)) for seed in range(200)]
-    rows = np.array([[getattr(sizes[size], field) for field in FIELDS] for sizes in drawn for size in CONFIG.sizes])
+    rows = np.array([[getattr(sizes[size], name) for name in COLUMNS] for sizes in drawn for size in CONFIG.sizes])
     assert np.abs(rows.mean(axis=0) - (1 / 3, 0.25, 0.5)).max() < 0.05
     assert (rows.min(axis=0) < (0.02, 0.02, 0.02)).all()
     assert (rows.max(axis=0) > (0.9, 0.48, 0.98)).all()
@@ -38,13 +37,13 @@ def test_domain_randomisation_fills_its_box():
 @settings(max_examples=30)
 def test_matched_random_edits_as_many_sizes_by_as_much_as_the_other_teacher(seed):
     asking, _ = jax.random.split(jax.random.key(seed))
-    other = RandomTeacher().propose(everything(CONFIG, {}), CONFIG, asking)
+    other = RandomTeacher().propose(everything(CONFIG, {}), design(CONFIG), SPACE, asking)
     own = propose(MatchedRandomTeacher(RandomTeacher()), seed=seed)
     assert own.delta is not None
     assert other.delta is not None
     assert len(own.delta.edits) == len(other.delta.edits)
-    for field in FIELDS:
-        theirs, ours = ([abs(getattr(edit, field)) for edit in x.delta.edits.values()] for x in (other, own))
+    for name in COLUMNS:
+        theirs, ours = ([abs(edit.changes[name]) for edit in x.delta.edits.values()] for x in (other, own))
         assert sorted(ours) == sorted(theirs)
 
 
@@ -67,18 +66,18 @@ def test_matched_random_keeps_the_summary_of_the_other_and_what_did_not_fit():
     ("progress", "expected"), [(0.0, [3 / 6, 2 / 6, 1 / 6]), (0.5, [1 / 3, 1 / 3, 1 / 3]), (1.0, [1 / 6, 2 / 6, 3 / 6])]
 )
 def test_the_cosine_schedule_turns_from_small_to_large(progress, expected):
-    assert EasyToHardTeacher("cosine").shares(progress, 3) == pytest.approx(expected)
+    assert CosineTeacher().shares(progress, 3) == pytest.approx(expected)
 
 
 def test_the_gaussian_schedule_is_centred_on_a_rank_above_a_floor():
     side = math.exp(-2.0)  # (i - mu)^2 / (2 s^2) = 1 / 0.5, with mu = 0.25^0.5 x 2 = 1
     bells = [side / (1 + 2 * side), 1 / (1 + 2 * side)]
     expected = [1 / 6 + bells[0] / 2, 1 / 6 + bells[1] / 2, 1 / 6 + bells[0] / 2]
-    assert EasyToHardTeacher("gaussian").shares(0.25, 3) == pytest.approx(expected)
+    assert GaussianTeacher().shares(0.25, 3) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "gaussian"])
+@pytest.mark.parametrize("schedule", [CosineTeacher, GaussianTeacher])
 def test_easy_to_hard_ends_with_the_largest_size_and_leaves_hole_and_wait(schedule):
-    sizes = asked_for(propose(EasyToHardTeacher(schedule), round=1))  # the last of three stages is to come
+    sizes = asked_for(propose(schedule(), round=1))  # the last of three stages is to come
     assert max(sizes, key=lambda size: sizes[size].data_ratio) == 6
     assert all((cell.hole_ratio, cell.wait_ratio) == (0.25, 0.5) for cell in sizes.values())

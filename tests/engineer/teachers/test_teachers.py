@@ -10,32 +10,41 @@ from hypothesis import strategies as st
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Outcomes
-from lakewright.engineer.delta import ConfigDelta, parse_delta
-from lakewright.engineer.evidence import ENGINEER_TOKENS, REASONS, STEPS, DeltaGrammar, Evidence, tokens_delta
+from lakewright.engineer.delta import read_answer
+from lakewright.engineer.design import Delta, Design, Edit
+from lakewright.engineer.evidence import DeltaGrammar, Evidence, read_tokens, vocabulary_of
 from lakewright.engineer.guard import GuardSettings, judge
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.teachers import TEACHERS, RulesTeacher, Tools, make_teacher
-from tests.support.samples.evidence import decode_first, everything, sample_first
+from lakewright.experiments.environments.lake import design_of
+from tests.support.samples.evidence import ROOMY, SPACE, decode_first, everything, sample_first
 
-CONFIG = EnvConfig({4: SizeConfig(0.3, 0.2, 0.5), 5: SizeConfig(0.4, 0.2, 0.5), 8: SizeConfig(0.3, 0.2, 0.5)})
+DATA = {4: 0.3, 5: 0.4, 8: 0.3}
+DESIGN = design_of(EnvConfig({size: SizeConfig(share, 0.2, 0.5) for size, share in DATA.items()}))
+WORDS = vocabulary_of(SPACE)
 
 
 def outcomes(valid: int, **failures: int) -> Outcomes:
     return Outcomes(100, valid, valid, valid, failures, 0, 0)
 
 
-def evidence(seen: dict[int, Outcomes], config: EnvConfig = CONFIG) -> Evidence:
-    return everything(config, seen)
+def evidence(seen: dict[int, Outcomes], design: Design = DESIGN) -> Evidence:
+    return everything(design, seen)
 
 
-def propose(teacher: Teacher, seen: dict[int, Outcomes], config: EnvConfig = CONFIG, seed: int = 0) -> Proposal:
-    return teacher.propose(evidence(seen, config), config, jax.random.key(seed))
+def propose(teacher: Teacher, seen: dict[int, Outcomes], design: Design = DESIGN, seed: int = 0) -> Proposal:
+    return teacher.propose(evidence(seen, design), design, SPACE, jax.random.key(seed))
 
 
-def rules(seen: dict[int, Outcomes], config: EnvConfig = CONFIG) -> ConfigDelta:
-    delta = propose(make_teacher("rules"), seen, config).delta
+def rules(seen: dict[int, Outcomes], design: Design = DESIGN) -> Delta:
+    delta = propose(make_teacher("rules"), seen, design).delta
     assert delta is not None
     return delta
+
+
+def changes(edit: Edit) -> tuple[float, ...]:
+    """Of data, holes and waits."""
+    return tuple(edit.changes[column.name] for column in SPACE.columns)
 
 
 def asking(decode) -> Teacher:
@@ -43,22 +52,22 @@ def asking(decode) -> Teacher:
 
 
 def test_the_fixed_teacher_edits_nothing():
-    assert propose(make_teacher("fixed"), {5: outcomes(0)}).delta == ConfigDelta({})
+    assert propose(make_teacher("fixed"), {5: outcomes(0)}).delta == Delta({})
 
 
 @given(st.integers(0, 2**32))
 def test_the_random_teacher_edits_in_steps_inside_the_ranges(seed):
-    config = EnvConfig({4: SizeConfig(0.0, 0.0, 1.0), 5: SizeConfig(1.0, 0.5, 0.0)})
-    delta = propose(make_teacher("random"), {}, config, seed).delta
+    design = design_of(EnvConfig({4: SizeConfig(0.0, 0.0, 1.0), 5: SizeConfig(1.0, 0.5, 0.0)}))
+    delta = propose(make_teacher("random"), {}, design, seed).delta
     assert delta is not None
     assert 1 <= len(delta.edits) <= 2
     for size, edit in delta.edits.items():
-        changes = {field: getattr(edit, field) for field in STEPS}
-        assert any(changes.values())
-        for field, change in changes.items():
-            assert change / STEPS[field] == pytest.approx(round(change / STEPS[field]))
-            top = 0.5 if field == "hole_ratio" else 1
-            assert -1e-9 <= getattr(config.sizes[size], field) + change <= top + 1e-9
+        assert edit.changes.keys() == WORDS.steps.keys()
+        assert any(edit.changes.values())
+        for name, change in edit.changes.items():
+            assert change / WORDS.steps[name] == pytest.approx(round(change / WORDS.steps[name]))
+            top = 0.5 if name == "hole_ratio" else 1
+            assert -1e-9 <= design.strata[size][name] + change <= top + 1e-9
 
 
 def test_the_random_teacher_depends_on_its_key_alone():
@@ -68,75 +77,76 @@ def test_the_random_teacher_depends_on_its_key_alone():
 
 def test_where_the_policy_succeeds_the_rules_make_boards_harder():
     edit = rules({5: outcomes(75)}).edits[5]
-    assert (edit.data_ratio, edit.hole_ratio, edit.wait_ratio) == (-0.05, 0.05, 0.1)
-    assert edit.reason == REASONS["<because_too_easy>"]
+    assert changes(edit) == (-0.05, 0.05, 0.1)
+    assert edit.reason == WORDS.reasons["<because_too_easy>"]
 
 
 def test_where_the_policy_fails_the_rules_make_boards_easier_and_name_the_failure():
     edit = rules({5: outcomes(20, hole=30, swap_conflict=50)}).edits[5]
-    assert (edit.data_ratio, edit.hole_ratio, edit.wait_ratio) == (-0.05, -0.05, -0.1)
-    assert edit.reason == REASONS["<because_swap_conflict>"]
+    assert changes(edit) == (-0.05, -0.05, -0.1)
+    assert edit.reason == WORDS.reasons["<because_swap_conflict>"]
 
 
 def test_far_beyond_a_threshold_the_rules_take_two_steps():
     delta = rules({5: outcomes(95), 8: outcomes(5)})
-    assert (delta.edits[5].hole_ratio, delta.edits[5].wait_ratio) == (0.1, 0.2)
-    assert (delta.edits[8].hole_ratio, delta.edits[8].wait_ratio) == (-0.1, -0.2)
-    assert delta.edits[8].reason == REASONS["<because_too_hard>"]
+    assert changes(delta.edits[5])[1:] == (0.1, 0.2)
+    assert changes(delta.edits[8])[1:] == (-0.1, -0.2)
+    assert delta.edits[8].reason == WORDS.reasons["<because_too_hard>"]
 
 
 @pytest.mark.parametrize("valid", [30, 50, 70])
 def test_at_the_frontier_the_rules_give_more_data(valid):
     edit = rules({5: outcomes(valid)}).edits[5]
-    assert (edit.data_ratio, edit.hole_ratio, edit.wait_ratio) == (0.05, 0.0, 0.0)
-    assert edit.reason == REASONS["<because_frontier>"]
+    assert changes(edit) == (0.05, 0.0, 0.0)
+    assert edit.reason == WORDS.reasons["<because_frontier>"]
 
 
 def test_the_rule_that_seeks_regret_makes_boards_harder_until_most_plans_fail():
     known = evidence({4: outcomes(50), 5: outcomes(30), 8: outcomes(5)})
-    edits = RulesTeacher.seeking("regret").delta(known, CONFIG).edits
-    assert edits[4].hole_ratio > 0
-    assert edits[5].data_ratio > 0, "a frontier: more of these boards"
-    assert edits[8].hole_ratio < 0
-    assert RulesTeacher.seeking("learnability").delta(known, CONFIG) == RulesTeacher().delta(known, CONFIG)
+    edits = RulesTeacher.seeking("regret").delta(known, DESIGN, SPACE).edits
+    assert edits[4].changes["hole_ratio"] > 0
+    assert edits[5].changes["data_ratio"] > 0, "a frontier: more of these boards"
+    assert edits[8].changes["hole_ratio"] < 0
+    usual = RulesTeacher().delta(known, DESIGN, SPACE)
+    assert RulesTeacher.seeking("learnability").delta(known, DESIGN, SPACE) == usual
 
 
 def test_the_rules_leave_alone_what_has_no_evidence_and_what_is_at_its_limit():
-    config = EnvConfig({4: SizeConfig(0.5, 0.5, 1.0), 5: SizeConfig(0.5, 0.0, 0.05)})
-    delta = rules({4: outcomes(90), 5: Outcomes(0, 0, 0, 0, {}, 0, 0), 9: outcomes(90)}, config)
+    design = design_of(EnvConfig({4: SizeConfig(0.5, 0.5, 1.0), 5: SizeConfig(0.5, 0.0, 0.05)}))
+    delta = rules({4: outcomes(90), 5: Outcomes(0, 0, 0, 0, {}, 0, 0), 9: outcomes(90)}, design)
     assert list(delta.edits) == [4]
-    assert (delta.edits[4].data_ratio, delta.edits[4].hole_ratio, delta.edits[4].wait_ratio) == (-0.05, 0.0, 0.0)
-    assert rules({}) == ConfigDelta({})
+    assert changes(delta.edits[4]) == (-0.05, 0.0, 0.0)
+    assert rules({}) == Delta({})
 
 
 @given(st.integers(0, 2**32))
 def test_the_guard_refuses_no_unprompted_teacher(seed):
     rng = np.random.default_rng(seed)
-    seen = {size: outcomes(int(rng.integers(0, 101))) for size in CONFIG.sizes}
+    seen = {size: outcomes(int(rng.integers(0, 101))) for size in DESIGN.strata}
     for name in ("fixed", "random", "rules"):
         proposal = propose(make_teacher(name), seen, seed=seed)
         assert proposal.delta is not None
-        assert parse_delta(proposal.answer) == proposal.delta
-        assert judge(CONFIG, proposal.delta, GuardSettings(), lambda *cell: True).status != "refused"
+        assert read_answer(proposal.answer, SPACE) == (proposal.delta, "")
+        assert judge(DESIGN, proposal.delta, ROOMY, GuardSettings()).status != "refused"
 
 
-def test_the_self_teacher_asks_under_the_grammar_of_the_configs_sizes():
+def test_the_self_teacher_asks_under_the_grammar_of_the_sizes():
     asked = []
 
     def decode(prompt, allowed):
         asked.append(prompt)
-        assert allowed([]) == DeltaGrammar(CONFIG.sizes).allowed([])
+        assert allowed([]) == DeltaGrammar(SPACE, DESIGN.strata).allowed([])
         return decode_first(prompt, allowed)
 
     proposal = propose(asking(decode), {5: outcomes(50)})
     assert asked[0][-1] == "<delta>"
     assert proposal.prompt == " ".join(asked[0])
-    assert proposal.delta == tokens_delta(proposal.answer.split(" "))
+    assert proposal.delta == read_tokens(proposal.answer.split(" "), SPACE)
     assert set(proposal.delta.edits) == {4, 5, 8}
     assert proposal.error == ""
 
 
-@given(st.lists(st.sampled_from(ENGINEER_TOKENS) | st.text(max_size=4) | st.none() | st.integers(), max_size=12))
+@given(st.lists(st.sampled_from(WORDS.tokens) | st.text(max_size=4) | st.none() | st.integers(), max_size=12))
 def test_whatever_tokens_come_back_the_self_teacher_proposes(tokens):
     proposal = propose(asking(lambda prompt, allowed: tokens), {5: outcomes(50)})
     assert (proposal.delta is None) == bool(proposal.error)

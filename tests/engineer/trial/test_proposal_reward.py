@@ -2,20 +2,21 @@
 
 import pytest
 
-from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.core_jax.config import EnvConfig
 from lakewright.engineer.guard import GuardVerdict
-from lakewright.engineer.trial import ProposalReward, earned_by
+from lakewright.engineer.trial import ProposalReward, reward_proposals
+from lakewright.experiments.environments.lake import design_of
+from tests.support.samples.evidence import SPACE
 
-CURRENT = EnvConfig.single(3, 2, 0.2, 0.5)
 SETTINGS = ProposalReward(scale=10.0, held_back=0.1, identical=0.5)
 
 
 def verdict(hole_ratio: float, status: str = "accepted") -> GuardVerdict:
-    return GuardVerdict(status, [], EnvConfig({3: SizeConfig(1.0, hole_ratio, 0.5)}))
+    return GuardVerdict(status, [], design_of(EnvConfig.single(3, 2, hole_ratio, 0.5)))
 
 
 def earned(*verdicts: GuardVerdict):
-    return earned_by(CURRENT, list(verdicts), lambda config: config.sizes[3].hole_ratio - 0.2, SETTINGS)
+    return reward_proposals(list(verdicts), lambda design: design.strata[3]["hole_ratio"] - 0.2, SETTINGS, SPACE)
 
 
 def test_a_proposal_earns_its_lead_and_a_projected_one_less():

@@ -5,24 +5,23 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.results import Outcomes
-from lakewright.engineer.delta import FIELDS
-from lakewright.engineer.guard import GuardSettings, widened
+from lakewright.engineer.guard import GuardSettings, widen_reach
 from lakewright.engineer.negotiation import negotiate
 from lakewright.engineer.teachers import make_teacher
-from lakewright.engineer.trial import stretched
-from tests.support.samples.evidence import everything, rollouts
+from lakewright.engineer.trial import stretch
+from lakewright.experiments.environments.lake import design_of
+from tests.support.samples.evidence import ROOMY, SPACE, everything, rollouts
 
-CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.2, 0.5)})
+DESIGN = design_of(EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.2, 0.5)}))
 EVIDENCE = everything(
-    CONFIG,
+    DESIGN,
     {3: Outcomes(100, 90, 0, 0, {}, 0, 0), 5: Outcomes(100, 10, 0, 0, {}, 0, 0)},
     groups=[rollouts(3, informative=4, advantage=0.3), rollouts(5, informative=8, advantage=0.1)],
 )
 
 
 def asked(teacher, proposals: int):
-    key = jax.random.key(0)
-    return negotiate(teacher, EVIDENCE, CONFIG, key, GuardSettings(), lambda *_: True, proposals)[-1].proposal
+    return negotiate(teacher, EVIDENCE, DESIGN, ROOMY, jax.random.key(0), GuardSettings(), proposals)[-1].proposal
 
 
 @pytest.mark.parametrize("name", ["rules", "random", "sec", "thompson", "adarft", "static"])
@@ -43,21 +42,25 @@ def test_asking_again_leaves_no_trace_in_the_state(name):
     assert once.state_dict() == again.state_dict()
 
 
-def test_who_proposes_nothing_has_no_rivals():
+def test_a_teacher_that_proposes_nothing_has_no_rivals():
     assert asked(make_teacher("fixed"), 4).candidates == ()
 
 
 def test_a_stretched_change_stays_a_change_that_can_be_written():
     delta = asked(make_teacher("static"), 1).delta
     assert delta is not None
-    for edit in stretched(delta, 100.0).edits.values():
-        assert all(-1 <= getattr(edit, field) <= 1 for field in FIELDS)
+    for edit in stretch(delta, 100.0, SPACE).edits.values():
+        assert edit.changes.keys() == {column.name for column in SPACE.columns}
+        assert all(-1 <= change <= 1 for change in edit.changes.values())
 
 
 def test_the_trust_region_is_as_wide_as_the_model_is_certain():
-    settings = GuardSettings(max_data_change=0.15, max_hole_change=0.1, max_wait_change=0.25, widen=4.0)
-    assert widened(settings, 0.0) == settings
-    half = widened(settings, 0.5)
-    assert (half.max_data_change, half.max_hole_change, half.max_wait_change) == pytest.approx((0.45, 0.3, 0.75))
-    assert widened(settings, 1.0).max_wait_change == 1.0
-    assert widened(GuardSettings(), 1.0) == GuardSettings()
+    def reach(settings: GuardSettings) -> list[float]:
+        return [settings.reach_of(column) for column in SPACE.columns]
+
+    settings = GuardSettings(reach={"data_ratio": 0.15, "hole_ratio": 0.1, "wait_ratio": 0.25}, widen=4.0)
+    assert widen_reach(settings, SPACE, 0.0) == settings
+    assert reach(GuardSettings(widen=4.0)) == reach(settings), "what the space says"
+    assert reach(widen_reach(settings, SPACE, 0.5)) == pytest.approx([0.45, 0.3, 0.75])
+    assert reach(widen_reach(settings, SPACE, 1.0)) == pytest.approx([0.75, 0.5, 1.25])
+    assert reach(widen_reach(GuardSettings(), SPACE, 1.0)) == reach(GuardSettings())

@@ -5,58 +5,66 @@ import pytest
 from scipy.stats import norm
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.engineer.curriculum_cells import Cell
-from lakewright.engineer.difficulty import DifficultySettings, Observation, Worth, fit
-from lakewright.engineer.trial import MISFIT, Lead, boards_by_round, choose_rival, lead_of, shortlisted, strata_of
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.difficulty import DifficultySettings, Mix, Observation, Worth, fit
+from lakewright.engineer.trial import MISFIT, Lead, choose_rival, estimate_lead, problems_by_round, shortlist
+from lakewright.experiments.environments.lake import design_of
+from tests.support.samples.evidence import LAKE, SPACE
 
-EVEN = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 6: SizeConfig(0.5, 0.2, 0.5)})
-SMALL = EnvConfig({3: SizeConfig(0.9, 0.2, 0.5), 6: SizeConfig(0.1, 0.2, 0.5)})
-LARGE = EnvConfig({3: SizeConfig(0.1, 0.2, 0.5), 6: SizeConfig(0.9, 0.2, 0.5)})
+
+def mix(small: float, large: float) -> Mix:
+    """The cells of a config with these shares of 3x3 and 6x6."""
+    return LAKE.mix(design_of(EnvConfig({3: SizeConfig(small, 0.2, 0.5), 6: SizeConfig(large, 0.2, 0.5)})))
+
+
+EVEN, SMALL, LARGE = mix(0.5, 0.5), mix(0.9, 0.1), mix(0.1, 0.9)
 
 
 def rolled(small: float, large: float, boards: int = 50, spread: float = 0.1) -> dict:
-    """Estimates of p (1 - p) on the boards of each stratum; those of a size have one mean."""
+    """Estimates of p (1 - p) on the boards of each cell; those of a size have one mean."""
     rng = np.random.default_rng(0)
-    noise = {stratum: rng.normal(0, spread, boards) for stratum in strata_of(EVEN)}
+    noise = {cell: rng.normal(0, spread, boards) for cell in EVEN}
     means = {3: small, 6: large}
-    return {s: (means[s.size] + part - part.mean()).tolist() for s, part in noise.items()}
+    return {cell: (means[cell.stratum] + part - part.mean()).tolist() for cell, part in noise.items()}
 
 
 def model(p_small: float, p_large: float):
-    cells = [(Cell(size, 0.2, forced), p) for size, p in ((3, p_small), (6, p_large)) for forced in (False, True)]
-    found = [Observation(cell, 2, 100, 100 * p, 100 * p * (1 - p)) for cell, p in cells]
-    return fit(found, DifficultySettings())
+    cells = [
+        (Cell(size, (0.2, forced), (2,)), p) for size, p in ((3, p_small), (6, p_large)) for forced in (False, True)
+    ]
+    found = [Observation(cell, 100, 100 * p, 100 * p * (1 - p)) for cell, p in cells]
+    return fit(found, DifficultySettings(), SPACE)
 
 
 def test_the_shortlist_is_what_the_model_expects_most_of():
-    assert shortlisted(model(0.99, 0.5), EVEN, [SMALL, EVEN, LARGE], 2) == [LARGE, EVEN]
-    assert shortlisted(model(0.5, 0.01), EVEN, [SMALL, EVEN, LARGE], 1) == [SMALL]
-    assert shortlisted(fit([], DifficultySettings()), EVEN, [SMALL, LARGE], 1) == [SMALL]
+    assert shortlist(model(0.99, 0.5), EVEN, [SMALL, EVEN, LARGE], 2, SPACE) == [2, 1]
+    assert shortlist(model(0.5, 0.01), EVEN, [SMALL, EVEN, LARGE], 1, SPACE) == [0]
+    assert shortlist(fit([], DifficultySettings(), SPACE), EVEN, [SMALL, LARGE], 1, SPACE) == [0]
 
 
 @pytest.mark.parametrize(("rivals", "expected"), [(1, [80]), (2, [40, 80]), (3, [27, 54, 80]), (4, [27, 54, 80])])
 def test_boards_grow_round_by_round_while_the_rivals_halve(rivals, expected):
-    assert boards_by_round(80, rivals) == expected
+    assert problems_by_round(80, rivals) == expected
 
 
-def test_a_lead_is_the_difference_on_shared_strata():
-    lead = lead_of(LARGE, EVEN, rolled(0.1, 0.2), None)
+def test_a_lead_is_the_difference_on_shared_cells():
+    lead = estimate_lead(LARGE, EVEN, rolled(0.1, 0.2), None)
     assert lead.measured == pytest.approx(0.4 * 0.2 - 0.4 * 0.1)
     assert lead.error == pytest.approx((4 * 0.2**2 * 0.1**2 / 50) ** 0.5, rel=0.3)
     assert lead.better > 0.95
-    assert lead_of(SMALL, EVEN, rolled(0.1, 0.2), None).better == pytest.approx(1 - lead.better, abs=1e-6)
+    assert estimate_lead(SMALL, EVEN, rolled(0.1, 0.2), None).better == pytest.approx(1 - lead.better, abs=1e-6)
 
 
 def test_the_same_config_leads_by_nothing():
-    lead = lead_of(EVEN, EVEN, rolled(0.1, 0.2), None)
+    lead = estimate_lead(EVEN, EVEN, rolled(0.1, 0.2), None)
     assert (lead.measured, lead.error, lead.better) == (0.0, 0.0, 0.5)
 
 
 def test_a_tie_is_settled_by_the_model_and_a_clear_measurement_is_not():
     tie = rolled(0.15, 0.15)
-    assert lead_of(LARGE, EVEN, tie, Worth(0.02, 0.0)).better > 0.8
-    assert lead_of(LARGE, EVEN, tie, Worth(-0.02, 0.0)).better < 0.2
-    assert lead_of(LARGE, EVEN, rolled(0.05, 0.2, 2000), Worth(-0.02, MISFIT)).better > 0.95
+    assert estimate_lead(LARGE, EVEN, tie, Worth(0.02, 0.0)).better > 0.8
+    assert estimate_lead(LARGE, EVEN, tie, Worth(-0.02, 0.0)).better < 0.2
+    assert estimate_lead(LARGE, EVEN, rolled(0.05, 0.2, 2000), Worth(-0.02, MISFIT)).better > 0.95
 
 
 def test_the_probability_of_being_better_is_calibrated():
@@ -64,8 +72,8 @@ def test_the_probability_of_being_better_is_calibrated():
     sure, right = [], []
     for _ in range(400):
         small, large = rng.normal(0.12, 0.02, 2)
-        rolled_out = {s: rng.normal({3: small, 6: large}[s.size], 0.1, 20).tolist() for s in strata_of(EVEN)}
-        sure.append(lead_of(LARGE, EVEN, rolled_out, None).better)
+        rolled_out = {cell: rng.normal({3: small, 6: large}[cell.stratum], 0.1, 20).tolist() for cell in EVEN}
+        sure.append(estimate_lead(LARGE, EVEN, rolled_out, None).better)
         right.append(large > small)
     high = np.array(sure) > 0.8
     assert np.mean(np.array(right)[high]) == pytest.approx(np.mean(np.array(sure)[high]), abs=0.08)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_chunks, read_columns, read_rows
 from lakewright.core_jax.rows.columns import records_of
+from lakewright.core_jax.testing import boards
 
 GOOD = Row("a", 3, 2, ["..H", "...", "H.."], [(0, 0), (1, 1)], [(2, 2), (0, 1)], 0.4, plan=["RD", "U"])
 
@@ -17,21 +18,12 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 @st.composite
 def any_rows(draw) -> Row:
     """Any row that is not refused: solved or not, of any size and one to four agents."""
-    size = draw(st.integers(1, 20))
-    agents = draw(st.integers(1, min(4, size * size)))
-    cells = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1))
-    starts, goals = (draw(st.lists(cells, min_size=agents, max_size=agents, unique=True)) for _ in range(2))
-    holes = set(draw(st.lists(cells, max_size=size * size // 2))) - {*starts, *goals}
-    grid = ["".join("H" if (line, column) in holes else "." for column in range(size)) for line in range(size)]
+    board = draw(boards(max_size=20, max_agents=4))
     numbers = st.none() | st.integers(0, 2**31 - 1)
-    plans = st.none() | st.lists(st.text("UDLRW", max_size=9), min_size=agents, max_size=agents)
-    return Row(
+    plans = st.none() | st.lists(st.text("UDLRW", max_size=9), min_size=board.agents, max_size=board.agents)
+    return msgspec.structs.replace(
+        board,
         id=draw(texts),
-        size=size,
-        agents=agents,
-        grid=grid,
-        starts=starts,
-        goals=goals,
         hole_ratio=draw(st.none() | st.floats(0, 1)),
         status=draw(st.none() | st.sampled_from(["solvable", "unsolvable", "undecided"])),
         makespan=draw(numbers),

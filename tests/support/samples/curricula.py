@@ -4,11 +4,12 @@ import jax
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.results import Outcomes
-from lakewright.engineer.delta import edited
+from lakewright.engineer.delta import edit_design
 from lakewright.engineer.evidence import CellGroups
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.teachers import Tools, make_teacher
-from tests.support.samples.evidence import decode_first, everything, sample_first
+from lakewright.experiments.environments.lake import lake_space
+from tests.support.samples.evidence import decode_first, design, everything, sample_first
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.25, 0.25, 0.5), 6: SizeConfig(0.25, 0.25, 0.5)})
 
@@ -29,13 +30,15 @@ def propose(
     """What a teacher proposes on groups of rollouts and counts of valid plans, of 100, by size."""
     seen = {size: Outcomes(100, count, 0, 0, {}, 0, 0) for size, count in (valid or {}).items()}
     evidence = everything(config, seen, round=round, groups=groups or [])
-    return teacher.propose(evidence, config, jax.random.key(seed))
+    space = lake_space(several=config.agents > 1)
+    return teacher.propose(evidence, design(config), space, jax.random.key(seed))
 
 
 def asked_for(proposal: Proposal, config: EnvConfig = CONFIG) -> dict[int, SizeConfig]:
     """The sizes that a proposal asks for."""
     assert proposal.delta is not None, proposal.error
-    return edited(config, proposal.delta)
+    rows = edit_design(design(config), proposal.delta, lake_space(several=config.agents > 1))
+    return {int(size): SizeConfig(**row) for size, row in rows.items()}
 
 
 def shares(sizes: dict[int, SizeConfig]) -> list[float]:

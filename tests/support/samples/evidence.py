@@ -6,16 +6,28 @@ import jax
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.results import GroupStatistics, Outcomes
-from lakewright.engineer.design import Design, Edit, make_edit
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Design, Edit
 from lakewright.engineer.evidence import CellGroups, Evidence, Modules, Round, show
 from lakewright.engineer.guard import Bounds
-from lakewright.engineer.space import Cell
 from lakewright.engineer.tally import Tally
 from lakewright.experiments.environments.lake import Lake, design_of, lake_space, tally_of
 
 V6 = Modules()
 SPACE = lake_space()
+
+
+class RoomyLake(Lake):
+    """A lake on which all boards can be drawn; only an agent alone never has to wait. It draws nothing to know that."""
+
+    def drawable(self, cell: Cell) -> bool:
+        """Whether there are such boards."""
+        return self.agents > 1 or not cell.values[1]
+
+
 LAKE = Lake()
+ROOMY = RoomyLake()
 # What a language model answers as engineer: the edit of a size, and a whole answer.
 EDIT = {"reason": "too hard", "data_ratio": 0.05, "hole_ratio": -0.1, "wait_ratio": 0}
 GOOD = {"edits": {"3": EDIT, "5": EDIT | {"data_ratio": 0}}}

@@ -1,0 +1,10 @@
+from .checks import check_environment as check_environment
+from .checks import find_faults as find_faults
+from .report import Fault as Fault
+from .report import Report as Report
+from .report import report_text as report_text
+from .strategies import answers as answers
+from .strategies import cells as cells
+from .strategies import deltas as deltas
+from .strategies import designs as designs
+from .strategies import spaces as spaces

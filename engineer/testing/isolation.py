@@ -1,0 +1,159 @@
+"""Code of an environment in a process of its own: what never returns, exits or forks ends there and is named."""
+
+import mmap
+import os
+import select
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from types import FrameType
+from typing import Any, TypeVar
+
+from lakewright.core_jax.errors import InputError
+
+T = TypeVar("T")
+
+ROOM = 8192  # bytes of memory in which a process says what it does
+HEAD = struct.Struct("dI")  # when the call began, 0 where none is under way, and the length of the case
+GRACE = 2.0  # seconds that code which ignores a signal gets
+
+
+class CallError(Exception):
+    """What a call did instead of returning, in words."""
+
+
+class _TooLongError(BaseException):
+    """Raised in a call that takes too long; no Exception, so that the code does not catch it."""
+
+
+class Calls:
+    """Runs calls of an environment's code, each within `limit` seconds, in the process that `watch` started."""
+
+    def __init__(self, memory: mmap.mmap, limit: float) -> None:
+        self.memory, self.limit = memory, limit
+        self.busy = self.forked = False
+        signal.signal(signal.SIGALRM, self._end_call)
+        sys.addaudithook(self._refuse_fork)
+
+    def run(self, what: str, case: str, call: Callable[[], T]) -> T:
+        """What a call gives. what: the member of the environment. Raises CallError where it does anything else."""
+        data = case.encode(errors="backslashreplace")[: ROOM - HEAD.size]
+        self.memory[HEAD.size : HEAD.size + len(data)] = data
+        HEAD.pack_into(self.memory, 0, time.monotonic(), len(data))
+        self.busy, self.forked = True, False
+        try:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, self.limit)
+                found = call()
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                self.busy = False
+                HEAD.pack_into(self.memory, 0, 0.0, len(data))
+        except _TooLongError as error:
+            raise CallError(f"{what} did not return within {self.limit:g} s; make it faster or end its loop") from error
+        except InputError as error:
+            raise CallError(str(error)) from error
+        except SystemExit as error:
+            raise CallError(f"{what} ended the program ({error.code!r:.60}); return instead") from error
+        except BaseException as error:
+            if not self.forked:
+                raise CallError(f"{what} raised {type(error).__name__}: {error}; correct it") from error
+        if self.forked:
+            raise CallError(f"{what} started a copy of its process (os.fork); work in one process")
+        return found
+
+    def _end_call(self, number: int, frame: FrameType | None) -> None:
+        if self.busy:
+            raise _TooLongError
+
+    def _refuse_fork(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.busy and event in ("os.fork", "os.forkpty"):
+            self.forked = True
+            raise PermissionError("an environment works in one process")
+
+
+def watch(
+    work: Callable[[Calls, Callable[[bytes], None]], None], limit: float, tick: Callable[[], None]
+) -> Iterator[bytes | CallError]:
+    """Runs work in a process of its own and yields the messages that it sends.
+
+    work: is given the calls and a function that sends a message, bytes without a line feed. limit: of a call, seconds.
+    tick: called several times a second.
+
+    Where the process ends, or a call does not, a CallError comes last, whose arguments are what happened and the case.
+    """
+    memory, (reader, writer) = mmap.mmap(-1, ROOM), os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    process = os.fork()
+    if not process:
+        _work_and_exit(work, memory, limit, writer)
+    os.close(writer)
+    try:
+        for message in _read_messages(reader, memory, limit, tick):
+            yield message
+            if isinstance(message, CallError):
+                return
+        _, status = os.waitpid(process, 0)
+        process = 0
+        if status or HEAD.unpack_from(memory)[0]:
+            code = os.waitstatus_to_exitcode(status)
+            how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+            yield CallError(f"the process ended ({how}); return instead of ending it", _read_case(memory))
+    finally:
+        os.close(reader)
+        if process:
+            for end in (os.killpg, os.kill):
+                with suppress(ProcessLookupError):
+                    end(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+
+
+def _work_and_exit(
+    work: Callable[[Calls, Callable[[bytes], None]], None], memory: mmap.mmap, limit: float, writer: int
+) -> None:
+    """The new process: what it prints goes to standard error, as standard output is for the report."""
+    code = 3
+    try:
+        os.setsid()
+        os.dup2(2, 1)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        work(Calls(memory, limit), lambda message: _write_all(writer, message + b"\n"))
+        code = 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os.close(writer)
+        os._exit(code)
+
+
+def _write_all(writer: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(writer, data) :]
+
+
+def _read_messages(
+    reader: int, memory: mmap.mmap, limit: float, tick: Callable[[], None]
+) -> Iterator[bytes | CallError]:
+    """Messages until the process closes its end, or a call takes much longer than its limit."""
+    rest = b""
+    while True:
+        if select.select([reader], [], [], 0.1)[0]:
+            data = os.read(reader, 65536)
+            *lines, rest = (rest + data).split(b"\n")
+            yield from lines
+            if not data:
+                return
+        tick()
+        begun, _ = HEAD.unpack_from(memory)
+        if begun and time.monotonic() - begun > limit + GRACE:
+            yield CallError(f"no return within {limit:g} s; end its loop", _read_case(memory))
+            return
+
+
+def _read_case(memory: mmap.mmap) -> str:
+    _, length = HEAD.unpack_from(memory)
+    return memory[HEAD.size : HEAD.size + length].decode(errors="replace")

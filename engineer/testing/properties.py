@@ -1,0 +1,308 @@
+"""The properties that an environment must have. Each gives a fault with its smallest case, or none."""
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import msgspec
+from hypothesis import strategies as st
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import encode_delta, read_answer
+from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.guard import GuardSettings, judge
+from lakewright.engineer.space import DesignSpace, check_design
+from lakewright.engineer.testing.isolation import CallError, Calls
+from lakewright.engineer.testing.report import Fault, Report
+from lakewright.engineer.testing.strategies import ODD_ANSWERS, answers, cells, deltas, designs, list_cells
+from lakewright.engineer.testing.trials import Draw, Trials, encode, find_smallest, show_answer, show_design
+
+EVERY, EQUAL = "every cell is drawn", "equal draws are equal"  # names of properties
+SEEDS, INDICES = st.integers(0, 2**31 - 1), st.integers(0, 10**6)
+SAMPLE = 64  # problems of a cell, from which the number of distinct ones is estimated
+FEW = 200  # distinct problems of a cell; fewer are easy to memorise
+MOST_CONSTANT = 0.5  # share of valid answers that a constant answer may have without a warning
+MOST_SCORED = 256  # problems, for constant answers
+CROSS_SECONDS = 3.0  # of drawing, for the cases that another process draws too
+
+
+class Properties:
+    """The properties of one environment, each tried until a moment in time; what is measured goes into `report`.
+
+    given: the values of the givens, by name.
+    """
+
+    def __init__(self, environment: Environment, calls: Calls, report: Report, given: dict[str, float]) -> None:
+        self.trials = Trials(environment, calls)
+        self.environment, self.space = environment, environment.space
+        self.report, self.given = report, given
+        self.listed = list_cells(self.space)
+        self.cells_at_bounds = set(self.listed)
+        self.problems: dict[Draw, Problem] = {}
+        self.took: dict[Draw, float] = {}
+        self.bounds = _Drawable(self.space, self._is_known_drawable)
+
+    def try_cells(self, until: float) -> Fault | None:
+        """Problems of every stratum come at every bound and bin."""
+        listed = self.listed
+        cases = [Draw(cell, 0, 0) for cell in listed]
+        fault = find_smallest(EVERY, cases, None, self._try_cell, str, until)
+        tried, undrawable = len(self.problems), sum(map(len, self.report.undrawable.values()))
+        self.report.cells, self.report.drawn = len(listed), tried
+        if fault or not tried:
+            return fault or Fault(EVERY, "drawable is False for all cells; correct it", "the space")
+        if left := len(listed) - tried - undrawable:
+            self.report.warnings.append(
+                f"time was up before {left} of {len(listed)} cells were drawn; give more seconds"
+            )
+        for stratum in self.space.strata:
+            mine = {cell for cell in listed if cell.stratum == stratum}
+            if mine and len(self.report.undrawable.get(str(stratum), ())) == len(mine):
+                return Fault("every stratum is drawn", "no cell of it can be drawn; leave it out", f"stratum {stratum}")
+        return None
+
+    def try_between(self, until: float) -> Fault | None:
+        """Problems come at other values, seeds and indices, too."""
+        between = st.builds(Draw, cells(self.space, self._is_known_drawable), SEEDS, INDICES)
+        return find_smallest(EVERY, (), between, self.trials.draw_one, str, until)
+
+    def _try_cell(self, draw: Draw) -> None:
+        if not self.trials.is_drawable(draw.cell):
+            self.report.undrawable.setdefault(str(draw.cell.stratum), []).append(str(draw.cell))
+            return
+        begun = time.monotonic()
+        self.problems[draw] = self.trials.draw_one(draw)
+        self.took[draw] = time.monotonic() - begun
+
+    def _is_known_drawable(self, cell: Cell) -> bool:
+        """Whether a cell can be drawn; of one at a bound or bin, whether it was."""
+        if cell in self.cells_at_bounds:
+            return Draw(cell, 0, 0) in self.problems
+        try:
+            return self.trials.is_drawable(cell)
+        except CallError:
+            return False
+
+    def draw_again(self, until: float) -> Fault | None:
+        """Equal cell, seed and index give the same problem, in any order."""
+
+        def attempt(draw: Draw) -> None:
+            first = self.problems.get(draw) or self.trials.draw_one(draw)
+            self.trials.draw_one(Draw(draw.cell, draw.seed + 1, draw.place))
+            if encode(self.trials.draw_one(draw)) != encode(first):
+                raise CallError("two draws gave two problems; take all chance from rng, and keep no state")
+
+        more = st.builds(Draw, st.sampled_from([draw.cell for draw in self.problems]), SEEDS, INDICES)
+        return find_smallest(EQUAL, self.problems, more, attempt, str, until, 30)
+
+    def draw_slices(self, until: float) -> Fault | None:
+        """Problems of a design depend on design, seed and index alone, and are of its cells, in their shares."""
+
+        def attempt(case: tuple[Design, int, int]) -> None:
+            design, seed, first = case
+            problems = self.trials.draw(design, 24, seed)
+            part = self.trials.draw(design, 5, seed, first)
+            if list(map(encode, part)) != list(map(encode, problems[first : first + 5])):
+                raise CallError("a part of the problems drawn alone is another; let design, seed and index decide")
+            self._check_shares(design, problems)
+
+        strategy = st.tuples(self._designs(), SEEDS, st.integers(0, 19))
+        return find_smallest("draws follow the design", (), strategy, attempt, _show_slice, until, 50)
+
+    def _check_shares(self, design: Design, problems: Sequence[Problem]) -> None:
+        """Raises CallError where problems are of other cells than the design's, or in other shares."""
+        mix = self.environment.mix(design)
+        counts = Counter(self.environment.canonical(problem.cell) for problem in problems)
+        if strange := [cell for cell in counts if cell not in mix]:
+            raise CallError(f"a problem is of cell {strange[0]}, which the design does not ask for; draw what it asks")
+        for cell, share in mix.items():
+            # Within one of its share, and within one more for each value that the givens have in turn.
+            room = 1 + len({other.given for other in mix})
+            if abs(counts[cell] - share * len(problems)) > room:
+                raise CallError(
+                    f"{counts[cell]} of {len(problems)} problems are of cell {cell}, whose share is {share:.3g}; "
+                    "draw each cell in its share"
+                )
+        if wrong := [problem for problem in problems if problem.version != design.version]:
+            raise CallError(f"a problem has version {wrong[0].version}, the design {design.version}; pass it on")
+
+    def _designs(self) -> st.SearchStrategy[Design]:
+        return designs(self.space, self.bounds, **self.given)
+
+    def separate_seeds(self, until: float) -> Fault | None:
+        """Two seeds do not give the same problems, moved by some places."""
+
+        def attempt(draw: Draw) -> None:
+            mine = [problem.key for problem in self._draw_cell(draw.cell, 8, draw.seed)]
+            if len(set(mine)) < 6:
+                return
+            for seed, first in itertools.product((draw.seed + 1, draw.seed + 1000), (0, 1, 2)):
+                other = [problem.key for problem in self._draw_cell(draw.cell, 8, seed)]
+                same = sum(left == right for left, right in zip(mine[first:], other, strict=False))
+                if same >= len(mine) - first - 1:
+                    raise CallError(
+                        f"seed {seed} gives the same problems, {first} places on; let the seed decide, as rng does"
+                    )
+
+        return find_smallest("seeds share no problems", self.problems, None, attempt, str, until)
+
+    def _draw_cell(self, cell: Cell, count: int, seed: int) -> list[Problem]:
+        """Problems of a design that has this cell alone."""
+        pairs = zip(self.space.knobs, cell.values, strict=True)
+        row = {knob.name: float(value) if knob.trait else value for knob, value in pairs}
+        design = Design({cell.stratum: {self.space.share.name: 1.0, **row}}, given=self.given)
+        return self.trials.draw(design, count, seed)
+
+    def judge_references(self, until: float) -> Fault | None:
+        """The right answer of a problem is valid."""
+        known = {draw: problem for draw, problem in self.problems.items() if problem.answer}
+        if not known:
+            self.report.warnings.append("problems have no right answer, on which a policy could be warmed up")
+
+        def attempt(draw: Draw) -> None:
+            problem = known.get(draw) or self.trials.draw_one(draw)
+            if problem.answer and not self.trials.judge(problem, problem.answer).valid:
+                raise CallError(f"judge finds the problem's own answer {problem.answer!r:.60} not valid; correct one")
+
+        more = st.builds(Draw, st.sampled_from([draw.cell for draw in known]), SEEDS, INDICES) if known else None
+        return find_smallest("the right answer is valid", known, more, attempt, str, until, 50)
+
+    def judge_any_text(self, until: float) -> Fault | None:
+        """Any text is judged without an error, twice the same, with a declared failure and a finite reward."""
+        problems = list(self.problems.values())
+        odd = [(problems[0], text) for text in (*ODD_ANSWERS, problems[0].answer)]
+        strategy = st.sampled_from(problems).flatmap(lambda problem: st.tuples(st.just(problem), answers(problem)))
+
+        def attempt(case: tuple[Problem, str]) -> None:
+            self.trials.judge(*case)
+
+        return find_smallest("any text is judged", odd, strategy, attempt, lambda case: show_answer(*case), until, 300)
+
+    def read_any_delta(self, until: float) -> Fault | None:
+        """Any delta of the schema leads to a legal design that can be drawn; both are the same after JSON."""
+
+        def attempt(case: tuple[Design, Delta]) -> None:
+            design, delta = case
+            _check_round_trips(design, delta, self.space)
+            settings = GuardSettings(floor=min(GuardSettings().floor, 1 / len(design.strata)))
+            found = judge(design, delta, self.bounds, settings).design
+            try:
+                check_design(found, self.space)
+            except InputError as error:
+                raise CallError(f"a delta led to an illegal design ({error}); correct the limits") from error
+            self.trials.draw(found, 4, 0)
+
+        strategy = self._designs().flatmap(lambda design: st.tuples(st.just(design), deltas(self.space, design)))
+        return find_smallest("any delta leads to a legal design", (), strategy, attempt, _show_delta, until, 100)
+
+    def measure(self, until: float) -> Fault | None:
+        """Measures rates and distinct problems, and what a constant answer scores."""
+        rates: list[tuple[int, float]] = []
+        pool: list[Problem] = []
+
+        def attempt(draw: Draw) -> None:
+            begun = time.monotonic()
+            found = self._draw_cell(draw.cell, SAMPLE, 1)
+            rates.append((SAMPLE, time.monotonic() - begun))
+            self.report.distinct[str(draw.cell)] = _estimate_distinct([problem.key for problem in found])
+            pool.extend(found[:32])
+
+        quick = sorted(self.problems, key=lambda draw: self.space.hardness(draw.cell, self.space.strata))
+        fault = find_smallest(EVERY, quick, None, attempt, str, until)
+        if fault:
+            return fault
+        self.report.problems_per_second = sum(count for count, _ in rates) / max(1e-9, sum(took for _, took in rates))
+        few = sorted((count, name) for name, count in self.report.distinct.items() if count < FEW)
+        if few:
+            self.report.warnings.append(
+                f"memorising is easy in {len(few)} cells, such as {few[0][1]}: about {few[0][0]} distinct problems; "
+                "give such cells a small share"
+            )
+        self._score_constants(pool[:: 1 + len(pool) // MOST_SCORED], until)
+        return None
+
+    def _score_constants(self, pool: Sequence[Problem], until: float) -> None:
+        common = [answer for answer, _ in Counter(problem.answer for problem in pool).most_common(3)]
+        best = ("", -1.0, 0.0)
+        begun, judged = time.monotonic(), 0
+        for answer in dict.fromkeys((*common, *ODD_ANSWERS[:6])):
+            if time.monotonic() > until and judged:
+                break
+            try:
+                verdicts = [self.trials.judge(problem, answer) for problem in pool]
+            except CallError:  # named by `judge_any_text`
+                continue
+            judged += 2 * len(pool)
+            valid = sum(verdict.valid for verdict in verdicts) / len(pool)
+            best = max(
+                best, (answer, valid, sum(verdict.reward for verdict in verdicts) / len(pool)), key=lambda one: one[1:]
+            )
+        self.report.verdicts_per_second = judged / max(1e-9, time.monotonic() - begun)
+        if judged:
+            self.report.constant = best
+        if best[1] > MOST_CONSTANT:
+            self.report.warnings.append(f"always answering {best[0]!r:.40} is valid for {best[1]:.0%} of the problems")
+
+    def cases_for_another_process(self) -> list[Draw]:
+        """Draws that take a few seconds at most, to be compared with those of another process."""
+        chosen: list[Draw] = []
+        total = 0.0
+        for draw in self.problems:
+            total += self.took[draw]
+            if total > CROSS_SECONDS and chosen:
+                break
+            chosen.append(draw)
+        return chosen[:40]
+
+    def in_order(self) -> list[tuple[Callable[[float], Fault | None], float]]:
+        """The properties after `try_cells`, each with the part of the time by which it ends."""
+        return [
+            (self.try_between, 0.15),
+            (self.draw_again, 0.25),
+            (self.draw_slices, 0.4),
+            (self.separate_seeds, 0.5),
+            (self.judge_references, 0.6),
+            (self.judge_any_text, 0.7),
+            (self.read_any_delta, 0.85),
+            (self.measure, 1.0),
+        ]
+
+
+class _Drawable:
+    """The bounds of an environment, for the guard."""
+
+    def __init__(self, space: DesignSpace, drawable: Callable[[Cell], bool]) -> None:
+        self.space, self.drawable = space, drawable
+
+
+def _check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
+    if msgspec.json.decode(msgspec.json.encode(design), type=Design) != design:
+        raise CallError("a design is another one after JSON; name strata so that they differ in text")
+    if msgspec.json.decode(msgspec.json.encode(delta), type=Delta) != delta:
+        raise CallError("a delta is another one after JSON; name strata so that they differ in text")
+    try:
+        read, _ = read_answer(encode_delta(delta), space)
+    except InputError as error:
+        raise CallError(f"a legal delta is refused as an answer ({error}); correct the space") from error
+    if read != delta:
+        raise CallError("a delta is another one as an answer; name strata so that they differ in text")
+
+
+def _estimate_distinct(keys: Sequence[str]) -> int:
+    """At least about how many distinct problems there are (A. Chao, Scandinavian Journal of Statistics 11, 1984)."""
+    counts = Counter(Counter(keys).values())
+    once, twice = counts[1], counts[2]
+    return len(set(keys)) + once * (once - 1) // (2 * (twice + 1))
+
+
+def _show_slice(case: tuple[Design, int, int]) -> str:
+    design, seed, first = case
+    return f"{show_design(design)}, seed {seed}, problems {first} to {first + 4} of 24"
+
+
+def _show_delta(case: tuple[Design, Delta]) -> str:
+    design, delta = case
+    return f"{show_design(design)}, delta {encode_delta(delta)}"

@@ -1,0 +1,177 @@
+"""Trials of cases: the smallest one that fails, found by hypothesis; problems drawn with all that can go wrong."""
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from random import Random
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis.errors import HypothesisException
+from hypothesis.strategies import SearchStrategy
+
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.design import Design
+from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.engineer.testing.isolation import CallError, Calls
+from lakewright.engineer.testing.report import Fault
+
+T = TypeVar("T")
+
+LEAST = 5  # cases of each property
+SHRINKING = 3.0  # seconds, for the smallest case of a fault that is found late
+
+
+class _TimeUpError(BaseException):
+    """Ends a search; no Exception, as hypothesis takes these for faults."""
+
+
+class Draw(NamedTuple):
+    """What determines a problem that is drawn alone."""
+
+    cell: Cell
+    seed: int
+    place: int
+
+    def __str__(self) -> str:
+        return f"cell {self.cell}, seed {self.seed}, index {self.place}"
+
+
+def find_smallest(
+    name: str,
+    examples: Iterable[T],
+    strategy: SearchStrategy[T] | None,
+    attempt: Callable[[T], object],
+    show: Callable[[T], str],
+    until: float,
+    most: int = 100,
+) -> Fault | None:
+    """The fault with the smallest case in which `attempt` raises CallError; None where it never does.
+
+    name: of the property.
+    examples: tried first, small ones first.
+    strategy: of further cases, which hypothesis tries and shrinks.
+    attempt: the trial of a case.
+    show: a case for people.
+    until: by `time.monotonic`; after it nothing new is tried, except for the first example and LEAST cases.
+    most: cases of the strategy, at most.
+    """
+    found: list[tuple[T, str]] = []
+
+    tried = 0
+
+    def fails(case: T) -> bool:
+        nonlocal tried
+        tried += 1
+        if time.monotonic() > until + (SHRINKING if found else 0) and tried > LEAST:
+            raise _TimeUpError
+        try:
+            attempt(case)
+        except CallError as error:
+            found.append((case, str(error)))
+            return True
+        return False
+
+    for place, example in enumerate(examples):
+        if time.monotonic() > until and place:
+            break
+        try:
+            attempt(example)
+        except CallError as error:
+            return Fault(name, str(error), show(example))
+    if strategy is not None:
+        # Not reproducible faults end the search, too; the last case that failed is the smallest.
+        with suppress(HypothesisException, _TimeUpError):
+            find(strategy, fails, settings=_settings(most), random=Random(0))
+    return Fault(name, found[-1][1], show(found[-1][0])) if found else None
+
+
+def _settings(most: int) -> settings:
+    return settings(
+        max_examples=most,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+class Trials:
+    """An environment with calls that cannot do harm. Each raises CallError where the environment breaks a promise."""
+
+    def __init__(self, environment: Environment, calls: Calls) -> None:
+        self.environment = environment
+        self.space = environment.space
+        self.calls = calls
+        self.said: dict[Cell, bool] = {}
+
+    def is_drawable(self, cell: Cell) -> bool:
+        """What the environment says of a cell, asked once."""
+        if cell in self.said:
+            return self.said[cell]
+        said = self.calls.run("drawable", f"cell {cell}", lambda: self.environment.drawable(cell))
+        if not isinstance(said, bool):
+            raise CallError(f"drawable gave {said!r:.60}; return a bool")
+        self.said[cell] = said
+        return said
+
+    def draw_one(self, draw: Draw) -> Problem:
+        """A problem drawn alone, which JSON can hold."""
+        problem = self.calls.run("make", str(draw), lambda: self.environment.draw_one(*draw))
+        return self._check_json(problem)
+
+    def draw(self, design: Design, count: int, seed: int, first: int = 0) -> list[Problem]:
+        """Problems of a design."""
+        case = f"{show_design(design)}, seed {seed}, problems {first} to {first + count - 1}"
+        problems = self.calls.run("draw", case, lambda: self.environment.draw(design, count, seed, first))
+        if not isinstance(problems, list) or len(problems) != count:
+            raise CallError(f"draw gave {problems!r:.60}; return a list of {count} problems")
+        return [self._check_json(problem) for problem in problems]
+
+    def judge(self, problem: Problem, answer: str) -> Verdict:
+        """The verdict on an answer, with all that it promises."""
+        case = show_answer(problem, answer)
+        before = encode(problem)
+        verdict = self.calls.run("judge", case, lambda: self.environment.check_verdict(problem, answer))
+        if encode(problem) != before:
+            raise CallError("judge changed the problem; leave its data as they are")
+        if not isinstance(verdict.valid, bool):
+            raise CallError(f"judge gave valid {verdict.valid!r:.60}; return a bool")
+        if verdict.valid and verdict.failure:
+            raise CallError(f"judge gave failure {verdict.failure!r:.60} with a valid answer; leave it empty")
+        if unknown := [grade for grade in verdict.grades if grade not in self.space.grades]:
+            raise CallError(f"judge gave grade {unknown[0]!r:.60}, which the space does not declare; add it to grades")
+        again = msgspec.json.decode(before, type=Problem)
+        if self.calls.run("judge", f"{case}, read from JSON", lambda: self.environment.judge(again, answer)) != verdict:
+            raise CallError(
+                "judge gave another verdict on the problem as read from JSON; leave out chance, clocks and state, "
+                "and let data be JSON values"
+            )
+        return verdict
+
+    def _check_json(self, problem: Problem) -> Problem:
+        if not isinstance(problem, Problem):
+            raise CallError(f"draw gave {problem!r:.60}; return problems")
+        try:
+            data = encode(problem)
+            if encode(msgspec.json.decode(data, type=Problem)) != data:
+                raise CallError("a problem is another one after JSON; let its data be JSON values")
+        except (TypeError, ValueError, msgspec.MsgspecError) as error:
+            raise CallError(f"a problem does not fit into JSON ({error}); let its data be JSON values") from error
+        return problem
+
+
+def encode(problem: Problem) -> bytes:
+    """A problem in JSON."""
+    return msgspec.json.encode(problem)
+
+
+def show_design(design: Design) -> str:
+    """A design for people."""
+    return f"design {msgspec.json.encode(design.strata).decode()}"
+
+
+def show_answer(problem: Problem, answer: str) -> str:
+    """An answer with its problem, for people."""
+    return f"answer {answer!r:.80} to {problem.prompt!r:.120} of cell {problem.cell}"

@@ -1,0 +1,56 @@
+"""`lakewright check`: whether an environment keeps what every environment promises."""
+
+import importlib.util
+import time
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.cli.conventions.options import Json
+from lakewright.experiments.cli.conventions.output import print_found
+from lakewright.experiments.runtime.progress_bars import progress
+
+LOADER = "lakewright.experiments.environments.registry:load_environment"
+
+app = App()
+
+
+@app.command(help_epilogue="example: lakewright check docs/examples/addition.py:Addition")
+def check(
+    environment: Annotated[str, Parameter(name="ENVIRONMENT")],
+    /,
+    *,
+    seconds: float = 20.0,
+    limit: float = 30.0,
+    json: Json = False,
+) -> int:
+    """Try the properties of an environment; the exit code is 1 where one does not hold.
+
+    Args:
+        environment: lake, reasoning_gym:TASK[,TASK...], FILE.py:CLASS, module:CLASS, or an entry point.
+        seconds: How long to look for faults, once every stratum, bound and bin was drawn, which may take six times as
+            long.
+        limit: The longest that one problem or verdict may take, in seconds.
+    """
+    for name, value in (("--seconds", seconds), ("--limit", limit)):
+        if not 0 < value < 1e6:
+            raise InputError(f"{name} is {value:g}; give more than 0, at most a million")
+    if importlib.util.find_spec("hypothesis") is None:
+        raise InputError("check needs hypothesis, which is not installed; pip install 'lakewright[testing]'")
+    from lakewright.engineer.testing import find_faults, report_text
+    from lakewright.experiments.environments.registry import load_environment
+
+    loaded = load_environment(environment)
+    begun = time.monotonic()
+    with progress("check", None, "s") as bar:
+        report = find_faults(
+            loaded,
+            seconds=seconds,
+            limit=limit,
+            maker=(LOADER, environment),
+            name=environment,
+            tick=lambda: bar.update(int(time.monotonic() - begun) - bar.n),
+        )
+    print_found(report, json, report_text)
+    return int(bool(report.faults))

@@ -1,0 +1,93 @@
+"""`lakewright new`: files to begin with."""
+
+import importlib.util
+import keyword
+import re
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.cli.conventions.options import Json
+from lakewright.experiments.cli.conventions.output import print_found
+
+STARTER = '''"""An environment of one's own: problems are drawn by a design, and answers are judged."""
+
+from lakewright.engineer import DesignSpace, Environment, Knob, Problem, Verdict
+
+
+class Starter(Environment):
+    """Words to be written backwards, of small letters alone or also of capitals."""
+
+    # What the engineer may change. A stratum has a share of the problems; here there are two, from easy to hard.
+    # A level such as `length` is a value that all problems have; at most `reach` is added in a round.
+    # A trait such as `capitals` is the share of the problems that have a property.
+    # Failures are all the ways in which an answer can be wrong; the engineer reads how often each happens.
+    space = DesignSpace(
+        strata=("one_word", "two_words"),
+        knobs=(
+            Knob(name="length", meaning="letters in a word", low=4, high=12, step=1, reach=2, whole=True),
+            Knob(name="capitals", meaning="the share of problems with capitals", trait=True),
+        ),
+        failures=("wrong_length", "wrong"),
+    )
+
+    def make(self, cell, rng):
+        """A problem of a cell: `cell.stratum`, and the knobs by name. All chance comes from `rng`."""
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        words = []
+        for _ in range(2 if cell.stratum == "two_words" else 1):
+            word = "".join(rng.choice(letters) for _ in range(cell["length"]))
+            words.append(word.capitalize() if cell["capitals"] else word)
+        text = " ".join(words)
+        return Problem(prompt=f"Write backwards: {text}", answer=text[::-1])
+
+    def judge(self, problem, answer):
+        """The verdict on any text. A reward is a finite number; a failure is one of those of the space."""
+        if answer == problem.answer:
+            return Verdict(valid=True, reward=1.0)
+        failure = "wrong" if len(answer) == len(problem.answer) else "wrong_length"
+        return Verdict(valid=False, reward=0.0, failure=failure)
+'''
+TEST = '''"""The environment keeps what every environment promises."""
+
+from {module} import {name}
+
+from lakewright.engineer.testing import check_environment
+
+
+def test_the_environment_keeps_its_promises():
+    assert check_environment({name}(), seconds=5).faults == []
+'''
+
+app = App(name="new", help="Write files to begin with.", help_epilogue="example: lakewright new environment rhymes")
+
+
+@app.command(help_epilogue="example: lakewright new environment rhymes")
+def environment(name: Annotated[str, Parameter(name="NAME")], /, *, json: Json = False) -> None:
+    """Write NAME.py, an environment to begin with, and test_NAME.py, its test. Both work as they are.
+
+    Args:
+        name: A name for the module, such as rhymes.
+    """
+    if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise InputError(f"NAME is {name!r:.60}; choose small letters, digits and _, such as rhymes")
+    files = Path(f"{name}.py"), Path(f"test_{name}.py")
+    for file in files:
+        if file.exists():
+            raise InputError(f"{file}: is there already; choose another name, or move the file away")
+    if importlib.util.find_spec(name):
+        raise InputError(f"NAME is {name}, which Python has a module of already; choose another name")
+    from lakewright.core_jax.support import write_atomically
+
+    kind = "".join(part.capitalize() for part in name.split("_"))
+    texts = STARTER.replace("Starter", kind), TEST.format(module=name, name=kind)
+    for file, text in zip(files, texts, strict=True):
+        write_atomically(file, text.encode())
+    made = {"environment": str(files[0]), "test": str(files[1]), "next": f"lakewright check {files[0]}:{kind}"}
+    print_found(made, json, _tell)
+
+
+def _tell(made: dict[str, str]) -> str:
+    return f"wrote {made['environment']} and {made['test']}; next: {made['next']}, pytest {made['test']}"

@@ -1,0 +1,217 @@
+"""The tasks of reasoning-gym: their ladders, problems by places on these, and scores of answers.
+
+What its tasks get wrong ends here: settings that they refuse only while they draw, loops without an end, scorers that
+raise or evaluate an answer as Python, draws from the generators of the whole process, and items that two seeds share.
+"""
+
+import contextlib
+import functools
+import inspect
+import itertools
+import random
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.environments.plain_expressions import is_plain
+from lakewright.experiments.environments.time_limit import OutOfTime, run_within
+
+KEPT = 4096  # problems of a task that are kept for the judge
+PROBES = 3  # problems by which a setting is tried
+LONGEST_LABEL = 24
+EVALUATES = re.compile(r"\b(eval|exec|parse_expr|sympify)\(")
+
+_ALONE = threading.RLock()
+
+Places = tuple[int, ...]
+"""A place on each ladder of a task, from 0, the easiest."""
+
+
+class Ladder(NamedTuple):
+    """An attribute of a task: its name and meaning, and for each place the fields of the config and their label."""
+
+    name: str
+    meaning: str
+    rungs: tuple[dict[str, Any], ...]
+    labels: tuple[str, ...]
+
+
+class Entry(NamedTuple):
+    """A problem: question, answer, empty where the task knows none, and what the scorer takes."""
+
+    question: str
+    answer: str
+    raw: dict[str, Any]
+
+
+class NoProblemError(Exception):
+    """Why a task gave no problem."""
+
+
+def load_gym() -> Any:
+    """The package. Raises InputError where it is not installed."""
+    try:
+        import reasoning_gym
+        import reasoning_gym.factory
+    except ImportError as error:
+        raise InputError(
+            f"reasoning_gym: it cannot be imported ({error}); pip install reasoning-gym, which installs what it needs"
+        ) from error
+    return reasoning_gym
+
+
+class GymTask:
+    """A task of reasoning-gym.
+
+    A place on a ladder is a narrow setting: of a range attribute, lower and upper bound are both its value there, or
+    where it needs an interval, that value and the next. A place does not contain the easier ones.
+    """
+
+    def __init__(self, name: str, settings: Mapping[str, Any], seconds: float) -> None:
+        """Raises InputError where there is no such task, or it has no curriculum or no such setting.
+
+        name: of the task. settings: fields of its config that are on no ladder. seconds: that a problem or a score may
+        take.
+        """
+        self.name, self.settings, self.seconds = name, dict(settings), seconds
+        self._gym = load_gym()
+        known = self._gym.factory.CURRICULA
+        if name not in known:
+            listed = ", ".join(sorted(known))
+            raise InputError(f"reasoning_gym: {name!r:.60} is no task with a curriculum; choose from {listed}")
+        attributes = self._gym.factory.create_curriculum(name).attributes
+        self.ladders = {attribute.name: _read_ladder(attribute) for attribute in attributes.values()}
+        data_set, config = self._gym.factory.DATASETS[name]
+        self.evaluates = bool(EVALUATES.search(inspect.getsource(data_set.score_answer)))
+        fields = getattr(config, "__dataclass_fields__", {})
+        for field in self.settings:
+            if field not in fields:
+                raise InputError(f"reasoning_gym: settings.{name}.{field:.60} is unknown; choose from {list(fields)}")
+        self.draw = functools.lru_cache(KEPT)(self._draw)
+        self.explain = functools.lru_cache(None)(self._explain)
+        self._data_set = functools.lru_cache(None)(self._make_data_set)
+
+    @property
+    def top(self) -> int:
+        """The highest place of the longest ladder."""
+        return max((len(ladder.rungs) - 1 for ladder in self.ladders.values()), default=0)
+
+    def places_at(self, level: int) -> Places:
+        """A level of the whole task, as its own coaching has it: each ladder at that place, or at its top."""
+        return tuple(min(level, len(ladder.rungs) - 1) for ladder in self.ladders.values())
+
+    def find_easiest(self) -> int:
+        """The lowest level at which problems can be drawn. Raises InputError where there is none."""
+        reasons = {}
+        for level in range(self.top + 1):
+            if not (why := self.explain(self.places_at(level))):
+                return level
+            reasons[why] = level
+        listed = "; ".join(reasons)
+        raise InputError(f"reasoning_gym: {self.name} has no level that can be drawn ({listed}); leave it out")
+
+    def score(self, places: Places, number: int, answer: str) -> float:
+        """The score of an answer, 0 to 1, white space around it aside; 0 where the scorer raises or runs out of time.
+
+        Some scorers evaluate the answer as Python. They see only the problem's own and what is plain.
+        Raises NoProblemError where the problem cannot be drawn again.
+        """
+        entry = self.draw(places, number)
+        text = answer if answer == entry.answer else answer.strip()
+        if self.evaluates and text != entry.answer and not is_plain(text):
+            return 0.0
+        try:
+            with _own_chance(number):
+                score = run_within(self.seconds, lambda: float(self._data_set(places).score_answer(text, entry.raw)))
+        except (Exception, OutOfTime):  # many scorers raise on text that they cannot read, and some run on and on
+            return 0.0
+        return min(1.0, score) if score > 0 else 0.0  # what is no number is no success
+
+    def _draw(self, places: Places, number: int) -> Entry:
+        """The problem of places and a number: the first of a data set whose seed that is, as items of equal seed +
+        index are the same. Raises NoProblemError where there is none.
+        """
+        try:
+            with _own_chance(number):
+                return run_within(self.seconds, lambda: self._read_entry(places, number))
+        except OutOfTime as error:
+            raise NoProblemError(f"no problem in {self.seconds:g} s") from error
+        except Exception as error:  # of any kind: they come from about a hundred authors
+            raise NoProblemError(f"{type(error).__name__}: {error}"[:200]) from error
+
+    def _read_entry(self, places: Places, number: int) -> Entry:
+        data_set = self._data_set(places)
+        data_set.seed = data_set.config.seed = number
+        raw = data_set[0]
+        known = raw["answer"]
+        return Entry(str(raw["question"]), "" if known is None else str(known), raw)
+
+    def _make_data_set(self, places: Places) -> Any:
+        fields = dict(self.settings)
+        for ladder, place in zip(self.ladders.values(), places, strict=True):
+            fields |= ladder.rungs[place]
+        return self._gym.create_dataset(self.name, seed=0, **fields)
+
+    def _explain(self, places: Places) -> str:
+        """Why problems cannot be drawn; empty where most numbers give one whose own answer, if any, is right."""
+        gaps = []
+        for number in range(PROBES):
+            try:
+                entry = self.draw(places, number)
+            except NoProblemError as error:
+                gaps.append(str(error))
+                if len(gaps) > PROBES // 2:
+                    return gaps[-1]
+                continue
+            if entry.answer and self.score(places, number, entry.answer) < 1:
+                return f"its own answer {entry.answer!r:.60} does not earn the full score"
+        return ""
+
+
+def _read_ladder(attribute: Any) -> Ladder:
+    """The ladder of an attribute of a curriculum."""
+    levels = list(attribute.levels)
+    if not hasattr(attribute, "lower_field_name"):
+        rungs = [{attribute.field_name: value} for value in levels]
+        labels = list(map(_label, levels))
+    else:
+        lower, upper = attribute.lower_field_name, attribute.upper_field_name
+        pairs = [_bounds(value, value) for value in levels]
+        if attribute.ensure_interval and len(levels) > 1:
+            pairs = [_bounds(low, high) for low, high in itertools.pairwise(levels)]
+        rungs = [{lower: low, upper: high} for low, high in pairs]
+        labels = [_label(low) if low == high else f"{_label(low)}..{_label(high)}" for low, high in pairs]
+    return Ladder(attribute.name, attribute.description or "", tuple(rungs), tuple(labels))
+
+
+def _bounds(low: Any, high: Any) -> tuple[Any, Any]:
+    """The least and the largest of two values, each of which may be several."""
+    values = [one for part in (low, high) for one in (part if isinstance(part, list | tuple) else [part])]
+    return min(values), max(values)
+
+
+def _label(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
+    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 3]}..."
+
+
+@contextlib.contextmanager
+def _own_chance(number: int) -> Iterator[None]:
+    """Generators of the whole process are seeded with a number inside, and go on outside as if nothing had been.
+
+    One at a time, as they are shared, and a data set has one seed.
+    """
+    with _ALONE:
+        before, arrays = random.getstate(), np.random.get_state()
+        random.seed(number)
+        np.random.seed(number)
+        try:
+            yield
+        finally:
+            random.setstate(before)
+            np.random.set_state(arrays)

@@ -1,0 +1,63 @@
+"""Whether a text is an expression that other people's scorers may evaluate as Python: numbers, names and lists."""
+
+import ast
+
+LONGEST = 20_000  # characters
+LARGEST_EXPONENT = 100
+MOST_POWERS = 2  # inside each other
+FUNCTIONS = {
+    *("sqrt", "exp", "log", "ln", "Abs", "erf", "sin", "cos", "tan", "sec", "csc", "cot", "asin", "acos", "atan"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+}
+_PARTS = (
+    *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.List, ast.Tuple, ast.Call),
+    *(ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop),
+)
+_LISTS = (ast.List, ast.Tuple)
+
+
+def is_plain(text: str) -> bool:
+    """Whether evaluating a text does nothing but compute, and ends soon: no attributes, no calls but of FUNCTIONS."""
+    if len(text) > LONGEST:
+        return False
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+        return all(_is_plain_part(node) for node in ast.walk(tree)) and _count_nested_powers(tree) <= MOST_POWERS
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+
+
+def _is_plain_part(node: ast.AST) -> bool:
+    if not isinstance(node, _PARTS):
+        return False
+    if isinstance(node, ast.Name):
+        return "__" not in node.id
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int | float | str)
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and not node.keywords
+    if isinstance(node, ast.BinOp):
+        return not any(map(_is_no_number, ast.walk(node))) and _is_small_power(node)
+    return True
+
+
+def _is_no_number(node: ast.AST) -> bool:
+    return isinstance(node, _LISTS) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _is_small_power(node: ast.BinOp) -> bool:
+    """Whether a power has no large exponent, a shift is none, and a remainder formats no text."""
+    if isinstance(node.op, ast.LShift | ast.RShift | ast.MatMult):
+        return False
+    if not isinstance(node.op, ast.Pow):
+        return True
+    parts = list(ast.walk(node.right))
+    numbers = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, int | float)]
+    multiplies = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult | ast.Pow) for part in parts)
+    constant = not any(isinstance(part, ast.Name) for part in parts)
+    return all(abs(number) <= LARGEST_EXPONENT for number in numbers) and not (multiplies and constant)
+
+
+def _count_nested_powers(node: ast.AST) -> int:
+    inside = max(map(_count_nested_powers, ast.iter_child_nodes(node)), default=0)
+    return inside + (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow))

@@ -1,0 +1,238 @@
+"""The check of environments names each planted fault with its smallest case, and passes what is right."""
+
+import contextlib
+import os
+import random
+import sys
+import time
+
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer import Cell, DesignSpace, Environment, Knob, Problem, Verdict
+from lakewright.engineer.testing import check_environment, find_faults, report_text
+
+TEXT = """
+from lakewright.engineer import DesignSpace, Environment, Knob, Problem, Verdict
+
+class Letters(Environment):
+    space = DesignSpace(("one",), (Knob(name="length", low=40, high=41, whole=True),))
+
+    def make(self, cell, rng):
+        names = {f"n{rng.randrange(10**9)}" for _ in range(cell["length"])}
+        return Problem(" ".join(names), "x")
+
+    def judge(self, problem, answer):
+        return Verdict(answer == "x", 0.0, "" if answer == "x" else "wrong")
+"""
+
+
+class Numbers(Environment):
+    """Numbers to repeat, odd or even."""
+
+    space = DesignSpace(
+        ("small", "large"),
+        (Knob(name="digits", low=1, high=3, step=1, reach=1, whole=True), Knob(name="odd", trait=True)),
+        failures=("no_number", "wrong"),
+        grades=("short",),
+    )
+
+    def make(self, cell, rng):
+        number = rng.randrange(10 ** (6 * cell["digits"])) * 2 + cell["odd"]
+        return Problem(f"{cell.stratum} {number}", str(number), data={"number": [number]})
+
+    def judge(self, problem, answer):
+        if not answer.isdecimal():
+            return Verdict(False, 0.0, "no_number")
+        right = answer == problem.answer
+        return Verdict(right, float(right), "" if right else "wrong")
+
+
+def good(self, cell, rng):
+    return Numbers.make(self, cell, rng)
+
+
+def read_clock(self, cell, rng):
+    return Problem(f"{cell.stratum} {time.time_ns()}", "1")
+
+
+def fail_at_bound(self, cell, rng):
+    if cell["digits"] == 3 and cell["odd"]:
+        raise ValueError("no such number")
+    return good(self, cell, rng)
+
+
+def never_return(self, cell, rng):
+    while cell["digits"] > 1:
+        pass
+    return good(self, cell, rng)
+
+
+def hold_on(self, cell, rng):
+    while cell["digits"] > 2:
+        try:
+            time.sleep(60)
+        except BaseException:
+            continue
+    return good(self, cell, rng)
+
+
+def exit_program(self, cell, rng):
+    sys.exit(0)
+
+
+def end_process(self, cell, rng):
+    if cell["odd"]:
+        os._exit(0)
+    return good(self, cell, rng)
+
+
+def fork(self, cell, rng):
+    with contextlib.suppress(OSError):
+        os.fork()
+    return good(self, cell, rng)
+
+
+def change_cell(self, cell, rng):
+    cell["digits"] = 2
+
+
+def change_self(self, cell, rng):
+    self.count = getattr(self, "count", 0) + 1
+    return Problem(f"{self.count}", "1")
+
+
+def ignore_rng(self, cell, rng):
+    return good(self, cell, random.Random())
+
+
+EVERY, EQUAL, TEXTS = "every cell is drawn", "equal draws are equal", "any text is judged"
+GENERATORS = {
+    "clock": (read_clock, EQUAL, "take all chance from rng", "cell small 1 0, seed 0, index 0"),
+    "own chance": (ignore_rng, EQUAL, "take all chance from rng", "cell small 1 0, seed 0, index 0"),
+    "state": (change_self, EQUAL, "keep no state", "cell small 1 0, seed 0, index 0"),
+    "bound": (fail_at_bound, EVERY, "ValueError: no such number", "cell small 3 1, seed 0, index 0"),
+    "endless": (never_return, EVERY, "did not return within 0.3 s", "cell small 2 0, seed 0, index 0"),
+    "stubborn": (hold_on, "the code returns", "no return within 0.3 s", "cell small 3 0, seed 0, index 0"),
+    "exit": (exit_program, EVERY, "make ended the program (0)", "cell small 1 0, seed 0, index 0"),
+    "end": (end_process, "the code returns", "the process ended (exit code 0)", "cell small 1 1, seed 0, index 0"),
+    "fork": (fork, EVERY, "os.fork", "cell small 1 0, seed 0, index 0"),
+    "wrong type": (lambda *_: "text", EVERY, "gave 'text'", "cell small 1 0, seed 0, index 0"),
+    "no text": (lambda *_: Problem(3), EVERY, "return a Problem with texts", "cell small 1 0, seed 0, index 0"),
+    "no JSON": (lambda *_: Problem("", data=object()), EVERY, "JSON", "cell small 1 0, seed 0, index 0"),
+    "mutation": (change_cell, EVERY, "TypeError", "cell small 1 0, seed 0, index 0"),
+    "wrong answer": (lambda *_: Problem("1", "x"), "the right answer is valid", "own answer 'x'", "cell small 1 0"),
+}
+JUDGES = {
+    "raises": (lambda self, problem, answer: Verdict(int(answer) > 0, 0.0, "wrong"), "ValueError", "answer '' to"),
+    "no verdict": (lambda *_: 1.0, "return a Verdict", "answer '' to"),
+    "NaN": (lambda *_: Verdict(True, float("nan")), "give a finite number", "answer '' to"),
+    "undeclared": (lambda *_: Verdict(False, 0.0, "strange"), "'strange' is not declared", "answer '' to"),
+    "undeclared grade": (lambda *_: Verdict(True, 0.0, "", ("odd",)), "grade 'odd'", "answer '' to"),
+    "valid failure": (lambda *_: Verdict(True, 0.0, "wrong"), "leave it empty", "answer '' to"),
+    "chance": (lambda *_: Verdict(True, random.random()), "leave out chance", "answer '' to"),
+    "surprise": (
+        lambda self, problem, answer: Verdict(bool("w" in answer and 1 / 0), 0.0, "wrong"),
+        "ZeroDivisionError",
+        "answer 'w' to",
+    ),
+    "changes": (
+        lambda self, problem, answer: problem.data["number"].append(1) or Verdict(True, 0.0),
+        "judge changed the problem",
+        "answer '' to",
+    ),
+}
+
+
+def look_for(seconds: float = 0.1, **members) -> list:
+    return find_faults(type("Planted", (Numbers,), members)(), seconds=seconds, limit=0.3).faults
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_a_planted_fault_of_a_generator_is_named_with_its_smallest_case(name):
+    make, broken, words, case = GENERATORS[name]
+    faults = [fault for fault in look_for(make=make) if fault.name == broken]
+    assert len(faults) == 1
+    assert words in faults[0].problem
+    assert faults[0].case.startswith(case)
+    assert "\n" not in str(faults[0])
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_a_planted_fault_of_a_judge_is_named_with_its_smallest_case(name):
+    judge, words, case = JUDGES[name]
+    faults = [fault for fault in look_for(judge=judge, seconds=3 if name == "surprise" else 0.1) if fault.name == TEXTS]
+    assert len(faults) == 1
+    assert words in faults[0].problem
+    assert faults[0].case.startswith(case)
+
+
+def test_seeds_that_share_problems_are_found():
+    def draw(self, design, count, seed, first=0):
+        (cell,) = list(self.cells(design))[:1]
+        return [self.draw_one(cell, 0, seed + first + place, design.version) for place in range(count)]
+
+    assert "1 places on" in next(fault.problem for fault in look_for(draw=draw) if "seeds" in fault.name)
+
+
+def test_problems_that_the_design_does_not_ask_for_are_found():
+    def draw(self, design, count, seed, first=0):
+        return [self.draw_one(Cell("small", (1, False)), seed, first + place) for place in range(count)]
+
+    (fault,) = [fault for fault in look_for(draw=draw) if fault.name == "draws follow the design"]
+    assert "does not ask for" in fault.problem
+    assert fault.case.startswith('design {"large":{"share":1.0,"digits":1,"odd":0.0}}, seed 0')
+
+
+def test_what_drawable_excludes_is_listed_and_a_stratum_without_problems_is_a_fault():
+    def drawable(self, cell):
+        return cell.stratum == "small" and cell.values != (3, True)
+
+    report = find_faults(type("Some", (Numbers,), {"drawable": drawable, "make": fail_at_bound})(), seconds=0.1)
+    assert report.undrawable["small"] == ["small 3 1"]
+    assert [(fault.name, fault.case) for fault in report.faults] == [("every stratum is drawn", "stratum large")]
+    assert "cannot be drawn: of stratum small the cells small 3 1" in report_text(report)
+
+
+def test_what_depends_on_hashes_is_found_by_another_process(tmp_path):
+    file = tmp_path / "letters.py"
+    file.write_text(TEXT)
+    maker = (f"{file}:Letters",)
+    from lakewright.engineer.plugins import load_class
+
+    report = find_faults(load_class(maker[0], {}, "environment", ())(), seconds=0.1)
+    assert ["another process gave another problem" in fault.problem for fault in report.faults] == [True]
+
+
+def test_a_right_environment_passes_and_its_report_measures():
+    report = check_environment(Numbers(), seconds=1)
+    assert report.drawn == report.cells == 12
+    assert report.problems_per_second > 100
+    assert report.verdicts_per_second > 100
+    assert report.constant is not None
+    assert report.constant[1] < 0.1
+    assert min(report.distinct.values()) > 200
+    assert report.warnings == []
+
+
+def test_a_fault_fails_the_helper_with_its_case():
+    planted = type("Planted", (Numbers,), {"make": fail_at_bound})()
+    with pytest.raises(AssertionError, match="smallest case: cell small 3 1, seed 0, index 0"):
+        check_environment(planted, seconds=0.1)
+
+
+def test_what_is_easy_to_memorise_and_to_guess_is_told():
+    class Few(Numbers):
+        def make(self, cell, rng):
+            return Problem(f"{cell.stratum} {rng.randrange(2)}", "7")
+
+    warnings = " ".join(check_environment(Few(), seconds=0.1).warnings)
+    assert "about 2 distinct problems" in warnings
+    assert "always answering '7' is valid for 100% of the problems" in warnings
+
+
+def test_what_is_no_environment_is_refused():
+    with pytest.raises(InputError, match="is no Environment"):
+        check_environment(3)
+    with pytest.raises(InputError, match="seconds is 0"):
+        check_environment(Numbers(), seconds=0)

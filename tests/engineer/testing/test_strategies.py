@@ -1,0 +1,113 @@
+"""The public strategies of spaces, cells, designs, deltas and answers give what is legal, and the guard keeps it so."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer import Cell, Delta, Design, DesignSpace, Given, Knob, Problem
+from lakewright.engineer.delta import encode_delta, read_answer
+from lakewright.engineer.guard import GuardSettings, judge
+from lakewright.engineer.space import check_design
+from lakewright.engineer.testing import answers, cells, deltas, designs, spaces
+
+
+class Anything:
+    """Bounds within which all problems can be drawn."""
+
+    def __init__(self, space: DesignSpace) -> None:
+        self.space = space
+
+    def drawable(self, cell: Cell) -> bool:
+        return True
+
+
+@st.composite
+def rounds(draw) -> tuple[DesignSpace, Design, Delta]:
+    """A space, a design of it, and a delta for that."""
+    space = draw(spaces())
+    design = draw(designs(space))
+    return space, design, draw(deltas(space, design))
+
+
+@settings(max_examples=50)
+@given(rounds())
+def test_any_delta_on_any_design_of_any_space_leads_to_a_legal_design(round_):
+    space, design, delta = round_
+    check_design(design, space)
+    limits = GuardSettings(floor=min(0.05, 1 / len(design.strata)))
+    verdict = judge(design, delta, Anything(space), limits)
+    assert verdict.status in ("accepted", "projected")
+    check_design(verdict.design, space)
+
+
+@settings(max_examples=50)
+@given(rounds())
+def test_designs_and_deltas_survive_json(round_):
+    space, design, delta = round_
+    assert msgspec.json.decode(msgspec.json.encode(design), type=Design) == design
+    assert msgspec.json.decode(msgspec.json.encode(delta), type=Delta) == delta
+    assert read_answer(encode_delta(delta), space)[0] == delta
+
+
+@given(spaces().flatmap(lambda space: st.tuples(st.just(space), cells(space))))
+def test_cells_are_allowed_and_have_a_name(pair):
+    space, cell = pair
+    assert space.allows(cell)
+    assert Cell.named(str(cell)).stratum == cell.stratum
+    assert space.name_cell(cell)[space.knobs[0].name] == cell.values[0]
+
+
+@given(st.data())
+def test_designs_within_bounds_ask_only_for_what_can_be_drawn(data):
+    class Even(Anything):
+        def drawable(self, cell: Cell) -> bool:
+            return cell.values[0] % 2 == 0 and not cell.values[1]
+
+    space = DesignSpace("ab", (Knob(name="level", high=5, whole=True), Knob(name="trait", trait=True)))
+    design = data.draw(designs(space, Even(space)))
+    assert all(map(Even(space).drawable, space.cells(design)))
+
+
+@given(answers(Problem("1+1=", "2")))
+def test_answers_are_texts(answer):
+    assert isinstance(answer, str)
+
+
+@given(st.data())
+def test_values_of_givens_are_those_that_are_asked_for(data):
+    space = DesignSpace("a", (), givens=[Given(name="agents", middle=2.0)])
+    assert data.draw(designs(space, agents=3)).given == {"agents": 3}
+    assert data.draw(designs(space)).given == {"agents": 2.0}
+
+
+def test_bounds_within_which_nothing_can_be_drawn_are_refused():
+    with pytest.raises(InputError, match="none at the bounds and bins of the knobs can be drawn"):
+        cells(DesignSpace("a", ()), lambda cell: False)
+
+
+BAD_SPACES = {
+    "no strata": (lambda: DesignSpace((), ()), "it has no strata; name at least one"),
+    "a stratum twice": (lambda: DesignSpace("aa", ()), "stratum 'a' is there twice; name each once"),
+    "no name": (lambda: DesignSpace(["a b"], ()), "stratum 'a b' is no name; use letters"),
+    "a knob twice": (lambda: DesignSpace("a", [Knob(name="k")] * 2), "knob 'k' is there twice; name each once"),
+    "no identifier": (lambda: Knob(name="a-b"), "knob 'a-b': its name is a field of an edit; choose an identifier"),
+    "no failure": (lambda: DesignSpace("a", (), failures=()), "failures is empty; name at least one"),
+    "a failure in words": (lambda: DesignSpace("a", (), failures=["too long"]), "failure 'too long' is no identifier"),
+    "low above high": (lambda: Knob(name="k", low=2, high=1), "low is 2, above high 1; exchange them"),
+    "no step": (lambda: Knob(name="k", step=0), "step is 0, reach 0.25, bins 5; choose more"),
+    "a share redefined": (lambda: DesignSpace("a", [Knob(name="share")]), "knob 'share' is there twice"),
+    "an infinite range": (lambda: Knob(name="k", high=float("inf")), "must be finite numbers"),
+    "a trait beyond one": (lambda: Knob(name="k", high=2, trait=True), "a trait is a share of the problems"),
+    "half a whole": (lambda: Knob(name="k", high=1.5, whole=True), "choose whole numbers"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SPACES)
+def test_a_bad_space_is_refused_in_one_line(name):
+    make, words = BAD_SPACES[name]
+    with pytest.raises(InputError) as refused:
+        make()
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,1 @@
+"""Recorded rounds of the lake, and what the engineer makes of them."""
