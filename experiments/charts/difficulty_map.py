@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from lakewright.engineer.cells import Cell, Stratum, Value
 from lakewright.engineer.difficulty import CellForecast, Forecast
-from lakewright.engineer.space import Cell, DesignSpace, Stratum, Value
+from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.charts.frame import escape_text
 from lakewright.experiments.charts.heat import ratio_labels
 

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Design, list_changes
-from lakewright.engineer.redesign import Next
-from lakewright.engineer.space import SHARE, Cell, DesignSpace, Knob, Stratum, Value, stratum_of
+from lakewright.engineer.cells import SHARE, Cell, Knob, Stratum, Value, stratum_of
+from lakewright.engineer.delta import list_changes
+from lakewright.engineer.design import Design
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.steps import Next
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.environments.registry import load_environment

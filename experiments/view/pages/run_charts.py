@@ -5,9 +5,10 @@ from itertools import accumulate
 
 from scipy.stats import binomtest
 
+from lakewright.engineer.cells import Knob, Stratum, Value
 from lakewright.engineer.difficulty import pool_calibrations
 from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.space import DesignSpace, Knob, Stratum, Value
+from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.charts.bars import stacked_bars
 from lakewright.experiments.charts.heat import heat_map, ratio_labels
 from lakewright.experiments.charts.lines import Point, Series, line_chart

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.cells import Knob
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.evidence import Evidence, evidence_text
 from lakewright.engineer.negotiation import Attempt
-from lakewright.engineer.space import Knob
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.charts.difficulty_map import difficulty_svg

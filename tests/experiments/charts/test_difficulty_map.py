@@ -7,9 +7,10 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.cells import Cell, Knob
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import DifficultySettings, Forecast, Observation, make_forecast
-from lakewright.engineer.space import Cell, DesignSpace, Knob
+from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.charts.difficulty_map import difficulty_svg
 from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records import read

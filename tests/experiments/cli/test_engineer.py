@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from lakewright.engineer.design import list_changes
+from lakewright.engineer.delta import list_changes
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.teachers import MODELS, TEACHERS
 from lakewright.experiments.cli import main

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Delta, make_edit
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Delta
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.rollback import Comparison

@@ -6,13 +6,14 @@ from pathlib import Path
 import msgspec
 
 from lakewright.core_jax.support import write_atomically
-from lakewright.engineer.design import Delta, Design, make_edit
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import DifficultySettings, make_forecast, observe_groups
 from lakewright.engineer.environment import Environment, Outcomes, Problem
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.proposal import Proposal
-from lakewright.engineer.redesign import Next, group_by_cell
+from lakewright.engineer.steps import Next, group_by_cell
 from lakewright.engineer.trial import Signal, Trial, Tried
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records import (
