@@ -204,7 +204,10 @@ def test_rlve_rises_a_level_where_the_hardest_is_solved_and_draws_from_its_windo
     assert teacher.tracks[""].hardest == 0
     sizes = asked_for(propose(teacher, [easy]))
     assert teacher.tracks[""].hardest == 1
-    assert {teacher.level(cell, DESIGN, SPACE) for cell in teacher.list_window(list(DESIGN.strata), DESIGN, SPACE)} == {0, 1}
+    assert {teacher.level(cell, DESIGN, SPACE) for cell in teacher.list_window(list(DESIGN.strata), DESIGN, SPACE)} == {
+        0,
+        1,
+    }
     assert sizes[3].data_ratio > sizes[6].data_ratio
     propose(teacher, [easy])
     assert teacher.tracks[""].hardest == 1, "nothing of level 1 was rolled out"
