@@ -11,8 +11,8 @@ from transformers import PreTrainedTokenizerFast
 
 from lakewright.core_jax.config import holds, holes_of, with_teams
 from lakewright.core_jax.types import Board
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.lessons import synthetic_examples
-from lakewright.engineer.space import Cell
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.training import Trainee, make_trainee
 from lakewright.policy.codecs import (

@@ -8,9 +8,9 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, HoleRatio, Natural, Share
+from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.environment import Environment
-from lakewright.engineer.space import Knob, Stratum
 from lakewright.experiments.loop.training import Trainee
 
 PARTS = 4  # a trait is one of five shares, a quarter of its range apart

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lakewright.core_jax.rows import Row, read_all
+from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Row as DesignRow
-from lakewright.engineer.space import Stratum
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.interop.episodes.pictures import as_pixels

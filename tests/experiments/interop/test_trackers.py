@@ -7,7 +7,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Design
-from lakewright.engineer.redesign import Next
+from lakewright.engineer.steps import Next
 from lakewright.engineer.tally import Tally
 from lakewright.experiments.cli import main
 from lakewright.experiments.interop.trackers.adapters import TRACKERS, prepare_tracker

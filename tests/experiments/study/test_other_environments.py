@@ -7,8 +7,9 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_config
+from lakewright.engineer.cells import Knob
 from lakewright.engineer.environment import Environment, Problem, Verdict
-from lakewright.engineer.space import DesignSpace, Knob
+from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records import RunFolder, Validation, held_out_of, read, read_problems
 from lakewright.experiments.loop.settings import RunSettings

@@ -8,11 +8,12 @@ from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.results import Group, Outcomes, statistics_of
 from lakewright.core_jax.rows import Row, board_key, write_rows
 from lakewright.core_jax.types import FAILURE_NAMES
-from lakewright.engineer.design import Delta, make_edit
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Delta
 from lakewright.engineer.evidence import CellGroups, Evidence
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.proposal import Proposal
-from lakewright.engineer.space import Cell
 from lakewright.engineer.trial import Signal, Trial, Tried
 from lakewright.experiments.environments.lake import design_of, lake_space, problem_of, tally_of
 from lakewright.experiments.loop.records import (
