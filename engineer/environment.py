@@ -12,10 +12,11 @@ import numpy as np
 
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support.apportionment import assign_shares
+from lakewright.core_jax.support import assign_shares
+from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Case, Drawn
-from lakewright.engineer.space import Cell, DesignSpace, Stratum
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 
 

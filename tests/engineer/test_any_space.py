@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Delta, check_design, edit_design, encode_delta, normalize_rows, read_answer
+from lakewright.engineer.cells import Cell, Knob
+from lakewright.engineer.delta import edit_design, encode_delta, read_answer
+from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import (
     DifficultySettings,
     count_features,
@@ -32,7 +34,7 @@ from lakewright.engineer.guard import GuardSettings, judge
 from lakewright.engineer.lessons import LessonSettings, synthetic_examples
 from lakewright.engineer.lessons.synthetic_evidence import _draw_round
 from lakewright.engineer.negotiation import negotiate
-from lakewright.engineer.space import Cell, DesignSpace, Knob
+from lakewright.engineer.space import DesignSpace, check_design, normalize_rows
 from lakewright.engineer.teachers import TEACHERS, RulesTeacher, Tools, make_teacher
 from lakewright.engineer.trial import (
     CellTrial,

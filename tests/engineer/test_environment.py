@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.cells import Cell, Knob
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem, Verdict
-from lakewright.engineer.space import Cell, DesignSpace, Knob
+from lakewright.engineer.space import DesignSpace
 
 SPACE = DesignSpace(
     ["sums", 3],

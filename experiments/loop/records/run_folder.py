@@ -19,7 +19,7 @@ from lakewright.core_jax.support import locked, read_raw
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Calibration, Forecast
 from lakewright.engineer.evidence import Evidence, read_evidence
-from lakewright.engineer.redesign import Next, decide_next
+from lakewright.engineer.steps import Next, decide_next
 from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake_form import from_lake

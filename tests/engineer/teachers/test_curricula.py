@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import weigh_cells
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.evidence import CellGroups
 from lakewright.engineer.guard import GuardSettings, judge
-from lakewright.engineer.space import Cell
 from lakewright.engineer.teachers import TEACHERS, make_teacher
 from lakewright.engineer.teachers.adarft import AdaRFTTeacher
 from lakewright.engineer.teachers.alp_gmm import AlpGmmTeacher
