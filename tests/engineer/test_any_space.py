@@ -13,10 +13,10 @@ from lakewright.engineer.delta import edit_design, encode_delta, read_answer
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import (
     DifficultySettings,
+    compute_features,
     count_features,
     estimate_diminishing_worth,
     estimate_worth,
-    features,
 )
 from lakewright.engineer.evidence import (
     DeltaGrammar,
@@ -92,7 +92,7 @@ def test_an_answer_comes_back_from_tokens_and_from_json(name):
 def test_features_and_forecast_are_finite_and_of_the_cells_asked_for(name):
     space, evidence = SPACES[name], known(name)
     cells = list(space.cells(evidence.design))
-    assert features(cells, space).shape == (len(cells), count_features(space))
+    assert compute_features(cells, space).shape == (len(cells), count_features(space))
     forecast = evidence.forecast
     assert [found.cell for found in forecast.grid] == space.forecast_cells(evidence.design)
     assert all(0 < found.p < 1 and np.isfinite(found.deviation) for found in forecast.grid)
@@ -104,7 +104,7 @@ def test_features_and_forecast_are_finite_and_of_the_cells_asked_for(name):
 
 def test_strata_without_an_order_have_effects_of_their_own_and_no_axis():
     cells = [Cell(stratum, (2,)) for stratum in RAGGED.strata]
-    found = features(cells, RAGGED)
+    found = compute_features(cells, RAGGED)
     assert found.shape == (3, 6), "1, the level, its square, and one for each stratum"
     assert (found[:, :3] == found[0, :3]).all(), "the smooth part knows no stratum"
     assert (found[:, 3:] == 2 * np.eye(3)).all()

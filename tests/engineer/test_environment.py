@@ -121,7 +121,7 @@ def test_a_group_counts_the_answers_to_its_problem(texts):
     assert (group.board, group.cell, group.version) == (problem.key, problem.cell, 5)
     assert (group.completions, group.valid) == (len(texts), sum(seen.valid for seen in verdicts))
     assert group.failures == dict(Counter(seen.failure for seen in verdicts if not seen.valid))
-    assert group.rewards == [seen.reward for seen in verdicts]
+    assert group.rewards == tuple(seen.reward for seen in verdicts)
     assert group.reward == pytest.approx(sum(group.rewards) / len(texts))
 
 
