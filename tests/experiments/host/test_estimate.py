@@ -236,7 +236,7 @@ def test_the_longest_sequences_of_text_are_those_of_the_whole_space():
 def test_the_peak_of_a_step_in_bytes_is_as_estimated(tmp_path):
     settings = sums("text.max_tokens=7", "grpo.steps=1", "grpo.prompts=16", "grpo.average=0.0", "grpo.guided=false")
     trainee = make_trainee(settings)
-    cell = trainee.environment.space.cell(4, digits=4, carry=True)
+    cell = trainee.environment.space.cell(4, terms=4, carry=True)
     problems = trainee.environment.draw_cell(cell, 16, 0)
     with peak_of_tensors() as peak:
         model, words = trainee.build()

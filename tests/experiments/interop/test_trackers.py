@@ -92,7 +92,7 @@ def test_a_stage_tells_how_the_engineer_was_trained_and_how_well_the_difficulty_
 
 
 def test_a_run_of_another_environment_has_its_own_names_and_no_boards(tmp_path):
-    folder, design = RunFolder(tmp_path), Design({2: {"share": 1.0, "digits": 3, "carry": 0.25}})
+    folder, design = RunFolder(tmp_path), Design({2: {"share": 1.0, "terms": 3, "carry": 0.25}})
     folder.open(RunSettings(environment="docs/examples/addition.py:Addition", codec="bytes", stages=1))
     for stage, valid in ((folder.warmup, 3), (folder.stage(0), 4)):
         stage.folder.mkdir()
@@ -110,7 +110,7 @@ def test_a_run_of_another_environment_has_its_own_names_and_no_boards(tmp_path):
         "eval/short": 0.1,
         "eval/carry": 0.25,
         "engineer/share/2": 1.0,
-        "engineer/digits/2": 3.0,
+        "engineer/terms/2": 3.0,
         "engineer/carry/2": 0.25,
         "loop/taken_back": 0.0,
         "loop/seconds": 1.0,

@@ -56,7 +56,7 @@ def test_results_have_strata_and_traits_by_name_and_are_read_back(study):
         assert run.rates == {"carry": pytest.approx(100 * share)}
         folders = RunFolder(folder.folder / "runs" / f"{run.arm}-s{run.seed}").finished_stages()
         assert run.drawn == [stage.design().strata for stage in folders]
-        assert set(run.drawn[0][2]) == {"share", "digits", "carry"}
+        assert set(run.drawn[0][2]) == {"share", "terms", "carry"}
 
 
 def test_each_run_says_how_good_it_was_along_the_way_and_when_it_reached_the_baselines_best(study):
@@ -105,11 +105,11 @@ WRONG = {
     "an unknown knob": (
         '"proportional", seeds',
         '"proportional", design.2 = { share = 1.0, digit = 2 }, seeds',
-        "arms.proportional: design: strata.2.digit is unknown; choose from share, digits, carry",
+        "arms.proportional: design: strata.2.digit is unknown; choose from share, terms, carry",
     ),
     "other strata": (
         '"proportional", seeds',
-        '"proportional", design.2 = { share = 1.0, digits = 2, carry = 0.5 }, seeds',
+        '"proportional", design.2 = { share = 1.0, terms = 2, carry = 0.5 }, seeds',
         "arms.proportional: design has other strata than settings; give it the same",
     ),
     "lists of the lake": ("count = 2\n", "count = 2\nhole_ratios = [0.1]\n", "are those of the lake; leave them out"),

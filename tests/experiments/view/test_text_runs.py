@@ -23,7 +23,7 @@ from addition import Addition
 from lakewright.engineer import DesignSpace, Knob
 
 class Two(Addition):
-    knobs = (Addition.digits, Knob(name="pace", high=0.01), Addition.carry)
+    knobs = (Addition.terms, Knob(name="pace", high=0.01), Addition.carry)
     space = DesignSpace((2, 3), knobs, failures=("no_number", "wrong"))
 """
 
@@ -52,7 +52,7 @@ def test_the_page_of_a_run_speaks_of_its_environment(site):
     words = words_of(page(site, "/run/shown/sums"))
     assert "valid answers go from 20.0% to 80.0%, and with carry, from " in words
     assert f"Environment {ADDITION}:Addition, problems of 2, 3, 4." in words
-    assert "Digits: digits of each term." in words
+    assert "Terms: numbers that are added." in words
     assert "valid, with carry %" in words
     for name in ("board", "hole", "map size", "forced"):
         assert name not in words.split("All settings")[0] + words.split("Results on held-out problems")[1]
@@ -63,9 +63,9 @@ def test_the_page_of_a_stage_says_what_is_trained_on_next_and_why(site):
     words = words_of(found)
     assert (
         "After stage 0, the problems to train on are drawn from the proposal that gave the most signal in the trial: "
-        "2 share -0.1 digits +1, 3 share +0.1 carry -0.25. Why: accepted; tried, and it gives more signal." in words
+        "2 share -0.1 terms +1, 3 share +0.1 carry -0.25. Why: accepted; tried, and it gives more signal." in words
     )
-    assert '<th scope="col">stratum</th><th scope="col">share</th><th scope="col">digits</th>' in found
+    assert '<th scope="col">stratum</th><th scope="col">share</th><th scope="col">terms</th>' in found
     assert "<del>2</del> <ins>3</ins>" in found
     assert "P(valid), no carry" in words
     assert "no idea" in words
@@ -154,22 +154,22 @@ def test_the_table_and_the_json_have_the_names_of_the_environment(folder):
     run = RunFolder(folder / "sums")
     header, *lines = as_table(run).splitlines()
     assert header.split() == ["valid", "%", "valid,", "with", "carry", "%", "problems", "drawn", "from"]
-    assert "2: share 0.50, digits 2, carry 0.50 · 3: share 0.50, digits 2, carry 0.50" in lines[2]
+    assert "2: share 0.50, terms 2, carry 0.50 · 3: share 0.50, terms 2, carry 0.50" in lines[2]
     assert "reference answers" in lines[0]
     found = as_json(run)["stages"][1]
     assert found["strata"].keys() == {"2", "3"}
-    assert found["design"]["strata"]["2"]["digits"] == 2
+    assert found["design"]["strata"]["2"]["terms"] == 2
     assert found["rolled_back"] is False
 
 
 def test_a_stage_is_shown_in_the_terminal(folder, capsys):
     assert main(["engineer", "show", str(folder / "sums"), "--stage", "0"]) == 0
     out = capsys.readouterr().out
-    assert "drawn from the proposal that gave the most signal in the trial: 2 share -0.1 digits +1" in out
+    assert "drawn from the proposal that gave the most signal in the trial: 2 share -0.1 terms +1" in out
     assert "per stratum p(1-p)" in out
     assert main(["engineer", "show", str(folder / "sums"), "--stage", "0", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["next_design"]["strata"]["2"] == {"share": 0.4, "digits": 3, "carry": 0.5}
+    assert found["next_design"]["strata"]["2"] == {"share": 0.4, "terms": 3, "carry": 0.5}
     assert found["source"] == "trial"
 
 
@@ -189,7 +189,7 @@ def test_without_the_file_of_the_environment_the_pages_show_what_the_records_hol
         words = words_of(page(viewer, address))
         assert "gone.py is no file; check the path. Shown is what the records of the run hold." in words
     known = find_space(run, run.settings())
-    assert [knob.name for knob in known.space.knobs] == ["digits", "carry"]
+    assert [knob.name for knob in known.space.knobs] == ["terms", "carry"]
     assert known.space.knobs[0].whole
     assert known.space.knobs[1].trait
     assert known.space.failures == about.space.failures
@@ -201,7 +201,7 @@ def test_an_environment_with_other_knobs_by_now_is_not_used(tmp_path):
     shutil.copy(ADDITION, copy)
     run = finish_text(tmp_path / "run", f"{copy}:Addition")
     raw = run.stage(0).env.read_text()
-    run.stage(0).env.write_text(raw.replace('"digits"', '"length"'))
+    run.stage(0).env.write_text(raw.replace('"terms"', '"length"'))
     assert "use the version that the run was made with" in find_space(run, run.settings()).problem
 
 
@@ -211,4 +211,4 @@ def test_the_forecast_of_several_levels_is_a_table(tmp_path, monkeypatch):
     run = finish_text(tmp_path / "run", f"{tmp_path / 'two_levels.py'}:Two")
     found = page(client(run.folder), "/stage/0/run")
     assert '<th scope="col">pace</th><th scope="col">carry</th><th scope="col">P(valid) %</th>' in found
-    assert "by digits and pace" in found
+    assert "by terms and pace" in found

@@ -31,8 +31,8 @@ from lakewright.experiments.loop.settings import RunSettings
 from tests.support.processes.commands import HOUSE
 
 ADDITION = HOUSE / "docs" / "examples" / "addition.py"
-ROWS = {2: {"share": 0.5, "digits": 2, "carry": 0.5}, 3: {"share": 0.5, "digits": 2, "carry": 0.5}}
-LATER = {2: {"share": 0.4, "digits": 3, "carry": 0.5}, 3: {"share": 0.6, "digits": 2, "carry": 0.25}}
+ROWS = {2: {"share": 0.5, "terms": 2, "carry": 0.5}, 3: {"share": 0.5, "terms": 2, "carry": 0.5}}
+LATER = {2: {"share": 0.4, "terms": 3, "carry": 0.5}, 3: {"share": 0.6, "terms": 2, "carry": 0.25}}
 SIGNAL = Signal(0.5, 0.4, 0.2)
 WRONG = "no idea"
 
@@ -108,7 +108,7 @@ def _design(environment: Environment, rows: dict[int, dict[str, float]]) -> Desi
 def _decide(stage: Stage, environment: Environment, designs: tuple[Design, Design]) -> None:
     """Writes a proposal from the first design to the second, its trial, and that it is trained on."""
     design, later = designs
-    delta = Delta({2: make_edit(environment.space, "too easy", {"digits": 1, "share": -0.1})})
+    delta = Delta({2: make_edit(environment.space, "too easy", {"terms": 1, "share": -0.1})})
     write(
         stage.proposal, Decision("rules", Proposal("", "", delta), GuardVerdict("accepted", [], later), {}), lake=False
     )
