@@ -12,7 +12,7 @@ class Addition(Environment):
 
     def make(self, cell, rng):
         columns = []
-        while not columns or cell["carry"] and max(map(sum, columns)) < 10:
+        while not columns or (cell["carry"] and max(map(sum, columns)) < 10):
             columns = [self.column(cell, rng, low=int(place == 0)) for place in range(cell.stratum)]
         terms = ["".join(map(str, digits)) for digits in zip(*columns, strict=True)]
         return Problem("+".join(terms) + "=", str(sum(map(int, terms))))

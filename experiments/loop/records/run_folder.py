@@ -99,9 +99,7 @@ class Stage:
 
     def read_evidence(self) -> Evidence:
         """All that was known after the stage. Raises InputError where its file holds something else."""
-        raw = read_raw(self.evidence)
-        known = isinstance(raw, dict) and raw.get("version") == 2
-        return read_evidence(from_lake(raw) if known else raw, str(self.evidence))
+        return read_evidence(read_raw(self.evidence), str(self.evidence), {2: from_lake})
 
     def steps(self) -> list[dict[str, Any]]:
         """The figures of each step of the training; none where it has no log. Raises InputError on a damaged log."""
