@@ -146,15 +146,15 @@ class Environment(abc.ABC):
         return [self.draw_one(cell, seed, first + number) for number in range(count)]
 
     def draw_one(self, cell: Cell, seed: int, index: int, version: int = 0) -> Problem:
-        """The problem of a cell, a seed and an index, with its key. Raises InputError where `make` gives no problem."""
+        """The problem of a cell, a seed and an index, with its key. Raises InputError where `make` raises or gives none."""
         rng = random.Random(f"{seed} {index} {cell}")
         try:
             problem = self.make(self.space.name_cell(cell), rng)
         except InputError:
             raise
         except Exception as error:
-            where = f"{type(self).__name__}.make: for cell {cell}"
-            raise InputError(one_line(f"{where}: {type(error).__name__}: {error}") + "; correct it") from error
+            raised = one_line(f"make raised {type(error).__name__}: {error}")
+            raise InputError(f"{type(self).__name__}: cell {cell}: {raised}; correct it") from error
         if (
             not isinstance(problem, Problem)
             or not isinstance(problem.prompt, str)

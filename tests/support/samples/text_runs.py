@@ -55,6 +55,7 @@ def finished_text(kind: str) -> RunFolder:
 
 
 def timeless(run: RunFolder) -> dict[str, bytes]:
-    """The bytes of all files of a run but those that hold what the clock says."""
-    names = (name for name in files(run.folder) if not name.endswith(("done.json", "train.jsonl")))
+    """The bytes of all files of a run but its report and those that hold what the clock says."""
+    clock = ("done.json", "train.jsonl", "report.html")
+    names = (name for name in files(run.folder) if not name.endswith(clock))
     return {name: (run.folder / name).read_bytes() for name in names}
