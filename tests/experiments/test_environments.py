@@ -92,7 +92,7 @@ def test_an_environment_is_found_by_the_name_of_ours_a_class_or_a_function(folde
     assert isinstance(load_environment("lake"), Lake)
     assert load_environment("own.py:Own").size == 3
     assert load_environment("own.py:make_own").size == 4
-    assert load_environment(ADDITION).space.strata == (2, 3, 4)
+    assert load_environment(ADDITION).space.strata == (1, 2, 3, 4)
 
 
 @pytest.mark.parametrize("name", REFUSED)

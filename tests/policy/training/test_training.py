@@ -122,10 +122,12 @@ def test_sampled_answers_differ_and_depend_on_the_seed_of_torch():
 
 def test_a_random_model_answers_under_the_grammar_with_deltas_alone():
     config = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 4: SizeConfig(0.5, 0.2, 0.5)})
-    design, space = design_of(config), lake_space()
-    grammar = DeltaGrammar(space, design.strata)
+    space = lake_space()
+    grammar = DeltaGrammar(space, config.sizes)
     lessons = LessonSettings().lessons("regret", EvidenceSettings())
-    prompts = [prompt for prompt, _ in synthetic_examples(4, design, space, 3, np.random.default_rng(0), lessons)]
+    prompts = [
+        prompt for prompt, _ in synthetic_examples(4, design_of(config), space, 3, np.random.default_rng(0), lessons)
+    ]
     answers = []
     for seed, prompt in enumerate(prompts):
         answers.append(answer_under_grammar(tiny_model(seed), tokenizer(), prompt, grammar.allowed))
