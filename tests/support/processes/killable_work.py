@@ -103,11 +103,22 @@ def endless_build(line: str) -> None:
     build_benchmark(Path(line), "small", 0)
 
 
+def training_with_an_engineer(line: str) -> None:
+    """Trains with an engineer in a folder: nine steps, three of which decide."""
+    from tests.support.samples.engineer_folders import train_with_engineer
+
+    train_with_engineer(Path(json.loads(line)[0]))
+
+
 KINDS = {
     "commands": (command, IMPORTED),
     "training commands": (command, (*IMPORTED, *LEARNED)),
     "tiny text loops": (tiny_text_loop, ("tests.support.samples.text_runs",)),
     "tiny loops": (tiny_loop, ("tests.support.samples.tiny_runs",)),
+    "trainers with an engineer": (
+        training_with_an_engineer,
+        ("sklearn.linear_model", "tests.support.samples.engineer_folders"),
+    ),
     "endless builds": (endless_build, ("lakewright.experiments.benchmark.builder",)),
 }
 
