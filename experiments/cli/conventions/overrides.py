@@ -16,7 +16,8 @@ Overrides: TypeAlias = Annotated[Sequence[str], Parameter(parse=False)]
 
 def take_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """The settings among the arguments, as `name=value`, and the other words, such as what follows `--option`."""
-    overrides, words = [], []
+    overrides: list[str] = []
+    words: list[str] = []
     for before, argument in itertools.pairwise(["", *arguments]):
         (overrides if OVERRIDE.match(argument) and before != OPTION else words).append(argument)
     return [override.removeprefix("--") for override in overrides], words
