@@ -1,6 +1,7 @@
 """The examples of docs/trainers.md train tiny models, redesign at least twice, and resume with the same problems."""
 
 import runpy
+import subprocess
 import sys
 from collections import defaultdict
 
@@ -11,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.outcomes import OutcomeReader
 from lakewright.experiments.trainers.trl import EngineerTasks
-from tests.support.processes.commands import HOUSE
+from tests.support.processes.commands import HOUSE, surroundings
 from tests.support.samples.engineer_folders import begin_engineer, state_of
 
 EXAMPLES = HOUSE / "docs" / "examples"
@@ -85,3 +86,27 @@ def test_a_message_to_a_chat_model_and_held_out_problems(tmp_path):
     assert folder.status().held_out == 3
     with pytest.raises(InputError, match="every is 0, places 100000; choose at least 1"):
         EngineerTasks(tmp_path, every=0)
+
+
+TWO = """
+import runpy, sys, trl
+config = trl.GRPOConfig
+trl.GRPOConfig = lambda *given, **named: config(*given, **{**named, "per_device_train_batch_size": 2})
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
+
+@pytest.mark.deep
+def test_two_processes_of_trl_share_groups_and_one_decides(tmp_path):
+    path = tmp_path / "out" / "engineer"
+    begin_engineer(path, teacher="difficulty")
+    (tmp_path / "two.py").write_text(TWO.replace("sys.argv[1]", repr(str(EXAMPLES / "trl_engineer.py"))))
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    program = [*launch, str(tmp_path / "two.py"), str(tmp_path / "out")]
+    ended = subprocess.run(program, capture_output=True, text=True, env=surroundings(), check=False, timeout=300)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    groups = answers_by_group(path)
+    assert sorted(EngineerFolder(path).status().outcomes) == ["0", "1", "2"]
+    for lines in groups.values():
+        assert sorted(line.answer for line in lines) == [0, 1, 2, 3]
+        assert len({(line.version, line.key) for line in lines}) == 1

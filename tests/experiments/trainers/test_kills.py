@@ -15,3 +15,13 @@ def test_a_trainer_that_is_killed_ends_with_the_same_versions_and_counts(tmp_pat
     assert kills.instants == instants
     assert all(end == kills.undisturbed for end in kills.ends), str(kills)
     assert kills.undisturbed["status"]["version"] == 3
+
+
+@pytest.mark.deep
+def test_trl_that_is_killed_ends_with_the_same_versions_and_counts(tmp_path):
+    out = tmp_path / "trl"
+    with server("examples with trl", tmp_path / "said") as one:
+        command = Command([one], [["trl_engineer.py", str(out)]])
+        kills = kill_at_random(command, out, lambda out: state_of(out / "engineer"), 20, seed=2)
+    assert all(end == kills.undisturbed for end in kills.ends), str(kills)
+    assert kills.undisturbed["status"]["version"] == 3
