@@ -1,3 +1,6 @@
+from .cells import Cell as Cell
+from .cells import Given as Given
+from .cells import Knob as Knob
 from .design import Delta as Delta
 from .design import Design as Design
 from .environment import Environment as Environment
@@ -8,9 +11,6 @@ from .proposal import Proposal as Proposal
 from .proposal import Teacher as Teacher
 from .redesign import Decision as Decision
 from .redesign import Engineer as Engineer
-from .space import Cell as Cell
 from .space import DesignSpace as DesignSpace
-from .space import Given as Given
-from .space import Knob as Knob
 from .tally import Tally as Tally
 from .words import Words as Words

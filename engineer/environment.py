@@ -11,11 +11,12 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax import results
-from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support.apportionment import assign_shares
+from lakewright.core_jax.errors import InputError, one_line
+from lakewright.core_jax.support import assign_shares
+from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Case, Drawn
-from lakewright.engineer.space import Cell, DesignSpace, Stratum
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 
 
@@ -145,9 +146,15 @@ class Environment(abc.ABC):
         return [self.draw_one(cell, seed, first + number) for number in range(count)]
 
     def draw_one(self, cell: Cell, seed: int, index: int, version: int = 0) -> Problem:
-        """The problem of a cell, a seed and an index, with its key. Raises InputError where `make` gives no problem."""
+        """The problem of a cell, a seed and an index, with its key. Raises InputError where `make` fails."""
         rng = random.Random(f"{seed} {index} {cell}")
-        problem = self.make(self.space.name_cell(cell), rng)
+        try:
+            problem = self.make(self.space.name_cell(cell), rng)
+        except InputError:
+            raise
+        except Exception as error:
+            raised = one_line(f"make raised {type(error).__name__}: {error}")
+            raise InputError(f"{type(self).__name__}: cell {cell}: {raised}; correct it") from error
         if (
             not isinstance(problem, Problem)
             or not isinstance(problem.prompt, str)

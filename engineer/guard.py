@@ -9,8 +9,10 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Delta, Design, Row, edit_design, normalize_rows
-from lakewright.engineer.space import Cell, DesignSpace, Knob, Stratum
+from lakewright.engineer.cells import Cell, Knob, Stratum
+from lakewright.engineer.delta import edit_design
+from lakewright.engineer.design import Delta, Design, Row
+from lakewright.engineer.space import DesignSpace, normalize_rows
 
 NOISE = 1e-3  # a value this near to what was proposed counts as accepted
 

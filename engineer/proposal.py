@@ -5,10 +5,12 @@ from typing import Any, Protocol
 
 import msgspec
 
-from lakewright.engineer.design import Delta, Design, Row, difference, encode_delta
+from lakewright.engineer.cells import Stratum
+from lakewright.engineer.delta import difference, encode_delta
+from lakewright.engineer.design import Delta, Design, Row
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.space import DesignSpace, Stratum
+from lakewright.engineer.space import DesignSpace
 
 
 class Spoken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""The design space: what may be changed about an environment, as strata x knobs, and the cells of its problems."""
+"""The design space: what may be changed about an environment, as strata x knobs."""
 
 import hashlib
 import itertools
@@ -6,163 +6,19 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
-
-import msgspec
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.cells import DECIMALS, SHARE, Cell, Given, Knob, NamedCell, Stratum, Value, stratum_of
+from lakewright.engineer.design import Design, Row
 from lakewright.engineer.words import Words
 
-if TYPE_CHECKING:
-    from lakewright.engineer.design import Design
-
-Stratum: TypeAlias = int | str
-"""A part of the problems with a share of its own: a map size, a number of terms, the name of a task."""
-Value: TypeAlias = int | float | bool
-
-DECIMALS = 6  # values of a design are on this grid, on which sums and differences are exact
-POINTS = 6  # of a level, of which the difficulty model gives a forecast
 MOST_CELLS = 64  # of a stratum in a forecast; with more, one knob at a time is varied
+
 MOST_BINNED = 4096  # cells of a grid of bins
+
 MOST_TOLD = 16  # cells of a stratum in tokens
-RESERVED = ("reason", "stratum", "given")
+
 _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
-
-
-class Knob(msgspec.Struct, frozen=True, kw_only=True):
-    """A number by which the problems of a stratum are drawn.
-
-    A level is a value that all of them have, `low` to `high`. A trait is the share of them, 0 to 1, that have a
-    property which a problem either has or lacks.
-
-    name: an identifier, the field of an edit. meaning: what it is, for prompts. step: of an edit in tokens, or by a
-    rule. reach: the largest change in one round. harder: whether problems get harder as it rises (1) or falls (-1); 0
-    where nobody knows. whole: only whole numbers are drawn. bins: the number of bins that bandits count in. told: the
-    values of which a forecast in tokens speaks; by default a fifth and three fifths of the way up. word: its word in
-    tokens and summaries, such as `hole` of `<hole+2>`; by default the name.
-
-    Raises InputError where these do not fit together.
-    """
-
-    name: str
-    meaning: str = ""
-    low: float = 0.0
-    high: float = 1.0
-    step: float = 0.1
-    reach: float = 0.25
-    harder: Literal[-1, 0, 1] = 1
-    trait: bool = False
-    whole: bool = False
-    bins: int = 5
-    told: tuple[float, ...] = ()
-    word: str = ""
-
-    def __post_init__(self) -> None:
-        where = f"knob {self.name!r:.60}"
-        if not self.name.isidentifier() or self.name in RESERVED or self.name.startswith("_"):
-            raise InputError(f"{where}: its name is a field of an edit; choose an identifier, none of {RESERVED}")
-        if not all(map(math.isfinite, (self.low, self.high, self.step, self.reach))):
-            raise InputError(f"{where}: low, high, step and reach must be finite numbers")
-        if self.low > self.high:
-            raise InputError(f"{where}: low is {self.low:g}, above high {self.high:g}; exchange them")
-        if self.step <= 0 or self.reach < 0 or self.bins < 1:
-            raise InputError(f"{where}: step is {self.step:g}, reach {self.reach:g}, bins {self.bins}; choose more")
-        if self.trait and (self.whole or not 0 <= self.low <= self.high <= 1):
-            raise InputError(f"{where}: a trait is a share of the problems; leave out whole, and choose 0 to 1")
-        if self.whole and any(value != int(value) for value in (self.low, self.high, *self.told)):
-            raise InputError(f"{where}: whole, but its range is {self.low:g} to {self.high:g}; choose whole numbers")
-        if outside := [value for value in self.told if not self.low <= value <= self.high]:
-            raise InputError(f"{where}: told has {outside[0]:g}, which is not {self.low:g} to {self.high:g}")
-
-    @property
-    def short(self) -> str:
-        """Its word."""
-        return self.word or self.name
-
-    @property
-    def span(self) -> float:
-        """high - low."""
-        return self.high - self.low
-
-    def rounded(self, value: float) -> Value:
-        """The nearest value that a design can have, the range aside."""
-        return math.floor(value + 0.5) if self.whole else round(value, DECIMALS)
-
-    def natural(self, value: Value) -> Value:
-        """A value of a cell in its own type: bool of a trait, int of a whole level, else float."""
-        return bool(value) if self.trait else round(value) if self.whole else float(value)
-
-    def points(self, low: float, high: float) -> list[Value]:
-        """At most POINTS values from low to high, ascending."""
-        found = (self.rounded(low + place * (high - low) / (POINTS - 1)) for place in range(POINTS))
-        return list(dict.fromkeys(found))
-
-    def centres(self, low: float, high: float, bins: int) -> list[Value]:
-        """The middles of bins of equal width; of a whole knob with no more values than bins, its values."""
-        if self.whole and high - low < bins:
-            return list(range(round(low), round(high) + 1))
-        width = (high - low) / bins
-        return list(dict.fromkeys(self.rounded(low + (place + 0.5) * width) for place in range(bins)))
-
-    def told_values(self) -> tuple[Value, ...]:
-        """The values of which a forecast in tokens speaks."""
-        return self.told or tuple(dict.fromkeys(self.points(self.low, self.high)[1:4:2] or [self.rounded(self.low)]))
-
-
-SHARE = Knob(name="share", meaning="the share of the problems", step=0.05, reach=0.15)
-
-
-class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What problems differ in and no engineer changes, such as the number of agents; a design states its value.
-
-    middle, half: its values become about -1 to 1 for the difficulty model, (value - middle) / half.
-    """
-
-    name: str
-    middle: float = 0.0
-    half: float = 1.0
-
-
-class Cell(NamedTuple):
-    """Problems drawn alike: a stratum, a value of each level, whether they have each trait, and the givens.
-
-    values: by the knobs of the space. given: by its givens; empty for those of the design.
-    """
-
-    stratum: Stratum
-    values: tuple[Value, ...]
-    given: tuple[Value, ...] = ()
-
-    def __str__(self) -> str:
-        givens = f" | {' '.join(f'{value:.15g}' for value in self.given)}" if self.given else ""
-        return " ".join([str(self.stratum), *(f"{value:.15g}" for value in self.values)]) + givens
-
-    @classmethod
-    def named(cls, name: str) -> "Cell":
-        """The cell of that `str`."""
-        head, _, tail = name.partition(" | ")
-        stratum, *values = head.split()
-        return cls(stratum_of(stratum), tuple(map(float, values)), tuple(map(float, tail.split())))
-
-
-class NamedCell(Cell):
-    """A cell whose values are read by name: `cell["digits"]`. `DesignSpace.name_cell` makes it."""
-
-    __slots__ = ()
-    names: ClassVar[tuple[str, ...]] = ()
-
-    def __getitem__(self, name):
-        """The value of a knob or a given: an int of a whole level, a bool of a trait, else a float."""
-        if not isinstance(name, str):
-            return tuple.__getitem__(self, name)
-        if name not in self.names:
-            raise KeyError(f"{name!r} is no knob; choose from {', '.join(self.names)}")
-        return (*self.values, *self.given)[self.names.index(name)]
-
-
-def stratum_of(name: str) -> Stratum:
-    """A stratum from a name in a file or a command: a name that is a whole number is that number."""
-    return int(name) if re.fullmatch(r"-?(0|[1-9]\d*)", name) else name
 
 
 class DesignSpace:
@@ -415,8 +271,6 @@ class DesignSpace:
 
         Shares must sum to one. Raises InputError on an unknown stratum or knob, or a value out of range.
         """
-        from lakewright.engineer.design import Design, check_design, normalize
-
         design = Design({stratum: dict(row) for stratum, row in rows.items()}, given=given)
         check_design(design, self)
         return normalize(design, self)
@@ -470,3 +324,58 @@ def _check_names(kind: str, names: Sequence[str]) -> None:
             raise InputError(f"space: {kind} {name!r:.60} is no identifier; choose letters, digits and _")
         if names.count(name) > 1:
             raise InputError(f"space: {kind} {name!r:.60} is there twice; name each once")
+
+
+NOISE = 1e-3  # tolerance on the sum of the shares
+
+
+def normalize_rows(rows: Mapping[Stratum, Mapping[str, float]], space: DesignSpace) -> dict[Stratum, Row]:
+    """The rows with shares on the grid of DECIMALS that sum to one, by largest remainder; the others rounded.
+
+    Shares are taken relative to their sum; where that is 0, equal.
+    """
+    whole, share = 10**DECIMALS, space.share.name
+    total = math.fsum(row[share] for row in rows.values())
+    parts = [row[share] / total * whole if total else whole / len(rows) for row in rows.values()]
+    floors = [math.floor(part) for part in parts]
+    order = sorted(range(len(parts)), key=lambda place: floors[place] - parts[place])
+    for place in order[: whole - sum(floors)]:
+        floors[place] += 1
+    return {
+        stratum: {share: part / whole, **{knob.name: knob.rounded(row[knob.name]) for knob in space.knobs}}
+        for part, (stratum, row) in zip(floors, rows.items(), strict=True)
+    }
+
+
+def normalize(design: Design, space: DesignSpace) -> Design:
+    """The design with normalized rows."""
+    return design.replace(normalize_rows(design.strata, space))
+
+
+def check_design(design: Design, space: DesignSpace, where: str = "design") -> None:
+    """Raises InputError where a design is none of the space: another stratum or knob, or a value out of range."""
+    path, names = space.words.path, [column.name for column in space.columns]
+    if not design.strata:
+        raise InputError(f"{where}: {path} is empty; name at least one {space.words.stratum}")
+    for stratum, row in design.strata.items():
+        if stratum not in space.ranks:
+            listed = ", ".join(map(str, space.strata[:20]))
+            raise InputError(f"{where}: {path}.{stratum!s:.60} is unknown; choose from {listed}")
+        if unknown := [name for name in row if name not in names]:
+            raise InputError(f"{where}: {path}.{stratum}.{unknown[0]:.60} is unknown; choose from {', '.join(names)}")
+        if missing := [name for name in names if name not in row]:
+            raise InputError(f"{where}: {path}.{stratum}.{missing[0]} is missing; add it")
+        for column in space.columns:
+            low, high = space.limits(stratum, column)
+            value = row[column.name]
+            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+                raise InputError(
+                    f"{where}: {path}.{stratum}.{column.name} is {value!r:.20}; choose {low:g} to {high:g}"
+                )
+            if column.whole and value != int(value):
+                raise InputError(f"{where}: {path}.{stratum}.{column.name} is {value:g}; choose a whole number")
+    total = math.fsum(row[space.share.name] for row in design.strata.values())
+    if abs(total - 1) > NOISE:
+        raise InputError(f"{where}: the {space.share.name} of all {path} sum to {total:.4g}, not 1; divide each by it")
+    if missing := [given.name for given in space.givens if given.name not in design.given]:
+        raise InputError(f"{where}: given.{missing[0]} is missing; add it")

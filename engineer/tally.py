@@ -1,6 +1,7 @@
-"""Tallies: what became of answers to some problems, counted."""
+"""Tallies: outcomes of answers to some problems, what was drawn of them, and cases that failed."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -26,6 +27,32 @@ class Tally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def valid_rate(self) -> float:
         """The share of valid answers; 0 where there are no problems."""
         return self.rate(self.valid)
+
+
+class Drawn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What was really drawn of a stratum: means over its problems of the knobs, and of what the environment measures.
+
+    acceptance: the share of attempts that gave a problem, where that is known.
+    """
+
+    problems: int
+    knobs: dict[str, float]
+    measures: dict[str, float] = {}
+    acceptance: float | None = None
+
+
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A held-out problem whose answer failed.
+
+    text: problem and answer for people. place: how far the answer got, -1 if that has no meaning. data: further JSON
+    values of the environment.
+    """
+
+    stratum: int | str
+    text: str
+    failure: str
+    place: int = -1
+    data: Any = None
 
 
 def pool_tallies(parts: Iterable[Tally]) -> Tally:

@@ -7,10 +7,9 @@ import msgspec
 import numpy as np
 
 if TYPE_CHECKING:
+    from lakewright.engineer.cells import Knob, Stratum
     from lakewright.engineer.design import Design
-    from lakewright.engineer.evidence import Case, Drawn
-    from lakewright.engineer.space import Knob, Stratum
-    from lakewright.engineer.tally import Tally
+    from lakewright.engineer.tally import Case, Drawn, Tally
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):

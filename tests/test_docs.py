@@ -167,12 +167,13 @@ def calls_of(functions: dict[str, ast.FunctionDef], name: str) -> list[str]:
     return called
 
 
-def test_the_walk_of_a_config_follows_the_steps_of_a_stage():
+def test_the_walk_of_a_design_follows_the_steps_of_a_stage():
     loop = ast.parse((HOUSE / "experiments" / "loop" / "closed_loop.py").read_text())
     functions = {node.name: node for node in loop.body if isinstance(node, ast.FunctionDef)}
-    walk = (HOUSE / "docs" / "architecture.md").read_text().split("## A config")[1].split("\n## ")[0]
+    walk = (HOUSE / "docs" / "architecture.md").read_text().split("## A design")[1].split("\n1. ")[1].split("\n## ")[0]
     steps = re.findall(r"`lakewright\.experiments\.loop\.(?:training|redesign)\.(\w+)`", walk)
-    assert len(steps) == 9
+    assert len(steps) == 8
+    assert "trainee.validate" in calls_of(functions, "_run_stage"), "the ninth, which is the trainee's"
     assert [name for name in calls_of(functions, "_run_stage") if name in steps] == steps
 
 

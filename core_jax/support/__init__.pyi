@@ -1,3 +1,4 @@
+from .apportionment import assign_shares as assign_shares
 from .atomic_files import is_locked as is_locked
 from .atomic_files import locked as locked
 from .atomic_files import refuse_file as refuse_file

@@ -4,22 +4,22 @@ from lakewright.engineer import DesignSpace, Environment, Knob, Problem, Verdict
 
 
 class Addition(Environment):
-    """Sums such as `12+34=` of some terms. A sum carries where a column of digits adds up to 10 or more."""
+    """Sums such as `12+34=`. Strata are numbers of digits; a sum carries where a column adds up to 10 or more."""
 
-    digits = Knob(name="digits", meaning="digits of each term", low=1, high=4, step=1, reach=1, whole=True)
+    terms = Knob(name="terms", meaning="numbers that are added", low=2, high=4, step=1, reach=1, whole=True)
     carry = Knob(name="carry", meaning="the share of sums that carry", trait=True)
-    space = DesignSpace((2, 3, 4), (digits, carry), failures=("no_number", "wrong"))
+    space = DesignSpace((1, 2, 3, 4), (terms, carry), failures=("no_number", "wrong"))
 
     def make(self, cell, rng):
         columns = []
         while not columns or (cell["carry"] and max(map(sum, columns)) < 10):
-            columns = [self.column(cell, rng, low=int(place == 0)) for place in range(cell["digits"])]
+            columns = [self.column(cell, rng, low=int(place == 0)) for place in range(cell.stratum)]
         terms = ["".join(map(str, digits)) for digits in zip(*columns, strict=True)]
         return Problem("+".join(terms) + "=", str(sum(map(int, terms))))
 
     def column(self, cell, rng, low):
         while True:  # until it may be one of the cell
-            digits = [rng.randint(low, 9) for _ in range(cell.stratum)]
+            digits = [rng.randint(low, 9) for _ in range(cell["terms"])]
             if cell["carry"] or sum(digits) < 10:
                 return digits
 

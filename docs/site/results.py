@@ -1,6 +1,6 @@
 """The tables and pictures of docs/results.md, made from the raw results in docs/data.
 
-    python docs/site/results.py                           # makes all of them anew
+    python docs/site/results.py                           # makes all of them again
     python docs/site/results.py studies/frontier          # after taking in the results of a study, by its folder's name
 
 docs/data/studies/NAME/results.json is that of a study, and spec.toml beside it the spec of a closed one;
@@ -45,7 +45,7 @@ from result_tables import (
 )
 
 from lakewright.core_jax.support import read_config, write_atomically
-from lakewright.engineer.difficulty import Calibration, pooled_calibration
+from lakewright.engineer.difficulty import Calibration, pool_calibrations
 from lakewright.experiments.charts.reliability import reliability_chart
 from lakewright.experiments.loop.redesign import EngineerAnswers, counts_table
 from lakewright.experiments.study.curves import curves_svg
@@ -125,7 +125,7 @@ def made() -> dict[Path, str]:
     tables |= {name: _stages(name) for name in RUNS if (DOCS / "data" / name).exists()}
     calibrations = {name: known for name, results in found.items() if (known := _calibrations(results))}
     tables["forecasts"] = _forecast_table(calibrations)
-    drawn = {name: pooled for name in FORECASTS if (pooled := pooled_calibration(calibrations.get(name, [])))}
+    drawn = {name: pooled for name in FORECASTS if (pooled := pool_calibrations(calibrations.get(name, [])))}
     pictures[DOCS / "images" / "forecasts.svg"] = reliability_chart(drawn)
     tables["engineers"] = counts_table(msgspec.json.decode(ENGINEERS.read_bytes(), type=list[EngineerAnswers]))
     for path in (DOCS / "data" / "trial_checks").glob("*.json"):
@@ -178,7 +178,7 @@ def _forecast_table(studies: Mapping[str, Sequence[Calibration]]) -> str:
     names = ("study", "forecasts", "groups", "Brier score", "of one prediction for all", "forecasts worse than that")
     rows = []
     for name, calibrations in studies.items():
-        if pooled := pooled_calibration(calibrations):
+        if pooled := pool_calibrations(calibrations):
             worse = sum(one.brier > one.baseline for one in calibrations)
             scores = (f"{pooled.brier:.4f}", f"{pooled.baseline:.4f}")
             rows.append((f"`{name}`", str(len(calibrations)), f"{pooled.groups:,}", *scores, str(worse)))
@@ -202,7 +202,7 @@ def _forced_shares(results: Results, arm: str, sizes: Sequence[int]) -> list[flo
     runs = [run.drawn for run in results.runs if run.arm == arm]
     common = zip(*runs, strict=False)  # up to the last stage of the shortest run
     return [
-        sum(drawn[size].data_ratio * drawn[size].wait_ratio for drawn in stage for size in sizes) / len(runs)
+        sum(drawn[size]["data_ratio"] * drawn[size]["wait_ratio"] for drawn in stage for size in sizes) / len(runs)
         for stage in common
     ]
 

@@ -2,8 +2,8 @@ from .calibration import Bin as Bin
 from .calibration import Calibration as Calibration
 from .calibration import calibrate as calibrate
 from .calibration import pool_calibrations as pool_calibrations
+from .features import compute_features as compute_features
 from .features import count_features as count_features
-from .features import features as features
 from .fitting import fit as fit
 from .forecasting import CellForecast as CellForecast
 from .forecasting import Forecast as Forecast

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lakewright.engineer.space import Cell, DesignSpace
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.space import DesignSpace
 
 WIDE = 3.0  # how many times wider the prior of the main effects is than that of interactions
 OWN = 2.0  # the prior's deviation, in logits, of the own effects of strata that have no order
 
 
-def features(cells: Sequence[Cell], space: DesignSpace, by_stratum: float = 0.0) -> np.ndarray:
+def compute_features(cells: Sequence[Cell], space: DesignSpace, by_stratum: float = 0.0) -> np.ndarray:
     """float [N, F] of cells that have their givens; each weight has the prior N(0, 1).
 
     The axes, each from about -1 to 1, are the scale of the stratum, where strata have an order, then the knobs, traits
@@ -39,7 +40,7 @@ def features(cells: Sequence[Cell], space: DesignSpace, by_stratum: float = 0.0)
 
 def count_features(space: DesignSpace, by_stratum: float = 0.0) -> int:
     """The number of features."""
-    return features([], space, by_stratum).shape[1]
+    return compute_features([], space, by_stratum).shape[1]
 
 
 def _axes(cells: Sequence[Cell], space: DesignSpace) -> tuple[list[np.ndarray], list[bool]]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lakewright.engineer.difficulty.features import count_features, features
+from lakewright.engineer.difficulty.features import compute_features, count_features
 from lakewright.engineer.difficulty.model import DifficultyModel
 from lakewright.engineer.difficulty.observations import Observation
 from lakewright.engineer.difficulty.settings import DifficultySettings, Objective
@@ -29,7 +29,7 @@ def fit(observations: Sequence[Observation], settings: DifficultySettings, space
     if not groups.sum():
         size = count_features(space, settings.by_size)
         return DifficultyModel([0.0] * size, np.eye(size).tolist(), 0.0, 1.0, objective, *also)
-    points = features([seen.cell for seen in observations], space, settings.by_size)
+    points = compute_features([seen.cell for seen in observations], space, settings.by_size)
     success = np.array([seen.success / seen.groups for seen in observations])
     weights = _fit_mode(points, success, groups)
     p = 1 / (1 + np.exp(-points @ weights))

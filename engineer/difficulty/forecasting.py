@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.calibration import Calibration, calibrate
 from lakewright.engineer.difficulty.fitting import DifficultySettings, fit
 from lakewright.engineer.difficulty.model import DifficultyModel
 from lakewright.engineer.difficulty.observations import Observation
-from lakewright.engineer.space import Cell, DesignSpace
+from lakewright.engineer.space import DesignSpace
 
 UNIFORM = 12**-0.5  # the standard deviation of a p of which nothing is known
 

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from lakewright.engineer.difficulty.features import features
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.difficulty.features import compute_features
 from lakewright.engineer.difficulty.settings import Objective
-from lakewright.engineer.space import Cell, DesignSpace
+from lakewright.engineer.space import DesignSpace
 
 NODES = np.linspace(-8, 8, 401)  # of the quadrature, in standard deviations; denser than the logistic function is steep
 MASSES = np.exp(-(NODES**2) / 2) / np.exp(-(NODES**2) / 2).sum()  # of a standard normal distribution at NODES
@@ -47,7 +48,7 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def predict(self, cells: Sequence[Cell], space: DesignSpace) -> Prediction:
         """P(valid) of cells that have their givens, whether they were ever drawn or not."""
-        points = features(cells, space, self.by_size)
+        points = compute_features(cells, space, self.by_size)
         logit = points @ np.array(self.weights)
         variance = np.einsum("ni,ij,nj->n", points, np.array(self.covariance), points)
         return logistic_normal_moments(logit, variance)
@@ -55,12 +56,12 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def sample(self, cells: Sequence[Cell], space: DesignSpace, rng: np.random.Generator, count: int) -> Sample:
         """P(valid) of cells under `count` weights drawn from the posterior."""
         weights = rng.multivariate_normal(np.array(self.weights), np.array(self.covariance), count, method="eigh")
-        success = _logistic(weights @ features(cells, space, self.by_size).T)
+        success = _logistic(weights @ compute_features(cells, space, self.by_size).T)
         best = success
         siblings = [space.siblings(cell) for cell in cells]
         for turn in range(max(map(len, siblings), default=0)):
             others = [mine[turn] if turn < len(mine) else cell for mine, cell in zip(siblings, cells, strict=True)]
-            best = np.maximum(best, _logistic(weights @ features(others, space, self.by_size).T))
+            best = np.maximum(best, _logistic(weights @ compute_features(others, space, self.by_size).T))
         return Sample(success, best)
 
     def value(self, drawn: Sample) -> np.ndarray:

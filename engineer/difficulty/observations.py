@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from lakewright.core_jax.results import Group
-from lakewright.engineer.space import Cell
+from lakewright.engineer.cells import Cell
 
 
 class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

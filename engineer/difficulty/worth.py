@@ -6,9 +6,10 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
+from lakewright.engineer.cells import Cell, Stratum, Value
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import DifficultyModel
-from lakewright.engineer.space import Cell, DesignSpace, Stratum, Value
+from lakewright.engineer.space import DesignSpace
 
 SAMPLES = 512
 SEED = 0

@@ -1,6 +1,7 @@
 """The evidence of one round: all that is known, and what of it the context modules show the engineer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -8,12 +9,12 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import GroupStatistics
 from lakewright.core_jax.support import convert
+from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Delta, Design, by_stratum
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.evidence.modules import FIELDS, Modules
 from lakewright.engineer.random_generators import Key, numpy_rng
-from lakewright.engineer.space import Cell, Stratum
-from lakewright.engineer.tally import Tally
+from lakewright.engineer.tally import Case, Drawn, Tally
 
 VERSION = 3
 
@@ -40,32 +41,6 @@ class CellGroups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     cell: Cell
     groups: GroupStatistics
-
-
-class Drawn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was really drawn of a stratum: means over its problems of the knobs, and of what the environment measures.
-
-    acceptance: the share of attempts that gave a problem, where that is known.
-    """
-
-    problems: int
-    knobs: dict[str, float]
-    measures: dict[str, float] = {}
-    acceptance: float | None = None
-
-
-class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A held-out problem whose answer failed.
-
-    text: problem and answer for people. place: how far the answer got, -1 if that has no meaning. data: further JSON
-    values of the environment.
-    """
-
-    stratum: int | str
-    text: str
-    failure: str
-    place: int = -1
-    data: Any = None
 
 
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -102,15 +77,21 @@ class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             msgspec.structs.force_setattr(self, name, by_stratum(getattr(self, name)))
 
 
-def read_evidence(raw: Any, where: str) -> Evidence:
-    """Evidence from plain JSON values. Raises InputError naming `where`, also on that of another version."""
+def read_evidence(raw: Any, where: str, forms: Mapping[int, Callable[[Any], Any]] = MappingProxyType({})) -> Evidence:
+    """Evidence from plain JSON values. forms: by their version, what turns other forms that are read into today's.
+
+    Raises InputError naming `where`, also on evidence of a version that is not read.
+    """
     found = raw.get("version") if isinstance(raw, dict) else None
-    if found != VERSION:
-        raise InputError(
-            f"{where}: evidence of version {found!r:.20}, this version reads {VERSION}; "
-            "use the version that wrote it, or run the stage again"
-        )
-    return convert(raw, Evidence, where)
+    if found == VERSION:
+        return convert(raw, Evidence, where)
+    if isinstance(found, int) and found in forms:
+        return convert(forms[found](raw), Evidence, where)
+    read = " and ".join(map(str, (*forms, VERSION)))
+    raise InputError(
+        f"{where}: evidence of version {found!r:.20}, this version reads {read}; "
+        "use the version that wrote it, or run the stage again"
+    )
 
 
 def show(evidence: Evidence, modules: Modules, key: Key) -> Evidence:

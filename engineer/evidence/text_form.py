@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from lakewright.engineer.design import Design, printable, summarize
+from lakewright.engineer.cells import Stratum, Value
+from lakewright.engineer.delta import printable, summarize
+from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence, Round
-from lakewright.engineer.space import DesignSpace, Stratum, Value
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, subtract_tally
 
 CHARACTERS_PER_TOKEN = 3  # fewer than English needs, as tables of numbers need more tokens; see `token_estimate`

@@ -4,7 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Delta, Design, Edit, make_edit
+from lakewright.engineer.cells import Knob, Stratum
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Delta, Design, Edit
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.evidence.evidence import CellGroups, Drawn, Evidence
 from lakewright.engineer.evidence.vocabulary import (
@@ -28,7 +30,7 @@ from lakewright.engineer.evidence.vocabulary import (
     round_tokens,
     vocabulary_of,
 )
-from lakewright.engineer.space import DesignSpace, Knob, Stratum
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 
 HISTORY = 2

@@ -5,7 +5,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.space import DesignSpace, Stratum
+from lakewright.engineer.cells import Stratum
+from lakewright.engineer.space import DesignSpace
 
 TOP_BUCKET = 10
 UNKNOWN, GUIDED, PAST, NOW, DELTA, END = "<unknown>", "<guideline>", "<past>", "<now>", "<delta>", "<end>"

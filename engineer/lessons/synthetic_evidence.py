@@ -9,6 +9,7 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import GroupStatistics
+from lakewright.engineer.cells import Cell, Knob, Stratum
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.difficulty import (
     DifficultyModel,
@@ -29,7 +30,7 @@ from lakewright.engineer.evidence import (
     show,
 )
 from lakewright.engineer.lessons.settings import Lessons, Rule
-from lakewright.engineer.space import Cell, DesignSpace, Knob, Stratum
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 
 PROBLEMS = 50

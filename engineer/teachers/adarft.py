@@ -4,11 +4,13 @@ import math
 from typing import Any
 
 from lakewright.core_jax.support import Count, Share, Weight
-from lakewright.engineer.design import Design, weigh_cells
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import weigh_cells
+from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.space import Cell, DesignSpace
+from lakewright.engineer.space import DesignSpace
 
 REASON = "the cells nearest to the target difficulty"
 

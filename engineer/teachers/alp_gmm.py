@@ -8,12 +8,13 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, Share
-from lakewright.engineer.design import Design, Row, normalize_rows
+from lakewright.engineer.cells import Stratum
+from lakewright.engineer.design import Design, Row
 from lakewright.engineer.evidence import CellGroups, Evidence
 from lakewright.engineer.options import Draws
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
-from lakewright.engineer.space import DesignSpace, Stratum
+from lakewright.engineer.space import DesignSpace, normalize_rows
 
 REASON = "where the success rate changed most"
 FEWEST = 2  # components

@@ -7,11 +7,13 @@ from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Natural, Share
-from lakewright.engineer.design import Delta, Design, Edit, make_edit
+from lakewright.engineer.cells import Stratum
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Delta, Design, Edit
 from lakewright.engineer.evidence import TOO_EASY, TOO_HARD, Evidence, vocabulary_of
 from lakewright.engineer.proposal import Proposal, propose_delta
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.space import DesignSpace, Stratum
+from lakewright.engineer.space import DesignSpace
 
 
 class CoachingTeacher:

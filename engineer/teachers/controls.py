@@ -7,11 +7,13 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.support import HoleRatio, Share
-from lakewright.engineer.design import Delta, Design, Edit, Row, make_edit, normalize_rows
+from lakewright.engineer.cells import Knob, Stratum
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.evidence import STRIDES, Evidence
 from lakewright.engineer.proposal import Proposal, Stateless, Teacher, propose_delta, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng, split
-from lakewright.engineer.space import DesignSpace, Knob, Stratum
+from lakewright.engineer.space import DesignSpace, normalize_rows
 from lakewright.engineer.teachers.rules import fits
 
 Tilt = Annotated[float, msgspec.Meta(ge=-20, le=20)]  # beyond, all data are of one stratum

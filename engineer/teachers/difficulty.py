@@ -3,13 +3,15 @@
 import numpy as np
 
 from lakewright.core_jax.support import Natural, Share
-from lakewright.engineer.design import Design, weigh_cells
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import weigh_cells
+from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Forecast, HeldOutCell, value_of
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.options import Power
 from lakewright.engineer.proposal import Proposal, Stateless, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
-from lakewright.engineer.space import Cell, DesignSpace
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.controls import size_of
 
 REASON = "the cells of the largest expected learnability, weighed by the held-out boards"

@@ -6,11 +6,13 @@ from typing import Annotated, Any
 import msgspec
 
 from lakewright.core_jax.support import Count
-from lakewright.engineer.design import Design, weigh_cells
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import weigh_cells
+from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.space import Cell, DesignSpace
+from lakewright.engineer.space import DesignSpace
 
 REASON = "the cells of the largest upper confidence bound of the advantage"
 Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(UCB / tau) is no number

@@ -7,11 +7,11 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Weight
-from lakewright.engineer.design import Design, normalize_rows
+from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, Stateless, propose_rows
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.space import DesignSpace, normalize_rows
 
 REASON = "the schedule from small to large boards"
 Sigma = Annotated[float, msgspec.Meta(ge=0.05)]  # less, and all bells may be 0

@@ -1,12 +1,14 @@
 """The rule that follows the forecast in steps: what a model of tokens can be taught to do with it."""
 
-from lakewright.engineer.design import Delta, Design, Edit, Row, weigh_cells
+from lakewright.engineer.cells import Cell, Stratum
+from lakewright.engineer.delta import weigh_cells
+from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.difficulty import Forecast, value_of
 from lakewright.engineer.evidence import FRONTIER, TOO_EASY, TOO_HARD, Evidence, vocabulary_of
 from lakewright.engineer.options import Power
 from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.space import Cell, DesignSpace, Stratum
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.rules import make_step_edit, strides_toward
 
 

@@ -7,7 +7,9 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Delta, Design, read_answer
+from lakewright.engineer.cells import Knob, Stratum
+from lakewright.engineer.delta import read_answer
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import (
     STRIDES,
     Evidence,
@@ -19,7 +21,7 @@ from lakewright.engineer.evidence import (
 )
 from lakewright.engineer.proposal import Proposal, Stateless
 from lakewright.engineer.random_generators import Key, numpy_rng, split
-from lakewright.engineer.space import DesignSpace, Knob, Stratum
+from lakewright.engineer.space import DesignSpace
 
 Message = dict[str, str]  # role and content
 THOUGHT, ANSWER = "</think>", "ANSWER:"  # what comes between reasoning and JSON

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
+from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.design import Delta, Design, Edit
 from lakewright.engineer.difficulty import Objective, value_of
 from lakewright.engineer.evidence import Evidence, vocabulary_of
 from lakewright.engineer.options import Power
 from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.space import DesignSpace, Knob, Stratum
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers.rules import RulesTeacher, list_outcomes, make_step_edit, strides_toward
 

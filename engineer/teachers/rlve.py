@@ -6,11 +6,13 @@ from typing import Annotated, Any
 import msgspec
 
 from lakewright.core_jax.support import Count, Share, convert
-from lakewright.engineer.design import Design, weigh_cells
+from lakewright.engineer.cells import Cell, Stratum
+from lakewright.engineer.delta import weigh_cells
+from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.space import Cell, DesignSpace, Stratum
+from lakewright.engineer.space import DesignSpace
 
 REASON = "the window of levels whose hardest is not solved yet"
 Levels = Annotated[int, msgspec.Meta(ge=2, le=100)]

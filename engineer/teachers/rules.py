@@ -5,13 +5,15 @@ from typing import Self
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Share
-from lakewright.engineer.design import Delta, Design, Edit, Row, make_edit
+from lakewright.engineer.cells import Knob, Stratum
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.difficulty import Objective
 from lakewright.engineer.evidence import FRONTIER, STRIDES, TOO_EASY, TOO_HARD, Evidence, vocabulary_of
 from lakewright.engineer.evidence.vocabulary import because_token
 from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.space import DesignSpace, Knob, Stratum
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 
 

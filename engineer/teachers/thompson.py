@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 
 from lakewright.core_jax.support import Share
-from lakewright.engineer.design import Design, weigh_cells
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import weigh_cells
+from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.options import Draws
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
-from lakewright.engineer.space import Cell, DesignSpace
+from lakewright.engineer.space import DesignSpace
 
 REASON = "the cells whose groups are most likely informative"
 

@@ -9,10 +9,12 @@ import msgspec
 from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Delta, Design, check_design, encode_delta, read_answer
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import encode_delta, read_answer
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.guard import GuardSettings, judge
-from lakewright.engineer.space import Cell, DesignSpace
+from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.report import Fault, Report
 from lakewright.engineer.testing.strategies import ODD_ANSWERS, answers, cells, deltas, designs, list_cells

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.plugins import load_class
-from lakewright.engineer.space import Cell
 
 Case = tuple[Cell, int, int]
 YEAR = 365 * 86400.0

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Literal
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import MAX_REASON, Delta, Design, Row, make_edit, normalize
+from lakewright.engineer.cells import DECIMALS, Cell, Given, Knob, Stratum
+from lakewright.engineer.delta import MAX_REASON, make_edit
+from lakewright.engineer.design import Delta, Design, Row
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import Bounds, can_draw
-from lakewright.engineer.space import DECIMALS, Cell, DesignSpace, Given, Knob, Stratum
+from lakewright.engineer.space import DesignSpace, normalize
 
 try:
     from hypothesis import strategies as st

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import HypothesisException
 from hypothesis.strategies import SearchStrategy
 
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem, Verdict
-from lakewright.engineer.space import Cell
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.report import Fault
 

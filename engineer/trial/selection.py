@@ -8,8 +8,9 @@ import msgspec
 import numpy as np
 from scipy.stats import norm
 
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.difficulty import DifficultyModel, Mix, Worth, estimate_worth
-from lakewright.engineer.space import Cell, DesignSpace
+from lakewright.engineer.space import DesignSpace
 
 MISFIT = 0.01  # of the model beyond its own uncertainty, in units of p (1 - p)
 TIE = 0.005  # probabilities nearer than this to one half are stated as 0.50: neither design is better

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from lakewright.core_jax.support import Count
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.difficulty import Mix, Objective
-from lakewright.engineer.space import Cell
 
 FEWEST = 2  # problems of a cell, however small its share
 

@@ -6,8 +6,11 @@ from lakewright.engineer.difficulty import Calibration
 from lakewright.experiments.charts.lines import Point, Series, line_chart
 
 
-def reliability_chart(found: Mapping[str, Calibration]) -> str:
-    """The share of valid plans over what was expected of groups, in percent; on the diagonal both agree."""
+def reliability_chart(found: Mapping[str, Calibration], answers: str = "plans") -> str:
+    """The share of valid answers over what was expected of groups, in percent; on the diagonal both agree.
+
+    answers: what answers are called.
+    """
     series = [Series("as expected", [Point(0, 0), Point(100, 100)])]
     for name, calibration in found.items():
         bins = calibration.reliability
@@ -16,7 +19,7 @@ def reliability_chart(found: Mapping[str, Calibration]) -> str:
         ]
         series.append(Series(name, points))
     return line_chart(
-        "Valid plans: expected and observed",
+        f"Valid {answers}: expected and observed",
         series,
         x_label="% expected by the difficulty model",
         y_label="% observed",

@@ -7,13 +7,14 @@ from cyclopts import App, Parameter
 
 from lakewright.experiments.cli import engineer_folder
 from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json
-from lakewright.experiments.cli.conventions.output import print_found
+from lakewright.experiments.cli.conventions.output import encoded, print_found
 from lakewright.experiments.cli.conventions.overrides import Overrides
 from lakewright.experiments.runtime.library_setup import prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
 
 if TYPE_CHECKING:
-    from lakewright.core_jax.config import EnvConfig
+    from lakewright.engineer.design import Design
+    from lakewright.experiments.view.catalogue.run_space import RunSpace
 
 EXAMPLE = "example: lakewright engineer show runs/demo --stage 0"
 
@@ -30,9 +31,13 @@ def show(folder: Annotated[Path, Parameter(name="DIR")], /, *, stage: int, json:
         stage: A finished stage, counted from 0.
     """
     from lakewright.experiments.loop.records import RunFolder
-    from lakewright.experiments.view.proposals import shown_stage, stage_text
+    from lakewright.experiments.view.catalogue.run_space import find_space
+    from lakewright.experiments.view.proposals import plain_stage, shown_stage, stage_text
 
-    print_found(shown_stage(RunFolder(folder), stage), json, stage_text)
+    run = RunFolder(folder)
+    found = shown_stage(run, stage)
+    about = find_space(run, run.settings())
+    print(encoded(plain_stage(found, about)) if json else stage_text(found, about))
 
 
 @app.command(
@@ -58,12 +63,14 @@ def propose(
     prepare_training()
     from lakewright.experiments.loop.records import RunFolder
     from lakewright.experiments.loop.settings import with_teacher
-    from lakewright.experiments.view.proposals import ask_teacher, proposal_text
+    from lakewright.experiments.view.catalogue.run_space import find_space
+    from lakewright.experiments.view.proposals import ask_teacher, plain_replay, proposal_text
 
     run = RunFolder(folder)
     number = len(run.finished_stages()) - 1 if stage is None else stage
     settings = with_teacher(run.settings(), teacher, list(overrides))
-    print_found(ask_teacher(settings, run, number), json, proposal_text)
+    found, about = ask_teacher(settings, run, number), find_space(run, settings)
+    print(encoded(plain_replay(found, about)) if json else proposal_text(found, about))
 
 
 @app.command(
@@ -98,11 +105,12 @@ def sample(
     from lakewright.experiments.loop.records import RunFolder
     from lakewright.experiments.loop.redesign import sample_engineers, samples_table
     from lakewright.experiments.loop.settings import with_teacher
+    from lakewright.experiments.loop.training import make_trainee
 
     run = RunFolder(folder)
     settings = with_teacher(run.settings(), run.settings().teacher, list(overrides))
     with progress("answers", 2 * answers * len(places), "answers") as bar:
-        found = sample_engineers(settings, run, stage, places, answers, bar.update, trial, out)
+        found = sample_engineers(make_trainee(settings), run, stage, places, answers, bar.update, trial, out)
     print_found(found, json, samples_table)
 
 
@@ -129,13 +137,17 @@ def replay(
     from lakewright.engineer.teachers import MODELS
     from lakewright.experiments.loop.records import RunFolder
     from lakewright.experiments.loop.settings import with_teacher
-    from lakewright.experiments.view.proposals import Replayed, replay_teachers, side_by_side
+    from lakewright.experiments.view.catalogue.run_space import find_space
+    from lakewright.experiments.view.proposals import Replayed, plain_replay, replay_teachers, side_by_side
 
     names = teachers.split(",") if teachers else [name for name in TEACHERS if name not in MODELS]
     found: list[Replayed] = []
-    configs: dict[tuple[str, int], EnvConfig] = {}
+    designs: dict[tuple[str, int], tuple[Design, RunSpace]] = {}
     for path in (first, *others):
         run = RunFolder(path)
         found += replay_teachers([with_teacher(run.settings(), name, list(overrides)) for name in names], run)
-        configs |= {(str(path), number): stage.config() for number, stage in enumerate(run.finished_stages())}
-    print_found(found, json, lambda found: side_by_side(found, configs))
+        about = find_space(run, run.settings())
+        stages = enumerate(run.finished_stages())
+        designs |= {(str(path), number): (stage.design(), about) for number, stage in stages}
+    plain = [plain_replay(one, designs[one.folder, one.stage][1]) for one in found] if json else []
+    print(encoded(plain) if json else side_by_side(found, designs))

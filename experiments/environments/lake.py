@@ -23,10 +23,11 @@ from lakewright.core_jax.generator import can_draw_for, generate, generate_in_tu
 from lakewright.core_jax.results import Outcomes
 from lakewright.core_jax.rows import Row, board_key, rows_in_turn, rows_of
 from lakewright.core_jax.terms import FAILURE_NAMES
+from lakewright.engineer.cells import Cell, Given, Knob
 from lakewright.engineer.design import Design
 from lakewright.engineer.design import Row as DesignRow
 from lakewright.engineer.environment import Environment, Problem, Verdict
-from lakewright.engineer.space import Cell, DesignSpace, Given, Knob
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 from lakewright.experiments.environments.lake_words import LakeWords
 

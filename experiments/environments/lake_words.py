@@ -6,9 +6,9 @@ from types import MappingProxyType
 import numpy as np
 
 from lakewright.core_jax.config import holds
+from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Case, Drawn
-from lakewright.engineer.space import Stratum
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.words import Words
 

@@ -24,6 +24,7 @@ from lakewright.experiments.host.memory_arithmetic import (
 from lakewright.experiments.host.model_shape import ModelShape, Widths, adapter_weights, model_shape
 from lakewright.experiments.host.sequence_lengths import Lengths, longest_sequences
 from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.training import make_trainee
 from lakewright.policy.training import SHARED_SCORES, answers_at_once
 
 GB = 10**9
@@ -75,7 +76,7 @@ class Estimate(msgspec.Struct, frozen=True):
 def estimate_of(settings: RunSettings, accelerator: int = 80 * GB) -> Estimate:
     """The estimate of a run. accelerator: bytes of one GPU, of which vLLM takes its share beside training.
 
-    Raises InputError where the config of the model cannot be read.
+    Raises InputError where the config of the model cannot be read, or the environment cannot be used.
     """
     shape, lengths = model_shape(settings), longest_sequences(settings)
     trained = _describe_trained(settings, shape)
@@ -208,10 +209,9 @@ def _estimate_sampling(settings: RunSettings, trained: Trained, lengths: Lengths
 
 def _estimate_validation(settings: RunSettings, trained: Trained, lengths: Lengths) -> Phase:
     """Greedy answers in one process, which trials and the engineer take no more than."""
-    boards = len(settings.env.sizes) * settings.validation.boards
-    boards *= len(settings.validation.hole_ratios) * len(settings.validation.wait_ratios)
+    problems = make_trainee(settings).count_held_out()
     items = {"weights": trained.shape.parameters * trained.number, "rounded weights": rounded_weights(trained)}
-    return Phase("validation", items | _estimate_decoding(settings, trained, lengths, boards, 1))
+    return Phase("validation", items | _estimate_decoding(settings, trained, lengths, problems, 1))
 
 
 def _estimate_engineer(settings: RunSettings, trained: Trained, lengths: Lengths) -> list[Phase]:

@@ -10,10 +10,9 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, Qwen3Config
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.evidence import ENGINEER_TOKENS
 from lakewright.experiments.loop.settings import RunSettings
-from lakewright.policy.codecs import build_tokenizer
-from lakewright.policy.models import build_model, check_configs, prepare_place, resolve_shape
+from lakewright.experiments.loop.training import make_trainee
+from lakewright.policy.models import check_configs, prepare_place
 from lakewright.policy.training import is_matrix
 
 # Models whose config need not be fetched: hidden, mlp, layers, heads, key-value heads, and whether head and embedding
@@ -64,7 +63,10 @@ class ModelShape(msgspec.Struct, frozen=True):
 
 
 def model_shape(settings: RunSettings) -> ModelShape:
-    """The shape of the model that a run trains. Raises InputError where its config cannot be read."""
+    """The shape of the model that a run trains.
+
+    Raises InputError where its config cannot be read, or the environment has no use for such a model.
+    """
     start = prepare_place(settings.start) if settings.start else ""
     with torch.device("meta"):
         model = _started(start) if start else _built(settings)
@@ -100,8 +102,8 @@ def _name(settings: RunSettings) -> str:
 
 
 def _built(settings: RunSettings) -> PreTrainedModel:
-    words = ENGINEER_TOKENS if resolve_shape(settings.model).architecture == "qwen3" else ()
-    return build_model(settings.model, build_tokenizer(words), 0, "cpu")
+    model, _ = make_trainee(msgspec.structs.replace(settings, device="cpu")).build()
+    return model
 
 
 def _started(start: str) -> PreTrainedModel:

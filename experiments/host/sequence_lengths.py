@@ -1,4 +1,4 @@
-"""The longest sequences of a run, in tokens: what its memory is reckoned for."""
+"""The longest sequences of a run, in tokens, on which its memory depends."""
 
 import re
 from collections.abc import Iterator
@@ -7,15 +7,27 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from transformers import PreTrainedTokenizerFast
 
 from lakewright.core_jax.config import holds, holes_of, with_teams
 from lakewright.core_jax.types import Board
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.lessons import synthetic_examples
 from lakewright.experiments.loop.settings import RunSettings
-from lakewright.policy.codecs import Codec, build_tokenizer, codec_for, encode_prompt
+from lakewright.experiments.loop.training import Trainee, make_trainee
+from lakewright.policy.codecs import (
+    ByteCodec,
+    ChatCodec,
+    Codec,
+    build_byte_tokenizer,
+    build_tokenizer,
+    codec_for,
+    encode_prompt,
+)
 from lakewright.policy.models import prepare_place, resolve_shape
 
 SAMPLES = 100  # of the engineer's examples, whose length varies
+EACH = 4  # problems in text of each cell
 PIECE = re.compile(r"\w+|[^\w\s]|\n+")  # of text: about a token
 
 
@@ -32,16 +44,47 @@ class Lengths(msgspec.Struct, frozen=True):
 
 
 def longest_sequences(settings: RunSettings) -> Lengths:
-    """The longest sequences that a run may meet, whatever is redesigned within its sizes and least hole ratio."""
+    """The longest sequences that a run may meet, whatever is redesigned within its strata.
+
+    Of the lake those of the largest boards with the least hole ratio; of other environments the longest of some
+    problems of each cell of a forecast. Raises InputError where the environment cannot be used.
+    """
+    trainee, place = make_trainee(settings), prepare_place(settings.start) if settings.start else ""
+    counted = settings.codec == "text" and not (Path(place) / "tokenizer.json").exists()
+    if not trainee.lake:
+        return _measure_problems(trainee, place, counted=counted)
     boards = list(_boards(settings))
-    place = prepare_place(settings.start) if settings.start else ""
-    if settings.codec == "text" and not (Path(place) / "tokenizer.json").exists():
+    if counted:
         prompt = max(len(PIECE.findall(encode_prompt(board))) for board in boards)
         return Lengths(prompt, settings.text.max_tokens, prompt + settings.text.max_tokens, exact=False)
     codec = _codec(settings, place)
     prompt = max(len(codec.encode_prompt(board)) for board in boards)
     answer = max(codec.answer_length(settings.horizon, len(board.starts)) for board in boards)
-    return Lengths(prompt, answer, max(prompt + answer, _longest_example(settings)))
+    return Lengths(prompt, answer, max(prompt + answer, _longest_example(trainee)))
+
+
+def _measure_problems(trainee: Trainee, place: str, *, counted: bool) -> Lengths:
+    """The longest of some problems in text. counted: whether words and signs stand for tokens."""
+    settings, environment = trainee.settings, trainee.environment
+    cells = filter(environment.drawable, _list_cells(trainee))
+    prompts = [problem.prompt for cell in cells for problem in environment.draw_cell(cell, EACH, 0)]
+    answer = settings.text.max_tokens
+    if counted:
+        prompt = max(len(PIECE.findall(text)) for text in prompts)
+        return Lengths(prompt, answer, prompt + answer, exact=False)
+    codec = ChatCodec(_read_tokenizer(place), settings.text) if place else ByteCodec(build_byte_tokenizer())
+    prompt = max(len(codec.encode_prompt(text)) for text in prompts)
+    return Lengths(prompt, answer, max(prompt + answer, _longest_example(trainee)))
+
+
+def _list_cells(trainee: Trainee) -> list[Cell]:
+    """The cells of a forecast and, of each stratum, those at both ends of all levels."""
+    space, start = trainee.environment.space, trainee.start
+    cells = list(space.forecast_cells(start))
+    for stratum in start.strata:
+        ends = [(True, True) if knob.trait else space.limits(stratum, knob) for knob in space.knobs]
+        cells += [Cell(stratum, tuple(end[place] for end in ends)) for place in (0, 1)]
+    return [space.complete_cell(cell, start) for cell in cells if space.allows(cell)]
 
 
 def _boards(settings: RunSettings) -> Iterator[Board]:
@@ -63,16 +106,22 @@ def _board(size: int, agents: int, holes: int) -> Board:
 def _codec(settings: RunSettings, place: str) -> Codec:
     if settings.codec == "tokens":
         return codec_for("tokens", build_tokenizer())
+    return codec_for("text", _read_tokenizer(place), settings.text)
+
+
+def _read_tokenizer(place: str) -> PreTrainedTokenizerFast:
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False, local_files_only=True)
-    return codec_for("text", tokenizer, settings.text)
+    return AutoTokenizer.from_pretrained(place, trust_remote_code=False, local_files_only=True)
 
 
-def _longest_example(settings: RunSettings) -> int:
-    """Of the examples that teach the engineer's form in the warm-up, see `synthetic_examples`."""
+def _longest_example(trainee: Trainee) -> int:
+    """Of the examples that teach the engineer's form in the warm-up, see `synthetic_examples`; 0 where none do."""
+    settings = trainee.settings
     if settings.codec == "text" or settings.start or resolve_shape(settings.model).architecture == "board":
         return 0
-    rng = np.random.default_rng(0)
-    pairs = synthetic_examples(SAMPLES, settings.env, settings.stages, rng, settings.taught)
+    if not trainee.lake and not settings.asks_checkpoint:
+        return 0
+    rng, space = np.random.default_rng(0), trainee.environment.space
+    pairs = synthetic_examples(SAMPLES, trainee.start, space, settings.stages, rng, settings.taught)
     return max(len(prompt) + len(answer) for prompt, answer in pairs)

@@ -21,8 +21,9 @@ def curves_svg(results: Results, arms: list[str] | None = None) -> str:
     series = [_make_series(name, [run for run in results.runs if run.arm == name], grid) for name in names]
     if len(series) > MOST_RANGES:
         series = [Series(one.name, [Point(point.x, point.y) for point in one.points]) for one in series]
+    answers, problems = ("plans", "boards") if results.lake else ("answers", "problems")
     return line_chart(
-        "Valid plans on the boards held out in each run",
+        f"Valid {answers} on the {problems} held out in each run",
         series,
         x_label="generated tokens, thousands",
         y_label="valid %",

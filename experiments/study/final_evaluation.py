@@ -1,30 +1,50 @@
-"""The test of a study: greedy plans of each run's last policy on boards that no decision of a run has seen."""
+"""The test of a study: greedy answers of each run's last policy to problems that no decision of a run has seen."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
-from lakewright.core_jax.rows import Row
-from lakewright.experiments.loop.records import Stage, write
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.environment import Problem
+from lakewright.experiments.environments.lake import row_of
+from lakewright.experiments.loop.records import RunFolder, Stage, write, write_problems
 from lakewright.experiments.loop.settings import RunSettings, ValidationSettings
-from lakewright.experiments.loop.training import held_out_set, measure
+from lakewright.experiments.loop.training import LakeTrainee, Trainee, make_trainee, measure
 
 
-def final_boards(settings: RunSettings, chosen: ValidationSettings, path: Path) -> list[Row]:
-    """The boards of the test, drawn once and saved at `path`."""
-    return held_out_set(msgspec.structs.replace(settings, validation=chosen), path)
+def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out: Sequence[Problem], path: Path) -> None:
+    """Draws the problems of the test as a held-out set and saves them, unless that is done.
 
-
-def take_final_test(settings: RunSettings, policy: Stage, boards: list[Row], path: Path) -> None:
-    """Saves how a policy does on the boards of the test, unless that is done.
-
-    Args:
-        settings: Those of the run.
-        policy: The stage whose policy it is.
-        boards: The boards of the test.
-        path: Where the result is saved.
+    settings, held_out: of the runs. chosen: those of the test. path: where it is saved. In text a problem that is held
+    out already is left out, as there may be few of a kind. Raises InputError where that leaves none.
     """
     if path.exists():
         return
-    record, _, _ = measure(settings, policy, boards, "test")
-    write(path, record)
+    with TemporaryDirectory() as scratch:
+        trainee = make_trainee(msgspec.structs.replace(settings, validation=chosen))
+        problems = trainee.hold_out(RunFolder(Path(scratch)))
+    if not trainee.lake:
+        known = {problem.key for problem in held_out}
+        problems = [problem for problem in problems if problem.key not in known]
+    if not problems:
+        raise InputError(f"test: seed {chosen.seed} draws held-out problems only; choose another, or more boards")
+    write_problems(path, problems)
+
+
+def take_final_test(trainee: Trainee, policy: Stage, problems: Sequence[Problem], path: Path) -> None:
+    """Saves how a policy does on the problems of the test, unless that is done.
+
+    trainee, policy: of the run, and the stage whose policy it is. problems: of the test. path: where the result is
+    saved; beside it are answers in text.
+    """
+    if path.exists():
+        return
+    if isinstance(trainee, LakeTrainee):
+        record, _, _ = measure(trainee, policy, list(map(row_of, problems)), "test")
+        write(path, record)
+    else:
+        tested = Stage(policy.folder)
+        tested.plans, tested.validation = path.with_name("test_answers.jsonl"), path
+        trainee.validate(tested, problems)

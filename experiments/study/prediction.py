@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from scipy.stats import bootstrap, rankdata, spearmanr
 
-from lakewright.experiments.loop.records import Trial
+from lakewright.engineer.trial import Trial
 from lakewright.experiments.study.study import Plan
 
 RESAMPLING_SEED = 0

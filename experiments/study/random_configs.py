@@ -1,22 +1,28 @@
-"""Random configs: one of a study's runs trains on each, or all runs of a seed begin with its own."""
+"""Random designs: one of a study's runs trains on each, or all runs of a seed begin with its own."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.generator import can_draw_for
 from lakewright.core_jax.support import Count, HoleRatio, Natural, Share
-from lakewright.engineer.guard import Reachable
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.engineer.cells import Knob, Stratum
+from lakewright.engineer.design import Design, Row
+from lakewright.engineer.environment import Environment
+from lakewright.experiments.loop.training import Trainee
+
+PARTS = 4  # a trait is one of five shares, a quarter of its range apart
+MOST = 10_000  # combinations of values; of more, as many are drawn as are tried
+Values = Sequence[float]
 
 
 class Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Random configs. As arms of one stage each, they show whether the trial's score predicts the gain in training.
+    """Random designs. As arms of one stage each, they show whether the trial's score predicts the gain in training.
 
-    data_ratios are uniform on the simplex, hole and wait ratios uniform from the lists, all drawable.
+    Shares are uniform on the simplex, values uniform from lists, all drawable. hole_ratios, wait_ratios: the lists of
+    the lake. Of other environments, levels have their `points`, and traits five shares over their range.
     """
 
     count: Count = 24
@@ -25,30 +31,73 @@ class Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wait_ratios: tuple[Share, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-def random_configs(chosen: Configs, start: RunSettings) -> Iterator[tuple[str, EnvConfig]]:
-    """The configs by name. Raises InputError where a size has no boards at the given ratios."""
+def random_configs(chosen: Configs, trainee: Trainee) -> Iterator[tuple[str, Design]]:
+    """The designs by name, over the strata of the first design of a trainee.
+
+    Raises InputError where a stratum has no problems at the given values, or the environment has no such lists.
+    """
+    of_lake = {"hole_ratio": chosen.hole_ratios, "wait_ratio": chosen.wait_ratios}
+    if not trainee.lake and (chosen.hole_ratios, chosen.wait_ratios) != (Configs().hole_ratios, Configs().wait_ratios):
+        raise InputError("configs: hole_ratios and wait_ratios are those of the lake; leave them out")
+
+    def values_of(stratum: Stratum, knob: Knob) -> Values:
+        if trainee.lake:
+            return of_lake[knob.name]
+        return spread_values(knob, *trainee.environment.space.limits(stratum, knob))
+
     rng = np.random.default_rng(chosen.seed)
     for number in range(chosen.count):
-        yield f"config-{number:02d}", _random_config(chosen, start, rng)
+        yield f"config-{number:02d}", _draw_design(trainee.environment, trainee.start, values_of, rng)
 
 
-def _random_config(chosen: Configs, start: RunSettings, rng: np.random.Generator) -> EnvConfig:
-    env, reachable = start.env, can_draw_for(start.teams)
-    shares = rng.dirichlet(np.ones(len(env.sizes))).round(3)
+def spread_values(knob: Knob, low: float, high: float) -> Values:
+    """The values of a knob from low to high that are drawn from."""
+    if not knob.trait:
+        return knob.points(low, high)
+    return list(dict.fromkeys(knob.rounded(low + place * (high - low) / PARTS) for place in range(PARTS + 1)))
+
+
+def _draw_design(
+    environment: Environment, start: Design, values_of: Callable[[Stratum, Knob], Values], rng: np.random.Generator
+) -> Design:
+    space, shares = environment.space, rng.dirichlet(np.ones(len(start.strata))).round(3)
     shares[-1] = round(1 - float(shares[:-1].sum()), 3)
-    cells = {}
-    for size, share in zip(env.sizes, shares.tolist(), strict=True):
-        hole, wait = _draw_ratios(chosen, size, env.agents, reachable, rng)
-        cells[size] = SizeConfig(share, hole, wait)
-    return env.replace(cells)
+    rows = {}
+    for stratum, share in zip(start.strata, shares.tolist(), strict=True):
+        ways = [values_of(stratum, knob) for knob in space.knobs]
+        rows[stratum] = {space.share.name: share, **_draw_values(environment, start, stratum, ways, rng)}
+    return start.replace(rows)
 
 
-def _draw_ratios(
-    chosen: Configs, size: int, agents: int, reachable: Reachable, rng: np.random.Generator
-) -> tuple[float, float]:
-    pairs: Sequence[tuple[float, float]] = [(hole, wait) for hole in chosen.hole_ratios for wait in chosen.wait_ratios]
-    for place in rng.permutation(len(pairs)):
-        hole, wait = pairs[place]
-        if all(reachable(size, agents, hole, forced) for forced, share in ((True, wait), (False, 1 - wait)) if share):
-            return hole, wait
-    raise InputError(f"configs: no boards of {size}x{size} can be drawn at these ratios; give others")
+def _draw_values(
+    environment: Environment, start: Design, stratum: Stratum, ways: Sequence[Values], rng: np.random.Generator
+) -> Row:
+    """The first of some combinations of values, in random order, of which all problems can be drawn."""
+    space = environment.space
+    for values in _shuffle(ways, rng):
+        row: Row = {knob.name: value for knob, value in zip(space.knobs, values, strict=True)}
+        alone = start.replace({stratum: {space.share.name: 1.0, **row}})
+        if all(environment.drawable(space.complete_cell(cell, start)) for cell in space.cells(alone)):
+            return row
+    label = space.words.label(stratum)
+    raise InputError(f"configs: no {space.words.problems} of {label} can be drawn at these values; give others")
+
+
+def _shuffle(ways: Sequence[Values], rng: np.random.Generator) -> Iterator[Values]:
+    """A value of each way: all combinations in random order, or of more than MOST as many at random."""
+    lengths = [len(way) for way in ways]
+    if math.prod(lengths) > MOST:
+        places = (tuple(map(int, rng.integers(lengths))) for _ in range(MOST))
+    else:
+        places = (_unravel(int(number), lengths) for number in rng.permutation(math.prod(lengths)))
+    for chosen in places:
+        yield [way[place] for way, place in zip(ways, chosen, strict=True)]
+
+
+def _unravel(number: int, lengths: Sequence[int]) -> tuple[int, ...]:
+    """The places of a combination by its number, the last place counting fastest."""
+    places = []
+    for length in reversed(lengths):
+        number, place = divmod(number, length)
+        places.append(place)
+    return tuple(reversed(places))

@@ -1,23 +1,34 @@
 """The results of a study: each run, each arm against the baseline, and how well the trial predicted the gains."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.results import pool
+from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.experiments.environments.lake import WAIT
 from lakewright.experiments.loop.records import RunFolder, Spent, Stage, Validation, read
+from lakewright.experiments.loop.training import make_trainee
 from lakewright.experiments.study.inference import Estimate, PairedTest, interquartile_mean, paired_tests
+from lakewright.experiments.study.learning_curves import (
+    Curve,
+    Reached,
+    average_curve,
+    sum_up_reached,
+    tokens_to_best,
+)
 from lakewright.experiments.study.prediction import Prediction, prediction_of
 from lakewright.experiments.study.run_results import (
+    Rates,
     RunResult,
-    average_curve,
-    forced_by_size,
     is_finished,
     last_policy,
+    name_strata,
     run_result,
     to_percent,
-    valid_by_size,
+    valid_by_stratum,
+    valid_by_trait,
+    valid_with_trait,
 )
 from lakewright.experiments.study.study import Plan, Planned, StudyFolder, StudySpec, read_prediction
 
@@ -39,7 +50,8 @@ class Difference(msgspec.Struct, frozen=True):
 class ArmResult(msgspec.Struct, frozen=True):
     """Means over the seeds of an arm; deviation: between its seeds, of `valid`; middle: its interquartile mean.
 
-    along: of the valid % on the held-out set over the tokens of a run; None in results of earlier versions.
+    forced, optimal, rates: as of a run. along: of the valid % on the held-out set over the tokens of a run; to_best:
+    how soon it reaches the baseline's best; None in results of earlier versions.
     """
 
     arm: str
@@ -47,8 +59,8 @@ class ArmResult(msgspec.Struct, frozen=True):
     valid: float
     deviation: float
     gain: float
-    forced: float
-    optimal: float
+    forced: float | None
+    optimal: float | None
     tokens: float
     spent: Spent
     stages: float
@@ -60,13 +72,15 @@ class ArmResult(msgspec.Struct, frozen=True):
     against: Difference | None
     middle: Estimate | None = None
     along: float | None = None
+    rates: dict[str, float] = {}
+    to_best: Reached | None = None
 
 
 class Results(msgspec.Struct, frozen=True):
-    """results.json; valid: of the warm-up, in percent. held_out: the boards of the final test, or of the held-out set.
+    """results.json; valid: of the warm-up, in percent. held_out: the problems of the final test or held-out set.
 
     missing: unfinished runs. tests: of the family, in valid %; along: of the same pairs, in what arms have `along`.
-    sizes, forced_sizes: of the warm-up, as in `RunResult`.
+    sizes, forced_sizes, traits: of the warm-up, as in `RunResult`. environment: that of the runs.
     """
 
     budget: int
@@ -79,25 +93,36 @@ class Results(msgspec.Struct, frozen=True):
     prediction: Prediction | None
     tests: list[PairedTest] = []
     along: list[PairedTest] = []
-    sizes: dict[int, float] = {}
-    forced_sizes: dict[int, float] = {}
+    sizes: Rates = {}
+    forced_sizes: Rates = {}
+    traits: dict[str, Rates] = {}
+    environment: str = "lake"
+
+    def __post_init__(self) -> None:
+        name_strata(self, "sizes", "forced_sizes")
+
+    @property
+    def lake(self) -> bool:
+        """Whether the study is of the lake."""
+        return self.environment == "lake"
 
 
 def results_of(plan: Plan, folder: StudyFolder) -> Results:
     """The results of the runs that are finished."""
-    begun = _judge_policy(plan, folder, folder.start, folder.start.warmup).sizes
-    before = pool(begun.values())
+    begun = _judge_policy(plan, folder, folder.start, folder.start.warmup).outcomes
+    before, lake = pool_tallies(begun.values()), plan.start.lake
     done = [planned for planned in plan.runs if _is_finished(plan, folder, planned)]
     judged = {planned.name: _judge_policy(plan, folder, folder.run(planned)) for planned in done}
-    runs = [run_result(planned, folder.run(planned), judged[planned.name], before) for planned in done]
+    runs = _list_runs(plan, folder, judged, before)
+    baselines = _list_curves(runs, plan.spec.baseline)
     names = list(dict.fromkeys(planned.arm for planned in done))
     solved = {name: np.array([int(digit) for digit in found.valid]) for name, found in judged.items()}
     return Results(
         budget=plan.spec.budget,
         baseline=plan.spec.baseline,
         valid=to_percent(before, before.valid),
-        held_out=before.boards,
-        arms=[_arm_result([run for run in runs if run.arm == name], plan.spec, solved) for name in names],
+        held_out=before.problems,
+        arms=[_arm_result([run for run in runs if run.arm == name], plan.spec, solved, baselines) for name in names],
         runs=runs,
         missing=[planned.name for planned in plan.runs if planned not in done],
         prediction=prediction_of(read_prediction(folder), plan, {run.arm: run.gain for run in runs})
@@ -105,9 +130,35 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         else None,
         tests=paired_tests(_by_seed(runs, lambda run: run.valid), plan.spec.family),
         along=paired_tests(_by_seed(runs, lambda run: average_curve(run.curve, plan.spec.budget)), plan.spec.family),
-        sizes=valid_by_size(begun),
-        forced_sizes=forced_by_size(begun),
+        sizes=valid_by_stratum(begun),
+        forced_sizes=valid_with_trait(begun, WAIT) if lake else {},
+        traits={} if lake else valid_by_trait(begun),
+        environment=plan.start.environment,
     )
+
+
+def _list_runs(plan: Plan, folder: StudyFolder, judged: Mapping[str, Validation], before: Tally) -> list[RunResult]:
+    """The results of finished runs, beside the baseline of their seeds.
+
+    plan, folder: the study. judged: how the last policies did, by the names of their runs. before: how the warm-up did.
+    """
+    space, budget = make_trainee(plan.start).environment.space, plan.spec.budget
+    done = [planned for planned in plan.runs if planned.name in judged]
+    runs = [run_result(planned, folder.run(planned), judged[planned.name], before, space) for planned in done]
+    baselines = _list_curves(runs, plan.spec.baseline)
+    return [
+        msgspec.structs.replace(
+            run,
+            along=average_curve(run.curve, budget),
+            to_best=tokens_to_best(run.curve, baselines.get(run.seed, [])),
+        )
+        for run in runs
+    ]
+
+
+def _list_curves(runs: Sequence[RunResult], arm: str) -> dict[int, Curve]:
+    """The curves of an arm by seed."""
+    return {run.seed: run.curve for run in runs if run.arm == arm}
 
 
 def _is_finished(plan: Plan, folder: StudyFolder, planned: Planned) -> bool:
@@ -130,9 +181,21 @@ def _by_seed(runs: Sequence[RunResult], outcome: Callable[[RunResult], float]) -
     return arms
 
 
-def _arm_result(runs: Sequence[RunResult], spec: StudySpec, solved: dict[str, np.ndarray]) -> ArmResult:
+def _arm_result(
+    runs: Sequence[RunResult], spec: StudySpec, solved: dict[str, np.ndarray], baselines: Mapping[int, Curve]
+) -> ArmResult:
+    """An arm from its runs.
+
+    runs: of the arm. spec: of the study. solved: what each run solved in the test, by its name. baselines: the curves
+    of the baseline by seed.
+    """
+
     def mean(value: Callable[[RunResult], float]) -> float:
         return float(np.mean([value(run) for run in runs]))
+
+    def mean_of_lake(value: Callable[[RunResult], float | None]) -> float | None:
+        known = [found for run in runs if (found := value(run)) is not None]
+        return float(np.mean(known)) if known else None
 
     return ArmResult(
         arm=runs[0].arm,
@@ -140,8 +203,8 @@ def _arm_result(runs: Sequence[RunResult], spec: StudySpec, solved: dict[str, np
         valid=mean(lambda run: run.valid),
         deviation=float(np.std([run.valid for run in runs], ddof=1)) if len(runs) > 1 else 0.0,
         gain=mean(lambda run: run.gain),
-        forced=mean(lambda run: run.forced),
-        optimal=mean(lambda run: run.optimal),
+        forced=mean_of_lake(lambda run: run.forced),
+        optimal=mean_of_lake(lambda run: run.optimal),
         tokens=mean(lambda run: run.tokens.total),
         spent=sum((run.tokens for run in runs), Spent()),
         stages=mean(lambda run: run.stages),
@@ -153,6 +216,8 @@ def _arm_result(runs: Sequence[RunResult], spec: StudySpec, solved: dict[str, np
         against=_compare_with_baseline(runs, spec.baseline, solved),
         middle=interquartile_mean([run.valid for run in runs]),
         along=mean(lambda run: average_curve(run.curve, spec.budget)),
+        rates={name: float(np.mean([run.rates[name] for run in runs])) for name in runs[0].rates},
+        to_best=sum_up_reached({run.seed: run.curve for run in runs}, baselines),
     )
 
 

@@ -1,44 +1,48 @@
 """The results of a study as a table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tabulate import tabulate
 
+from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.study.inference import PairedTest
+from lakewright.experiments.study.learning_curves import Reached
 from lakewright.experiments.study.prediction import Prediction, Rank
 from lakewright.experiments.study.results import ArmResult, Results
+from lakewright.experiments.study.run_results import Rates, RunResult
 
-HEADER = (
-    *("arm", "seeds", "valid %", "s.d.", "IQM % (95 %)", "along %", "forced %", "optimal %", "losses", "k tokens"),
-    "k trials",
-    *("k engineer", "stages", "kept", "back", "refused", "minutes"),
-)
+FIRST = ("arm", "seeds", "valid %", "s.d.", "IQM % (95 %)", "along %")
+LAST = ("losses", "k tokens", "k trials", "k engineer", "stages", "kept", "back", "refused", "minutes")
 
 MOST_NAMED = 8  # runs that are not finished
 
 
 def as_table(results: Results) -> str:
-    """One line for each arm, the best first, then the same by map size; or how well the trial predicted.
+    """One line for each arm, the best first, then the same by stratum; or how well the trial predicted.
 
     IQM: the interquartile mean over seeds, of valid %, with its bootstrap interval. along: the mean valid % on the
-    held-out set over the tokens of a run. k trials: thousand tokens of trials and of samplers that score boards, per
-    run. kept: trials that kept the current config. back: stages taken back.
+    held-out set over the tokens of a run. k to best: thousand tokens until the baseline's best on that set, and their
+    share of the baseline's own. k trials: thousand tokens of trials and of samplers that score problems, per run. kept:
+    trials that kept the current design. back: stages rolled back.
     """
     if results.prediction:
-        return "\n".join(_prediction_lines(results.prediction, len(results.runs)))
-    header = (*HEADER[:8], f"vs {results.baseline or '-'}", *HEADER[8:])
+        return "\n".join(_prediction_lines(results.prediction, results))
     ordered = sorted(results.arms, key=lambda arm: -arm.valid)
+    rows = [_format_arm(arm, results) for arm in ordered]
+    header = tuple(rows[0]) if rows else (*FIRST, *LAST)
     alignment = ("left", *["right"] * (len(header) - 1))
-    arms = tabulate(map(_format_arm, ordered), header, tablefmt="plain", colalign=alignment, disable_numparse=True)
+    cells = [tuple(row.values()) for row in rows]
+    arms = tabulate(cells, header, tablefmt="plain", colalign=alignment, disable_numparse=True)
+    problems = "boards" if results.lake else "problems"
     setting = (
-        f"warm-up {results.valid:.1f} % valid of {results.held_out} boards; budget {results.budget} tokens per run"
+        f"warm-up {results.valid:.1f} % valid of {results.held_out} {problems}; budget {results.budget} tokens per run"
     )
     missing = [f"not finished: {_list_names(results.missing)}"] * bool(results.missing)
     tests = [*map(_test_line, results.tests), *(f"along: {_test_line(found)}" for found in results.along)]
     return "\n".join(
         [
             *(arms, setting, *tests, *_reward_lines(results, ordered), *_taught_lines(results, ordered)),
-            *(*_size_tables(results, ordered), *missing),
+            *(*_stratum_tables(results, ordered), *missing),
         ]
     )
 
@@ -71,26 +75,28 @@ def _taught_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
             yield f"{arm.arm}: % of changes as taught after each stage {' '.join(shares)}"
 
 
-def _size_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
-    """Valid % on each map size, means over seeds, of all boards and of those that force a wait, where that is known."""
-    known = (
-        ("valid % by size", results.sizes, lambda run: run.sizes),
+def _stratum_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
+    """Valid % on each stratum, means over seeds, of all problems and, where known, of those that have a trait."""
+    known: list[tuple[str, Rates, Callable[[RunResult], Rates]]] = [
+        (f"valid % by {'size' if results.lake else 'stratum'}", results.sizes, lambda run: run.sizes),
         ("wait forced", results.forced_sizes, lambda run: run.forced_sizes),
-    )
+    ]
+    known += [(name, begun, lambda run, name=name: run.traits[name]) for name, begun in results.traits.items()]  # type: ignore[misc]
+    label = lake_space().words.label if results.lake else str
     for title, begun, of in known:
         if begun:
             rows = [
                 ("warm-up", begun),
-                *((arm.arm, _average_sizes([of(run) for run in results.runs if run.arm == arm.arm])) for arm in arms),
+                *((arm.arm, _average_strata([of(run) for run in results.runs if run.arm == arm.arm])) for arm in arms),
             ]
-            header = (title, *(f"{size}x{size}" for size in begun))
-            lines = [(name, *(f"{valid[size]:.1f}" for size in begun)) for name, valid in rows]
+            header = (title, *map(label, begun))
+            lines = [(name, *(f"{valid[stratum]:.1f}" for stratum in begun)) for name, valid in rows]
             alignment = ("left", *["right"] * len(begun))
             yield "\n" + tabulate(lines, header, tablefmt="plain", colalign=alignment, disable_numparse=True)
 
 
-def _average_sizes(runs: Sequence[dict[int, float]]) -> dict[int, float]:
-    return {size: sum(run[size] for run in runs) / len(runs) for size in runs[0]}
+def _average_strata(runs: Sequence[Rates]) -> Rates:
+    return {stratum: sum(run[stratum] for run in runs) / len(runs) for stratum in runs[0]}
 
 
 def _test_line(found: PairedTest) -> str:
@@ -99,18 +105,19 @@ def _test_line(found: PairedTest) -> str:
     return f"{found.arm} - {found.other}: {interval}, p {found.corrected:.2g} by Holm, {found.seeds} seeds"
 
 
-def _format_arm(arm: ArmResult) -> tuple[str, ...]:
-    against = arm.against
-    return (
+def _format_arm(arm: ArmResult, results: Results) -> dict[str, str]:
+    """The cells of an arm by the names of their columns."""
+    against, several = arm.against, arm.seeds > 1
+    first = (
         arm.arm,
         str(arm.seeds),
         f"{arm.valid:.1f}",
-        f"{arm.deviation:.1f}" if arm.seeds > 1 else "",
-        f"{arm.middle.mean:.1f} ({arm.middle.low:.1f}-{arm.middle.high:.1f})" if arm.middle and arm.seeds > 1 else "",
+        f"{arm.deviation:.1f}" if several else "",
+        f"{arm.middle.mean:.1f} ({arm.middle.low:.1f}-{arm.middle.high:.1f})" if arm.middle and several else "",
         "" if arm.along is None else f"{arm.along:.1f}",
-        f"{arm.forced:.1f}",
-        f"{arm.optimal:.1f}",
-        f"{against.points:+.1f} ± {against.interval:.1f}" if against else "",
+    )
+    rates = {"forced": arm.forced, "optimal": arm.optimal} if results.lake else arm.rates
+    last = (
         f"{against.losses} of {against.seeds}" if against else "",
         f"{arm.tokens / 1000:.1f}",
         f"{(arm.spent.trials + arm.spent.sampling) / arm.seeds / 1000:.1f}",
@@ -121,10 +128,29 @@ def _format_arm(arm: ArmResult) -> tuple[str, ...]:
         str(arm.refused),
         f"{arm.seconds / 60:.1f}",
     )
+    return {
+        **dict(zip(FIRST, first, strict=True)),
+        **({"k to best": _format_reached(arm.to_best)} if any(one.to_best for one in results.arms) else {}),
+        **{f"{name} %": "" if rate is None else f"{rate:.1f}" for name, rate in rates.items()},
+        f"vs {results.baseline or '-'}": f"{against.points:+.1f} ± {against.interval:.1f}" if against else "",
+        **dict(zip(LAST, last, strict=True)),
+    }
 
 
-def _prediction_lines(found: Prediction, configs: int) -> Iterator[str]:
-    yield f"The trial before, and the gain in valid plans after training, over {configs} configs (Spearman's rho):"
+def _format_reached(found: Reached | None) -> str:
+    """The tokens, their share of the baseline's own, and where some seeds never are as good, how many are."""
+    if found is None:
+        return ""
+    some = f" ({found.reached} of {found.seeds})" if found.reached < found.seeds else ""
+    if found.tokens is None or found.share is None:
+        return f"never{some}"
+    return f"{found.tokens / 1000:.1f} x{found.share:.2f}{some}"
+
+
+def _prediction_lines(found: Prediction, results: Results) -> Iterator[str]:
+    answers, designs = ("plans", "configs") if results.lake else ("answers", "designs")
+    over = f"over {len(results.runs)} {designs}"
+    yield f"The trial before, and the gain in valid {answers} after training, {over} (Spearman's rho):"
     ranks = (("its score", found.by_score), ("share of informative groups", found.by_informative))
     yield tabulate([(name, *_rank_cells(rank)) for name, rank in ranks], tablefmt="plain", disable_numparse=True)
     yield f"gains {min(found.gains):+.1f} to {max(found.gains):+.1f} points"

@@ -1,61 +1,65 @@
 """The result of one run of a study: where it ended, how it came there, and what its engineer was worth."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import jax
 import msgspec
-import numpy as np
 
-from lakewright.core_jax.config import SizeConfig
-from lakewright.core_jax.results import Outcomes, pool
+from lakewright.engineer.design import Row, by_stratum
 from lakewright.engineer.difficulty import Calibration
-from lakewright.engineer.evidence import shown
+from lakewright.engineer.evidence import show
 from lakewright.engineer.lessons import agreement
-from lakewright.engineer.trial import Lead
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.engineer.trial import Lead, Trial
+from lakewright.experiments.environments.lake import WAIT
 from lakewright.experiments.loop.records import (
     Decision,
     Done,
     RunFolder,
     Spent,
     Stage,
-    Trial,
     Validation,
-    forced_rate,
     read,
     spent,
     spent_on,
+    trait_rate,
 )
 from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.study.learning_curves import CurvePoint
 from lakewright.experiments.study.study import Planned
 
-
-class CurvePoint(msgspec.Struct, frozen=True):
-    """The tokens generated before a validation, and the valid % of the policy that the run then has."""
-
-    tokens: int
-    valid: float
+OPTIMAL = "optimal_sum_of_costs"
+Rates = dict[int | str, float]
+"""A rate in percent on each stratum."""
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """A finished run: shares of valid plans in percent, of its last policy.
+    """A finished run: shares of valid answers in percent, of its last policy.
 
-    gain: over the warm-up. forced: on boards that force a wait. optimal: by sum of costs. tried: trials. kept: those of
-    them that kept the current config. taken_back: stages. refused: answers that the guard refused. curve: of the
-    warm-up and each stage. leads: of the best rival of each trial over the current config. calibrations: of the
-    difficulty model, each forecast against the stage after it. engineer: of each stage, the figures of the groups of
-    `self_trained`, the last after its training. forced_sizes: as `sizes`, on boards that force a wait; no size without
-    such boards. drawn: what the boards of each stage were drawn from. as_taught: after each stage, the share of the
-    changes of a checkpoint's delta that are those of the rule that it was taught. Earlier versions have none of these.
+    gain: over the warm-up. sizes: by stratum. tried: trials. kept: those of them that kept the current design.
+    taken_back: stages rolled back. refused: answers that the guard refused. Of the lake alone, forced: on boards that
+    force a wait; optimal: by sum of costs; forced_sizes: as `sizes`, on boards that force a wait. Of other
+    environments, rates: by name, on problems that have a trait, and of answers that have a grade; traits: by trait and
+    stratum. No stratum is in a table that has no such problems.
+
+    curve: of the warm-up and each stage. leads: of the best rival of each trial over the current design. calibrations:
+    of the difficulty model, each forecast against the stage after it. engineer: of each stage, the figures of the
+    groups of `self_trained`, the last after its training. drawn: the rows of the design of each stage. as_taught: after
+    each stage, the share of the changes of a checkpoint's delta that are those of the rule that it was taught. along:
+    the mean of the curve over the tokens of the run. to_best: the tokens until it is first as good as the baseline of
+    its seed at its best; None where it never is. Earlier versions have none of these.
     """
 
     arm: str
     seed: int
     valid: float
     gain: float
-    forced: float
-    optimal: float
-    sizes: dict[int, float]
+    forced: float | None
+    optimal: float | None
+    sizes: Rates
     tokens: Spent
     stages: int
     seconds: float
@@ -67,46 +71,65 @@ class RunResult(msgspec.Struct, frozen=True):
     leads: list[Lead] = []
     calibrations: list[Calibration] = []
     engineer: list[list[dict[str, float]]] = []
-    forced_sizes: dict[int, float] = {}
-    drawn: list[dict[int, SizeConfig]] = []
+    forced_sizes: Rates = {}
+    drawn: list[dict[int | str, Row]] = []
     as_taught: list[float] = []
+    rates: dict[str, float] = {}
+    traits: dict[str, Rates] = {}
+    along: float | None = None
+    to_best: float | None = None
+
+    def __post_init__(self) -> None:
+        name_strata(self, "sizes", "forced_sizes")
+        msgspec.structs.force_setattr(self, "drawn", list(map(by_stratum, self.drawn)))
 
 
-def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Outcomes) -> RunResult:
-    """The result of a finished run.
+def name_strata(record: Any, *tables: str) -> None:
+    """Lets the keys of some tables of a record, and of its `traits`, be strata, as they are after reading a file."""
+    for name in tables:
+        msgspec.structs.force_setattr(record, name, by_stratum(getattr(record, name)))
+    traits = {name: by_stratum(table) for name, table in record.traits.items()}
+    msgspec.structs.force_setattr(record, "traits", traits)
+
+
+def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tally, space: DesignSpace) -> RunResult:
+    """The result of a finished run, but for what depends on other runs.
 
     Args:
         planned: The run as it was planned.
         run: Its folder.
         judged: How its last policy did on the test.
         before: How the warm-up's policy did.
+        space: What could be changed.
     """
-    stages = _list_stages(run, planned)
-    sizes = judged.sizes
-    found = pool(sizes.values())
+    stages, lake = _list_stages(run, planned), planned.settings.lake
+    strata = judged.outcomes
+    found = pool_tallies(strata.values())
     trials = [read(stage.trial, Trial) for stage in stages if stage.trial.exists()]
     return RunResult(
         arm=planned.arm,
         seed=planned.seed,
         valid=to_percent(found, found.valid),
         gain=to_percent(found, found.valid) - to_percent(before, before.valid),
-        forced=100 * forced_rate(found),
-        optimal=to_percent(found, found.optimal_sum_of_costs),
-        sizes=valid_by_size(sizes),
+        forced=100 * trait_rate(found, WAIT) if lake else None,
+        optimal=to_percent(found, found.grades[OPTIMAL]) if lake else None,
+        sizes=valid_by_stratum(strata),
         tokens=spent(run, len(stages)),
         stages=len(stages),
         seconds=sum(read(stage.done, Done).seconds for stage in stages),
         tried=len(trials),
         kept=sum(trial.chosen == 0 for trial in trials),
-        taken_back=sum(stage.taken_back() is not None for stage in stages),
+        taken_back=sum(stage.rolled_back() is not None for stage in stages),
         refused=sum(_count_refused(read(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()),
         curve=_read_curve(run, len(stages)),
         leads=[max(trial.leads[1:], key=lambda lead: lead.mean) for trial in trials if trial.leads],
         calibrations=[known for stage in stages if (known := stage.calibration())],
         engineer=[figures for stage in stages if (figures := stage.engineer_figures())],
-        forced_sizes=forced_by_size(sizes),
-        drawn=[stage.config().sizes for stage in stages],
-        as_taught=[share for stage in stages if (share := _as_taught(planned.settings, stage)) is not None],
+        forced_sizes=valid_with_trait(strata, WAIT) if lake else {},
+        drawn=[stage.design().strata for stage in stages],
+        as_taught=[share for stage in stages if (share := _as_taught(planned.settings, stage, space)) is not None],
+        rates={} if lake else _list_rates(found),
+        traits={} if lake else valid_by_trait(strata),
     )
 
 
@@ -123,19 +146,32 @@ def last_policy(run: RunFolder) -> Stage:
     return run.standing(len(run.finished_stages()) - 1)
 
 
-def to_percent(outcomes: Outcomes, count: int) -> float:
-    """A count of outcomes as a share of the boards, in percent."""
-    return 100 * outcomes.rate(count)
+def to_percent(tally: Tally, count: int) -> float:
+    """A count of a tally as a share of the problems, in percent."""
+    return 100 * tally.rate(count)
 
 
-def valid_by_size(sizes: Mapping[int, Outcomes]) -> dict[int, float]:
-    """Valid % on each map size."""
-    return {size: to_percent(part, part.valid) for size, part in sizes.items()}
+def valid_by_stratum(strata: Mapping[int | str, Tally]) -> Rates:
+    """Valid % on each stratum."""
+    return {stratum: to_percent(part, part.valid) for stratum, part in strata.items()}
 
 
-def forced_by_size(sizes: Mapping[int, Outcomes]) -> dict[int, float]:
-    """Valid % of the boards that force a wait, on each map size that has some."""
-    return {size: 100 * forced_rate(part) for size, part in sizes.items() if part.wait_boards}
+def valid_with_trait(strata: Mapping[int | str, Tally], name: str) -> Rates:
+    """Valid % of the problems that have a trait, on each stratum that has some."""
+    having = {stratum: part.traits[name] for stratum, part in strata.items() if name in part.traits}
+    return valid_by_stratum({stratum: part for stratum, part in having.items() if part.problems})
+
+
+def valid_by_trait(strata: Mapping[int | str, Tally]) -> dict[str, Rates]:
+    """Valid % of the problems that have a trait, by trait and stratum."""
+    names = dict.fromkeys(name for part in strata.values() for name in part.traits)
+    return {name: rates for name in names if (rates := valid_with_trait(strata, name))}
+
+
+def _list_rates(found: Tally) -> dict[str, float]:
+    """Valid % of the problems that have a trait, and the % of answers that have a grade, by name."""
+    traits = {name: to_percent(part, part.valid) for name, part in found.traits.items() if part.problems}
+    return traits | {name: to_percent(found, count) for name, count in found.grades.items()}
 
 
 def _read_curve(run: RunFolder, stages: int) -> list[CurvePoint]:
@@ -148,27 +184,20 @@ def _read_curve(run: RunFolder, stages: int) -> list[CurvePoint]:
     return points
 
 
-def average_curve(curve: Sequence[CurvePoint], budget: int) -> float:
-    """The mean valid % over the tokens of a run: the area under its curve, lines between its points, by the budget."""
-    tokens, valid = zip(*((point.tokens, point.valid) for point in curve), strict=True)
-    places = np.unique(np.clip([0, *tokens, budget], 0, budget))
-    return float(np.trapezoid(np.interp(places, tokens, valid), places)) / budget
-
-
 def _held_out_valid(stage: Stage) -> float:
-    found = pool(read(stage.validation, Validation).sizes.values())
+    found = pool_tallies(read(stage.validation, Validation).outcomes.values())
     return to_percent(found, found.valid)
 
 
-def _as_taught(settings: RunSettings, stage: Stage) -> float | None:
+def _as_taught(settings: RunSettings, stage: Stage, space: DesignSpace) -> float | None:
     """None where no checkpoint was asked, or its answer cannot be read; shuffled evidence is not what the rule sees."""
-    if settings.teacher not in ("self", "base") or settings.codec != "tokens" or not stage.proposal.exists():
+    if settings.teacher not in ("self", "base") or settings.codec == "text" or not stage.proposal.exists():
         return None
     if (delta := read(stage.proposal, Decision).proposal.delta) is None:
         return None
-    config, modules = stage.config(), msgspec.structs.replace(settings.evidence.chosen(), shuffled=False)
-    view = shown(stage.read_evidence(), modules, jax.random.key(0))
-    return agreement(delta, settings.taught.rule.delta(view, config), config)
+    design, modules = stage.design(), msgspec.structs.replace(settings.evidence.chosen(), shuffled=False)
+    view = show(stage.read_evidence(), modules, jax.random.key(0))
+    return agreement(delta, settings.taught.rule.delta(view, design, space), design, space)
 
 
 def _list_stages(run: RunFolder, planned: Planned) -> list[Stage]:

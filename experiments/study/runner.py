@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.rows import read_all
 from lakewright.core_jax.support import write_atomically
 from lakewright.experiments.loop import check_machine
 from lakewright.experiments.loop import run as run_loop
-from lakewright.experiments.loop.records import RunFolder, write
+from lakewright.experiments.loop.records import RunFolder, read_problems, write
+from lakewright.experiments.loop.training import make_trainee
 from lakewright.experiments.resumable.pool import work_on
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs, prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
@@ -142,5 +142,7 @@ def _describe_error(error: Exception, run: RunFolder) -> str:
 
 def _take_test(planned: Planned, run: RunFolder, folder: StudyFolder) -> None:
     """The final test of a finished run, in a study that has one."""
-    if folder.test_boards.exists():
-        take_final_test(planned.settings, last_policy(run), read_all(folder.test_boards), folder.test_of(run))
+    path = folder.test_file(lake=planned.settings.lake)
+    if path.exists():
+        trainee = make_trainee(planned.settings)
+        take_final_test(trainee, last_policy(run), read_problems(path), folder.test_of(run))

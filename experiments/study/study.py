@@ -1,7 +1,7 @@
 """A study: many runs from one warm-up under one budget of tokens, in one folder, resumed after any kill.
 
 study.json   the plan         start/   the warm-up      runs/ARM-sSEED/   the runs      trial.json   configs tried
-test.parquet the boards of the final test
+test.parquet the boards of the final test; test.jsonl the problems of other environments than the lake
 results.json table.txt study.svg curves.svg   the results
 """
 
@@ -28,28 +28,43 @@ from lakewright.core_jax.support import (
     replacing,
     replacing_folder,
 )
+from lakewright.engineer.design import Design, by_stratum
+from lakewright.engineer.trial import Trial, try_designs
+from lakewright.experiments.environments.lake import config_of
 from lakewright.experiments.loop import prepare
-from lakewright.experiments.loop.records import RunFolder, Trial, read, write
-from lakewright.experiments.loop.redesign import try_configs
+from lakewright.experiments.loop.records import RunFolder, held_out_of, read, read_problems, write
+from lakewright.experiments.loop.redesign import start_trial
 from lakewright.experiments.loop.settings import RunSettings, ValidationSettings, merged, preset_table
+from lakewright.experiments.loop.training import Trainee, make_trainee
 from lakewright.experiments.resumable.claims import Claim
-from lakewright.experiments.study.final_evaluation import final_boards, take_final_test
+from lakewright.experiments.study.final_evaluation import draw_final_test, take_final_test
 from lakewright.experiments.study.random_configs import Configs, random_configs
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 LONGEST_NAME = 100  # letters of an arm, which names files together with its seed
 # What comparable runs share.
-SHARED = ("model", "teams", "warmup", "warmup_env", "lessons", "validation", "horizon", "budget")
+SHARED = (
+    "environment",
+    "model",
+    "teams",
+    "warmup",
+    "warmup_env",
+    "warmup_design",
+    "lessons",
+    "validation",
+    "horizon",
+    "budget",
+)
 
 
 class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The runs of a study. budget: tokens of each run. settings: of every run, in place of those of the preset.
 
     arms: the settings in which each differs, and its `seeds`, if they are not those of the study. baseline: the arm
-    that the others are compared with, seed by seed. configs: random configs as arms, instead of `arms`.
-    first_configs: random configs, one for each seed, that all arms of the seed begin with, as the paper's round 0,
-    except arms that set env.
-    family: the pairs of arms whose difference is tested, corrected for their number. test: boards on which the last
+    that the others are compared with, seed by seed. configs: random designs as arms, instead of `arms`.
+    first_configs: random designs, one for each seed, that all arms of the seed begin with, as the paper's round 0,
+    except arms that set env or, of another environment than the lake, design.
+    family: the pairs of arms whose difference is tested, corrected for their number. test: problems on which the last
     policy of each run is judged, separate from the held-out set that the runs see; without, that set.
     """
 
@@ -112,10 +127,15 @@ class StudyFolder:
         self.start = RunFolder(folder / "start")
         self.trial = folder / "trial.json"
         self.test_boards = folder / "test.parquet"
+        self.test_problems = folder / "test.jsonl"
         self.results = folder / "results.json"
         self.table = folder / "table.txt"
         self.plot = folder / "study.svg"
         self.curves = folder / "curves.svg"
+
+    def test_file(self, *, lake: bool) -> Path:
+        """The problems of the final test."""
+        return self.test_boards if lake else self.test_problems
 
     def test_of(self, run: RunFolder) -> Path:
         """The outcome of the final test of one of its runs, or of the warm-up."""
@@ -146,37 +166,45 @@ def plan_of(path: Path) -> Plan:
         spec = read_config(file, StudySpec)
     base = merged(preset_table(spec.preset), spec.settings) | {"budget": spec.budget}
     start = convert(base, RunSettings, f"{path}: settings")
-    arms = spec.arms or _arms_of_configs(spec, start)
+    trainee = _make_trainee(start, f"{path}: settings")
+    arms = spec.arms or _arms_of_configs(spec, trainee)
     runs = [
         planned for name, arm in arms.items() for planned in _plan_runs(name, arm, base, spec, f"{path}: arms.{name}")
     ]
-    if spec.first_configs:
-        firsts = [env for _, env in random_configs(spec.first_configs, start)]
-        runs = [planned if "env" in arms[planned.arm] else _beginning_with(firsts, planned, path) for planned in runs]
     for planned in runs:
         _check_shares(planned, start, path)
+    if spec.first_configs:
+        firsts = [design for _, design in random_configs(spec.first_configs, trainee)]
+        own = "env" if start.lake else "design"
+        runs = [planned if own in arms[planned.arm] else _beginning_with(firsts, planned, path) for planned in runs]
+    if not start.lake:
+        for planned in runs:
+            _check_design(planned, trainee, path)
     return Plan(spec, start, runs)
 
 
 def prepare_start(plan: Plan, folder: StudyFolder) -> None:
     """The warm-up of all runs, and where configs are compared their trial."""
+    trainee, warmup = make_trainee(plan.start), folder.start.warmup
     folder.start.open(plan.start)
-    prepare(plan.start, folder.start)
+    prepare(trainee, folder.start)
     if plan.spec.configs and not folder.trial.exists():
-        envs = [planned.settings.env for planned in plan.runs]
-        write(folder.trial, try_configs(plan.start, folder.start.warmup, envs, "configs"))
+        designs = [make_trainee(planned.settings).start for planned in plan.runs]
+        write(folder.trial, try_designs(start_trial(trainee, warmup, "configs"), designs), lake=trainee.lake)
     if plan.spec.test:
-        boards = final_boards(plan.start, plan.spec.test, folder.test_boards)
-        take_final_test(plan.start, folder.start.warmup, boards, folder.test_of(folder.start))
+        path = folder.test_file(lake=trainee.lake)
+        draw_final_test(plan.start, plan.spec.test, held_out_of(folder.start), path)
+        take_final_test(trainee, warmup, read_problems(path), folder.test_of(folder.start))
 
 
 def begin_run(planned: Planned, folder: StudyFolder) -> RunFolder:
     """The folder of a run, with the study's warm-up in it."""
     run = folder.run(planned)
     run.open(planned.settings)
-    if not run.validation.exists():
-        with replacing(run.validation) as beside:
-            shutil.copyfile(folder.start.validation, beside)
+    for own, shared in ((run.validation, folder.start.validation), (run.held_out, folder.start.held_out)):
+        if shared.exists() and not own.exists():
+            with replacing(own) as beside:
+                shutil.copyfile(shared, beside)
     if not run.warmup.folder.exists():
         with replacing_folder(run.warmup.folder) as beside:
             shutil.copytree(folder.start.warmup.folder, beside, copy_function=os.link, dirs_exist_ok=True)
@@ -211,14 +239,23 @@ def _check_seeds(seeds: Sequence[int]) -> None:
         raise ValueError(f"seeds has {twice} twice; name it once")
 
 
-def _beginning_with(firsts: Sequence[EnvConfig], planned: Planned, path: Path) -> Planned:
-    """The run with its seed's config. Raises InputError where there are too few."""
+def _beginning_with(firsts: Sequence[Design], planned: Planned, path: Path) -> Planned:
+    """The run with its seed's design. Raises InputError where there are too few."""
     if planned.seed >= len(firsts):
         raise InputError(
             f"{path}: first_configs.count is {len(firsts)}, but there is a seed {planned.seed}; make it larger"
         )
-    settings = msgspec.structs.replace(planned.settings, env=firsts[planned.seed])
+    first, settings = firsts[planned.seed], planned.settings
+    if settings.lake:
+        settings = msgspec.structs.replace(settings, env=config_of(first))
+    else:
+        settings = msgspec.structs.replace(settings, design=_name_rows(first))
     return msgspec.structs.replace(planned, settings=settings)
+
+
+def _name_rows(design: Design) -> dict[str, dict[str, float]]:
+    """The rows of a design as settings have them."""
+    return {str(stratum): {name: float(value) for name, value in row.items()} for stratum, row in design.strata.items()}
 
 
 def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
@@ -226,7 +263,7 @@ def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
     for name in SHARED:
         if getattr(planned.settings, name) != getattr(start, name):
             raise InputError(f"{path}: arms.{planned.arm}: {name} differs, but all arms share it; set it in settings")
-    learned = start.codec == "tokens" and not start.start and planned.settings.asks_checkpoint
+    learned = start.codec != "text" and not start.start and planned.settings.asks_checkpoint
     if learned and not start.taught.include(planned.settings.evidence):
         preset = planned.settings.evidence.preset
         raise InputError(
@@ -238,14 +275,37 @@ def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
             f"{path}: arms.{planned.arm}: difficulty differs, but the warm-up teaches its engineer to follow forecasts "
             "as settings fit them; set it in settings"
         )
-    if planned.settings.env.sizes.keys() != start.env.sizes.keys() or planned.settings.env.agents != start.env.agents:
+    if start.lake and _differ(planned.settings.env, start.env):
         raise InputError(f"{path}: arms.{planned.arm}: env has other sizes or agents than settings; give it the same")
 
 
-def _arms_of_configs(spec: StudySpec, start: RunSettings) -> dict[str, dict[str, Any]]:
-    """One arm for each random config: a single stage on its boards."""
+def _differ(one: EnvConfig, other: EnvConfig) -> bool:
+    return one.sizes.keys() != other.sizes.keys() or one.agents != other.agents
+
+
+def _check_design(planned: Planned, trainee: Trainee, path: Path) -> None:
+    """Raises InputError where the first design of a run is none of the environment, or has other strata."""
+    space, given = trainee.environment.space, planned.settings.design
+    try:
+        design = space.design(by_stratum(given)) if given else trainee.start
+    except InputError as error:
+        raise InputError(f"{path}: arms.{planned.arm}: {error}") from error
+    if design.strata.keys() != trainee.start.strata.keys():
+        raise InputError(f"{path}: arms.{planned.arm}: design has other strata than settings; give it the same")
+
+
+def _make_trainee(settings: RunSettings, where: str) -> Trainee:
+    try:
+        return make_trainee(settings)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def _arms_of_configs(spec: StudySpec, trainee: Trainee) -> dict[str, dict[str, Any]]:
+    """One arm for each random design: a single stage on its problems."""
     assert spec.configs
-    return {
-        name: {"env": msgspec.to_builtins(env, str_keys=True), "teacher": "fixed", "stages": 1}
-        for name, env in random_configs(spec.configs, start)
-    }
+    arms = {}
+    for name, design in random_configs(spec.configs, trainee):
+        config = msgspec.to_builtins(config_of(design), str_keys=True) if trainee.lake else _name_rows(design)
+        arms[name] = {"env" if trainee.lake else "design": config, "teacher": "fixed", "stages": 1}
+    return arms

@@ -1,4 +1,4 @@
-"""How often a trial was right: its config and the current one are tried again, on many more boards.
+"""How often a trial was right: its design and the current one are tried again, on many more problems.
 
 DIR/trial_checks/RUN.stage_NN.json   one comparison each, so that a command that was killed resumes
 """
@@ -12,8 +12,10 @@ from tabulate import tabulate
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import locked
-from lakewright.experiments.loop.records import RunFolder, Stage, Trial, read, write
-from lakewright.experiments.loop.redesign import try_configs
+from lakewright.engineer.trial import Trial, try_designs
+from lakewright.experiments.loop.records import RunFolder, Stage, read, write
+from lakewright.experiments.loop.redesign import start_trial
+from lakewright.experiments.loop.training import make_trainee
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.experiments.study.run_results import is_finished
 from lakewright.experiments.study.study import CLAIM, Planned, StudyFolder
@@ -23,9 +25,9 @@ HALF = 0.5
 
 
 class TrialCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A comparison. stated: the probability with which the trial called its best rival better than the current config.
+    """A comparison. stated: the probability with which the trial called its best rival better than the current design.
 
-    first, second: by how much the rival's score was above that of the current config, in the trial and in its check.
+    first, second: by how much the rival's score was above that of the current design, in the trial and in its check.
     """
 
     run: str
@@ -63,7 +65,7 @@ class TrialReliability(msgspec.Struct, frozen=True):
 
 
 def check_trials(out: Path, count: int, boards: int) -> TrialReliability:
-    """Tries `count` comparisons of a study's finished runs again, on `boards` boards a config, or resumes.
+    """Tries `count` comparisons of a study's finished runs again, on `boards` problems a design, or resumes.
 
     They are spread evenly over all trials of the study, in the order of its runs. Raises InputError where the study has
     fewer of them, or other boards were asked for before.
@@ -137,8 +139,9 @@ def _try_again(run: RunFolder, planned: Planned, trial: Trial, number: int, boar
     best = max(range(1, len(trial.leads)), key=lambda place: trial.leads[place].mean)
     more = msgspec.structs.replace(planned.settings.trial, boards=boards)
     settings = msgspec.structs.replace(planned.settings, trial=more)
-    configs = [trial.candidates[0].config, trial.candidates[best].config]
-    again = try_configs(settings, run.standing(number), configs, f"stage {number} second trial")
+    designs = [trial.candidates[0].design, trial.candidates[best].design]
+    work = start_trial(make_trainee(settings), run.standing(number), f"stage {number} second trial")
+    again = try_designs(work, designs)
     current, rival = (candidate.score for candidate in again.candidates)
     lead = trial.leads[best]
     return TrialCheck(planned.name, number, lead.better, lead.measured, rival - current, boards)

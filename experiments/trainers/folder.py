@@ -18,10 +18,12 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert, locked
-from lakewright.engineer.design import Design, check_design, list_changes, normalize
+from lakewright.engineer.delta import list_changes
+from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import can_draw, check_floor
 from lakewright.engineer.redesign import Decision, Engineer
+from lakewright.engineer.space import check_design, normalize
 from lakewright.engineer.teachers import MODELS, Tools, check_teacher
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment

@@ -10,9 +10,10 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import Natural
+from lakewright.engineer.cells import Cell, stratum_of
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Group, Outcomes, Problem, Verdict
-from lakewright.engineer.space import Cell, DesignSpace, stratum_of
+from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.trainers.appending import LONGEST
 from lakewright.experiments.trainers.versions import Counts
 

@@ -1,27 +1,29 @@
 """What teachers proposed, or would propose, on the recorded evidence of a run; nothing is written."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from textwrap import indent
+from typing import Any
 
 import msgspec
 from tabulate import tabulate
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError, one_line
-from lakewright.core_jax.generator import can_draw_for
-from lakewright.engineer.delta import summary
+from lakewright.engineer.delta import list_changes, summarize
+from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence, evidence_text
 from lakewright.engineer.negotiation import Attempt, negotiate
 from lakewright.engineer.proposal import Stateless
-from lakewright.experiments.loop.records import Decision, EngineerTraining, Next, RunFolder, Source, Stage, Trial, read
-from lakewright.experiments.loop.redesign import changes, teacher_of, trust_region
+from lakewright.engineer.steps import Next
+from lakewright.engineer.trial import Trial
+from lakewright.experiments.environments.lake_form import to_lake
+from lakewright.experiments.loop.records import Decision, EngineerTraining, RunFolder, Stage, read
+from lakewright.experiments.loop.redesign import teacher_of, trust_region
 from lakewright.experiments.loop.settings import RunSettings, key_for
-from lakewright.experiments.view.run_table import describe_config
+from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.view.catalogue.run_space import RunSpace, describe_next
 
 RECORDED = "recorded"  # the name under which the decision of the run itself is shown
-
-TRIAL_HEADER = ("", "score", "p(1-p)", "P(better)", "informative", "valid", "per size p(1-p)")
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -30,13 +32,11 @@ class Shown(msgspec.Struct, frozen=True):
     folder: str
     stage: int
     teacher: str
-    config: EnvConfig
+    design: Design
     evidence: Evidence
     attempts: list[Attempt]
     trial: Trial | None
-    next_config: EnvConfig
-    source: Source
-    reasons: list[str]
+    following: Next
     engineer: EngineerTraining | None
 
 
@@ -61,19 +61,33 @@ def shown_stage(folder: RunFolder, number: int) -> Shown:
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []
     trial = read(stage.trial, Trial) if stage.trial.exists() else None
     engineer = read(stage.engineer, EngineerTraining) if stage.engineer.exists() else None
-    evidence, config = _read_evidence(stage), stage.config()
-    teacher = decision.teacher if decision else folder.settings().teacher
     return Shown(
-        str(folder.folder),
-        number,
-        teacher,
-        config,
-        evidence,
-        attempts,
-        trial,
-        *_describe_next(stage.following()),
-        engineer,
+        folder=str(folder.folder),
+        stage=number,
+        teacher=decision.teacher if decision else folder.settings().teacher,
+        design=stage.design(),
+        evidence=stage.read_evidence(),
+        attempts=attempts,
+        trial=trial,
+        following=stage.following(),
+        engineer=engineer,
     )
+
+
+def plain_stage(shown: Shown, about: RunSpace) -> dict[str, Any]:
+    """A stage as JSON values; of the lake with the names of the lake's records."""
+    fields = msgspec.to_builtins(shown, str_keys=True)
+    following = fields.pop("following")
+    fields |= {"next_design": following["design"], "source": following["source"], "reasons": following["reasons"]}
+    if not about.lake:
+        return fields
+    return {name.replace("design", "config"): to_lake(value) for name, value in fields.items()}
+
+
+def plain_replay(found: Replayed, about: RunSpace) -> dict[str, Any]:
+    """A dry run as JSON values; of the lake with the names of the lake's records."""
+    fields = msgspec.to_builtins(found, str_keys=True)
+    return {name: to_lake(value) for name, value in fields.items()} if about.lake else fields
 
 
 def ask_teacher(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
@@ -109,48 +123,58 @@ def _round_lines(training: EngineerTraining) -> Iterator[str]:
         yield f"round {turn}: {', '.join(figures)}"
 
 
-def stage_text(shown: Shown) -> str:
+def stage_text(shown: Shown, about: RunSpace) -> str:
     """A stage as text: evidence and prompt, every answer with its verdict, the trial, and what it came to."""
+    following = shown.following
     parts = [
         f"stage {shown.stage} of {shown.folder}, teacher {shown.teacher}",
-        f"drawn from  {describe_config(shown.config)}",
+        f"drawn from  {about.describe_design(shown.design)}",
     ]
-    parts += ["", "## evidence", escape_controls(evidence_text(shown.evidence)).rstrip()]
+    if about.problem:
+        parts.append(f"{escape_controls(about.problem)}; shown is what the records hold")
+    parts += ["", "## evidence", escape_controls(evidence_text(shown.evidence, about.space)).rstrip()]
     for attempt in shown.attempts:
-        parts += list(_attempt_lines(attempt))
+        parts += list(_attempt_lines(attempt, about))
     if shown.engineer:
         parts += ["", "## training of the engineer on its own proposals", *_round_lines(shown.engineer)]
     if shown.trial:
-        parts += ["", "## trial", *_trial_lines(shown.trial)]
-    why = escape_controls("; ".join(shown.reasons))
-    return "\n".join([*parts, "", f"{shown.source}: {why}", f"next stage  {describe_config(shown.next_config)}"])
+        parts += ["", "## trial", *_trial_lines(shown.trial, about)]
+    why = f"{following.source}: {'; '.join(following.reasons)}"
+    if not about.lake:
+        why = describe_next(following, shown.design, shown.stage, about)
+    return "\n".join([*parts, "", escape_controls(why), f"next stage  {about.describe_design(following.design)}"])
 
 
-def proposal_text(found: Replayed) -> str:
+def proposal_text(found: Replayed, about: RunSpace) -> str:
     """A dry run as text."""
-    lines = [line for attempt in found.attempts for line in _attempt_lines(attempt)]
+    lines = [line for attempt in found.attempts for line in _attempt_lines(attempt, about)]
     head = f"stage {found.stage} of {found.folder}, teacher {found.teacher}"
-    return "\n".join([head, *lines, "", f"next config  {describe_config(found.last.verdict.config)}"])
+    design = about.describe_design(found.last.verdict.design)
+    return "\n".join([head, *lines, "", f"next {about.space.words.design}  {design}"])
 
 
-def side_by_side(found: Sequence[Replayed], configs: dict[tuple[str, int], EnvConfig]) -> str:
-    """One block for each stage, one line for each teacher: its verdict, and what of the config would change."""
+def side_by_side(found: Sequence[Replayed], designs: Mapping[tuple[str, int], tuple[Design, RunSpace]]) -> str:
+    """One block for each stage, one line for each teacher: its verdict, and what of the design would change.
+
+    found: the proposals. designs: by folder and stage the design of the stage, and the run's design space.
+    """
     blocks = []
     for (folder, stage), replays in groupby(found, lambda replay: (replay.folder, replay.stage)):
-        config = configs[folder, stage]
-        rows = [(replay.teacher, *_describe_outcome(replay, config)) for replay in replays]
+        design, about = designs[folder, stage]
+        rows = [(replay.teacher, *_describe_outcome(replay, design, about)) for replay in replays]
         table = tabulate(rows, tablefmt="plain", disable_numparse=True)
-        blocks.append(f"{folder} stage {stage}: {describe_config(config)}\n{indent(table, '  ')}")
+        blocks.append(f"{folder} stage {stage}: {about.describe_design(design)}\n{indent(table, '  ')}")
     return "\n\n".join(blocks)
 
 
-def _describe_outcome(replay: Replayed, config: EnvConfig) -> tuple[str, str]:
+def _describe_outcome(replay: Replayed, design: Design, about: RunSpace) -> tuple[str, str]:
     """The verdict on what a teacher proposed, and what would change or why it was refused."""
     if not replay.attempts:
-        return "not asked", "the stage was taken back"
+        return "not asked", f"the stage was {about.undone}"
     verdict = replay.last.verdict
-    refused = verdict.status == "refused"
-    return verdict.status, escape_controls(verdict.reasons[0]) if refused else changes(config, verdict.config)
+    if verdict.status == "refused":
+        return verdict.status, escape_controls(verdict.reasons[0])
+    return verdict.status, list_changes(design, verdict.design, about.space)
 
 
 def escape_controls(text: str) -> str:
@@ -158,33 +182,24 @@ def escape_controls(text: str) -> str:
     return "\n".join(map(one_line, text.split("\n")))
 
 
-def _describe_next(following: Next) -> tuple[EnvConfig, Source, list[str]]:
-    return following.config, following.source, following.reasons
-
-
-def _read_evidence(stage: Stage) -> Evidence:
-    return stage.read_evidence()
-
-
 def _replay_stages(
     settings: RunSettings, folder: RunFolder, numbers: range, only: int | None = None
 ) -> Iterator[Replayed]:
     """A teacher's proposals stage by stage, its state handed on; one without state is asked after `only` alone."""
-    state = None
+    state, environment = None, make_trainee(settings).environment
     for number in numbers:
         stage = finished_stage(folder, number)
         teacher = teacher_of(settings, folder, stage, state)
         if only is not None and number != only and isinstance(teacher, Stateless):
             continue
         key = key_for(settings.seed, f"stage {number} teacher")
-        reachable = can_draw_for(settings.teams)
-        guard = trust_region(settings, stage)
-        attempts = negotiate(teacher, _read_evidence(stage), stage.config(), key, guard, reachable)
+        guard = trust_region(settings, environment, stage)
+        attempts = negotiate(teacher, stage.read_evidence(), stage.design(), environment, key, guard)
         state = teacher.state_dict()
         yield Replayed(str(folder.folder), number, settings.teacher, attempts)
 
 
-def _attempt_lines(attempt: Attempt) -> Iterator[str]:
+def _attempt_lines(attempt: Attempt, about: RunSpace) -> Iterator[str]:
     proposal, verdict = attempt.proposal, attempt.verdict
     for name, text in (("prompt", proposal.prompt), ("answer", proposal.answer)):
         if text:
@@ -194,21 +209,22 @@ def _attempt_lines(attempt: Attempt) -> Iterator[str]:
     yield from (
         "",
         "## delta",
-        summary(proposal.delta) if proposal.delta else f"none: {escape_controls(proposal.error)}",
+        summarize(proposal.delta, about.space) if proposal.delta else f"none: {escape_controls(proposal.error)}",
     )
-    yield from (f"or {summary(delta)}" for delta in proposal.candidates)
+    yield from (f"or {summarize(delta, about.space)}" for delta in proposal.candidates)
     yield f"{verdict.status}{''.join(f'{chr(10)}- {escape_controls(reason)}' for reason in verdict.reasons)}"
 
 
-def _trial_lines(trial: Trial) -> Iterator[str]:
+def _trial_lines(trial: Trial, about: RunSpace) -> Iterator[str]:
     rows = []
     for place, tried in enumerate(trial.candidates):
         name = ("current" if not place else "proposed") + ("*" if place == trial.chosen else "")
-        sizes = " ".join(f"{size}: {signal.variance:.3f}" for size, signal in tried.sizes.items())
+        strata = " ".join(f"{stratum}: {signal.variance:.3f}" for stratum, signal in tried.strata.items())
         whole = tried.signal
         better = f"{trial.leads[place].better:.2f}" if trial.leads and place else ""
         measured = f"{tried.score:.4f}", f"{whole.variance:.4f}", better
-        rows.append((name, *measured, f"{whole.informative:.3f}", f"{whole.valid:.3f}", sizes))
+        rows.append((name, *measured, f"{whole.informative:.3f}", f"{whole.valid:.3f}", strata))
     alignment = ("left", *["right"] * 5, "left")
-    yield tabulate(rows, TRIAL_HEADER, tablefmt="plain", colalign=alignment, disable_numparse=True)
+    header = ("", "score", "p(1-p)", "P(better)", "informative", "valid", f"per {about.space.words.token} p(1-p)")
+    yield tabulate(rows, header, tablefmt="plain", colalign=alignment, disable_numparse=True)
     yield f"* chosen; {trial.tokens} tokens"

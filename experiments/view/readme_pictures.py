@@ -11,7 +11,8 @@ import cyclopts
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
 from lakewright.experiments.loop.records import Chapter, Example, RunFolder, chapters
-from lakewright.experiments.view.pages.run_charts import rates_chart, sizes_chart
+from lakewright.experiments.view.catalogue.run_space import RunSpace, find_space
+from lakewright.experiments.view.pages.run_charts import rates_chart, strata_chart
 from lakewright.experiments.view.pictures.board_pictures import strip_svg
 from lakewright.experiments.view.pictures.replay import ending
 
@@ -25,14 +26,14 @@ def write_pictures(folder: RunFolder, out: Path) -> None:
     """
     history = chapters(folder)
     write_atomically(out / "board.svg", strip_svg(_to_show(folder, history)).encode())
-    write_atomically(out / "curves.svg", curves_svg(history).encode())
+    write_atomically(out / "curves.svg", curves_svg(history, find_space(folder, folder.settings())).encode())
 
 
-def curves_svg(history: list[Chapter]) -> str:
+def curves_svg(history: list[Chapter], about: RunSpace) -> str:
     """The curves over the tokens as one picture on white."""
     placed = [
         svg.replace("<svg ", f'<svg x="{12 + n * (WIDE + 16)}" y="8" width="{WIDE}" height="{HIGH}" ', 1)
-        for n, svg in enumerate((rates_chart(history), sizes_chart(history)))
+        for n, svg in enumerate((rates_chart(history, about), strata_chart(history, about)))
     ]
     width, height = 2 * WIDE + 40, HIGH + 16
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" color="{INK}">'

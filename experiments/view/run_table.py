@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from tabulate import tabulate
 
-from lakewright.core_jax.config import EnvConfig
-from lakewright.core_jax.results import Outcomes, pool
+from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.experiments.environments.lake_form import to_lake
 from lakewright.experiments.loop.records import (
     Chapter,
     RunFolder,
@@ -15,42 +16,58 @@ from lakewright.experiments.loop.records import (
     chapters,
     examination_of,
     excluded_met,
-    forced_rate,
     met_in_training,
     read,
 )
+from lakewright.experiments.view.catalogue.run_space import RunSpace, find_space
 
-HEADER = ("", "valid %", "opt. makespan %", "opt. cost %", "forced wait %", "boards drawn from (size: share hole wait)")
-
-ALIGNMENT = ("left", *["right"] * 4, "left")
+LAKE_DRAWN = "boards drawn from (size: share hole wait)"
 
 
 def as_json(folder: RunFolder) -> dict[str, Any]:
-    """Every finished stage, the warm-up first, with its config, its outcomes pooled and per size, and the decision.
+    """Every finished stage, the warm-up first, with its design, its outcomes pooled and by stratum, and the decision.
 
-    checkpoint: that of the policy that counts. best: the one with most valid plans on the held-out set.
+    checkpoint: that of the policy that counts. best: the one with most valid answers on the held-out set. A run of the
+    lake has the names of the lake's records.
     """
     last, best = _last(folder), folder.best()
+    lake = folder.settings().environment == "lake"
     return {
         "folder": str(folder.folder),
         "checkpoint": str(last.checkpoint) if last else None,
         "best": str(best.checkpoint) if best else None,
+        **(_count_repeated(folder) if lake else {}),
+        "stages": [_plain_chapter(chapter, lake) for chapter in chapters(folder)],
+    }
+
+
+def _count_repeated(folder: RunFolder) -> dict[str, Any]:
+    """How many held-out boards were met in training, and how many boards of `exclude` were replaced."""
+    return {
         "held_out_boards_met_in_training": met_in_training(folder),
         "excluded_boards_drawn_and_replaced": excluded_met(folder),
-        "stages": [_plain_chapter(chapter) for chapter in chapters(folder)],
     }
 
 
 def as_table(folder: RunFolder) -> str:
     """One line for each finished stage, and its most common failures below."""
+    about = find_space(folder, folder.settings())
     lines: list[tuple[str, ...]] = []
     for chapter in chapters(folder):
-        config = describe_config(chapter.config) if chapter.config else "certified plans"
-        name = chapter.name + " (taken back)" * chapter.taken_back
-        lines.append((name, *_format_rates(chapter.pooled), config))
-        lines.append(("", "", "", "", "", f"failures: {_failure_line(chapter.pooled)}"))
-    table = tabulate(lines, HEADER, tablefmt="plain", colalign=ALIGNMENT, disable_numparse=True)
-    return "\n".join([table, *_list_examinations(folder), *_left_out(folder), *_that_counts(folder)])
+        drawn = about.describe_design(chapter.design) if chapter.design else about.references
+        name = chapter.name + f" ({about.undone})" * chapter.rolled_back
+        rates = [f"{100 * measure.share(chapter.pooled):.1f}" for measure in about.measures]
+        lines.append((name, *rates, drawn))
+        lines.append(("", *("" for _ in rates), f"failures: {_failure_line(chapter.pooled)}"))
+    header = ("", *(f"{measure.short} %" for measure in about.measures), _head_drawn(about))
+    alignment = ("left", *["right"] * len(about.measures), "left")
+    table = tabulate(lines, header, tablefmt="plain", colalign=alignment if lines else None, disable_numparse=True)
+    known = [f"{about.problem}; shown is what the records hold"] if about.problem else []
+    return "\n".join([table, *_list_examinations(folder), *_left_out(folder), *known, *_that_counts(folder)])
+
+
+def _head_drawn(about: RunSpace) -> str:
+    return LAKE_DRAWN if about.lake else f"{about.space.words.problems} drawn from"
 
 
 def _that_counts(folder: RunFolder) -> Iterator[str]:
@@ -68,8 +85,8 @@ def _last(folder: RunFolder) -> Stage | None:
 
 
 def _checkpoint(stage: Stage) -> str:
-    found = pool(read(stage.validation, Validation).sizes.values())
-    return f"{stage.checkpoint}, {100 * found.rate(found.valid):.1f} % valid"
+    found = pool_tallies(read(stage.validation, Validation).outcomes.values())
+    return f"{stage.checkpoint}, {100 * found.valid_rate:.1f} % valid"
 
 
 def _list_examinations(folder: RunFolder) -> Iterator[str]:
@@ -84,27 +101,18 @@ def _left_out(folder: RunFolder) -> Iterator[str]:
         yield f"boards of {excluded} drawn in training, and replaced: {excluded_met(folder)}"
 
 
-def _plain_chapter(chapter: Chapter) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": chapter.name, "pooled": chapter.pooled, "sizes": chapter.validation.sizes}
+def _plain_chapter(chapter: Chapter, lake: bool) -> dict[str, Any]:
+    strata, design, rolled_back = ("sizes", "config", "taken_back") if lake else ("strata", "design", "rolled_back")
+    found: dict[str, Any] = {"name": chapter.name, "pooled": chapter.pooled, strata: chapter.validation.outcomes}
     if decision := chapter.decision:
         found |= {"delta": decision.proposal.delta, "verdict": decision.verdict}
-    if chapter.config:
+    if chapter.design:
         found |= {"trial": chapter.trial, "tokens": chapter.tokens}
-        found |= {"config": chapter.config, "taken_back": chapter.taken_back}
-    return found | {"seconds": chapter.seconds}
+        found |= {design: chapter.design, rolled_back: chapter.rolled_back}
+    plain = msgspec.to_builtins(found | {"seconds": chapter.seconds}, str_keys=True)
+    return {name: to_lake(value) for name, value in plain.items()} if lake else plain
 
 
-def _format_rates(outcomes: Outcomes) -> list[str]:
-    counts = (outcomes.valid, outcomes.optimal_makespan, outcomes.optimal_sum_of_costs)
-    return [f"{100 * rate:.1f}" for rate in (*map(outcomes.rate, counts), forced_rate(outcomes))]
-
-
-def describe_config(config: EnvConfig) -> str:
-    """A config in a line: for each size its share, hole ratio and wait ratio."""
-    cells = sorted(config.sizes.items())
-    return " · ".join(f"{size}: {c.data_ratio:.2f} {c.hole_ratio:.2f} {c.wait_ratio:.2f}" for size, c in cells)
-
-
-def _failure_line(outcomes: Outcomes) -> str:
-    commonest = sorted(((count, name) for name, count in outcomes.failures.items() if count), reverse=True)
+def _failure_line(tally: Tally) -> str:
+    commonest = sorted(((count, name) for name, count in tally.failures.items() if count), reverse=True)
     return ", ".join(f"{name.replace('_', ' ')} {count}" for count, name in commonest) or "none"

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Delta, check_design, edit_design, encode_delta, normalize_rows, read_answer
+from lakewright.engineer.cells import Cell, Knob
+from lakewright.engineer.delta import edit_design, encode_delta, read_answer
+from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import (
     DifficultySettings,
+    compute_features,
     count_features,
     estimate_diminishing_worth,
     estimate_worth,
-    features,
 )
 from lakewright.engineer.evidence import (
     DeltaGrammar,
@@ -32,7 +34,7 @@ from lakewright.engineer.guard import GuardSettings, judge
 from lakewright.engineer.lessons import LessonSettings, synthetic_examples
 from lakewright.engineer.lessons.synthetic_evidence import _draw_round
 from lakewright.engineer.negotiation import negotiate
-from lakewright.engineer.space import Cell, DesignSpace, Knob
+from lakewright.engineer.space import DesignSpace, check_design, normalize_rows
 from lakewright.engineer.teachers import TEACHERS, RulesTeacher, Tools, make_teacher
 from lakewright.engineer.trial import (
     CellTrial,
@@ -90,7 +92,7 @@ def test_an_answer_comes_back_from_tokens_and_from_json(name):
 def test_features_and_forecast_are_finite_and_of_the_cells_asked_for(name):
     space, evidence = SPACES[name], known(name)
     cells = list(space.cells(evidence.design))
-    assert features(cells, space).shape == (len(cells), count_features(space))
+    assert compute_features(cells, space).shape == (len(cells), count_features(space))
     forecast = evidence.forecast
     assert [found.cell for found in forecast.grid] == space.forecast_cells(evidence.design)
     assert all(0 < found.p < 1 and np.isfinite(found.deviation) for found in forecast.grid)
@@ -102,7 +104,7 @@ def test_features_and_forecast_are_finite_and_of_the_cells_asked_for(name):
 
 def test_strata_without_an_order_have_effects_of_their_own_and_no_axis():
     cells = [Cell(stratum, (2,)) for stratum in RAGGED.strata]
-    found = features(cells, RAGGED)
+    found = compute_features(cells, RAGGED)
     assert found.shape == (3, 6), "1, the level, its square, and one for each stratum"
     assert (found[:, :3] == found[0, :3]).all(), "the smooth part knows no stratum"
     assert (found[:, 3:] == 2 * np.eye(3)).all()

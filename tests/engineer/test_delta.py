@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import (
+from lakewright.engineer.delta import (
     MAX_ANSWER_BYTES,
     MAX_REASON,
-    Delta,
     delta_schema,
     edit_design,
     encode_delta,
     read_answer,
     summarize,
 )
+from lakewright.engineer.design import Delta
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import SPACE, edit
 

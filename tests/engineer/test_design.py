@@ -9,20 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import (
-    Delta,
-    Design,
-    check_design,
-    difference,
-    edit_design,
-    encode_delta,
-    make_edit,
-    read_answer,
-    weigh_cells,
-)
+from lakewright.engineer.cells import Cell, Knob
+from lakewright.engineer.delta import difference, edit_design, encode_delta, make_edit, read_answer, weigh_cells
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence, Round, read_evidence
 from lakewright.engineer.guard import GuardSettings, judge
-from lakewright.engineer.space import Cell, DesignSpace, Knob
+from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.tally import Tally
 from tests.support.samples.spaces import deltas, designs, finite, spaces
 

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.cells import Cell, Knob
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem, Verdict
-from lakewright.engineer.space import Cell, DesignSpace, Knob
+from lakewright.engineer.space import DesignSpace
 
 SPACE = DesignSpace(
     ["sums", 3],
@@ -120,7 +121,7 @@ def test_a_group_counts_the_answers_to_its_problem(texts):
     assert (group.board, group.cell, group.version) == (problem.key, problem.cell, 5)
     assert (group.completions, group.valid) == (len(texts), sum(seen.valid for seen in verdicts))
     assert group.failures == dict(Counter(seen.failure for seen in verdicts if not seen.valid))
-    assert group.rewards == [seen.reward for seen in verdicts]
+    assert group.rewards == tuple(seen.reward for seen in verdicts)
     assert group.reward == pytest.approx(sum(group.rewards) / len(texts))
 
 

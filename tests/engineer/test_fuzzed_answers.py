@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support.apportionment import PARTS
-from lakewright.engineer.design import MAX_ANSWER_BYTES, Design, read_answer
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import MAX_ANSWER_BYTES, read_answer
+from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, judge
 from lakewright.engineer.negotiation import negotiate
-from lakewright.engineer.space import Cell
 from lakewright.engineer.teachers import Reply
 from lakewright.engineer.teachers.llm import LlmTeacher, parse_answer
 from lakewright.experiments.environments.lake import Lake, design_of

@@ -6,12 +6,14 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.generator import can_draw, check_reachable
-from lakewright.engineer.design import Delta, Design, difference, edit_design, normalize_rows
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import difference, edit_design
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.guard import GuardSettings, judge
 from lakewright.engineer.negotiation import negotiate
 from lakewright.engineer.proposal import Proposal, propose_delta
-from lakewright.engineer.space import Cell, DesignSpace
+from lakewright.engineer.space import DesignSpace, normalize_rows
 from lakewright.experiments.environments.lake import Lake, design_of
 from tests.support.samples.evidence import SPACE, edit, everything
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.cells import Cell, Knob, stratum_of
 from lakewright.engineer.design import Design
-from lakewright.engineer.space import MOST_BINNED, Cell, DesignSpace, Knob, stratum_of
+from lakewright.engineer.space import MOST_BINNED, DesignSpace
 from tests.support.samples.spaces import designs, spaces
 
 TERMS = Knob(name="terms", low=2, high=9, whole=True)

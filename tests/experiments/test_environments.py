@@ -92,7 +92,7 @@ def test_an_environment_is_found_by_the_name_of_ours_a_class_or_a_function(folde
     assert isinstance(load_environment("lake"), Lake)
     assert load_environment("own.py:Own").size == 3
     assert load_environment("own.py:make_own").size == 4
-    assert load_environment(ADDITION).space.strata == (2, 3, 4)
+    assert load_environment(ADDITION).space.strata == (1, 2, 3, 4)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -112,10 +112,10 @@ def test_tasks_without_their_package_are_refused_with_the_remedy(monkeypatch):
 
 def test_addition_meets_what_its_cells_ask_for():
     addition, rng = load_environment(ADDITION), random.Random(0)
-    for terms in addition.space.strata:
-        for digits in range(1, 5):
+    for digits in addition.space.strata:
+        for terms in range(2, 5):
             for carry in (False, True):
-                problem = addition.make(addition.space.cell(terms, digits=digits, carry=carry), rng)
+                problem = addition.make(addition.space.cell(digits, terms=terms, carry=carry), rng)
                 parts = problem.prompt.removesuffix("=").split("+")
                 assert [len(part) for part in parts] == [digits] * terms
                 assert any(sum(map(int, column)) > 9 for column in zip(*parts, strict=True)) is carry

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Group, Parameter
 
-from lakewright.engineer.teachers.registry import TEACHERS as REGISTERED
+from lakewright.engineer.teachers import TEACHERS as REGISTERED
 
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection

@@ -2,17 +2,24 @@
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from lakewright.core_jax.results import Outcomes, pool
 from lakewright.core_jax.rows import Row, read_all
+from lakewright.engineer.cells import Stratum
+from lakewright.engineer.design import Row as DesignRow
+from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.engineer.trial import Trial
 from lakewright.experiments.interop.episodes.pictures import as_pixels
-from lakewright.experiments.loop.records import Done, RunFolder, Stage, Trial, Validation, read
+from lakewright.experiments.loop.records import Done, RunFolder, Stage, Validation, read
 
-COUNTERS = ("step", "epoch")  # of TRL's log, whose steps begin anew with each stage
+COUNTERS = ("step", "epoch")  # of TRL's log, whose steps start from one in each stage
+# What the figures of the lake are called, which were there before there were other environments.
+GRADES = {"optimal_sum_of_costs": "optimal"}
+TRAITS = {"wait_ratio": "forced_wait"}
+COLUMNS = {"data_ratio": "data", "hole_ratio": "hole", "wait_ratio": "wait"}
 
 
 class Point(NamedTuple):
@@ -30,10 +37,11 @@ def points_of(folder: RunFolder, chapter: int) -> Iterator[Point]:
     begun, lines = sum(len(_read_lines(before)) for before in earlier), _read_lines(stage)
     for number, line in enumerate(lines, 1):
         yield Point(begun + number, {f"{'train' if chapter else 'warmup'}/{name}": line[name] for name in line}, {})
-    figures = dict(_list_validation(read(stage.validation, Validation)))
+    lake = folder.settings().lake
+    figures = dict(_list_validation(read(stage.validation, Validation), lake=lake))
     if chapter:
-        figures |= _read_redesign(folder, stage)
-    yield Point(begun + len(lines), figures, _render_boards(stage) if chapter else {})
+        figures |= _read_redesign(stage, lake=lake)
+    yield Point(begun + len(lines), figures, _render_boards(stage) if chapter and lake else {})
 
 
 def _read_lines(stage: Stage) -> list[dict[str, float]]:
@@ -45,25 +53,29 @@ def _is_figure(name: str, value: object) -> bool:
     return name not in COUNTERS and type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
 
 
-def _list_validation(found: Validation) -> Iterator[tuple[str, float]]:
-    """Shares of the held-out boards, of each size and of all."""
-    parts: dict[str, Outcomes] = {f"/{size}": part for size, part in found.sizes.items()}
-    for ending, part in itertools.chain(parts.items(), [("", pool(found.sizes.values()))]):
-        yield f"eval/valid{ending}", part.rate(part.valid)
-        yield f"eval/optimal{ending}", part.rate(part.optimal_sum_of_costs)
-        yield f"eval/forced_wait{ending}", part.wait_valid / part.wait_boards if part.wait_boards else 0.0
+def _list_validation(found: Validation, *, lake: bool) -> Iterator[tuple[str, float]]:
+    """Shares of the held-out problems, of each stratum and of all: valid, of each grade, and valid with each trait."""
+    parts: dict[str, Tally] = {f"/{stratum}": part for stratum, part in found.outcomes.items()}
+    for ending, part in itertools.chain(parts.items(), [("", pool_tallies(found.outcomes.values()))]):
+        yield f"eval/valid{ending}", part.valid_rate
+        for name, count in part.grades.items():
+            if not lake or name in GRADES:
+                yield f"eval/{GRADES[name] if lake else name}{ending}", part.rate(count)
+        for name, having in part.traits.items():
+            yield f"eval/{TRAITS[name] if lake else name}{ending}", having.valid_rate
 
 
-def _read_redesign(folder: RunFolder, stage: Stage) -> dict[str, float]:
-    """What the engineer made of the boards for the stage that follows, what the trial found, and what it all cost."""
-    following = stage.following()
-    figures = {"loop/taken_back": float(stage.taken_back() is not None), "loop/seconds": read(stage.done, Done).seconds}
-    for size, cell in following.config.sizes.items():
-        figures |= {
-            f"engineer/data/{size}": cell.data_ratio,
-            f"engineer/hole/{size}": cell.hole_ratio,
-            f"engineer/wait/{size}": cell.wait_ratio,
-        }
+def _list_design(strata: Mapping[Stratum, DesignRow], *, lake: bool) -> Iterator[tuple[str, float]]:
+    for stratum, row in strata.items():
+        for name, value in row.items():
+            yield f"engineer/{COLUMNS[name] if lake else name}/{stratum}", float(value)
+
+
+def _read_redesign(stage: Stage, *, lake: bool) -> dict[str, float]:
+    """What the engineer made of the design for the stage that follows, what the trial found, and what it all cost."""
+    back, done = stage.rolled_back() is not None, read(stage.done, Done)
+    figures = {"loop/taken_back": float(back), "loop/seconds": done.seconds}
+    figures |= dict(_list_design(stage.following().design.strata, lake=lake))
     if groups := stage.engineer_figures():
         names = ("reward", "distinct", "refused")
         figures |= {f"train/engineer/{name}": groups[-1][name] for name in names}

@@ -19,7 +19,7 @@ from lakewright.core_jax.support import locked, read_raw
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Calibration, Forecast
 from lakewright.engineer.evidence import Evidence, read_evidence
-from lakewright.engineer.redesign import Next, decide_next
+from lakewright.engineer.steps import Next, decide_next
 from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake_form import from_lake
@@ -99,9 +99,7 @@ class Stage:
 
     def read_evidence(self) -> Evidence:
         """All that was known after the stage. Raises InputError where its file holds something else."""
-        raw = read_raw(self.evidence)
-        known = isinstance(raw, dict) and raw.get("version") == 2
-        return read_evidence(from_lake(raw) if known else raw, str(self.evidence))
+        return read_evidence(read_raw(self.evidence), str(self.evidence), {2: from_lake})
 
     def steps(self) -> list[dict[str, Any]]:
         """The figures of each step of the training; none where it has no log. Raises InputError on a damaged log."""

@@ -15,9 +15,9 @@ from lakewright.engineer.evidence import Drawn, Evidence
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.negotiation import Attempt
 from lakewright.engineer.proposal import Proposal
-from lakewright.engineer.redesign import Next
 from lakewright.engineer.rollback import Comparison
 from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.steps import Next
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers import read_json_answers, read_token_answers
 from lakewright.engineer.trial import Earned, Trial

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.difficulty import Forecast, Observation, make_forecast, observe_groups, observe_held_out
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.guard import GuardSettings, widen_reach
-from lakewright.engineer.redesign import count_held_out
-from lakewright.engineer.space import Cell
+from lakewright.engineer.steps import count_held_out
 from lakewright.engineer.trial import CellTrial, Trial
 from lakewright.experiments.loop.records import RunFolder, Stage, Validation, held_out_of, read, read_rollouts
 from lakewright.experiments.loop.settings import RunSettings

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lakewright.engineer.design import list_changes, printable, summarize
+from lakewright.engineer.delta import list_changes, printable, summarize
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Trial

@@ -1,10 +1,10 @@
 from .lake_trainee import LakeTrainee as LakeTrainee
 from .lake_trainee import measure as measure
-from .make_trainee import make_trainee as make_trainee
 from .policies import load_engineer as load_engineer
 from .policies import load_policy as load_policy
 from .stage_problems import make_problems as make_problems
 from .stage_training import train as train
 from .text_trainee import TextTrainee as TextTrainee
 from .trainee import Trainee as Trainee
+from .trainee_of_run import make_trainee as make_trainee
 from .warmup import warm_up as warm_up

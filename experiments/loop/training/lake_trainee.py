@@ -15,10 +15,10 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, can_draw_all, generate, generate_in_turn
 from lakewright.core_jax.rows import Row, board_key, read_all, rows_in_turn, rows_of, symmetric_fingerprint, write_rows
 from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
+from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.evidence import Drawn
-from lakewright.engineer.space import Stratum
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
 from lakewright.experiments.loop.records import (
     Answer,

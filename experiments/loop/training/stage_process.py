@@ -22,8 +22,8 @@ def main() -> int:
     import torch
 
     from lakewright.experiments.loop.records import RunFolder
-    from lakewright.experiments.loop.training.make_trainee import make_trainee
     from lakewright.experiments.loop.training.stage_training import train_here
+    from lakewright.experiments.loop.training.trainee_of_run import make_trainee
     from lakewright.policy.training import rank_and_processes
 
     if torch.cuda.is_available():

@@ -9,10 +9,10 @@ import msgspec
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
 from lakewright.engineer.evidence import Drawn
-from lakewright.engineer.space import Cell, Stratum
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records import (
     Example,

@@ -37,7 +37,7 @@ MARKS = {
     Kind.RUN: ("config.json", "stage_00"),
     # only begun: neither a stage nor a model's checkpoint, which has a config.json too
 }
-BEGUN = ("validation.parquet", "warmup", ".lock")
+BEGUN = ("validation.parquet", "held_out.jsonl", "warmup", ".lock")
 
 
 class MissingError(InputError):

@@ -10,6 +10,7 @@ from lakewright.core_jax.support import is_locked
 from lakewright.experiments.loop.records import Done, RunFolder, Stage, left, read, spent
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.view.catalogue.pace import Limits, Pace, pace_of
+from lakewright.experiments.view.catalogue.run_space import LAKE
 from lakewright.experiments.view.catalogue.stamps import files_of
 
 ALIVE = 120.0  # seconds without a write after which a run that no process here holds counts as stopped
@@ -72,7 +73,7 @@ def _is_spent(folder: RunFolder, settings: RunSettings, number: int) -> bool:
 
 def _describe_current(folder: RunFolder, settings: RunSettings, name: str, number: int, stage: Stage) -> StageProgress:
     if stage.checkpoint.exists():
-        return StageProgress(name, number, "current", _name_activity(stage))
+        return StageProgress(name, number, "current", _name_activity(stage, settings))
     log = stage.train_log.with_name(f".{stage.train_log.name}.part")  # where it is while it is written
     pace = pace_of(log, _read_limits(folder, settings, number))
     return StageProgress(name, number, "current", pace.words if pace.steps else "preparing", pace)
@@ -86,13 +87,14 @@ def _read_limits(folder: RunFolder, settings: RunSettings, number: int) -> Limit
     return Limits(training.steps, seconds, tokens if math.isfinite(tokens) else None)
 
 
-def _name_activity(stage: Stage) -> str:
+def _name_activity(stage: Stage, settings: RunSettings) -> str:
     """In words, what a stage that is trained does, by which of its files are there."""
+    problems = "boards" if settings.environment == LAKE else "problems"
     if stage.proposal.exists():
-        return "deciding on the next boards"
+        return f"deciding on the next {problems}"
     if stage.validation.exists():
         return "asking the engineer"
-    return "validating on the held-out boards"
+    return f"validating on the held-out {problems}"
 
 
 def _estimate_left(folder: RunFolder, stages: list[StageProgress]) -> float | None:

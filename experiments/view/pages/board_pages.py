@@ -12,9 +12,11 @@ from lakewright.experiments.loop.records import Answer, Example, RunFolder, Stag
 from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS, Filters, Tile
 from lakewright.experiments.view.catalogue.board_tables import answers_to, policies_of, table_of
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
+from lakewright.experiments.view.catalogue.run_space import LAKE
 from lakewright.experiments.view.pages.rendering import Crumb, Page, asked_for, mark_svg, query_for
 from lakewright.experiments.view.pictures.board_art import MOST_SIDE, is_drawable
 from lakewright.experiments.view.pictures.played_plans import Played, played, still_svg
+from lakewright.experiments.view.pictures.replay import make_example
 
 Query = Mapping[str, list[str]]
 SITE_PAGES = 4  # of each list of boards that a static site holds
@@ -82,7 +84,7 @@ def players_of(item: Item, part: str, tile: Tile) -> list[dict[str, Any]]:
     """The plans that were given, and before them the certified one."""
     row = tile.row
     assert row
-    found = [("The certified plan", Example(row, row.plan, "none", -1, -1))] if row.plan else []
+    found = [("The certified plan", make_example(row, row.plan))] if row.plan else []
     answers = answers_to(item, part, tile)
     titles = [f"Plan {n} of {len(answers)}" for n in range(1, len(answers) + 1)] if len(answers) > 1 else [GIVEN]
     found += [(title, _given(row, answer)) for title, answer in zip(titles, answers, strict=False)]
@@ -90,7 +92,7 @@ def players_of(item: Item, part: str, tile: Tile) -> list[dict[str, Any]]:
 
 
 def _given(row: Row, answer: Answer) -> Example:
-    return Example(row, answer.plan[: row.agents], answer.failure, answer.agent, answer.step)
+    return make_example(row, answer.plan[: row.agents], answer.failure, answer.agent, answer.step)
 
 
 def bare(row: Row) -> str:
@@ -99,8 +101,10 @@ def bare(row: Row) -> str:
 
 
 def checkpoints_of(item: Item) -> list[tuple[str, str]]:
-    """The checkpoints of a run, by address part and name."""
+    """The checkpoints of a run that know boards, by address part and name."""
     folder = RunFolder(item.path)
+    if folder.settings().environment != LAKE:
+        return []
     parts = [("warmup", folder.warmup), *((f"stage-{n}", folder.stage(n)) for n in range(folder.settings().stages))]
     best = folder.best()
     return [

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import pool
 from lakewright.core_jax.support import is_locked, read_raw
+from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.loop.records import RunFolder, Validation, read
+from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
 from lakewright.experiments.view.catalogue.run_progress import progress_of
+from lakewright.experiments.view.catalogue.run_space import LAKE
 from lakewright.experiments.view.catalogue.stamps import stamp_of
 from lakewright.experiments.view.pages.rendering import Page
 from lakewright.experiments.view.pages.run_page import agents_of
@@ -53,24 +55,30 @@ def _summarise_run(item: Item) -> dict[str, Any]:
 
 
 def _summarise_item(item: Item) -> dict[str, Any]:
-    """How far a run is, and the share of valid plans of its last policy."""
+    """How far a run is, and the share of valid answers of its last policy."""
     folder = RunFolder(item.path)
     settings = folder.settings()
     progress, state = progress_of(folder, settings), ""
     done = [stage for stage in progress.stages if stage.state == "done"]
     stage = folder.stage(done[-1].number) if done and done[-1].number >= 0 else folder.warmup
-    outcomes = pool(read(stage.validation, Validation).sizes.values()) if stage.validation.exists() else None
+    there = stage.validation.exists()
+    valid = pool_tallies(read(stage.validation, Validation).outcomes.values()).valid_rate if there else None
     count = sum(stage.number >= 0 for stage in done)
-    sizes = f"{min(settings.env.sizes)} to {max(settings.env.sizes)}"
     words = f"{settings.teacher}, seed {settings.seed}; {count} of {settings.stages} stages; "
-    words += f"{agents_of(settings)} agents, sizes {sizes}"
+    words += _describe_problems(settings)
     if progress.state == "running" and progress.now:
         words += f"; {progress.now.name}: {progress.now.doing}"
     if item.path.name == "start" and (item.path.parent / "study.json").exists():
         words = f"the warm-up that all runs of the study share; {words}"
         state = "finished" if folder.warmup.done.exists() else ""
-    valid = outcomes.rate(outcomes.valid) if outcomes else None
     return {"state": state or progress.state, "words": words, "valid": valid}
+
+
+def _describe_problems(settings: RunSettings) -> str:
+    """The boards of a run, or its environment."""
+    if settings.environment != LAKE:
+        return settings.environment
+    return f"{agents_of(settings)} agents, sizes {min(settings.env.sizes)} to {max(settings.env.sizes)}"
 
 
 def _summarise_sweep(item: Item) -> dict[str, Any]:

@@ -12,11 +12,13 @@ from scipy.stats import t
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.charts.lines import Point, Series, line_chart
+from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.loop.records import Chapter, RunFolder, chapters
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind
+from lakewright.experiments.view.catalogue.run_space import VALID, Measure, RunSpace, find_space
 from lakewright.experiments.view.catalogue.stamps import stamp_of
 from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, asked_for, format_percent, mark_svg
-from lakewright.experiments.view.pages.run_charts import MEASURES, curve_of, tokens_after
+from lakewright.experiments.view.pages.run_charts import curve_of, tokens_after
 
 MOST_RUNS = 64
 SEED = re.compile(r"-s\d+$")
@@ -28,10 +30,6 @@ class Asked(msgspec.Struct, frozen=True):
     measure: str = "valid"
     arms: bool = False
 
-    def __post_init__(self) -> None:
-        if self.measure not in MEASURES:
-            raise ValueError(f"measure is {self.measure!r:.40}; choose from {', '.join(MEASURES)}")
-
 
 def compare_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
     """The runs that the address names, overlaid. Raises InputError where one is not there or not readable."""
@@ -41,22 +39,38 @@ def compare_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
         raise InputError(f"address: {len(names)} runs; compare at most {MOST_RUNS}")
     folders = {name: RunFolder(catalogue.find(Kind.RUN, name).path) for name in names}
     histories = {name: history_of(folder.folder) for name, folder in folders.items()}
-    settings = {name: _flatten_settings(msgspec.to_builtins(folder.settings())) for name, folder in folders.items()}
-    chart = (
-        arms_chart(histories, asked.measure)
-        if asked.arms
-        else _draw_chart(_series_of_runs(histories, asked.measure), asked.measure)
-    )
+    settings = {name: folder.settings() for name, folder in folders.items()}
+    spaces = [find_space(folder, settings[name]) for name, folder in folders.items()]
+    measures = _list_measures(spaces)
+    if asked.measure not in measures:
+        raise InputError(f"address: measure is {asked.measure!r:.40}; choose from {', '.join(measures)}")
+    measure, title = measures[asked.measure], _title_of(measures[asked.measure], spaces)
+    series = _series_of_arms(histories, measure) if asked.arms else _series_of_runs(histories, measure)
+    flat = {name: _flatten_settings(msgspec.to_builtins(each)) for name, each in settings.items()}
     values = {
         "all": [item.name for item in catalogue.items() if item.kind is Kind.RUN],
         "chosen": names,
         "asked": asked,
-        "measures": {name: words for name, (words, _) in MEASURES.items()},
-        "chart": mark_svg(chart) if any(histories.values()) else None,
-        "ends": _tabulate_ends(histories),
-        "differing": tabulate_differences(settings),
+        "measures": {name: measure.title for name, measure in measures.items()},
+        "chart": mark_svg(_draw_chart(series, title)) if any(histories.values()) else None,
+        "problems": " and ".join(sorted({about.space.words.problems for about in spaces})),
+        "ends": _tabulate_ends(histories, list(measures.values())),
+        "differing": tabulate_differences(flat),
     }
     return Page("Compare runs", "compare.html", values, [Crumb("All", ""), Crumb("compare", "compare")])
+
+
+def _list_measures(spaces: Sequence[RunSpace]) -> dict[str, Measure]:
+    """All that is measured of some of the runs; before any is chosen, that of the lake."""
+    chosen = spaces or [RunSpace(lake_space(), lake=True)]
+    return {measure.name: measure for about in chosen for measure in about.measures}
+
+
+def _title_of(measure: Measure, spaces: Sequence[RunSpace]) -> str:
+    """The title of the chart, in the words of the runs where these agree."""
+    nouns = {(about.space.words.answers, about.space.words.problems) for about in spaces}
+    answers, problems = nouns.pop() if len(nouns) == 1 else ("answers", "problems")
+    return f"{measure.title.capitalize()} {answers} for held-out {problems}"
 
 
 def tabulate_differences(settings: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -80,9 +94,9 @@ def history_of(folder: Path) -> list[Chapter]:
     return _read_history(folder, stamp_of(folder))
 
 
-def arms_chart(histories: Mapping[str, Sequence[Chapter]], measure: str) -> str:
-    """A measure over the tokens, the runs of an arm as one curve."""
-    return _draw_chart(_series_of_arms(histories, measure), measure)
+def arms_chart(histories: Mapping[str, Sequence[Chapter]], spaces: Sequence[RunSpace]) -> str:
+    """Valid answers over the tokens, the runs of an arm as one curve. spaces: of the runs."""
+    return _draw_chart(_series_of_arms(histories, VALID), _title_of(VALID, spaces))
 
 
 @functools.lru_cache(maxsize=MOST_RUNS)
@@ -90,17 +104,15 @@ def _read_history(folder: Path, stamp: str) -> list[Chapter]:
     return chapters(RunFolder(folder))
 
 
-def _draw_chart(series: Sequence[Series], measure: str) -> str:
-    title = f"{MEASURES[measure][0].capitalize()} plans for held-out boards"
+def _draw_chart(series: Sequence[Series], title: str) -> str:
     return line_chart(title, series, x_label="tokens generated", y_label="%")
 
 
-def _series_of_runs(histories: Mapping[str, Sequence[Chapter]], measure: str) -> list[Series]:
-    _, count = MEASURES[measure]
-    return [Series(name, curve_of(history, count)) for name, history in histories.items()]
+def _series_of_runs(histories: Mapping[str, Sequence[Chapter]], measure: Measure) -> list[Series]:
+    return [Series(name, curve_of(history, measure.counts)) for name, history in histories.items()]
 
 
-def _series_of_arms(histories: Mapping[str, Sequence[Chapter]], measure: str) -> list[Series]:
+def _series_of_arms(histories: Mapping[str, Sequence[Chapter]], measure: Measure) -> list[Series]:
     """Means over the seeds of each arm, stage by stage, with the 95 % interval of Student's t over the seeds."""
     arms: dict[str, list[Sequence[Chapter]]] = {}
     for name, history in histories.items():
@@ -108,12 +120,11 @@ def _series_of_arms(histories: Mapping[str, Sequence[Chapter]], measure: str) ->
     return [Series(f"{arm} ({len(found)})", _average_arms(found, measure)) for arm, found in arms.items()]
 
 
-def _average_arms(histories: Sequence[Sequence[Chapter]], measure: str) -> list[Point]:
-    _, count = MEASURES[measure]
+def _average_arms(histories: Sequence[Sequence[Chapter]], measure: Measure) -> list[Point]:
     found = []
     for place in range(max(map(len, histories))):
         there = [history for history in histories if place < len(history)]
-        pairs = [count(history[place].pooled) for history in there]
+        pairs = [measure.counts(history[place].pooled) for history in there]
         shares = [100 * counted / of for counted, of in pairs if of]
         tokens = float(np.mean([tokens_after(history)[place] for history in there]))
         if shares:
@@ -129,15 +140,15 @@ def _average_point(x: float, shares: Sequence[float]) -> Point:
     return Point(x, mean, max(0.0, mean - half), min(100.0, mean + half), f"{len(shares)} seeds: {mean:.1f}")
 
 
-def _tabulate_ends(histories: Mapping[str, Sequence[Chapter]]) -> Table:
+def _tabulate_ends(histories: Mapping[str, Sequence[Chapter]], measures: Sequence[Measure]) -> Table:
     rows = []
     for name, history in histories.items():
         if history:
             last = history[-1].pooled
-            pairs = (count(last) for _, count in MEASURES.values())
+            pairs = (measure.counts(last) for measure in measures)
             shares = (format_percent(counted / of) if of else "" for counted, of in pairs)
             rows.append((name, history[-1].name, f"{tokens_after(history)[-1]:.0f}", *shares))
-    return Table(("run", "after", "tokens", *(f"{words} %" for words, _ in MEASURES.values())), rows)
+    return Table(("run", "after", "tokens", *(f"{measure.title} %" for measure in measures)), rows)
 
 
 def _flatten_settings(value: Any, path: str = "") -> dict[str, Any]:

@@ -10,6 +10,7 @@ from lakewright.experiments.view.pages.cards import index_page
 from lakewright.experiments.view.pages.compare_page import compare_page
 from lakewright.experiments.view.pages.editor_page import editor_page
 from lakewright.experiments.view.pages.folder_pages import benchmark_page, evaluation_page
+from lakewright.experiments.view.pages.problem_pages import problems_page
 from lakewright.experiments.view.pages.rendering import Page
 from lakewright.experiments.view.pages.run_page import run_page
 from lakewright.experiments.view.pages.stage_page import stage_page
@@ -51,6 +52,7 @@ ROUTES: list[Route] = [
     (re.compile(r"compare"), compare_page),
     (re.compile(r"editor"), editor_page),
     (re.compile(r"stage/(?P<number>\d{1,3})/(?P<name>.+)"), _of_item(Kind.RUN, stage_page)),
+    (re.compile(r"problems/(?P<part>[a-z0-9-]+)/(?P<name>.+)"), _of_item(Kind.RUN, problems_page)),
     (re.compile(r"run/(?P<name>.+)"), _of_item(Kind.RUN, run_page)),
     (re.compile(r"study/(?P<name>.+)"), _of_item(Kind.STUDY, study_page)),
     (re.compile(r"sweep/(?P<name>.+)"), _of_item(Kind.SWEEP, sweep_page)),

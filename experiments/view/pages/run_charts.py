@@ -1,28 +1,21 @@
 """The charts of a run: curves over tokens, failures, training steps, and what boards were drawn from."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from scipy.stats import binomtest
 
-from lakewright.core_jax.results import Outcomes
-from lakewright.core_jax.types import FAILURE_NAMES
-from lakewright.engineer.delta import FIELDS
-from lakewright.engineer.difficulty import pooled_calibration
+from lakewright.engineer.cells import Knob, Stratum, Value
+from lakewright.engineer.difficulty import pool_calibrations
 from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.charts.bars import stacked_bars
 from lakewright.experiments.charts.heat import heat_map, ratio_labels
 from lakewright.experiments.charts.lines import Point, Series, line_chart
 from lakewright.experiments.charts.reliability import reliability_chart
 from lakewright.experiments.loop.records import Chapter
+from lakewright.experiments.view.catalogue.run_space import Count, RunSpace
 
-Count = Callable[[Outcomes], tuple[int, int]]
-MEASURES: dict[str, tuple[str, Count]] = {
-    "valid": ("valid", lambda found: (found.valid, found.boards)),
-    "optimal_makespan": ("optimal makespan", lambda found: (found.optimal_makespan, found.boards)),
-    "optimal_cost": ("optimal sum of costs", lambda found: (found.optimal_sum_of_costs, found.boards)),
-    "forced": ("valid, wait forced", lambda found: (found.wait_valid, found.wait_boards)),
-}
 PERCENT = (0.0, 100.0)
 MOST_MEANS = 300
 
@@ -33,7 +26,7 @@ def tokens_after(history: Sequence[Chapter]) -> list[int]:
 
 
 def share_point(x: float, count: int, of: int, words: str = "") -> Point:
-    """A share in percent with its 95 % interval (Wilson, 1927); no number where there are no boards."""
+    """A share in percent with its 95 % interval (Wilson, 1927); no number where there are no problems."""
     if not of:
         return Point(x, float("nan"))
     found = binomtest(count, of).proportion_ci(method="wilson")
@@ -49,36 +42,46 @@ def curve_of(history: Sequence[Chapter], count: Count) -> list[Point]:
     ]
 
 
-def rates_chart(history: Sequence[Chapter]) -> str:
-    """Valid and optimal plans over the tokens."""
-    series = [Series(name, curve_of(history, count)) for name, count in MEASURES.values()]
-    return _over_tokens("Plans for held-out boards", series)
+def rates_chart(history: Sequence[Chapter], about: RunSpace) -> str:
+    """Valid answers, those with a grade and those to problems with a trait, over the tokens."""
+    words = about.space.words
+    series = [Series(measure.title, curve_of(history, measure.counts)) for measure in about.measures]
+    return _over_tokens(f"{words.answers.capitalize()} for held-out {words.problems}", series)
 
 
-def sizes_chart(history: Sequence[Chapter]) -> str:
-    """Valid plans per map size over the tokens."""
-    sizes = sorted({size for chapter in history for size in chapter.validation.sizes})
+def strata_chart(history: Sequence[Chapter], about: RunSpace) -> str:
+    """Valid answers by stratum over the tokens."""
+    words = about.space.words
     series = []
-    for size in sizes:
-        parts = zip(tokens_after(history), (chapter.validation.sizes.get(size) for chapter in history), strict=True)
-        points = [share_point(tokens, found.valid, found.boards) for tokens, found in parts if found]
-        series.append(Series(f"{size}x{size}", points))
-    return _over_tokens("Valid plans by map size", series)
+    for stratum in list_strata(history, about.space):
+        parts = zip(
+            tokens_after(history), (chapter.validation.outcomes.get(stratum) for chapter in history), strict=True
+        )
+        points = [share_point(tokens, found.valid, found.problems) for tokens, found in parts if found]
+        series.append(Series(words.label(stratum), points))
+    return _over_tokens(f"Valid {words.answers} by {words.stratum}", series)
 
 
-def failures_chart(history: Sequence[Chapter]) -> str:
+def list_strata(history: Sequence[Chapter], space: DesignSpace) -> list[Stratum]:
+    """The strata of the held-out problems, by rank."""
+    return space.sort_strata(dict.fromkeys(stratum for chapter in history for stratum in chapter.validation.outcomes))
+
+
+def failures_chart(history: Sequence[Chapter], about: RunSpace) -> str:
     """Failures by type, stacked, a bar for each stage."""
-    pooled = [chapter.pooled for chapter in history]
+    pooled, words = [chapter.pooled for chapter in history], about.space.words
     kinds = {
         name.replace("_", " "): [100 * found.rate(found.failures.get(name, 0)) for found in pooled]
-        for name in FAILURE_NAMES[1:]
+        for name in about.space.failures
     }
     ticks = [chapter.tick for chapter in history]
-    return stacked_bars("Failed plans by type", ticks, kinds, x_label="after stage", y_label="% of boards")
+    title, unit = f"Failed {words.answers} by type", f"% of {words.problems}"
+    return stacked_bars(title, ticks, kinds, x_label="after stage", y_label=unit)
 
 
-def step_charts(logs: Mapping[str, Sequence[Mapping[str, float | None]]]) -> list[str]:
-    """Mean reward, and shares of valid plans and of groups that teach nothing, over the GRPO steps of all stages."""
+def step_charts(logs: Mapping[str, Sequence[Mapping[str, float | None]]], about: RunSpace) -> list[str]:
+    """Mean reward, and shares of valid answers and of groups that teach nothing, over the GRPO steps of all stages."""
+    answers = about.space.words.answers
     steps = [step for log in logs.values() for step in log]
     begins = dict(zip(accumulate((len(log) for log in logs.values()), initial=1), logs, strict=False))
 
@@ -86,20 +89,20 @@ def step_charts(logs: Mapping[str, Sequence[Mapping[str, float | None]]]) -> lis
         found = enumerate((step.get(name) for step in steps), 1)
         return [Point(x, scale * value) for x, value in found if isinstance(value, int | float)]
 
-    shares = {"valid": "valid plans", "frac_reward_zero_std": "groups of equal rewards"}
+    shares = {"valid": f"valid {answers}", "frac_reward_zero_std": "groups of equal rewards"}
     series = [Series(words, points(name, 100)) for name, words in shares.items()]
     common = {"x_label": "GRPO step, all stages", "marks": begins}
     reward = line_chart("Mean reward", [Series("mean reward", points("reward"))], y_label="mean reward", **common)  # type: ignore[arg-type]
     return [
         reward,
-        line_chart("Valid plans and groups that teach nothing", series, y_label="%", y_range=PERCENT, **common),  # type: ignore[arg-type]
+        line_chart(f"Valid {answers} and groups that teach nothing", series, y_label="%", y_range=PERCENT, **common),  # type: ignore[arg-type]
     ]
 
 
-def forecast_chart(history: Sequence[Chapter]) -> str | None:
+def forecast_chart(history: Sequence[Chapter], about: RunSpace) -> str | None:
     """What the difficulty model expected of the groups of each stage before it, against what came; None without."""
-    found = pooled_calibration([chapter.calibration for chapter in history if chapter.calibration])
-    return reliability_chart({"this run": found}) if found else None
+    found = pool_calibrations([chapter.calibration for chapter in history if chapter.calibration])
+    return reliability_chart({"this run": found}, about.space.words.answers) if found else None
 
 
 def engineer_charts(history: Sequence[Chapter]) -> list[str]:
@@ -135,37 +138,55 @@ def warmup_chart(log: Sequence[Mapping[str, float | None]]) -> str:
     return line_chart("Loss of the warm-up", [Series("loss", points)], x_label="step", y_label="loss")
 
 
-def config_charts(history: Sequence[Chapter]) -> list[str]:
-    """For each ratio of the config, its value on every size over the stages."""
-    staged = [(float(n), chapter.config) for n, chapter in enumerate(c for c in history if c.config) if chapter.config]
-    sizes = sorted({size for _, config in staged for size in config.sizes})
-    names = {n: f"{n:.0f}" for n, _ in staged}
+def design_charts(history: Sequence[Chapter], about: RunSpace) -> list[str]:
+    """For the share and each knob of the design, its value in every stratum over the stages."""
+    designs = [chapter.design for chapter in history if chapter.design]
+    strata = about.space.sort_strata(dict.fromkeys(stratum for design in designs for stratum in design.strata))
+    names = {float(n): f"{n}" for n in range(len(designs))}
     charts = []
-    for field in FIELDS:
-        series = [
-            Series(f"{size}x{size}", [Point(n, getattr(c.sizes[size], field)) for n, c in staged if size in c.sizes])
-            for size in sizes
-        ]
-        title = field.replace("_", " ").capitalize()
-        charts.append(line_chart(title, series, x_label="stage", names=names, y_range=(0.0, 1.0)))
+    for column in about.space.columns:
+        series = []
+        for stratum in strata:
+            rows = [(n, design.strata[stratum]) for n, design in enumerate(designs) if stratum in design.strata]
+            points = [Point(n, float(row[column.name])) for n, row in rows]
+            series.append(Series(about.label(stratum), points))
+        title, span = column.name.replace("_", " ").capitalize(), (min(0.0, column.low), max(1.0, column.high))
+        charts.append(line_chart(title, series, x_label="stage", names=names, y_range=span))
     return charts
 
 
-def difficulty_map(evidence: Evidence, title: str) -> str:
-    """The share of valid plans in training, by size and by hole ratio and forced wait."""
-    rates = {(cell.size, cell.hole_ratio, cell.forced): cell.groups for cell in evidence.groups}
-    sizes = sorted({size for size, _, _ in rates})
-    kinds = sorted({(ratio, forced) for _, ratio, forced in rates})
-    values = [[_success_rate(rates, size, kind) for kind in kinds] for size in sizes]
-    labels = ratio_labels([ratio for ratio, _ in kinds])
-    columns = [f"{label}{' W' if forced else ''}" for label, (_, forced) in zip(labels, kinds, strict=True)]
-    rows = [f"{size}x{size}" for size in sizes]
-    return heat_map(title, rows, columns, values, "valid plans in %, by hole ratio (W: wait forced)", top=100)
+def difficulty_map(evidence: Evidence, title: str, about: RunSpace) -> str:
+    """The share of valid answers in training, by stratum and by the values of the knobs."""
+    rates = {(found.cell.stratum, found.cell.values): 100 * found.groups.success for found in evidence.groups}
+    strata = about.space.sort_strata({stratum for stratum, _ in rates})
+    kinds = sorted({values for _, values in rates})
+    values = [[rates.get((stratum, kind)) for kind in kinds] for stratum in strata]
+    knobs = about.space.knobs
+    marks = _mark_traits([knobs[place] for place in about.space.traits])
+    levels = " and ".join(knobs[place].name.replace("_", " ") for place in about.space.levels)
+    legend = "; ".join(
+        f"{mark}: {about.phrase_trait(knobs[place])}" for place, mark in zip(about.space.traits, marks, strict=True)
+    )
+    unit = f"valid {about.space.words.answers} in %{f', by {levels}' * bool(levels)}{f' ({legend})' * bool(legend)}"
+    rows, columns = [about.label(stratum) for stratum in strata], _label_kinds(kinds, about.space, marks)
+    return heat_map(title, rows, columns, values, unit, top=100)
 
 
-def _success_rate(rates: Mapping, size: int, kind: tuple[float, bool]) -> float | None:
-    found = rates.get((size, *kind))
-    return None if found is None else 100 * found.success
+def _mark_traits(traits: Sequence[Knob]) -> list[str]:
+    """A letter for each trait; its word where two begin alike."""
+    letters = [knob.short[0].upper() for knob in traits]
+    return [mark if letters.count(mark) == 1 else knob.short for mark, knob in zip(letters, traits, strict=True)]
+
+
+def _label_kinds(kinds: Sequence[tuple[Value, ...]], space: DesignSpace, marks: Sequence[str]) -> list[str]:
+    """The values of the levels, and the marks of the traits that problems have."""
+    labels = []
+    for place in space.levels:
+        values = [kind[place] for kind in kinds]
+        labels.append([f"{value:g}" for value in values] if space.knobs[place].whole else ratio_labels(values))
+    for place, mark in zip(space.traits, marks, strict=True):
+        labels.append([mark if kind[place] else "" for kind in kinds])
+    return [" ".join(filter(None, parts)) or "other" for parts in zip(*labels, strict=True)] or ["all" for _ in kinds]
 
 
 def _over_tokens(title: str, series: Sequence[Series]) -> str:

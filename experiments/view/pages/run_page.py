@@ -1,5 +1,6 @@
 """The page of a run: how far it is, what came of it, its stages and curves; and the report, a run in one file."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,17 @@ from lakewright.experiments.loop.records import (
     RunFolder,
     chapters,
     examination_of,
-    forced_rate,
+    held_out_of,
     met_in_training,
+    problems_of,
 )
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.catalogue.run_progress import StageProgress, progress_of
+from lakewright.experiments.view.catalogue.run_space import Measure, RunSpace, describe_next, find_space
 from lakewright.experiments.view.pages import run_charts as charts
 from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
-from lakewright.experiments.view.pages.stage_page import stage_values
+from lakewright.experiments.view.pages.stage_page import stage_values, texts_of
 from lakewright.experiments.view.pictures.board_art import MOST_SIDE, is_drawable
 from lakewright.experiments.view.pictures.board_pictures import caption, frames
 
@@ -42,52 +45,73 @@ def report_page(folder: RunFolder) -> Page:
     values = _values(folder, name)
     history: list[Chapter] = values["history"]
     stages = [stage_values(folder, name, number) for number, chapter in enumerate(_staged(history)) if chapter]
-    values |= {"stages": stages, "strips": _strips(history)}
+    values |= {"stages": stages, "strips": _strips(history) if values["about"].lake else []}
+    values |= {"texts": [] if values["about"].lake or not history else texts_of(history[-1], values["about"])}
     return Page(f"Lakewright run {name}", "report.html", values)
 
 
 def _values(folder: RunFolder, name: str) -> dict[str, Any]:
     settings, history = folder.settings(), chapters(folder)
-    progress = progress_of(folder, settings)
+    progress, about = progress_of(folder, settings), find_space(folder, settings)
+    forecast = charts.forecast_chart(history, about)
     return {
+        "about": about,
+        "words": about.space.words,
         "name": name,
         "settings": settings,
         "settings_text": msgspec.json.format(msgspec.json.encode(settings), indent=2).decode(),
         "history": history,
         "progress": progress,
         "finished": len(_staged(history)),
-        "result": result_of(history, progress.now),
+        "result": result_of(history, about, progress.now),
         "examination": _examination(folder),
-        "results": _results(history),
-        "by_size": _by_size(history),
-        "met": {size: count for size, count in met_in_training(folder).items() if count},
-        "charts": _charts(history),
-        "step_charts": _step_charts(folder, history, progress.now),
-        "forecast": mark_svg(forecast) if (forecast := charts.forecast_chart(history)) else None,
+        "results": _results(history, about),
+        "counts": _count_traits(history, about),
+        "by_stratum": _by_stratum(history, about),
+        "met": _count_met(folder, about),
+        "charts": _charts(history, about),
+        "step_charts": _step_charts(folder, history, about, progress.now),
+        "forecast": mark_svg(forecast) if forecast else None,
         "forecasts": _forecasts(history),
         "engineer_charts": [mark_svg(chart) for chart in charts.engineer_charts(history)],
-        "config_charts": [mark_svg(chart) for chart in charts.config_charts(history)] if _staged(history) else [],
+        "design_charts": [mark_svg(chart) for chart in charts.design_charts(history, about)]
+        if _staged(history)
+        else [],
+        "next_words": _describe_next(folder, history, about),
         "tokens": charts.tokens_after(history)[-1] if history else 0,
     }
 
 
-def result_of(history: Sequence[Chapter], now: StageProgress | None = None) -> str:
+def result_of(history: Sequence[Chapter], about: RunSpace, now: StageProgress | None = None) -> str:
     """What came of a run, in a sentence. now: what is being done."""
     if not history:
         doing = now.doing if now else "preparing"
         return f"Nothing is finished yet; the warm-up comes first: {doing}."
-    first, last = history[0], [chapter for chapter in history if not chapter.taken_back][-1]
+    first, last = history[0], [chapter for chapter in history if not chapter.rolled_back][-1]
+    valid, *others = about.measures
+    traits, answers = [measure for measure in others if measure.where], about.space.words.answers
     if len(history) == 1:
-        valid, forced = format_percent(first.pooled.rate(first.pooled.valid)), format_percent(forced_rate(first.pooled))
-        return f"After the {first.name} {valid}% of plans are valid, and {forced}% where the board forces a wait."
-    valid = _change(first.pooled.rate(first.pooled.valid), last.pooled.rate(last.pooled.valid))
-    forced = _change(forced_rate(first.pooled), forced_rate(last.pooled))
-    back = [chapter.name for chapter in history if chapter.taken_back]
-    undone = f" Taken back: {', '.join(back)}." if back else ""
+        shares = [f", and {format_percent(one.share(first.pooled))}% {one.where}" for one in traits]
+        share = format_percent(valid.share(first.pooled))
+        return f"After the {first.name} {share}% of {answers} are valid{''.join(shares)}."
+    back = [chapter.name for chapter in history if chapter.rolled_back]
+    undone = f" {about.undone.capitalize()}: {', '.join(back)}." if back else ""
     if first is last:
         return f"No stage was kept: the policy of the {first.name} counts.{undone}"
-    gains = f"valid plans go {valid}, and where the board forces a wait, {forced}"
-    return f"From {first.name} to {last.name}, {gains}.{undone}"
+    gains = [f", and {one.where}, {_change(one, first, last)}" for one in traits]
+    return (
+        f"From {first.name} to {last.name}, valid {answers} go {_change(valid, first, last)}{''.join(gains)}.{undone}"
+    )
+
+
+def _describe_next(folder: RunFolder, history: Sequence[Chapter], about: RunSpace) -> str:
+    """What the run trains on now, and why, where it has a stage to come; the lake's page has it on that of a stage."""
+    number = len(_staged(history)) - 1
+    stage = folder.stage(number)
+    last = number + 1 == folder.settings().stages
+    if about.lake or number < 0 or last or not (stage.proposal.exists() or stage.next.exists()):
+        return ""
+    return describe_next(stage.following(), stage.design(), number, about)
 
 
 def _examination(folder: RunFolder) -> str:
@@ -102,29 +126,39 @@ def agents_of(settings: RunSettings) -> str:
 
 
 def _staged(history: Sequence[Chapter]) -> list[Chapter]:
-    return [chapter for chapter in history if chapter.config]
+    return [chapter for chapter in history if chapter.design]
 
 
-def _results(history: Sequence[Chapter]) -> Table:
-    header = (
-        "",
-        "valid %",
-        "optimal makespan %",
-        "optimal sum of costs %",
-        "valid, wait forced %",
-        "tokens",
-        "minutes",
-    )
+def _results(history: Sequence[Chapter], about: RunSpace) -> Table:
+    header = ("", *(f"{measure.title} %" for measure in about.measures), "tokens", "minutes")
     rows = [
         (
-            chapter.name + " (taken back)" * chapter.taken_back,
-            *(format_percent(share) for share in _shares(chapter)),
+            chapter.name + f" ({about.undone})" * chapter.rolled_back,
+            *(format_percent(measure.share(chapter.pooled)) for measure in about.measures),
             f"{tokens:,.0f}".replace(",", " "),
             f"{chapter.seconds / 60:.1f}",
         )
         for chapter, tokens in zip(history, charts.tokens_after(history), strict=True)
     ]
     return Table(header, rows)
+
+
+def _count_traits(history: Sequence[Chapter], about: RunSpace) -> list[tuple[int, str]]:
+    """How many held-out problems have each trait, and what these are called."""
+    tally = history[-1].pooled if history else None
+    return [(measure.counts(tally)[1], measure.where) for measure in about.measures if tally and measure.where]
+
+
+def _count_met(folder: RunFolder, about: RunSpace) -> dict[str, int]:
+    """How many held-out problems of each stratum also occur among the problems of the finished stages."""
+    if about.lake:
+        return {about.label(size): count for size, count in met_in_training(folder).items() if count}
+    if not folder.held_out.exists():
+        return {}
+    stages = [stage for stage in folder.finished_stages() if stage.problems.exists()]
+    trained = {problem.key for stage in stages for problem in problems_of(stage)}
+    met = Counter(problem.cell.stratum for problem in held_out_of(folder) if problem.key in trained)
+    return {about.label(stratum): met[stratum] for stratum in about.space.sort_strata(met)}
 
 
 def _forecasts(history: Sequence[Chapter]) -> Table | None:
@@ -134,29 +168,23 @@ def _forecasts(history: Sequence[Chapter]) -> Table | None:
     return Table(("", "groups", "Brier score", "of one prediction for all"), rows) if rows else None
 
 
-def _shares(chapter: Chapter) -> list[float]:
-    found = chapter.pooled
-    counts = (found.valid, found.optimal_makespan, found.optimal_sum_of_costs)
-    return [*map(found.rate, counts), forced_rate(found)]
-
-
-def _by_size(history: Sequence[Chapter]) -> Table:
-    last = history[-1].validation.sizes if history else {}
-    sizes = sorted(last)
-    header = ("", *(f"{size}x{size} ({last[size].boards})" for size in sizes))
+def _by_stratum(history: Sequence[Chapter], about: RunSpace) -> Table:
+    last = history[-1].validation.outcomes if history else {}
+    strata = about.space.sort_strata(last)
+    header = ("", *(f"{about.label(stratum)} ({last[stratum].problems})" for stratum in strata))
     rows = []
     for chapter in history:
-        parts = [chapter.validation.sizes.get(size) for size in sizes]
-        rows.append((chapter.name, *(format_percent(part.rate(part.valid)) if part else "" for part in parts)))
+        parts = [chapter.validation.outcomes.get(stratum) for stratum in strata]
+        rows.append((chapter.name, *(format_percent(part.valid_rate) if part else "" for part in parts)))
     return Table(header, rows)
 
 
-def _charts(history: Sequence[Chapter]) -> list:
-    made = (charts.rates_chart, charts.sizes_chart, charts.failures_chart)
-    return [mark_svg(make(history)) for make in made] if history else []
+def _charts(history: Sequence[Chapter], about: RunSpace) -> list:
+    made = (charts.rates_chart, charts.strata_chart, charts.failures_chart)
+    return [mark_svg(make(history, about)) for make in made] if history else []
 
 
-def _step_charts(folder: RunFolder, history: Sequence[Chapter], now: StageProgress | None) -> list:
+def _step_charts(folder: RunFolder, history: Sequence[Chapter], about: RunSpace, now: StageProgress | None) -> list:
     """The curves over the steps: of GRPO in all stages, and of the warm-up; also those that are being made."""
     logs: dict[str, Log] = {chapter.name: chapter.log for chapter in history if chapter.log}
     if now is not None:
@@ -164,7 +192,7 @@ def _step_charts(folder: RunFolder, history: Sequence[Chapter], now: StageProgre
         if lines := _growing(log.with_name(f".{log.name}.part")) or _growing(log):
             logs[now.name] = lines
     warmup = logs.pop("warm-up", None)
-    found = charts.step_charts(logs) if logs else []
+    found = charts.step_charts(logs, about) if logs else []
     return [mark_svg(chart) for chart in [*found, *([charts.warmup_chart(warmup)] if warmup else [])]]
 
 
@@ -198,5 +226,6 @@ def _frames(example: Example) -> list[Markup]:
     return [mark_svg(frame) for frame in frames(example)] if is_drawable(example.row.size) else []
 
 
-def _change(before: float, after: float) -> str:
-    return f"from {format_percent(before)}% to {format_percent(after)}%"
+def _change(measure: Measure, before: Chapter, after: Chapter) -> str:
+    shares = (format_percent(measure.share(chapter.pooled)) for chapter in (before, after))
+    return "from {}% to {}%".format(*shares)

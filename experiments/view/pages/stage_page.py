@@ -1,17 +1,19 @@
-"""The page of a stage: evidence, prompt, answer, delta, guard, trial, the boards drawn, and what came of them."""
+"""The page of a stage: evidence, prompt, answer, delta, guard, trial, the problems drawn, and what came of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Outcomes, pool
-from lakewright.core_jax.support import read_raw
-from lakewright.engineer.delta import FIELDS, ConfigDelta
+from lakewright.engineer.cells import Knob
+from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.evidence import Evidence, evidence_text
 from lakewright.engineer.negotiation import Attempt
+from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.engineer.trial import Trial
 from lakewright.experiments.charts.difficulty_map import difficulty_svg
 from lakewright.experiments.loop.records import (
+    Chapter,
     Decision,
     Done,
     EngineerTraining,
@@ -20,39 +22,55 @@ from lakewright.experiments.loop.records import (
     RunFolder,
     Sampled,
     Stage,
-    Trial,
     Validation,
     read,
 )
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
+from lakewright.experiments.view.catalogue.run_space import RunSpace, describe_next, find_space, format_value
 from lakewright.experiments.view.pages import run_charts as charts
 from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, format_percent, format_points, mark_svg
 from lakewright.experiments.view.pictures.board_art import MOST_SIDE, is_drawable
 from lakewright.experiments.view.pictures.played_plans import played
+from lakewright.experiments.view.pictures.replay import make_example
 
 STEPS = ("evidence", "prompt", "answer", "delta", "guard", "trial", "drawn", "change", "plans")
 MOST_PLAYERS = 8
 
 
 class Change(NamedTuple):
-    """A ratio before and after."""
+    """The value of a column before and after."""
 
-    field: str
+    column: Knob
     before: float
     after: float
 
     @property
     def differs(self) -> bool:
         """Whether it changed, as far as one sees."""
-        return abs(self.after - self.before) > 5e-4
+        return abs(self.after - self.before) > min(5e-4, self.column.span / 1000)
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both values as text."""
+        return format_value(self.column, self.before), format_value(self.column, self.after)
 
 
-class SizeChange(NamedTuple):
-    """The ratios of a size before and after, and why."""
+class StratumChange(NamedTuple):
+    """The values of a stratum before and after, and why."""
 
-    size: int
+    label: str
     changes: list[Change]
     reason: str
+
+
+class TextExample(NamedTuple):
+    """A problem in text with an answer to it. failure: empty of a valid answer."""
+
+    title: str
+    prompt: str
+    answer: str
+    reference: str
+    failure: str
 
 
 def stage_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]], number: str) -> Page:
@@ -70,39 +88,89 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
     """All that the page of a stage shows; what is not there yet is None."""
     stage, before = folder.stage(number), folder.stage(number - 1) if number else folder.warmup
     following = folder.stage(number + 1)
+    about = find_space(folder, folder.settings())
     decision = read(stage.proposal, Decision) if stage.proposal.exists() else None
     evidence = stage.read_evidence() if stage.evidence.exists() else None
     trial = read(stage.trial, Trial) if stage.trial.exists() else None
-    config = stage.config() if stage.env.exists() else None
-    following_config = stage.following() if stage.done.exists() and (decision or stage.next.exists()) else None
+    design = stage.design() if stage.env.exists() else None
     return {
+        "about": about,
+        "words": about.space.words,
+        "columns": _head_columns(about),
         "name": name,
         "number": number,
         "steps": STEPS,
         "finished": stage.done.exists(),
         "seconds": read(stage.done, Done).seconds if stage.done.exists() else None,
-        "config": _config_table(config) if config else None,
-        "sampled": _sampled(stage),
-        "evidence_text": evidence_text(evidence) if evidence else None,
-        "maps": _maps(evidence, following, number),
-        "frontier": mark_svg(difficulty_svg(read_raw(stage.difficulty))) if stage.difficulty.exists() else None,
+        "design": _tabulate_design(design, about) if design else None,
+        "sampled": _sampled(stage, about),
+        "evidence_text": evidence_text(evidence, about.space) if evidence else None,
+        "maps": _maps(evidence, following, number, about),
+        **_frontier(stage, about),
         "engineer": _engineer(stage),
         "decision": decision,
-        "attempts": _attempts(decision, config) if decision and config else [],
-        "trial": _trial(trial) if trial else None,
+        "attempts": _attempts(decision, design, about) if decision and design else [],
+        "trial": _trial(trial, about) if trial else None,
         "trial_tokens": trial.tokens if trial else 0,
-        "next_config": size_changes(config, following_config.config) if config and following_config else None,
-        "next_source": following_config.source if following_config else "",
-        "next_reasons": following_config.reasons if following_config else [],
-        "next_drawn": following.boards.exists(),
-        "next_sampled": _sampled(following),
-        "own_change": _change(before, stage),
-        "next_change": _change(stage, following),
+        **_next_values(stage, design, number, about),
+        "next_sampled": _sampled(following, about),
+        "own_change": _change(before, stage, about),
+        "next_change": _change(stage, following, about),
         "rollback": read(stage.rollback, Rollback) if stage.rollback.exists() else None,
-        "boards_kept": stage.boards.exists(),
-        "players": _players(stage),
+        **_kept_problems(stage, following, about),
         "most_side": MOST_SIDE,
     }
+
+
+def _next_values(stage: Stage, design: Design | None, number: int, about: RunSpace) -> dict[str, Any]:
+    """What is trained on next, and why."""
+    known = stage.done.exists() and (stage.proposal.exists() or stage.next.exists())
+    following = stage.following() if known else None
+    return {
+        "next_design": list_stratum_changes(design, following.design, about) if design and following else None,
+        "next_source": following.source if following else "",
+        "next_reasons": following.reasons if following else [],
+        "next_words": describe_next(following, design, number, about) if design and following else "",
+    }
+
+
+def _kept_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[str, Any]:
+    """The problems that can be looked at, and the policy's answers to some of the held-out ones."""
+    examples = read(stage.validation, Validation).examples if stage.validation.exists() else []
+    return {
+        "next_drawn": following.boards.exists() or following.problems.exists(),
+        "problems_kept": stage.boards.exists() or stage.problems.exists(),
+        "players": _players(examples) if about.lake else [],
+        "texts": [] if about.lake else _list_texts(examples, about),
+    }
+
+
+def _frontier(stage: Stage, about: RunSpace) -> dict[str, Any]:
+    """The difficulty model's forecast: a picture, or a table where there are several levels."""
+    forecast = read(stage.difficulty, Forecast) if stage.difficulty.exists() else None
+    drawn = forecast is not None and len(about.space.levels) < 2
+    return {
+        "frontier": mark_svg(difficulty_svg(forecast, about.space)) if forecast and drawn else None,
+        "frontier_table": _tabulate_forecast(forecast, about) if forecast and not drawn else None,
+    }
+
+
+def _tabulate_forecast(forecast: Forecast, about: RunSpace) -> Table:
+    """A line for each cell."""
+    knobs, words = about.space.knobs, about.space.words
+    header = (words.token, *(knob.short for knob in knobs), "P(valid) %", "±", "p (1 - p) %", "groups")
+    rows = []
+    for found in forecast.grid:
+        pairs = zip(knobs, found.cell.values, strict=True)
+        values = [("yes" if value else "no") if knob.trait else format_value(knob, value) for knob, value in pairs]
+        shares = map(format_percent, (found.p, found.deviation, found.learnability))
+        rows.append((about.label(found.cell.stratum), *values, *shares, str(found.groups)))
+    return Table(header, rows)
+
+
+def _head_columns(about: RunSpace) -> tuple[str, ...]:
+    """The header of a table of designs."""
+    return about.space.words.token, *(column.short for column in about.space.columns)
 
 
 def _engineer(stage: Stage) -> Table | None:
@@ -118,44 +186,49 @@ def _engineer(stage: Stage) -> Table | None:
     return Table(["round", *names], rows)
 
 
-def size_changes(old: EnvConfig, new: EnvConfig, delta: ConfigDelta | None = None) -> list[SizeChange]:
-    """What changes from one config to another, size by size."""
+def list_stratum_changes(old: Design, new: Design, about: RunSpace, delta: Delta | None = None) -> list[StratumChange]:
+    """What changes from one design to another, stratum by stratum.
+
+    old, new: the designs. about: their space. delta: has the reasons.
+    """
     found = []
-    for size, cell in sorted(new.sizes.items()):
-        was = old.sizes.get(size, cell)
-        changes = [Change(_short(field), getattr(was, field), getattr(cell, field)) for field in FIELDS]
-        reason = delta.edits[size].reason if delta and size in delta.edits else ""
-        found.append(SizeChange(size, changes, reason))
+    for stratum in about.space.sort_strata(new.strata):
+        row, was = new.strata[stratum], old.strata.get(stratum, new.strata[stratum])
+        changes = [Change(column, was[column.name], row[column.name]) for column in about.space.columns]
+        reason = delta.edits[stratum].reason if delta and stratum in delta.edits else ""
+        found.append(StratumChange(about.label(stratum), changes, reason))
     return found
 
 
-def _attempts(decision: Decision, config: EnvConfig) -> list[dict[str, Any]]:
+def _attempts(decision: Decision, design: Design, about: RunSpace) -> list[dict[str, Any]]:
     """Every answer of a round, refused ones first, with its delta and its verdict."""
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)]
     return [
         {
             "proposal": attempt.proposal,
             "verdict": attempt.verdict,
-            "edits": _edits(attempt.proposal.delta),
-            "diff": size_changes(config, attempt.verdict.config, attempt.proposal.delta),
+            "edits": _edits(attempt.proposal.delta, about),
+            "diff": list_stratum_changes(design, attempt.verdict.design, about, attempt.proposal.delta),
         }
         for attempt in attempts
     ]
 
 
-def _edits(delta: ConfigDelta | None) -> Table | None:
+def _edits(delta: Delta | None, about: RunSpace) -> Table | None:
     """What was proposed, as it was proposed."""
     if delta is None or not delta.edits:
         return None
     rows = []
-    for size, edit in sorted(delta.edits.items()):
-        steps = (getattr(edit, field) for field in FIELDS)
-        rows.append((f"{size}x{size}", *(f"{step:+.3g}" if step else "0" for step in steps), edit.reason))
-    return Table(("size", "data", "hole", "wait", "reason"), rows, prose=4)
+    for stratum in about.space.sort_strata(delta.edits):
+        edit = delta.edits[stratum]
+        steps = (edit.changes.get(column.name, 0.0) for column in about.space.columns)
+        rows.append((about.label(stratum), *(f"{step:+.3g}" if step else "0" for step in steps), edit.reason))
+    header = (*_head_columns(about), "reason")
+    return Table(header, rows, prose=len(header) - 1)
 
 
-def _trial(trial: Trial) -> Table:
-    header = ("", "p (1 - p)", "informative groups %", "valid plans %")
+def _trial(trial: Trial, about: RunSpace) -> Table:
+    header = ("", "p (1 - p)", "informative groups %", f"valid {about.space.words.answers} %")
     rows = []
     for place, tried in enumerate(trial.candidates):
         name = ("proposed" if place else "current") + (", chosen" if place == trial.chosen else "")
@@ -164,72 +237,94 @@ def _trial(trial: Trial) -> Table:
     return Table(header, rows)
 
 
-def _config_table(config: EnvConfig) -> Table:
-    rows = [
-        (f"{size}x{size}", *(f"{getattr(cell, field):.2f}" for field in FIELDS))
-        for size, cell in sorted(config.sizes.items())
-    ]
-    return Table(("size", *map(_short, FIELDS)), rows)
+def _tabulate_design(design: Design, about: RunSpace) -> Table:
+    rows = []
+    for stratum in about.space.sort_strata(design.strata):
+        row = design.strata[stratum]
+        rows.append((about.label(stratum), *(format_value(one, row[one.name]) for one in about.space.columns)))
+    return Table(_head_columns(about), rows)
 
 
-def _sampled(stage: Stage) -> Table | None:
+def _sampled(stage: Stage, about: RunSpace) -> Table | None:
+    """What was really drawn, means by stratum."""
     if not stage.sampled.exists():
         return None
-    header = ("size", "boards", "hole ratio", "wait ratio", "makespan", "sum of costs", "attempts that gave a board %")
+    statistics, words = read(stage.sampled, Sampled).statistics, about.space.words
+    knobs = [knob.name for knob in about.space.knobs]
+    measures = list(dict.fromkeys(name for found in statistics.values() for name in found.measures))
+    known = any(found.acceptance is not None for found in statistics.values())
+    names = [name.replace("_", " ") for name in (*knobs, *measures)]
+    header = (words.token, words.problems, *names, *([f"attempts that gave a {words.problem} %"] if known else []))
     rows = []
-    for size, found in sorted(read(stage.sampled, Sampled).sizes.items()):
-        means = (found.hole_ratio, found.wait_ratio, found.makespan, found.sum_of_costs)
-        rows.append(
-            (f"{size}x{size}", str(found.boards), *(f"{m:.2f}" for m in means), format_percent(found.acceptance))
-        )
+    for stratum in about.space.sort_strata(statistics):
+        found = statistics[stratum]
+        means = [*(found.knobs.get(name) for name in knobs), *(found.measures.get(name) for name in measures)]
+        values = ["" if mean is None else f"{mean:.2f}" for mean in means]
+        accepted = [format_percent(found.acceptance)] if known else []
+        rows.append((about.label(stratum), str(found.problems), *values, *accepted))
     return Table(header, rows)
 
 
-def _maps(evidence: Evidence | None, following: Stage, number: int) -> list:
-    """How hard boards were in training, before the redesign and after it."""
+def _maps(evidence: Evidence | None, following: Stage, number: int, about: RunSpace) -> list:
+    """How hard problems were in training, before the redesign and after it."""
     found = []
     if evidence and evidence.groups:
-        found.append(mark_svg(charts.difficulty_map(evidence, f"Stage {number}: before the redesign")))
+        found.append(mark_svg(charts.difficulty_map(evidence, f"Stage {number}: before the redesign", about)))
     if following.evidence.exists():
         after = following.read_evidence()
         if after.groups:
-            found.append(mark_svg(charts.difficulty_map(after, f"Stage {number + 1}: after it")))
+            found.append(mark_svg(charts.difficulty_map(after, f"Stage {number + 1}: after it", about)))
     return found
 
 
-def _change(before: Stage, after: Stage) -> Table | None:
-    """Valid plans on the held-out boards, by size and over all."""
+def _change(before: Stage, after: Stage, about: RunSpace) -> Table | None:
+    """Valid answers to the held-out problems, by stratum and over all."""
     if not before.validation.exists() or not after.validation.exists():
         return None
-    one, other = (read(stage.validation, Validation).sizes for stage in (before, after))
-    rows = [_change_row(f"{size}x{size}", one[size], other[size]) for size in sorted(one.keys() & other.keys())]
-    rows.append(_change_row("all", pool(one.values()), pool(other.values())))
-    return Table(("size", "boards", "valid % before", "valid % after", "change"), rows)
+    one, other = (read(stage.validation, Validation).outcomes for stage in (before, after))
+    strata = about.space.sort_strata(one.keys() & other.keys())
+    rows = [_change_row(about.label(stratum), one[stratum], other[stratum]) for stratum in strata]
+    rows.append(_change_row("all", pool_tallies(one.values()), pool_tallies(other.values())))
+    words = about.space.words
+    return Table((words.token, words.problems, "valid % before", "valid % after", "change"), rows)
 
 
-def _change_row(name: str, before: Outcomes, after: Outcomes) -> tuple[str, ...]:
-    was, now = before.rate(before.valid), after.rate(after.valid)
-    return name, str(after.boards), format_percent(was), format_percent(now), format_points(now - was)
+def _change_row(name: str, before: Tally, after: Tally) -> tuple[str, ...]:
+    was, now = before.valid_rate, after.valid_rate
+    return name, str(after.problems), format_percent(was), format_percent(now), format_points(now - was)
 
 
-def _players(stage: Stage) -> list[dict[str, Any]]:
+def _players(examples: Sequence[Example]) -> list[dict[str, Any]]:
     """Plans for held-out boards to be stepped through; next to those that fail, the certified ones."""
-    if not stage.validation.exists():
-        return []
-    examples = read(stage.validation, Validation).examples
-    failed = [example for example in examples if example.failure != "none"]
-    valid = [example for example in examples if example.failure == "none"]
     found: list[dict[str, Any]] = []
-    for example in failed[: MOST_PLAYERS // 2] + valid[: MOST_PLAYERS // 2]:
-        if not is_drawable(example.row.size):
-            found.append({"title": example.row.id, "played": None, "side": example.row.size})
+    for example in _choose_examples(examples):
+        row = example.row
+        if not is_drawable(row.size):
+            found.append({"title": row.id, "played": None, "side": row.size})
             continue
-        found.append({"title": example.row.id, "played": played(example)})
-        if example.failure != "none" and example.row.plan:
-            certified = Example(example.row, example.row.plan, "none", -1, -1)
-            found.append({"title": f"{example.row.id}: the certified plan", "played": played(certified)})
+        found.append({"title": row.id, "played": played(example)})
+        if example.failure != "none" and row.plan:
+            found.append({"title": f"{row.id}: the certified plan", "played": played(make_example(row, row.plan))})
     return found
 
 
-def _short(field: str) -> str:
-    return field.removesuffix("_ratio")
+def texts_of(chapter: Chapter, about: RunSpace) -> list[TextExample]:
+    """Answers to some of the held-out problems after a chapter of a run, those that fail first."""
+    return _list_texts(chapter.validation.examples, about)
+
+
+def _list_texts(examples: Sequence[Example], about: RunSpace) -> list[TextExample]:
+    words, found = about.space.words, []
+    for example in _choose_examples(examples):
+        problem = example.problem
+        failure = "" if example.failure == "none" else words.failure(example.failure)
+        title = about.describe_cell(problem.cell)
+        found.append(TextExample(title, problem.prompt, example.answer, problem.answer, failure))
+    return found
+
+
+def _choose_examples(examples: Sequence[Example]) -> list[Example]:
+    """Half of those that are shown fail, and come first."""
+    failed = [example for example in examples if example.failure != "none"]
+    valid = [example for example in examples if example.failure == "none"]
+    return failed[: MOST_PLAYERS // 2] + valid[: MOST_PLAYERS // 2]

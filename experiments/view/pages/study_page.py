@@ -5,7 +5,9 @@ from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import is_locked
+from lakewright.experiments.loop.records import RunFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
+from lakewright.experiments.view.catalogue.run_space import find_space
 from lakewright.experiments.view.pages.cards import Card, card_of
 from lakewright.experiments.view.pages.compare_page import arm_of, arms_chart, history_of
 from lakewright.experiments.view.pages.folder_pages import record_of
@@ -55,14 +57,16 @@ def _count_planned(item: Item) -> int | None:
 
 
 def _draw_chart(cards: Sequence[Card]) -> Any:
-    """Valid plans over tokens, a curve for each arm; None while there is nothing to draw."""
-    histories = {}
+    """Valid answers over tokens, a curve for each arm; None while there is nothing to draw."""
+    histories, spaces = {}, []
     for card in cards:
+        folder = RunFolder(card.item.path)
         try:
-            histories[card.item.name.rpartition("/")[2]] = history_of(card.item.path)
+            histories[card.item.name.rpartition("/")[2]] = history_of(folder.folder)
+            spaces.append(find_space(folder, folder.settings()))
         except InputError:  # its card says so
             continue
-    return mark_svg(arms_chart(histories, "valid")) if any(histories.values()) else None
+    return mark_svg(arms_chart(histories, spaces)) if any(histories.values()) else None
 
 
 def _of_records(make: Any, found: dict[str, Any], name: str) -> Table | None:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.types import DELTAS, MOVES
+from lakewright.experiments.environments.lake import problem_of
 from lakewright.experiments.loop.records import Example
 
 Cell = tuple[int, int]
@@ -16,6 +17,14 @@ class Ending(NamedTuple):
     valid: bool
     agents: list[int]
     words: str
+
+
+def make_example(row: Row, plan: list[str], failure: str = "none", agent: int = -1, step: int = -1) -> Example:
+    """A plan for a board as a thing to show.
+
+    row: the board. plan: the moves of each agent. failure: `none` of a valid plan. agent, step: where it fails.
+    """
+    return Example(problem_of(row), "", failure, step, {"plan": plan, "agent": agent})
 
 
 def positions(row: Row, plan: list[str], step: int) -> list[Cell]:
@@ -49,7 +58,7 @@ def ending(example: Example) -> Ending:
     if failure == "parse_error" or not 0 <= example.agent < row.agents:
         return Ending(0, False, [], f"{failure.replace('_', ' ')}: no plan could be read from the answer.")
     whole = max(map(len, plan), default=0)
-    step = whole if failure == "goal_not_reached" else max(0, min(example.step + 1, whole))
+    step = whole if failure == "goal_not_reached" else max(0, min(example.place + 1, whole))
     agents = _concerned(row, plan, step, failure, example.agent)
     return Ending(step, False, agents, f"Fails at t = {step}: {_failing(row, plan, step, failure, agents)}.")
 

@@ -9,11 +9,13 @@ from typing import Any
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, verify_rows
 from lakewright.core_jax.solver import check_memory
-from lakewright.experiments.loop.records import Example, RunFolder, Stage
+from lakewright.experiments.loop.records import RunFolder, Stage
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
+from lakewright.experiments.view.catalogue.run_space import LAKE
 from lakewright.experiments.view.pages.editor_page import drawn_row
 from lakewright.experiments.view.pages.rendering import render_fragment
 from lakewright.experiments.view.pictures.played_plans import played, still_svg
+from lakewright.experiments.view.pictures.replay import make_example
 from lakewright.experiments.view.server.solving import CompilingError, Solver
 from lakewright.policy.models import PRETRAINED
 
@@ -47,7 +49,7 @@ class Answering:
             solved = self._solver.solve(row, SOON)
         except CompilingError:
             return render_fragment("_compiling.html", {"size": row.size, "agents": row.agents})
-        plan = played(Example(solved, solved.plan, "none", -1, -1)) if solved.plan else None
+        plan = played(make_example(solved, solved.plan)) if solved.plan else None
         found = {"row": solved, "played": plan, "title": "The solver", "plan_title": "The certified plan"}
         return self._shown(found, _solved(solved), begun)
 
@@ -68,7 +70,7 @@ class Answering:
             return self._shown({"row": None, "played": None, "title": title, "plan_title": title}, NO_PLAN, begun)
         [verdict] = self._alone(verify_rows, [row], [plan])
         agent, step = verdict.agent or 0, verdict.step or 0
-        found = played(Example(row, plan, verdict.failure, agent, step))
+        found = played(make_example(row, plan, verdict.failure, agent, step))
         words = "Its greedy plan is valid." if verdict.valid else "Its greedy plan fails."
         return self._shown({"row": None, "played": found, "title": title, "plan_title": "Its plan"}, words, begun)
 
@@ -87,6 +89,8 @@ class Answering:
     def _stage_of_run(self, part: str, name: str) -> tuple[RunFolder, Stage]:
         item = self._catalogue.find(Kind.RUN, name)
         folder = RunFolder(item.path)
+        if folder.settings().environment != LAKE:
+            raise InputError(f"{name}: its checkpoints do not know boards; choose a run of the lake")
         stage = _stage_of(folder, part)
         if not stage.checkpoint.exists():
             raise MissingError(f"{name}: {part!r:.40} has no checkpoint here")

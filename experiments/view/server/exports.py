@@ -6,10 +6,10 @@ from starlette.responses import Response
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
 from lakewright.experiments.interop.mapf_formats.movingai import map_text, scenario_text
-from lakewright.experiments.loop.records import Example
 from lakewright.experiments.view.catalogue.board_tables import table_of
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from lakewright.experiments.view.pictures.played_plans import moving_svg, still_svg
+from lakewright.experiments.view.pictures.replay import make_example
 
 FORMS = {
     "row": (".jsonl", "application/jsonl"),
@@ -48,7 +48,7 @@ def export_board(catalogue: Catalogue, kind: str, part: str, place: int, name: s
 def _write_moving(row: Row) -> str:
     if row.plan is None:
         raise InputError("this board has no plan that could move; export its picture")
-    return moving_svg(Example(row, row.plan, "none", -1, -1))
+    return moving_svg(make_example(row, row.plan))
 
 
 _WRITERS = {

@@ -26,7 +26,7 @@ from lakewright.experiments.view.server.protection import Protection
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 # For each kind of page the parts of its address before the name of an item.
-BEFORE_NAME = {"stage": 1, "boards": 2, "board": 3} | dict.fromkeys(
+BEFORE_NAME = {"stage": 1, "problems": 1, "boards": 2, "board": 3} | dict.fromkeys(
     ("run", "study", "sweep", "evaluation", "benchmark"), 0
 )
 LONGEST_ADDRESS = 16_384
@@ -108,7 +108,7 @@ class _Site:
         behind = BEFORE_NAME.get(kind)
         if behind is None or len(rest) <= behind:
             return ""
-        of = rest[0] if kind in ("boards", "board") else "run" if kind == "stage" else kind
+        of = rest[0] if kind in ("boards", "board") else "run" if kind in ("stage", "problems") else kind
         return stamp_of_item(self._catalogue.find(Kind(of), "/".join(rest[behind:]))) if of in list(Kind) else ""
 
 

@@ -9,7 +9,9 @@ from scipy.optimize import minimize
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.results import Group
-from lakewright.engineer.design import Design, weigh_cells
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import weigh_cells
+from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import (
     DifficultyModel,
     DifficultySettings,
@@ -18,9 +20,9 @@ from lakewright.engineer.difficulty import (
     Observation,
     Worth,
     calibrate,
+    compute_features,
     estimate_diminishing_worth,
     estimate_worth,
-    features,
     fit,
     logistic_normal_moments,
     make_forecast,
@@ -28,7 +30,6 @@ from lakewright.engineer.difficulty import (
     observe_held_out,
     pool_calibrations,
 )
-from lakewright.engineer.space import Cell
 from lakewright.experiments.environments.lake import cell_of, design_of
 from tests.support.boards.generated_rows import small_rows
 from tests.support.samples.evidence import LAKE, SPACE, design
@@ -66,7 +67,7 @@ def worth(model: DifficultyModel, config: EnvConfig | Design, current: EnvConfig
 
 def test_the_mode_is_that_of_the_regularised_likelihood():
     found = [seen(cell, 10, age % 3) for age, cell in enumerate(CELLS)]
-    points = features([one.cell for one in found], SPACE)
+    points = compute_features([one.cell for one in found], SPACE)
     groups = np.array([SETTINGS.decay**one.age * one.groups for one in found])
     y = np.array([truth(one.cell) for one in found])
 

@@ -7,6 +7,7 @@ import pytest
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Outcomes
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import DifficultySettings, Observation, make_forecast
 from lakewright.engineer.evidence import (
@@ -25,7 +26,6 @@ from lakewright.engineer.evidence import (
     vocabulary_of,
 )
 from lakewright.engineer.evidence.modules import CUT_ORDER, PAPER_PRESETS
-from lakewright.engineer.space import Cell
 from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.environments.lake_words import GUIDELINE
 from tests.support.samples.evidence import SPACE, V6, edit, everything, past, rollouts, tally, view

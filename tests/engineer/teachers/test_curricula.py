@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import weigh_cells
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.evidence import CellGroups
 from lakewright.engineer.guard import GuardSettings, judge
-from lakewright.engineer.space import Cell
 from lakewright.engineer.teachers import TEACHERS, make_teacher
 from lakewright.engineer.teachers.adarft import AdaRFTTeacher
 from lakewright.engineer.teachers.alp_gmm import AlpGmmTeacher
@@ -201,13 +201,16 @@ def test_rlve_rises_a_level_where_the_hardest_is_solved_and_draws_from_its_windo
     teacher = RlveTeacher(threshold=0.9, window=2, levels=4)
     easy, hard = rollouts(3, hole_ratio=0.05, valid=80), rollouts(3, hole_ratio=0.05, valid=70)
     propose(teacher, [hard])
-    assert teacher.hardest == 0
+    assert teacher.tracks[""].hardest == 0
     sizes = asked_for(propose(teacher, [easy]))
-    assert teacher.hardest == 1
-    assert {teacher.level(cell, DESIGN, SPACE) for cell in teacher.cells(DESIGN, SPACE)} == {0, 1}
+    assert teacher.tracks[""].hardest == 1
+    assert {teacher.level(cell, DESIGN, SPACE) for cell in teacher.list_window(list(DESIGN.strata), DESIGN, SPACE)} == {
+        0,
+        1,
+    }
     assert sizes[3].data_ratio > sizes[6].data_ratio
     propose(teacher, [easy])
-    assert teacher.hardest == 1, "nothing of level 1 was rolled out"
+    assert teacher.tracks[""].hardest == 1, "nothing of level 1 was rolled out"
 
 
 def test_dump_prefers_what_has_large_advantages_and_what_was_seldom_drawn():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from lakewright.core_jax.config import SizeConfig
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.difficulty import DifficultySettings, Forecast, HeldOutCell, Observation, make_forecast
 from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.space import Cell
 from lakewright.engineer.teachers.difficulty import DifficultyTeacher
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares

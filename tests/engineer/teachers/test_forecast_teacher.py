@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.engineer.design import Delta, Design, edit_design, normalize_rows
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import edit_design
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import CellForecast, DifficultyModel, Forecast, Objective
 from lakewright.engineer.evidence import TOO_EASY, delta_tokens, read_tokens, vocabulary_of
-from lakewright.engineer.space import Cell
+from lakewright.engineer.space import normalize_rows
 from lakewright.engineer.teachers import ForecastTeacher, make_teacher
 from lakewright.experiments.environments.lake import design_of, lake_space
 from tests.support.samples.evidence import SPACE, everything

@@ -6,9 +6,11 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import GroupStatistics
-from lakewright.engineer.design import Design, edit_design, normalize_rows
+from lakewright.engineer.cells import Cell, Knob
+from lakewright.engineer.delta import edit_design
+from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import CellGroups, Evidence
-from lakewright.engineer.space import Cell, DesignSpace, Knob
+from lakewright.engineer.space import DesignSpace, normalize_rows
 from lakewright.engineer.teachers import make_teacher
 from lakewright.engineer.teachers.coaching import CoachingTeacher
 from lakewright.engineer.teachers.difficulty_pools import DifficultyPoolsTeacher

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.results import Outcomes
-from lakewright.engineer.design import Delta, Design, edit_design, normalize_rows
+from lakewright.engineer.delta import edit_design
+from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.space import normalize_rows
 from lakewright.engineer.teachers import ProportionalTeacher, RulesTeacher, make_teacher
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import SPACE, everything

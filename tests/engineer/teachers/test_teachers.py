@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Outcomes
-from lakewright.engineer.design import Delta, Design, Edit, read_answer
+from lakewright.engineer.delta import read_answer
+from lakewright.engineer.design import Delta, Design, Edit
 from lakewright.engineer.evidence import DeltaGrammar, Evidence, read_tokens, vocabulary_of
 from lakewright.engineer.guard import GuardSettings, judge
 from lakewright.engineer.proposal import Proposal, Teacher

@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import norm
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.difficulty import DifficultySettings, Mix, Observation, Worth, fit
-from lakewright.engineer.space import Cell
 from lakewright.engineer.trial import MISFIT, Lead, choose_rival, estimate_lead, problems_by_round, shortlist
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import LAKE, SPACE

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig, hole_ratio_of
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.difficulty import Mix
-from lakewright.engineer.rollback import compared
-from lakewright.engineer.space import Cell
+from lakewright.engineer.rollback import compare_answers
 from lakewright.engineer.trial import FEWEST, CellTrial, Signal, TrialSettings, problems_to_try, sum_up_trial
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import LAKE
@@ -93,11 +93,11 @@ def test_the_chance_of_so_many_lost_boards_is_that_of_fair_coins(gained, lost):
     after = [True] * gained + [False] * lost + [True, False] * 3
     changed = gained + lost
     p_value = sum(math.comb(changed, k) for k in range(lost, changed + 1)) / 2**changed
-    found = compared(before, after)
+    found = compare_answers(before, after)
     assert (found.gained, found.lost) == (gained, lost)
     assert found.p_value == pytest.approx(p_value)
 
 
 def test_policies_are_compared_on_the_same_boards_only():
     with pytest.raises(ValueError, match="shorter"):
-        compared([True, True], [True])
+        compare_answers([True, True], [True])

@@ -5,11 +5,13 @@ import shutil
 
 import pytest
 
+from lakewright.engineer.delta import list_changes
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.teachers import MODELS, TEACHERS
 from lakewright.experiments.cli import main
+from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.loop.records import Decision, RunFolder, write
-from lakewright.experiments.view.proposals import changes, escape_controls
+from lakewright.experiments.view.proposals import escape_controls
 from tests.support.samples.tiny_runs import decision, finished, state
 
 
@@ -106,9 +108,10 @@ def test_all_teachers_that_ask_no_model_are_replayed_by_default(capsys):
 
 
 def test_changes_are_shown_by_size_and_field():
-    config = finished("random").stage(0).config()
-    assert changes(config, config) == "no change"
-    assert changes(config, decision(finished("random"), 0).verdict.config).startswith(("3x3 ", "5x5 "))
+    design, space = finished("random").stage(0).design(), lake_space()
+    assert list_changes(design, design, space) == "no change"
+    proposed = decision(finished("random"), 0).verdict.design
+    assert list_changes(design, proposed, space).startswith(("3x3 ", "5x5 "))
 
 
 @pytest.mark.parametrize(

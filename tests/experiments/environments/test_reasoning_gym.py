@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import GuardSettings, judge
 from lakewright.engineer.redesign import Engineer
-from lakewright.engineer.space import Cell
 from lakewright.engineer.teachers import make_teacher
 from lakewright.experiments.environments.reasoning_gym import ReasoningGym
 from lakewright.experiments.environments.registry import load_environment

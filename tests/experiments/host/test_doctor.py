@@ -183,6 +183,13 @@ def test_a_run_on_the_cpu_is_checked_for_memory_and_cores():
     assert changes(load_settings("cpu", []), small) == {}
 
 
+def test_a_run_of_another_environment_is_checked_like_any_other():
+    environment = f"environment={HOUSE / 'docs' / 'examples' / 'addition.py'}:Addition"
+    small = Machine(cores=2, memory=4 * GB, disk=GB, shared=GB)
+    assert changes(load_settings("text", [environment]), small) == {}
+    assert "of 3.0 GB" in changes(load_settings("text", [environment]), small, memory=3 * GB)["memory"].found
+
+
 def test_bf16_weights_lose_the_updates_that_are_said_to_be_lost():
     weight = torch.nn.Parameter(torch.full((64,), 0.02, dtype=torch.bfloat16))
     before, optimizer = weight.detach().clone(), torch.optim.AdamW([weight], lr=1e-6, weight_decay=0.0)

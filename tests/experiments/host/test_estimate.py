@@ -18,7 +18,7 @@ from lakewright.experiments.host.memory_arithmetic import Sharing, Trained, grad
 from lakewright.experiments.host.model_shape import adapter_weights, model_shape, shape_of_model
 from lakewright.experiments.loop.settings import RunSettings, load_settings
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings
-from lakewright.experiments.loop.training import load_policy
+from lakewright.experiments.loop.training import load_policy, make_trainee
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings, TokensCodec
 from lakewright.policy.evaluation import evaluate
@@ -38,7 +38,7 @@ from lakewright.policy.training.optimizers import muon_and_adamw
 from tests.support.models.gguf_model import write_gguf
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import board_play, tasks, tiny_run, tokenizer
-from tests.support.processes.commands import assert_refused, elsewhere
+from tests.support.processes.commands import HOUSE, assert_refused, elsewhere
 from tests.support.processes.tensor_memory import peak_of_tensors
 
 MODEL = ModelSettings(hidden=64, layers=3, heads=4, mlp=96)
@@ -216,6 +216,39 @@ def test_the_peak_of_the_training_of_an_engineer_in_words_is_as_estimated(host):
         model = trainable(policy, host)
         train_on_answers(model, reference, [group], lambda ids: [words for _ in ids], engineer.training)
     assert_near(phases_of(settings)["engineer"], peak.bytes, str(host))
+
+
+def sums(*overrides: str) -> RunSettings:
+    environment = f"environment={HOUSE / 'docs' / 'examples' / 'addition.py'}:Addition"
+    return load_settings("text", [environment, *overrides])
+
+
+def test_the_longest_sequences_of_text_are_those_of_the_whole_space():
+    lengths = estimate_of(sums("text.max_tokens=7")).lengths
+    longest = "1111+1111+1111+1111="  # four terms of four digits, where the first design has fewer
+    assert (lengths.prompt, lengths.answer) == (len(longest) + len(["<begin>"]), 7)
+    assert lengths.example == lengths.prompt + 7, "nobody is taught the engineer's part, as it is not asked"
+    taught = estimate_of(sums("teacher=self")).lengths
+    assert taught.example > taught.prompt + taught.answer, "evidence is longer than sums"
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_the_peak_of_a_step_in_bytes_is_as_estimated(tmp_path):
+    settings = sums("text.max_tokens=7", "grpo.steps=1", "grpo.prompts=16", "grpo.average=0.0", "grpo.guided=false")
+    trainee = make_trainee(settings)
+    cell = trainee.environment.space.cell(4, terms=4, carry=True)
+    problems = trainee.environment.draw_cell(cell, 16, 0)
+    with peak_of_tensors() as peak:
+        model, words = trainee.build()
+        train_grpo(model, trainee.play(model, words), problems, settings.grpo, seed=0, scratch=tmp_path)
+    found = phases_of(settings)
+    assert_near(max(found["update"], found["sampling"]), peak.bytes, "bytes")
+
+
+def test_an_environment_that_cannot_be_used_is_refused(capsys):
+    assert_refused(capsys, ("estimate", "--preset", "text", "environment=nothing.py:Nothing"), "nothing.py")
+    given = ("estimate", "--preset", "cpu-6h", sums().environment.join(("environment=", "")))
+    assert_refused(capsys, given, "model.architecture is board, which reads boards and no text")
 
 
 def test_processes_divide_what_their_config_divides():

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.design import Design
+from lakewright.engineer.steps import Next
+from lakewright.engineer.tally import Tally
 from lakewright.experiments.cli import main
 from lakewright.experiments.interop.trackers.adapters import TRACKERS, prepare_tracker
 from lakewright.experiments.interop.trackers.figures import points_of
 from lakewright.experiments.interop.trackers.publishing import Publisher
 from lakewright.experiments.loop import run
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records import Done, RunFolder, Validation, write
+from lakewright.experiments.loop.settings import RunSettings
 from tests.support.processes.commands import HOUSE
 from tests.support.samples.finished_run import begin, finish, redesign, validate
 from tests.support.samples.tiny_runs import finished
@@ -85,6 +89,33 @@ def test_a_stage_tells_how_the_engineer_was_trained_and_how_well_the_difficulty_
     assert 0 <= first["train/engineer/refused"] < 1
     assert second["difficulty/brier"] >= 0
     assert "difficulty/brier" not in first, "there was no forecast of the first stage"
+
+
+def test_a_run_of_another_environment_has_its_own_names_and_no_boards(tmp_path):
+    folder, design = RunFolder(tmp_path), Design({2: {"share": 1.0, "terms": 3, "carry": 0.25}})
+    folder.open(RunSettings(environment="docs/examples/addition.py:Addition", codec="bytes", stages=1))
+    for stage, valid in ((folder.warmup, 3), (folder.stage(0), 4)):
+        stage.folder.mkdir()
+        tally = Tally(8, valid, grades={"short": 1}, traits={"carry": Tally(4, 1)})
+        write(stage.validation, Validation({2: tally, "words": Tally(2, 0)}, [], {}, ""), lake=False)
+        write(stage.done, Done(1.0, {}))
+    write(folder.stage(0).next, Next(design, "proposal", []), lake=False)
+    *_, last = points_of(folder, 1)
+    assert last.figures == {
+        "eval/valid/2": 0.5,
+        "eval/short/2": 0.125,
+        "eval/carry/2": 0.25,
+        "eval/valid/words": 0.0,
+        "eval/valid": 0.4,
+        "eval/short": 0.1,
+        "eval/carry": 0.25,
+        "engineer/share/2": 1.0,
+        "engineer/terms/2": 3.0,
+        "engineer/carry/2": 0.25,
+        "loop/taken_back": 0.0,
+        "loop/seconds": 1.0,
+    }
+    assert last.pictures == {}
 
 
 def test_a_run_that_goes_on_publishes_each_stage_once(tmp_path, notebook):

@@ -7,11 +7,12 @@ import pytest
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all
-from lakewright.engineer.evidence import Evidence, evidence_tokens, shown, tokens_delta
-from lakewright.engineer.evidence.context_modules import Modules
+from lakewright.engineer.evidence import Modules, evidence_tokens, read_tokens, show
+from lakewright.experiments.environments.lake import config_of, design_of, lake_space, outcomes_of
 from lakewright.experiments.loop.records import Done, RunFolder, Validation, read
 from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig
 from lakewright.experiments.loop.redesign import forecast_after, read_forecast
+from lakewright.experiments.loop.training import make_trainee
 from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import GrpoSettings
 from tests.support.models.tiny_policy import ENV, tiny_run
@@ -27,7 +28,7 @@ def grids(rows: list[Row]) -> list[tuple]:
 
 @pytest.mark.parametrize("teacher", LOOPED)
 def test_a_run_of_each_teacher_leaves_every_file_and_no_litter(teacher):
-    changes = decision(finished(teacher), 0).verdict.config != ENV
+    changes = decision(finished(teacher), 0).verdict.design != design_of(ENV)
     assert files(finished(teacher).folder) == FILES | (TRIED if changes else set())
     assert {decision(finished(teacher), number).teacher for number in (0, 1)} == {teacher}
 
@@ -35,20 +36,20 @@ def test_a_run_of_each_teacher_leaves_every_file_and_no_litter(teacher):
 @pytest.mark.parametrize("teacher", LOOPED)
 def test_each_stage_is_drawn_from_the_config_that_was_decided_before_it(teacher):
     run = finished(teacher)
-    assert run.stage(0).config() == ENV
+    assert config_of(run.stage(0).design()) == ENV
     for number in (0, 1):
-        config, count = run.stage(number).config(), tiny_run().grpo.boards
+        config, count = config_of(run.stage(number).design()), tiny_run().grpo.boards
         rows = read_all(run.stage(number).boards)
         assert len(rows) == count
         for row in rows:
             holes = sum(line.count("H") for line in row.grid)
             assert holes == holes_of(row.size, 2, config.sizes[row.size].hole_ratio), row.id
-    assert run.stage(1).config() == run.stage(0).next_config()
+    assert run.stage(1).design() == run.stage(0).next_design()
 
 
 def test_the_fixed_teacher_keeps_the_config_and_another_proposes_a_change():
-    assert finished("fixed").stage(1).config() == ENV
-    assert decision(finished("random"), 0).verdict.config != ENV
+    assert config_of(finished("fixed").stage(1).design()) == ENV
+    assert decision(finished("random"), 0).verdict.design != design_of(ENV)
 
 
 def test_every_record_can_be_read_and_names_its_stage():
@@ -58,29 +59,30 @@ def test_every_record_can_be_read_and_names_its_stage():
     assert len(held_out) == 2 * 4
     for number in (0, 1):
         stage = run.stage(number)
-        outcomes = read(stage.validation, Validation).sizes
-        evidence = read(stage.evidence, Evidence)
-        assert (evidence.config, evidence.outcomes) == (stage.config(), outcomes)
+        outcomes = read(stage.validation, Validation).outcomes
+        evidence = stage.read_evidence()
+        assert (evidence.design, evidence.outcomes) == (stage.design(), outcomes)
         assert (evidence.round, evidence.rounds) == (number, 2)
-        assert [old.config for old in evidence.history] == [ENV][:number], "round 0 is kept, shown or not"
-        assert {cell.size for cell in evidence.groups} == set(evidence.statistics) == {3, 5}
-        assert sum(cell.groups.groups for cell in evidence.groups) == evidence.boards == 4
-        assert evidence.forced.keys() <= evidence.outcomes.keys()
+        assert [config_of(old.design) for old in evidence.history] == [ENV][:number], "round 0 is kept, shown or not"
+        assert {found.cell.stratum for found in evidence.groups} == set(evidence.statistics) == {3, 5}
+        assert sum(found.groups.groups for found in evidence.groups) == evidence.problems == 4
+        assert evidence.by_trait.keys() <= evidence.outcomes.keys()
         assert evidence.training["grpo.group"] == 2
         assert "reward" in evidence.training
         assert "step_time" not in evidence.training, "evidence, and so the engineer's prompt, is free of the clock"
-        assert {size: found.boards for size, found in outcomes.items()} == {3: 4, 5: 4}
+        assert {size: outcomes_of(found).boards for size, found in outcomes.items()} == {3: 4, 5: 4}
         assert set(read(stage.done, Done).versions) >= {"lakewright", "jax", "torch", "trl"}
         load_checkpoint(stage.checkpoint)
 
 
 def test_the_difficulty_model_may_count_the_held_out_boards_after_the_warm_up_and_every_stage():
     run, settings = finished("random"), tiny_run(teacher="random")
+    environment = make_trainee(settings).environment
     how = msgspec.structs.replace(settings.difficulty, held_out=True)
-    found = forecast_after(msgspec.structs.replace(settings, difficulty=how), run, 1)
+    found = forecast_after(msgspec.structs.replace(settings, difficulty=how), environment, run, 1)
     known = read_forecast(run.stage(1))
     assert known is not None
-    assert forecast_after(settings, run, 1) == known
+    assert forecast_after(settings, environment, run, 1) == known
     count = len(read_all(run.validation))
     ages = 1 + settings.difficulty.decay + settings.difficulty.decay**2
     assert found.model.groups == pytest.approx(known.model.groups + count * ages)
@@ -116,10 +118,10 @@ def test_a_first_stage_that_is_longer_than_the_others_is_refused():
 def test_the_checkpoint_itself_answers_the_evidence_in_words_of_the_delta():
     for number in (0, 1):
         asked = decision(finished("self"), number).proposal
-        evidence = read(finished("self").stage(number).evidence, Evidence)
-        view = shown(evidence, Modules(), jax.random.key(0))
-        assert asked.prompt == " ".join(evidence_tokens(view))
-        assert asked.delta == tokens_delta(asked.answer.split())
+        evidence = finished("self").stage(number).read_evidence()
+        view = show(evidence, Modules(), jax.random.key(0))
+        assert asked.prompt == " ".join(evidence_tokens(view, lake_space()))
+        assert asked.delta == read_tokens(asked.answer.split(), lake_space())
         assert asked.error == ""
 
 

@@ -1,4 +1,4 @@
-"""Trial, rollback and budget in the closed loop: what they choose, what they take back, and where they stop."""
+"""Trial, rollback and budget in the closed loop: what they choose, what they roll back, and where they stop."""
 
 import shutil
 
@@ -6,28 +6,32 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.engineer.evidence import Evidence, evidence_tokens
+from lakewright.engineer.evidence import evidence_tokens
 from lakewright.engineer.evidence.vocabulary import UNDONE
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.rollback import Comparison, RollbackSettings
-from lakewright.engineer.trial import TrialSettings
-from lakewright.experiments.loop.records import Next, Rollback, RunFolder, Trial, read, spent, spent_on, write
+from lakewright.engineer.steps import Next
+from lakewright.engineer.trial import Trial, TrialSettings, try_designs
+from lakewright.experiments.environments.lake import config_of, design_of, lake_space
+from lakewright.experiments.loop.records import Rollback, RunFolder, read, spent, spent_on, write
 from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig
-from lakewright.experiments.loop.redesign import decide, story_of, try_configs
+from lakewright.experiments.loop.redesign import decide, start_trial, story_of
 from lakewright.experiments.loop.redesign import rollback as setbacks
+from lakewright.experiments.loop.training import make_trainee
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import decision, finished, run_loop, state, watch_loading
 
+FIRST = design_of(ENV)
 FELL = Comparison(gained=1, lost=9, p_value=0.011)
 
 
 def test_a_proposal_is_tried_against_the_current_config_and_the_better_one_is_drawn_from():
     run = finished("random")
     trial = read(run.stage(0).trial, Trial)
-    assert [tried.config for tried in trial.candidates] == [ENV, decision(run, 0).verdict.config]
+    assert [tried.design for tried in trial.candidates] == [FIRST, decision(run, 0).verdict.design]
     assert trial.leads[trial.chosen].better == max(lead.better for lead in trial.leads)
     assert trial.chosen == 0 or trial.leads[trial.chosen].better > 0.5
-    assert run.stage(1).config() == trial.candidates[trial.chosen].config
+    assert run.stage(1).design() == trial.candidates[trial.chosen].design
     assert spent_on(run.stage(0)).trials == trial.tokens > 0
 
 
@@ -37,10 +41,11 @@ def test_no_trial_is_held_after_the_last_stage_or_for_the_current_config():
 
 
 def test_a_trial_again_scores_the_same_and_equal_configs_alike():
-    run, other = finished("random"), decision(finished("random"), 0).verdict.config
+    run, other = finished("random"), decision(finished("random"), 0).verdict.design
     once = read(run.stage(0).trial, Trial)
-    found = try_configs(tiny_run(teacher="random"), run.stage(0), [ENV, other], "stage 0 trial")
-    assert (found.candidates, found.strata, found.tokens) == (once.candidates, once.strata, once.tokens)
+    work = start_trial(make_trainee(tiny_run(teacher="random")), run.stage(0), "stage 0 trial")
+    found = try_designs(work, [FIRST, other])
+    assert (found.candidates, found.cells, found.tokens) == (once.candidates, once.cells, once.tokens)
 
 
 def test_what_is_generated_is_counted_step_by_step():
@@ -53,19 +58,19 @@ def test_what_is_generated_is_counted_step_by_step():
     assert spent(run, 2).total == spent_on(run.stage(0)).total + spent_on(run.stage(1)).total
 
 
-def test_a_stage_whose_policy_fell_is_taken_back_with_weights_and_config(tmp_path, monkeypatch):
+def test_a_stage_whose_policy_fell_is_rolled_back_with_weights_and_config(tmp_path, monkeypatch):
     loaded = watch_loading(monkeypatch)
     results = iter([Comparison(3, 0, 1.0), FELL])
-    monkeypatch.setattr(setbacks, "compared", lambda before, after: next(results))
+    monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: next(results))
     run = RunFolder(tmp_path / "run")
     off = TrialSettings(enabled=False)
     run_loop(tiny_run(teacher="random", trial=off), run)
     assert read(run.stage(1).rollback, Rollback) == Rollback("stage_00", FELL, True, "stage_00")
     found = read(run.stage(1).next, Next)
-    assert run.stage(1).config() != ENV
-    assert found.config == ENV, "the config that served before"
+    assert config_of(run.stage(1).design()) != ENV
+    assert found.design == FIRST, "the design that served before"
     assert found.source == "rollback"
-    assert found.reasons == ["taken back to stage_00: 9 boards lost, 1 gained, p 0.011"]
+    assert found.reasons == ["rolled back to stage_00: 9 lost, 1 gained, p 0.011"]
     assert not run.stage(1).proposal.exists(), "nobody is asked after a fall"
     assert run.standing(1).folder.name == "stage_00"
     before = state(run.folder)
@@ -79,37 +84,37 @@ def test_a_stage_whose_policy_fell_is_taken_back_with_weights_and_config(tmp_pat
     assert {name: after[name] for name in before if name != "config.json"} == {
         name: following for name, following in before.items() if name != "config.json"
     }
-    assert run.stage(2).config() == ENV
-    past = read(run.stage(2).evidence, Evidence).history
+    assert run.stage(2).design() == FIRST
+    past = run.stage(2).read_evidence().history
     assert [old.undone for old in past] == [False, True]
-    assert "taken back" in past[1].note
-    assert evidence_tokens(read(run.stage(2).evidence, Evidence)).count(UNDONE) == 1
+    assert "rolled back" in past[1].note
+    assert evidence_tokens(run.stage(2).read_evidence(), lake_space()).count(UNDONE) == 1
 
 
-def test_after_a_first_stage_that_was_taken_back_the_teacher_is_asked_for_other_boards(tmp_path, monkeypatch):
+def test_after_a_first_stage_that_was_rolled_back_the_teacher_is_asked_for_other_boards(tmp_path, monkeypatch):
     results = iter([FELL, Comparison(3, 0, 1.0)])
-    monkeypatch.setattr(setbacks, "compared", lambda before, after: next(results))
+    monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: next(results))
     run = RunFolder(tmp_path / "run")
     run_loop(tiny_run(teacher="random", trial=TrialSettings(enabled=False)), run)
     following = run.stage(0).following()
     assert following.source == "proposal", "its own config again would do the same harm again"
-    assert following.reasons[0] == "taken back to warmup: 9 boards lost, 1 gained, p 0.011"
-    assert run.stage(1).config() == following.config == decision(run, 0).verdict.config != ENV
+    assert following.reasons[0] == "rolled back to warmup: 9 lost, 1 gained, p 0.011"
+    assert run.stage(1).design() == following.design == decision(run, 0).verdict.design != FIRST
     assert run.standing(0).folder.name == "warmup"
-    told = [line.split()[0] for line in story_of(run, 0)]
-    assert (told[:3], told[-1]) == (["saw", "taken", "said"], "changed")
-    assert read(run.stage(1).evidence, Evidence).history[0].undone
+    told = [line.split()[0] for line in story_of(run, 0, lake_space())]
+    assert (told[:3], told[-1]) == (["validation", "rolled", "proposal"], "next")
+    assert run.stage(1).read_evidence().history[0].undone
 
 
-def test_a_teacher_with_a_state_is_asked_after_a_first_stage_that_was_taken_back(tmp_path, monkeypatch):
+def test_a_teacher_with_a_state_is_asked_after_a_first_stage_that_was_rolled_back(tmp_path, monkeypatch):
     results = iter([FELL, Comparison(3, 0, 1.0)])
-    monkeypatch.setattr(setbacks, "compared", lambda before, after: next(results))
+    monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: next(results))
     run = RunFolder(tmp_path / "run")
     run_loop(tiny_run(teacher="sfl", trial=TrialSettings(enabled=False)), run)
     assert any(decision(run, 1).teacher_state.values()), "it learned from the stage that stands"
     run.stage(0).proposal.unlink()  # earlier versions did not ask there, so they left no state
     for teacher in ("adarft", "sec", "thompson", "alp_gmm"):
-        found = decide(tiny_run(teacher=teacher, trial=TrialSettings(enabled=False)), run, 1)
+        found = decide(make_trainee(tiny_run(teacher=teacher, trial=TrialSettings(enabled=False))), run, 1)
         assert (found.teacher, any(found.teacher_state.values())) == (teacher, True), f"{teacher} did not learn"
 
 
@@ -119,7 +124,7 @@ def test_a_run_whose_teacher_has_no_state_from_an_older_version_resumes(tmp_path
     old = decision(run, 0)
     write(run.stage(0).proposal, msgspec.structs.replace(old, teacher="sec", teacher_state={}))
     run.stage(1).proposal.unlink()
-    assert any(decide(tiny_run(teacher="sec"), run, 1).teacher_state.values())
+    assert any(decide(make_trainee(tiny_run(teacher="sec")), run, 1).teacher_state.values())
 
 
 def test_what_follows_a_stage_is_in_one_record_and_is_read_from_older_folders_too(tmp_path):
@@ -132,25 +137,25 @@ def test_what_follows_a_stage_is_in_one_record_and_is_read_from_older_folders_to
     for number in (0, 1):
         run.stage(number).next.unlink()
     assert [run.stage(number).following() for number in (0, 1)] == following
-    posed = GuardVerdict("accepted", ["taken back to warmup: 9 boards lost, 1 gained, p 0.011"], ENV)
+    posed = GuardVerdict("accepted", ["taken back to warmup: 9 boards lost, 1 gained, p 0.011"], FIRST)
     write(run.stage(0).proposal, msgspec.structs.replace(decision(run, 0), verdict=posed))
     write(run.stage(0).rollback, Rollback("warmup", FELL, True, "warmup"))
     run.stage(0).trial.unlink()
-    assert run.stage(0).following() == Next(ENV, "rollback", posed.reasons)
+    assert run.stage(0).following() == Next(FIRST, "rollback", posed.reasons)
 
 
 def test_weights_stay_where_only_the_config_is_to_go_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(setbacks, "compared", lambda before, after: FELL)
+    monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: FELL)
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
     settings = tiny_run(teacher="random", rollback=RollbackSettings(weights=False))
     found = setbacks.compare(settings, run, 1)
     assert found == Rollback("stage_00", FELL, True, "stage_01")
-    assert setbacks.config_before(run, 1, found) == ENV
+    assert setbacks.design_before(run, 1, found) == FIRST
 
 
 def test_after_two_falls_the_config_is_that_of_before_the_first_though_the_weights_stay(tmp_path, monkeypatch):
-    monkeypatch.setattr(setbacks, "compared", lambda before, after: FELL)
+    monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: FELL)
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
     settings = tiny_run(teacher="random", rollback=RollbackSettings(weights=False), stages=3)
@@ -158,16 +163,16 @@ def test_after_two_falls_the_config_is_that_of_before_the_first_though_the_weigh
     shutil.copytree(run.stage(1).folder, run.stage(2).folder)
     found = setbacks.compare(settings, run, 2)
     assert found == Rollback("stage_01", FELL, True, "stage_02"), "it was trained from the weights that stayed"
-    write(run.stage(1).env, EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)}))
-    assert setbacks.config_before(run, 2, found) == ENV
+    write(run.stage(1).env, design_of(EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)})))
+    assert setbacks.design_before(run, 2, found) == FIRST
 
 
 def test_the_first_config_has_none_before_it_and_stays(monkeypatch):
-    monkeypatch.setattr(setbacks, "compared", lambda before, after: FELL)
+    monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: FELL)
     run = finished("random")
     found = setbacks.compare(tiny_run(), run, 0)
     assert found == Rollback("warmup", FELL, True, "warmup")
-    assert setbacks.config_before(run, 0, found) == run.stage(0).config()
+    assert setbacks.design_before(run, 0, found) == run.stage(0).design()
 
 
 def test_a_run_stops_at_the_step_that_spends_its_budget_and_says_no_more_when_run_again(tmp_path):

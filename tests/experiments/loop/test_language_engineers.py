@@ -14,22 +14,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Outcomes
 from lakewright.core_jax.support import locked
-from lakewright.engineer.delta import ConfigDelta
-from lakewright.engineer.evidence import EvidenceSettings, Round
+from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.samplers import SamplerSettings
 from lakewright.engineer.teachers import Reply, UnansweredError
 from lakewright.engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher, answer_schema, parse_answer
 from lakewright.engineer.teachers.self import SelfTeacher
-from lakewright.engineer.trial import Lead
-from lakewright.experiments.loop.records import RunFolder, Trial, read, spent_on
+from lakewright.engineer.trial import Lead, Trial
+from lakewright.experiments.environments.lake import config_of, design_of
+from lakewright.experiments.loop.records import RunFolder, read, spent_on
 from lakewright.experiments.loop.redesign import check_askable, decide, sample_engineers, samples_table
 from lakewright.experiments.loop.settings import load_settings
 from lakewright.experiments.loop.settings.launch import LaunchSettings
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings
+from lakewright.experiments.loop.training import make_trainee
 from lakewright.policy.codecs import TextSettings
 from lakewright.policy.inference import EndpointSettings, answer_under_grammar
 from lakewright.policy.models import build_model, load_model, save_checkpoint
@@ -37,7 +38,7 @@ from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.boards.generated_rows import SMALL
 from tests.support.models.byte_language_model import text_checkpoint
 from tests.support.models.tiny_policy import ENV, tiny_run, tokenizer
-from tests.support.samples.evidence import EDIT, GOOD, everything
+from tests.support.samples.evidence import EDIT, GOOD, SPACE, everything, past
 from tests.support.samples.tiny_runs import before_the_first_decision, decision, run_loop
 from tests.support.servers.chat_server import saying, serving
 
@@ -60,7 +61,7 @@ def teacher(*answers: str | Exception, **changes) -> LlmTeacher:
 
 
 def propose(asked: LlmTeacher):
-    return asked.propose(everything(ENV, {}), ENV, jax.random.key(0))
+    return asked.propose(everything(ENV, {}), design_of(ENV), SPACE, jax.random.key(0))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def propose(asked: LlmTeacher):
     ],
 )
 def test_an_answer_is_the_json_that_follows_the_reasoning(text):
-    assert parse_answer(text).edits[3].hole_ratio == -0.1
+    assert parse_answer(text, SPACE)[0].edits[3].changes["hole_ratio"] == -0.1
     proposal = propose(teacher(text))
     assert (proposal.delta.edits.keys(), proposal.answer, proposal.error, proposal.tokens) == ({3, 5}, text, "", 7)
 
@@ -115,7 +116,7 @@ def test_a_hostile_answer_is_an_error_that_is_reported_and_can_be_written(name):
 @given(st.text() | st.recursive(st.none() | st.floats() | st.text(), lambda inner: st.lists(inner)).map(json.dumps))
 def test_whatever_a_model_says_parses_or_is_an_input_error(text):
     with contextlib.suppress(InputError):
-        assert parse_answer(text).edits is not None
+        assert parse_answer(text, SPACE)[0].edits is not None
 
 
 def test_further_answers_are_candidates_for_the_trial_and_useless_ones_do_no_harm():
@@ -136,12 +137,15 @@ def test_a_model_that_cannot_be_reached_is_not_asked_again():
 @pytest.mark.parametrize("inline", [True, False])
 @pytest.mark.parametrize("summary", [True, False])
 def test_what_fits_the_schema_is_an_answer_and_the_schema_is_strict(inline, summary):
-    schema = answer_schema(ENV, inline, summary)
+    schema = answer_schema(list(ENV.sizes), SPACE, inline=inline, summary=summary)
     assert list(schema["properties"]) == ["reasoning"] * inline + ["edits"] + ["summary"] * summary
     assert list(schema["properties"]["edits"]["properties"]) == ["3", "5"]
     example = {"reasoning": "x"} if inline else {}
-    answer = parse_answer(json.dumps({**example, **GOOD, **({"summary": "y"} if summary else {})}))
-    assert (answer.reasoning, answer.summary) == ("x" * inline, "y" * summary)
+    answer = json.dumps({**example, **GOOD, **({"summary": "y"} if summary else {})})
+    delta, said = parse_answer(answer, SPACE)
+    assert (delta.edits.keys(), said) == ({3, 5}, "y" * summary)
+    with pytest.raises(InputError, match="answer: "):
+        parse_answer(json.dumps({**json.loads(answer), "thoughts": "x"}), SPACE)
 
 
 def test_a_summary_is_asked_for_and_kept_only_where_the_module_is_on():
@@ -165,7 +169,7 @@ def let_speak(stage):
 def test_a_language_model_checkpoint_answers_under_the_schema(tmp_path, name, place):
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
     let_speak(run.named(place))
-    found = decide(tiny_run(teacher=name, engineer=ENGINEER), run, 0)
+    found = decide(make_trainee(tiny_run(teacher=name, engineer=ENGINEER)), run, 0)
     assert found.proposal.prompt.startswith("[system]")
     assert "\nANSWER:\n{" in found.proposal.answer
     assert found.proposal.delta.edits.keys() == {3, 5}
@@ -179,11 +183,11 @@ def test_many_answers_are_counted_with_the_mask_and_without(tmp_path):
     let_speak(run.stage(0))
     words = {"codec": "text", "text": TextSettings(max_tokens=8), "start": str(text_checkpoint())}
     places = [str(text_checkpoint())]
-    free, masked = sample_engineers(tiny_run(engineer=ENGINEER, **words), run, 0, places, 3, trial=True)
+    free, masked = sample_engineers(make_trainee(tiny_run(engineer=ENGINEER, **words)), run, 0, places, 3, trial=True)
     assert (free.masked, free.answers, free.parsed, sum(free.errors.values())) == (False, 3, 0, 3)
     assert (masked.masked, masked.answers, masked.parsed, masked.errors) == (True, 3, 3, {})
     assert masked.accepted + masked.projected + masked.refused == 3
-    assert [parse_answer(text).edits.keys() for text in masked.said] == [{3, 5}] * 3
+    assert [parse_answer(text, SPACE)[0].edits.keys() for text in masked.said] == [{3, 5}] * 3
     assert free.won == 0, "none of its answers is a config"
     assert 0 <= masked.won <= masked.accepted + masked.projected - masked.unchanged
     untried = msgspec.structs.replace(free, won=None)
@@ -196,7 +200,7 @@ def test_a_sample_of_answers_that_is_killed_goes_on_and_ends_the_same(tmp_path, 
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
     monkeypatch.setattr("lakewright.experiments.loop.redesign.engineer_samples.TOGETHER", 2)
     words = {"codec": "text", "start": str(text_checkpoint())}
-    settings = tiny_run(engineer=msgspec.structs.replace(ENGINEER, answer=12), **words)
+    trainee = make_trainee(tiny_run(engineer=msgspec.structs.replace(ENGINEER, answer=12), **words))
     places, out, seen = [str(text_checkpoint())], tmp_path / "answers", []
 
     def killed(answers):
@@ -205,33 +209,35 @@ def test_a_sample_of_answers_that_is_killed_goes_on_and_ends_the_same(tmp_path, 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sample_engineers(settings, run, 0, places, 4, killed, out=out)
+        sample_engineers(trainee, run, 0, places, 4, killed, out=out)
     more = []
-    resumed = sample_engineers(settings, run, 0, places, 4, more.append, out=out)
+    resumed = sample_engineers(trainee, run, 0, places, 4, more.append, out=out)
     assert [asked for asked in more if asked] == [4, 2, 2], "four answers were kept without the mask and two with it"
-    assert resumed == sample_engineers(settings, run, 0, places, 4)
+    assert resumed == sample_engineers(trainee, run, 0, places, 4)
     with pytest.raises(InputError, match="answers is 4 there and 5 now"):
-        sample_engineers(settings, run, 0, places, 5, out=out)
+        sample_engineers(trainee, run, 0, places, 5, out=out)
     busy = locked(out, "somebody works there")
     with busy, pytest.raises(InputError, match="another process works on this sample of engineers' answers"):
-        sample_engineers(settings, run, 0, places, 4, out=out)
+        sample_engineers(trainee, run, 0, places, 4, out=out)
     with pytest.raises(InputError, match="stage_07"):
-        sample_engineers(settings, run, 7, places, 4, out=tmp_path / "other")
+        sample_engineers(trainee, run, 7, places, 4, out=tmp_path / "other")
     assert not (tmp_path / "other").exists(), "a question that cannot be asked takes no folder"
 
 
 def test_answers_win_where_their_config_leads_the_current_one(tmp_path, monkeypatch):
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
-    current, tried = run.stage(0).config(), []
+    current = run.stage(0).design()
+    tried: list[Design] = []
 
-    def leads(settings, policy, config, rivals, purpose):
-        assert config == current
+    def leads(work, design, rivals):
+        assert design == current
         tried.extend(rivals)
         return [Lead(0.0, 0.0, 0.0, 0.0, 0.0, 0.6 if place == 0 else 0.4) for place in range(len(rivals))]
 
-    monkeypatch.setattr("lakewright.experiments.loop.redesign.engineer_samples.leads_over", leads)
+    monkeypatch.setattr("lakewright.experiments.loop.redesign.engineer_samples.measure_leads", leads)
     words = {"codec": "text", "start": str(text_checkpoint())}
-    _, masked = sample_engineers(tiny_run(engineer=ENGINEER, **words), run, 0, [str(text_checkpoint())], 6, trial=True)
+    trainee = make_trainee(tiny_run(engineer=ENGINEER, **words))
+    _, masked = sample_engineers(trainee, run, 0, [str(text_checkpoint())], 6, trial=True)
     assert current not in tried
     assert len(tried) >= 2, "no two answers differ"
     assert 1 <= masked.won < masked.answers
@@ -247,23 +253,24 @@ def test_a_whole_run_in_words_redesigns_its_own_boards(tmp_path):
     assert decided.teacher == "self"
     assert decided.verdict.status in ("accepted", "projected")
     trial = read(run.stage(0).trial, Trial)
-    assert read(run.stage(1).env, EnvConfig) == trial.candidates[trial.chosen].config
+    assert read(run.stage(1).env, Design) == trial.candidates[trial.chosen].design
     assert spent_on(run.stage(0)).engineer == decided.proposal.tokens > 100
     assert run.stage(1).done.exists()
 
 
 def test_a_call_of_the_model_of_the_cpu_preset_takes_less_than_two_seconds(tmp_path):
     settings = load_settings("cpu", [])
+    design = design_of(settings.env)
     model = build_model(settings.model, tokenizer(), seed=0)
     save_checkpoint(tmp_path / "model", model, tokenizer())
-    past = [Round(settings.env, OUTCOMES, ConfigDelta({}), "accepted", False)] * 2
-    evidence = everything(settings.env, OUTCOMES, past, round=2)
+    rounds = [past(settings.env, OUTCOMES, Delta({}), "accepted", False)] * 2
+    evidence = everything(settings.env, OUTCOMES, rounds, round=2)
     seconds = []
     for _ in range(3):
         begun = time.process_time()
         trained, words = load_model(tmp_path / "model")
         decode = functools.partial(answer_under_grammar, trained, words)
-        proposal = SelfTeacher(decode, settings.evidence).propose(evidence, settings.env, jax.random.key(0))
+        proposal = SelfTeacher(decode, settings.evidence).propose(evidence, design, SPACE, jax.random.key(0))
         seconds.append(time.process_time() - begun)
     assert proposal.tokens > 0
     assert min(seconds) < 2, seconds
@@ -271,7 +278,7 @@ def test_a_call_of_the_model_of_the_cpu_preset_takes_less_than_two_seconds(tmp_p
 
 @given(st.data(), st.sampled_from([REASON, REASONING]))
 def test_a_text_under_the_schema_is_the_same_inside_json(data, most):
-    schema = answer_schema(ENV, True, False)["properties"]
+    schema = answer_schema(list(ENV.sizes), SPACE, inline=True, summary=False)["properties"]
     line = schema["reasoning"] if most == REASONING else schema["edits"]["properties"]["3"]["properties"]["reason"]
     text = data.draw(st.from_regex(line["pattern"], fullmatch=True))
     assert json.dumps(text, ensure_ascii=False) == f'"{text}"'
@@ -285,8 +292,8 @@ def test_the_form_in_the_prompt_is_no_answer_and_its_placeholders_are_none(prese
     assert form.startswith('{"edits":{"3":{"reason":"<why>","data_ratio":<change>,')
     assert form.endswith('"summary":"<summary>"}' if preset == "v5" else "}}")
     with pytest.raises(InputError, match="not JSON"):
-        parse_answer(form)
-    schema = answer_schema(ENV, False, True)["properties"]
+        parse_answer(form, SPACE)
+    schema = answer_schema(list(ENV.sizes), SPACE, inline=False, summary=True)["properties"]
     reason = schema["edits"]["properties"]["3"]["properties"]["reason"]
     for line, copied in ((reason, "<why>"), (schema["summary"], "<summary>")):
         assert not re.match(line["pattern"], copied)
@@ -325,12 +332,12 @@ def test_of_several_proposals_the_one_that_teaches_most_is_trained_on(tmp_path):
         run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
     decided, trial = decision(run, 0), read(run.stage(0).trial, Trial)
     assert len(decided.proposal.candidates) == 2
-    current, *tried = [round(tried.config.sizes[3].hole_ratio, 6) for tried in trial.candidates]
+    current, *tried = [round(config_of(tried.design).sizes[3].hole_ratio, 6) for tried in trial.candidates]
     assert current == 0.2
     assert len(tried) == 2, "the shortlist"
     assert set(tried) < {0.15, 0.1, 0.25}
     best = max((1, 2), key=lambda place: trial.leads[place].better)
     assert trial.chosen == (best if trial.leads[best].better > 0.5 else 0)
-    assert run.stage(1).config() == trial.candidates[trial.chosen].config
+    assert run.stage(1).design() == trial.candidates[trial.chosen].design
     assert spent_on(run.stage(0)).engineer == 3 * 50
     assert spent_on(run.stage(0)).trials == trial.tokens > 0

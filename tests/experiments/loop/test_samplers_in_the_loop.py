@@ -5,7 +5,7 @@ import msgspec
 from lakewright.core_jax.rows import read_all
 from lakewright.engineer.samplers import SamplerSettings
 from lakewright.experiments.loop.records import RunFolder, Sampled, read, read_rollouts, spent
-from lakewright.experiments.loop.training import stage_boards as boards
+from lakewright.experiments.loop.training import stage_problems
 from lakewright.policy.training import GrpoSettings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import run_loop
@@ -30,7 +30,7 @@ def test_learnable_boards_are_chosen_by_rollouts_that_are_charged(tmp_path):
 
 
 def test_scoring_takes_no_more_than_half_of_the_budget_that_is_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(boards, "SCORED", 3)
+    monkeypatch.setattr(stage_problems, "SCORED", 3)
     run, sampler = RunFolder(tmp_path / "run"), SamplerSettings("dapo", plans=2)
     run_loop(tiny_run(stages=1, budget=200, sampler=sampler, **SHORT), run)
     figures = read(run.stage(0).sampled, Sampled).figures
@@ -50,4 +50,4 @@ def test_boards_are_replayed_in_the_next_stage(tmp_path):
     assert sum(row.grid in grids for row in second) >= 4
     scores = {group.board: group.learnability for _, group in read_rollouts(run.stage(0))}
     assert sorted(level["score"] for level in sampled.state["levels"]) == sorted(scores.values())
-    assert sampled.sizes.keys() <= {3, 5}
+    assert sampled.statistics.keys() <= {3, 5}

@@ -8,13 +8,15 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.teachers.llm import answer_schema
+from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.loop.records import RunFolder, spent_on
 from lakewright.experiments.loop.redesign import decide
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings
+from lakewright.experiments.loop.training import make_trainee
 from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import EndpointSettings
 from tests.support.models.tiny_policy import ENV, tiny_run
-from tests.support.samples.evidence import GOOD
+from tests.support.samples.evidence import GOOD, SPACE
 from tests.support.samples.tiny_runs import before_the_first_decision, decision, run_loop
 from tests.support.servers.chat_server import KEY, closed, completion, dripping, failing, saying, send, serving, silent
 
@@ -25,7 +27,7 @@ def asked(run: RunFolder, server, **changes):
     """The decision of an engineer behind a server."""
     given = {"url": server.url, "model": "m", "timeout": 0.4, "retries": 1, **changes}
     engineer = EngineerSettings(endpoint=EndpointSettings(**given), key=False)
-    return decide(tiny_run(teacher="endpoint", engineer=engineer), run, 0)
+    return decide(make_trainee(tiny_run(teacher="endpoint", engineer=engineer)), run, 0)
 
 
 @pytest.fixture
@@ -37,7 +39,8 @@ def run(tmp_path):
 def test_a_server_is_asked_for_json_under_the_schema(run):
     with serving(saying(json.dumps(GOOD))) as server:
         found = asked(run, server)
-    assert server.seen[0]["response_format"]["json_schema"]["schema"] == answer_schema(ENV, True, False)
+    schema = answer_schema(list(ENV.sizes), SPACE, inline=True, summary=False)
+    assert server.seen[0]["response_format"]["json_schema"]["schema"] == schema
     assert found.verdict.status == "projected", "data ratios have to sum to one"
     assert found.proposal.tokens == 50
 
@@ -116,7 +119,7 @@ def test_a_stage_with_a_failing_engineer_keeps_its_config_and_says_so(run, name)
     reply, reason = ANSWERS[name]
     with serving(reply) as server:
         found = asked(run, server, retries=0)
-    assert (found.verdict.status, found.verdict.config) == ("refused", ENV)
+    assert (found.verdict.status, found.verdict.design) == ("refused", design_of(ENV))
     assert reason in found.verdict.reasons[0]
     assert len(found.refused) == tiny_run().guard.tries - 1
 
@@ -129,7 +132,7 @@ def test_a_run_with_a_server_that_is_down_still_ends(run):
     run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
     for number in (0, 1):
         assert "cannot be reached" in decision(run, number).verdict.reasons[0]
-        assert run.stage(number).config() == ENV
+        assert run.stage(number).design() == design_of(ENV)
         assert spent_on(run.stage(number)).engineer == 0
 
 

@@ -10,14 +10,14 @@ from lakewright.core_jax.config import EnvConfig, SizeConfig, holes_of
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import board_key, read_all
 from lakewright.core_jax.support import convert
-from lakewright.engineer.evidence import Evidence, evidence_text
+from lakewright.engineer.evidence import evidence_text
 from lakewright.engineer.samplers import SamplerSettings
-from lakewright.engineer.trial import strata_of
+from lakewright.engineer.trial import try_designs
+from lakewright.experiments.environments.lake import config_of, design_of, lake_space, outcomes_of, row_of
 from lakewright.experiments.loop.records import RunFolder, Validation, read, read_rollouts
-from lakewright.experiments.loop.redesign import try_configs
+from lakewright.experiments.loop.redesign import start_trial
 from lakewright.experiments.loop.settings import RunSettings, load_settings
-from lakewright.experiments.loop.training import held_out
-from lakewright.experiments.loop.training.held_out import held_out_set
+from lakewright.experiments.loop.training import lake_trainee, make_trainee
 from lakewright.experiments.view.site import write_report
 from lakewright.policy.training import GrpoSettings
 from tests.support.boards.generated_rows import ROOMY
@@ -44,7 +44,7 @@ def run(tmp_path_factory) -> RunFolder:
 
 def test_the_boards_of_every_stage_are_for_the_teams_in_turn(run):
     for number in (0, 1):
-        rows, config = read_all(run.stage(number).boards), run.stage(number).config()
+        rows, config = read_all(run.stage(number).boards), config_of(run.stage(number).design())
         assert [row.agents for row in rows] == [2, 3] * 2
         for row in rows:
             holes = sum(line.count("H") for line in row.grid)
@@ -57,17 +57,17 @@ def test_validation_counts_every_team(run):
     assert Counter((row.size, row.agents) for row in held_out) == dict.fromkeys([(3, 2), (5, 2), (3, 3), (5, 3)], 4)
     for stage in (run.warmup, run.stage(0), run.stage(1)):
         validation = read(stage.validation, Validation)
-        assert {size: found.boards for size, found in validation.sizes.items()} == {3: 8, 5: 8}
+        assert {size: outcomes_of(found).boards for size, found in validation.outcomes.items()} == {3: 8, 5: 8}
         assert len(validation.valid) == len(held_out)
         assert all(len(example.plan) == example.row.agents for example in validation.examples)
 
 
 def test_evidence_pools_the_teams_of_a_size_and_an_engineer_is_shown_them(run):
-    evidence = read(run.stage(1).evidence, Evidence)
-    assert evidence.teams == TEAMS
+    evidence = run.stage(1).read_evidence()
+    assert evidence.given == {"agents": TEAMS}
     assert evidence.outcomes.keys() == {3, 5}
-    assert "5x5, 2 or 3 agents: data_ratio" in evidence_text(evidence)
-    assert "2 or 3 agents" not in evidence_text(read(finished("self").stage(1).evidence, Evidence))
+    assert "5x5, 2 or 3 agents: data_ratio" in evidence_text(evidence, lake_space())
+    assert "2 or 3 agents" not in evidence_text(finished("self").stage(1).read_evidence(), lake_space())
     assert decision(run, 0).teacher == "self"
 
 
@@ -77,11 +77,12 @@ def test_the_report_names_the_teams(run):
 
 
 def test_a_trial_rolls_out_every_team(run):
-    trial = try_configs(of_teams(), run.stage(0), [ENV], "trial")
-    assert all(found.sizes.keys() == {3, 5} for found in trial.candidates)
-    assert {tried.stratum for tried in trial.strata} == strata_of(ENV, TEAMS).keys()
-    assert {tried.stratum.agents for tried in trial.strata} == {2, 3}
-    assert sum(strata_of(ENV, TEAMS).values()) == pytest.approx(1)
+    work, design = start_trial(make_trainee(of_teams()), run.stage(0), "trial"), design_of(ENV)
+    trial = try_designs(work, [design])
+    assert all(found.strata.keys() == {3, 5} for found in trial.candidates)
+    assert {tried.cell for tried in trial.cells} == work.environment.mix(design).keys()
+    assert {tried.cell.given for tried in trial.cells} == {(2,), (3,)}
+    assert sum(work.environment.mix(design).values()) == pytest.approx(1)
 
 
 @pytest.mark.deep
@@ -105,15 +106,15 @@ def test_samplers_choose_among_boards_of_every_team(tmp_path):
 
 
 def test_held_out_cells_that_cannot_be_drawn_are_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(held_out, "can_draw_all", lambda cell: (*cell.sizes, cell.agents) != (3, 3))
-    rows = held_out_set(of_teams(), tmp_path / "validation.parquet")
+    monkeypatch.setattr(lake_trainee, "can_draw_all", lambda cell: (*cell.sizes, cell.agents) != (3, 3))
+    rows = map(row_of, make_trainee(of_teams()).hold_out(RunFolder(tmp_path)))
     assert {(row.size, row.agents) for row in rows} == {(3, 2), (5, 2), (5, 3)}
 
 
 def test_a_team_without_a_held_out_board_is_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(held_out, "can_draw_all", lambda cell: cell.agents != 3)
+    monkeypatch.setattr(lake_trainee, "can_draw_all", lambda cell: cell.agents != 3)
     with pytest.raises(InputError, match="validation: no boards for 3 agents can be drawn at its ratios; give it"):
-        held_out_set(of_teams(), tmp_path / "validation.parquet")
+        make_trainee(of_teams()).hold_out(RunFolder(tmp_path))
 
 
 REFUSED = {

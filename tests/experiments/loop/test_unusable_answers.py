@@ -5,10 +5,11 @@ import shutil
 import pytest
 
 from lakewright.core_jax.errors import InputError
+from lakewright.experiments.environments.lake import Lake, design_of
 from lakewright.experiments.loop.records import Decision, RunFolder, write
 from lakewright.experiments.loop.redesign import decide
-from lakewright.experiments.loop.redesign import decision as deciding
 from lakewright.experiments.loop.redesign import teacher_models as asking
+from lakewright.experiments.loop.training import make_trainee
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import FILES, decision, files, finished, run_loop, state
 
@@ -36,7 +37,7 @@ GARBAGE = {
 
 
 def assert_refused(found: Decision, name: str) -> None:
-    assert (found.verdict.status, found.verdict.config) == ("refused", ENV), name
+    assert (found.verdict.status, found.verdict.design) == ("refused", design_of(ENV)), name
     assert found.verdict.reasons, name
     assert found.proposal.delta is None or found.proposal.delta.edits.keys() == {9}, name
 
@@ -45,7 +46,7 @@ def test_an_answer_that_is_garbage_is_recorded_as_refused_and_the_config_kept(tm
     run = before_the_first_decision("self", RunFolder(tmp_path / "run"))
     for name in GARBAGE:
         monkeypatch.setattr(asking, "answer_under_grammar", lambda *_, name=name: GARBAGE[name])
-        write(run.stage(0).proposal, decide(tiny_run(teacher="self"), run, 0))
+        write(run.stage(0).proposal, decide(make_trainee(tiny_run(teacher="self")), run, 0))
         assert_refused(decision(run, 0), name)
 
 
@@ -61,11 +62,11 @@ def test_a_run_whose_answers_are_garbage_goes_on_to_its_end(tmp_path, monkeypatc
 
 def test_a_config_whose_boards_cannot_be_found_is_refused_and_the_old_one_kept(tmp_path, monkeypatch):
     run = before_the_first_decision("random", RunFolder(tmp_path / "run"))
-    monkeypatch.setattr(deciding, "can_draw_for", lambda teams: lambda *cell: False)
+    monkeypatch.setattr(Lake, "drawable", lambda self, cell: False)
     run_loop(tiny_run(teacher="random"), run)
     assert decision(run, 0).verdict.reasons[0].startswith("sizes.3: no boards with hole_ratio")
     assert len(decision(run, 0).refused) == tiny_run().guard.tries - 1
-    assert run.stage(1).config() == ENV
+    assert run.stage(1).design() == design_of(ENV)
 
 
 @pytest.mark.parametrize("name", ["env.json", "boards.parquet", "evidence.json", "validation.json", "proposal.json"])

@@ -10,10 +10,25 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.engineer.delta import edit_design
+from lakewright.engineer.trial import Trial
+from lakewright.experiments.environments.lake import design_of, lake_space
+from lakewright.experiments.loop.records import (
+    Decision,
+    RunFolder,
+    Sampled,
+    Validation,
+    chapters,
+    read,
+    read_rollouts,
+)
+from lakewright.experiments.loop.redesign import story_of
+from lakewright.experiments.loop.training import make_trainee
 from lakewright.experiments.study import study
 from lakewright.experiments.sweep import folder as sweep_folder
+from lakewright.policy.models import save_checkpoint
 from tests.support.processes.commands import assert_refused, lakewright
+from tests.support.samples.tiny_runs import run_loop
 from tests.support.samples.tiny_sweep import TOML, expected
 
 OLD = Path(__file__).parent / "old_folders"
@@ -58,6 +73,37 @@ def test_an_old_run_is_shown_and_belongs_to_its_settings(old, capsys):
     run, before = RunFolder(old / "run"), files(old / "run")
     run.open(run.settings())
     assert files(old / "run") == before
+
+
+def test_every_record_of_an_old_run_is_read(old):
+    run = RunFolder(old / "run")
+    stage, space = run.stage(0), lake_space()
+    start = design_of(run.settings().env)
+    assert stage.design() == start
+    assert read(stage.validation, Validation).outcomes.keys() == start.strata.keys()
+    assert read(stage.sampled, Sampled).statistics.keys() <= start.strata.keys()
+    decision, trial = read(stage.proposal, Decision), read(stage.trial, Trial)
+    assert edit_design(start, decision.proposal.delta, space).keys() == start.strata.keys()
+    assert [tried.design for tried in trial.candidates] == [start, decision.verdict.design]
+    assert stage.following().design == trial.candidates[trial.chosen].design
+    assert stage.read_evidence().design == start
+    assert sum(group.completions for _, group in read_rollouts(stage)) == 8
+    assert story_of(run, 0, space)[-1].startswith("next")
+    assert [chapter.name for chapter in chapters(run)] == ["warm-up", "stage 0"]
+
+
+def test_an_old_run_whose_weights_are_there_goes_on_to_its_end(old):
+    run = RunFolder(old / "run")
+    settings, before = run.settings(), files(old / "run")
+    trainee = make_trainee(settings)
+    for stage in (run.warmup, run.stage(0)):
+        save_checkpoint(stage.checkpoint, *trainee.build())
+    run_loop(settings, run)
+    assert [stage.folder.name for stage in run.finished_stages()] == ["stage_00", "stage_01"]
+    after = files(old / "run")
+    assert {name: after[name] for name in before} == before
+    assert run.stage(1).design() == run.stage(0).next_design()
+    assert [earlier.design for earlier in run.stage(1).read_evidence().history] == [run.stage(0).design()]
 
 
 def test_an_old_run_or_study_with_other_settings_than_today_is_refused_by_name(old, capsys):

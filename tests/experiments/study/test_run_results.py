@@ -4,8 +4,9 @@ from pathlib import Path
 
 import msgspec
 
-from lakewright.core_jax.results import pool
 from lakewright.core_jax.support import read_config
+from lakewright.engineer.tally import pool_tallies
+from lakewright.experiments.environments.lake import WAIT, lake_space
 from lakewright.experiments.loop.records import Validation, read
 from lakewright.experiments.study.results import Results
 from lakewright.experiments.study.results_table import as_table
@@ -21,7 +22,7 @@ def result_of(made_by: str, teacher: str) -> RunResult:
     run, settings = finished(made_by), tiny_run()
     judged = read(run.stage(1).validation, Validation)
     planned = Planned("arm", 0, msgspec.structs.replace(settings, teacher=teacher))
-    return run_result(planned, run, judged, pool(judged.sizes.values()))
+    return run_result(planned, run, judged, pool_tallies(judged.outcomes.values()), lake_space())
 
 
 def test_an_engineer_that_proposes_what_its_rule_would_does_all_as_taught():
@@ -32,11 +33,11 @@ def test_an_engineer_that_proposes_what_its_rule_would_does_all_as_taught():
 
 def test_what_each_stage_was_drawn_from_and_each_map_size_are_kept():
     run, found = finished("random"), result_of("random", "random")
-    assert found.drawn == [run.stage(number).config().sizes for number in (0, 1)]
-    outcomes = read(run.stage(1).validation, Validation).sizes
-    assert found.sizes == {size: 100 * part.valid / part.boards for size, part in outcomes.items()}
-    forced = {size: part for size, part in outcomes.items() if part.wait_boards}
-    assert found.forced_sizes == {size: 100 * part.wait_valid / part.wait_boards for size, part in forced.items()}
+    assert found.drawn == [run.stage(number).design().strata for number in (0, 1)]
+    outcomes = read(run.stage(1).validation, Validation).outcomes
+    assert found.sizes == {size: 100 * part.valid / part.problems for size, part in outcomes.items()}
+    forced = {size: part.traits[WAIT] for size, part in outcomes.items() if part.traits[WAIT].problems}
+    assert found.forced_sizes == {size: 100 * part.valid / part.problems for size, part in forced.items()}
 
 
 def test_the_table_ends_with_means_by_map_size_where_results_have_them():

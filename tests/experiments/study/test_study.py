@@ -9,18 +9,19 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import pool
 from lakewright.core_jax.rows import fingerprint, read_all
 from lakewright.core_jax.support import read_config, write_atomically
+from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records import RunFolder, Validation, read
 from lakewright.experiments.study import runner as studying
 from lakewright.experiments.study import study as study_module
 from lakewright.experiments.study.curves import curves_svg
+from lakewright.experiments.study.learning_curves import CurvePoint
 from lakewright.experiments.study.prediction import correlate_ranks
 from lakewright.experiments.study.results import Results, results_of
 from lakewright.experiments.study.results_table import as_table
-from lakewright.experiments.study.run_results import CurvePoint, last_policy
+from lakewright.experiments.study.run_results import last_policy
 from lakewright.experiments.study.runner import run_study
 from lakewright.experiments.study.study import Plan, StudyFolder, plan_of
 from lakewright.experiments.study.trial_checks import TrialCheck, reliability_of
@@ -119,14 +120,12 @@ def test_every_run_has_its_curve_over_the_tokens_generated(study):
     folder, results = study
     for run in results.runs:
         assert len(run.curve) == 1 + run.stages
-        begun = pool(read(folder.start.warmup.validation, Validation).sizes.values())
-        assert run.curve[0] == CurvePoint(0, 100 * begun.valid / begun.boards), (
-            "it begins on the boards that it goes on with"
-        )
+        begun = pool_tallies(read(folder.start.warmup.validation, Validation).outcomes.values())
+        assert run.curve[0] == CurvePoint(0, 100 * begun.valid_rate), "it begins on the boards that it goes on with"
         assert [point.tokens for point in run.curve] == sorted({point.tokens for point in run.curve}), run.arm
         end = last_policy(RunFolder(folder.folder / "runs" / f"{run.arm}-s{run.seed}"))
-        outcomes = pool(read(end.validation, Validation).sizes.values())
-        assert run.curve[-1].valid == pytest.approx(100 * outcomes.valid / outcomes.boards)
+        outcomes = pool_tallies(read(end.validation, Validation).outcomes.values())
+        assert run.curve[-1].valid == pytest.approx(100 * outcomes.valid_rate)
         assert run.curve[-1].tokens <= run.tokens.total
     assert "fixed (2)" in folder.curves.read_text()
 
@@ -243,7 +242,7 @@ def test_a_study_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tm
         if not run.validation.exists():
             write_atomically(run.validation, source.validation.read_bytes())
 
-    monkeypatch.setattr(study_module, "prepare", lambda settings, run: made_before(run))
+    monkeypatch.setattr(study_module, "prepare", lambda trainee, run: made_before(run))
     monkeypatch.setattr(studying, "run_loop", lambda settings, run: made_before(run))
     while True:
         with pytest.MonkeyPatch.context() as patch:

@@ -7,9 +7,10 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all, write_rows
 from lakewright.experiments.interop.episodes.pictures import as_pixels
-from lakewright.experiments.loop.records import Example, Validation, read
+from lakewright.experiments.loop.records import Validation, read, write
 from lakewright.experiments.view.pictures.board_pictures import frames, strip_svg
 from lakewright.experiments.view.pictures.played_plans import moving_svg, played, still_svg
+from lakewright.experiments.view.pictures.replay import make_example
 from lakewright.experiments.view.site import write_report, write_site
 from tests.support.samples.finished_run import finish
 from tests.support.servers.viewer_client import client, page
@@ -71,7 +72,7 @@ def test_a_site_of_large_boards_is_small(boards, tmp_path):
 
 
 def test_no_other_picture_is_drawn_of_a_large_board():
-    example = Example(large(65), ["R"], "none", -1, -1)
+    example = make_example(large(65), ["R"])
     for draw in (frames, moving_svg, played, strip_svg):
         with pytest.raises(InputError, match="65 cells a side, and pictures are drawn up to 64"):
             draw(example)
@@ -85,8 +86,8 @@ def test_a_run_on_large_boards_is_shown_without_their_pictures(tmp_path):
     run = finish(tmp_path / "run")
     stage = run.finished_stages()[-1]
     found = read(stage.validation, Validation)
-    examples = [Example(large(65), ["R"], "none", -1, -1), Example(large(65), ["L"], "illegal_move", 0, 1)]
-    stage.validation.write_bytes(msgspec.json.encode(msgspec.structs.replace(found, examples=examples)))
+    examples = [make_example(large(65), ["R"]), make_example(large(65), ["L"], "illegal_move", 0, 1)]
+    write(stage.validation, msgspec.structs.replace(found, examples=examples))
     write_report(run)
     assert "no picture above 64" in run.report.read_text()
     number = len(run.finished_stages()) - 1

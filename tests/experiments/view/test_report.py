@@ -10,10 +10,12 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.delta import ConfigDelta, SizeEdit
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Delta
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.rollback import Comparison
+from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records import Decision, Rollback, RunFolder, Stage, chapters, write
 from lakewright.experiments.view.readme_pictures import write_pictures
 from lakewright.experiments.view.site import write_report
@@ -30,9 +32,9 @@ def finish(stage: Stage, valid: int, log: list[dict], name: str = "board") -> No
 
 
 def decide(stage: Stage, text: str, error: str = "") -> None:
-    delta = None if error else ConfigDelta({3: SizeEdit(data_ratio=0.1, hole_ratio=-0.05, reason=text)})
-    verdict = GuardVerdict("refused" if error else "projected", [text], ENV)
-    write(stage.env, ENV)
+    delta = None if error else Delta({3: make_edit(lake_space(), text, {"data_ratio": 0.1, "hole_ratio": -0.05})})
+    verdict = GuardVerdict("refused" if error else "projected", [text], design_of(ENV))
+    write(stage.env, design_of(ENV))
     write(stage.proposal, Decision("self", Proposal(text, text, delta, error), verdict, {}))
 
 

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewright.core_jax.types import DELTAS, JUMP, MOVES, PAD, WAIT, Failure
-from lakewright.engineer.evidence import ENGINEER_TOKENS
 from lakewright.policy.codecs import VOCABULARY, build_tokenizer, decode_answer, token_ids
 from lakewright.policy.codecs.tokens import CELLS, ID, cell_ids, encode_answer, encode_prompt
 from lakewright.policy.tasks import Task, augment_task, rotate_moves
@@ -14,7 +13,7 @@ from lakewright.policy.training.reward import play
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.generated_rows import COUNT
 from tests.support.boards.sample_boards import as_lists, as_strings, each, mixed_boards, picture
-from tests.support.models.tiny_policy import HORIZON, padded, tasks, tokenizer
+from tests.support.models.tiny_policy import ENGINEER_TOKENS, HORIZON, padded, tasks, tokenizer
 
 END = ID["<eos>"]
 STARTS = np.array([[0, 0], [1, 1]], np.int32)

@@ -6,6 +6,7 @@ import pytest
 from transformers import PreTrainedModel
 
 from lakewright.engineer.evidence import DeltaGrammar
+from lakewright.experiments.environments.lake import lake_space
 from lakewright.policy.inference import (
     SchemaSettings,
     answer_in_json,
@@ -19,7 +20,7 @@ from lakewright.policy.training import AnswerGroup, AnswerTraining, train_on_ans
 from tests.support.models.byte_language_model import text_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 
-ALLOWED = DeltaGrammar((3, 5)).allowed
+ALLOWED = DeltaGrammar(lake_space(), (3, 5)).allowed
 PROMPT = ["<now>", "<size_3>", "<q5>", "<delta>"]
 IDS = list(range(8, 16))
 SCHEMA, HOW = {"enum": [1, 2]}, SchemaSettings(reasoning=2, answer=4, temperature=1.0)

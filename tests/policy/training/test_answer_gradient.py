@@ -8,12 +8,13 @@ import torch
 from transformers import PreTrainedModel
 
 from lakewright.engineer.evidence import DeltaGrammar
+from lakewright.experiments.environments.lake import lake_space
 from lakewright.policy.codecs import token_ids
 from lakewright.policy.inference import grammar_of, log_probs_under_grammar, sample_under_grammar
 from lakewright.policy.training import AnswerGroup, AnswerTraining, train_on_answers
 from tests.support.models.tiny_policy import tiny_model, tokenizer, weights
 
-ALLOWED = DeltaGrammar((3, 5)).allowed
+ALLOWED = DeltaGrammar(lake_space(), (3, 5)).allowed
 PROMPT = ["<now>", "<size_3>", "<q5>", "<size_5>", "<q2>", "<delta>"]
 
 

@@ -11,8 +11,9 @@ from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import pool
 from lakewright.core_jax.types import FAILURE_NAMES, Failure
-from lakewright.engineer.evidence import DeltaGrammar, EvidenceSettings, tokens_delta
+from lakewright.engineer.evidence import DeltaGrammar, EvidenceSettings, read_tokens
 from lakewright.engineer.lessons import LessonSettings, synthetic_examples
+from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TokensCodec, token_ids
 from lakewright.policy.codecs.tokens import ID, encode_answer
@@ -121,13 +122,16 @@ def test_sampled_answers_differ_and_depend_on_the_seed_of_torch():
 
 def test_a_random_model_answers_under_the_grammar_with_deltas_alone():
     config = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 4: SizeConfig(0.5, 0.2, 0.5)})
-    grammar = DeltaGrammar(config.sizes)
+    space = lake_space()
+    grammar = DeltaGrammar(space, config.sizes)
     lessons = LessonSettings().lessons("regret", EvidenceSettings())
-    prompts = [prompt for prompt, _ in synthetic_examples(4, config, 3, np.random.default_rng(0), lessons)]
+    prompts = [
+        prompt for prompt, _ in synthetic_examples(4, design_of(config), space, 3, np.random.default_rng(0), lessons)
+    ]
     answers = []
     for seed, prompt in enumerate(prompts):
         answers.append(answer_under_grammar(tiny_model(seed), tokenizer(), prompt, grammar.allowed))
-        assert set(tokens_delta(answers[-1]).edits) <= {3, 4}, answers[-1]
+        assert set(read_tokens(answers[-1], space).edits) <= {3, 4}, answers[-1]
     assert any(len(answer) > 1 for answer in answers), "some of four random models edit something"
 
 

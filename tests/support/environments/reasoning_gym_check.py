@@ -8,11 +8,12 @@ from reasoning_gym.coaching.experiment import CurriculumExperiment
 from reasoning_gym.factory import CURRICULA
 
 from lakewright.core_jax.results import GroupStatistics
-from lakewright.engineer.design import Delta, make_edit
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Delta
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence import CellGroups, Evidence
 from lakewright.engineer.guard import GuardSettings, judge
-from lakewright.engineer.space import Cell
 from lakewright.engineer.teachers.coaching import CoachingTeacher
 from lakewright.experiments.environments.reasoning_gym import ReasoningGym
 

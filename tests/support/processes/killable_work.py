@@ -77,6 +77,17 @@ def tiny_loop(line: str) -> None:
         run_loop(RULES, folder)
 
 
+def tiny_text_loop(line: str) -> None:
+    """Runs a tiny loop on problems in text in a folder."""
+    from lakewright.experiments.loop.records import RunFolder
+    from tests.support.samples.text_runs import text_run
+    from tests.support.samples.tiny_runs import run_loop
+
+    folder = RunFolder(Path(line))
+    with folder.locked():
+        run_loop(text_run(), folder)
+
+
 def endless_build(line: str) -> None:
     """Builds the small benchmark in a folder, and stays for ever in its second cell."""
     from lakewright.experiments.benchmark import builder
@@ -110,6 +121,7 @@ def example(line: str) -> None:
 KINDS = {
     "commands": (command, IMPORTED),
     "training commands": (command, (*IMPORTED, *LEARNED)),
+    "tiny text loops": (tiny_text_loop, ("tests.support.samples.text_runs",)),
     "tiny loops": (tiny_loop, ("tests.support.samples.tiny_runs",)),
     "trainers with an engineer": (
         training_with_an_engineer,

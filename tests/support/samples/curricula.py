@@ -4,7 +4,7 @@ import jax
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.results import Outcomes
-from lakewright.engineer.design import edit_design
+from lakewright.engineer.delta import edit_design
 from lakewright.engineer.evidence import CellGroups
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.teachers import Tools, make_teacher

@@ -6,10 +6,11 @@ import jax
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.results import GroupStatistics, Outcomes
-from lakewright.engineer.design import Design, Edit, make_edit
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Design, Edit
 from lakewright.engineer.evidence import CellGroups, Evidence, Modules, Round, show
 from lakewright.engineer.guard import Bounds
-from lakewright.engineer.space import Cell
 from lakewright.engineer.tally import Tally
 from lakewright.experiments.environments.lake import Lake, design_of, lake_space, tally_of
 

@@ -8,11 +8,14 @@ from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.results import Group, Outcomes, statistics_of
 from lakewright.core_jax.rows import Row, board_key, write_rows
 from lakewright.core_jax.types import FAILURE_NAMES
-from lakewright.engineer.delta import ConfigDelta, SizeEdit
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Delta
 from lakewright.engineer.evidence import CellGroups, Evidence
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.proposal import Proposal
-from lakewright.engineer.trial import Signal, Tried
+from lakewright.engineer.trial import Signal, Trial, Tried
+from lakewright.experiments.environments.lake import design_of, lake_space, problem_of, tally_of
 from lakewright.experiments.loop.records import (
     Answer,
     BoardAnswers,
@@ -22,7 +25,6 @@ from lakewright.experiments.loop.records import (
     RunFolder,
     Sampled,
     Stage,
-    Trial,
     Validation,
     write,
     write_answers,
@@ -51,7 +53,12 @@ def outcomes(valid: int) -> Outcomes:
 def examples(name: str) -> list[Example]:
     """A plan that arrives after a wait, and one that meets a hole at t = 2."""
     row, other = (board(name, grid, wait_required=True) for grid in (GRID, OTHER))
-    return [Example(row, ["WRR", "LWW"], "none", -1, -1), Example(other, ["RD", "LW"], "hole", 0, 1)]
+    return [example(row, ["WRR", "LWW"], "none", -1, -1), example(other, ["RD", "LW"], "hole", 0, 1)]
+
+
+def example(row: Row, plan: list[str], failure: str, agent: int, step: int) -> Example:
+    """A plan for a board."""
+    return Example(problem_of(row), "", failure, step, {"plan": plan, "agent": agent})
 
 
 def rollouts() -> list[Answer]:
@@ -61,7 +68,7 @@ def rollouts() -> list[Answer]:
 
 def validate(stage: Stage, valid: int, name: str = "board") -> None:
     """Writes what a stage's policy made of the held-out boards, and that it is finished."""
-    sizes = {3: outcomes(valid), 4: outcomes(valid // 2)}
+    sizes = {3: tally_of(outcomes(valid)), 4: tally_of(outcomes(valid // 2))}
     stage.folder.mkdir(parents=True, exist_ok=True)
     if not stage.train_log.exists():
         steps = [{"step": n, "reward": 0.1 * n, "valid": 0.2, "frac_reward_zero_std": 0.5} for n in (1, 2, 3)]
@@ -72,13 +79,13 @@ def validate(stage: Stage, valid: int, name: str = "board") -> None:
 
 
 def _kept(given: Example) -> BoardAnswers:
-    answer = Answer(given.plan, given.failure, given.agent, given.step)
+    answer = Answer(given.plan, given.failure, given.agent, given.place)
     return BoardAnswers(board_key(given.row), [answer])
 
 
 def redesign(stage: Stage, text: str = "too hard") -> None:
     """Writes a stage's boards and rollouts, the evidence, the proposal, and its trial."""
-    write(stage.env, ENV)
+    write(stage.env, design_of(ENV))
     rows = [board("first"), board("second", OTHER, wait_required=True)]
     write_rows(stage.boards, rows)
     first, second = map(board_key, rows)
@@ -86,12 +93,14 @@ def redesign(stage: Stage, text: str = "too hard") -> None:
     stage.groups.write_bytes(b"".join(msgspec.json.encode(group) + b"\n" for group in groups))
     write_answers(stage.rollouts, [BoardAnswers(first, rollouts())])
     write(stage.sampled, Sampled({}, "fresh", {"tokens": 100}, {}))
-    cells = [CellGroups(3, 0.25, False, statistics_of(groups))]
-    write(stage.evidence, Evidence(config=ENV, outcomes={3: outcomes(10)}, round=0, rounds=2, groups=cells))
-    delta = ConfigDelta({3: SizeEdit(data_ratio=-0.1, hole_ratio=-0.05, reason=text[:500])})
-    verdict = GuardVerdict("projected", [text], NEXT)
+    cells = [CellGroups(Cell(3, (0.25, False)), statistics_of(groups))]
+    now, later = design_of(ENV), design_of(NEXT)
+    seen = {3: tally_of(outcomes(10))}
+    write(stage.evidence, Evidence(design=now, outcomes=seen, round=0, rounds=2, groups=cells))
+    delta = Delta({3: make_edit(lake_space(), text[:500], {"data_ratio": -0.1, "hole_ratio": -0.05})})
+    verdict = GuardVerdict("projected", [text], later)
     write(stage.proposal, Decision("self", Proposal(text, text, delta, ""), verdict, {}))
-    write(stage.trial, Trial([Tried(ENV, SIGNAL, {}), Tried(NEXT, SIGNAL, {})], 1, 50))
+    write(stage.trial, Trial([Tried(now, SIGNAL, {}), Tried(later, SIGNAL, {})], 1, 50))
 
 
 def begin(path: Path, stages: int = 2, **settings: object) -> RunFolder:

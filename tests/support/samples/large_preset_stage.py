@@ -7,17 +7,17 @@ from types import SimpleNamespace
 from lakewright.core_jax.rows import write_rows
 from lakewright.experiments.loop.records import RunFolder
 from lakewright.experiments.loop.settings import load_settings
-from lakewright.experiments.loop.training import train
+from lakewright.experiments.loop.training import make_trainee, train
 from tests.support.boards.generated_rows import small_rows
 
 
 def main(folder: str, *overrides: str) -> None:
     """Trains on two boards, in as many processes and with the accelerate config that the settings name."""
-    settings, run = load_settings("qwen3-4b", overrides), RunFolder(Path(folder))
+    settings, run = load_settings("qwen3-4b", list(overrides)), RunFolder(Path(folder))
     run.open(settings)
     stage = run.stage(0)
     write_rows(stage.boards, small_rows()[:2])
-    train(settings, stage, SimpleNamespace(onward=settings.start), 0)
+    train(make_trainee(settings), stage, SimpleNamespace(onward=settings.start), 0)
 
 
 if __name__ == "__main__":

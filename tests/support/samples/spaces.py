@@ -4,8 +4,10 @@ import math
 
 from hypothesis import strategies as st
 
-from lakewright.engineer.design import Delta, Design, make_edit, normalize
-from lakewright.engineer.space import DesignSpace, Given, Knob
+from lakewright.engineer.cells import Given, Knob
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.space import DesignSpace, normalize
 
 finite = st.floats(-1e6, 1e6)
 

@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Delta, Design, make_edit, summarize
+from lakewright.engineer.delta import make_edit, summarize
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import (
     DifficultyModel,
     calibrate,

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.support import convert
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import (
     DifficultyModel,
@@ -22,7 +23,6 @@ from lakewright.engineer.evidence import (
     Evidence,
     read_evidence,
 )
-from lakewright.engineer.space import Cell
 from lakewright.experiments.environments.lake_form import from_lake, to_lake
 from tests.support.samples.evidence import RoomyLake
 

@@ -6,8 +6,10 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.core_jax.rows import Row, board_key, read_all, write_rows
+from lakewright.engineer.evidence import CellGroups
+from lakewright.engineer.steps import group_by_cell
+from lakewright.experiments.environments.lake import row_of
 from lakewright.experiments.loop.records import BoardAnswers, RunFolder, Stage, read_answers, read_rollouts
-from lakewright.experiments.loop.records.evidence_gathering import cell_groups
 from tests.support.boards.generated_rows import small_rows
 from tests.support.samples.finished_run import rollouts
 from tests.support.samples.tiny_runs import finished
@@ -29,25 +31,29 @@ def keep(stage: Stage, rows: list[Row], *groups: tuple[object, int]) -> None:
 
 
 def played(stage: Stage) -> list[tuple[str, int]]:
-    return [(row.id, group.valid) for row, group in read_rollouts(stage)]
+    return [(row_of(problem).id, group.valid) for problem, group in read_rollouts(stage)]
+
+
+def by_cell(stage: Stage) -> list[CellGroups]:
+    return group_by_cell((problem.cell, group) for problem, group in read_rollouts(stage))
 
 
 def test_the_boards_of_a_stage_may_lie_in_any_order(stage):
     groups = [(board_key(row), valid) for row, valid in ((FIRST, 1), (SECOND, 2), (THIRD, 3))]
     keep(stage, [FIRST, SECOND, THIRD], *groups)
-    expected = cell_groups(read_rollouts(stage))
+    expected = by_cell(stage)
     assert played(stage) == [(FIRST.id, 1), (SECOND.id, 2), (THIRD.id, 3)]
     keep(stage, [THIRD, FIRST, SECOND], *groups)
     assert played(stage) == [(FIRST.id, 1), (SECOND.id, 2), (THIRD.id, 3)]
-    assert cell_groups(read_rollouts(stage)) == expected
+    assert by_cell(stage) == expected
 
 
 def test_a_board_that_was_drawn_twice_has_both_groups_and_the_stratum_of_its_first_row(stage):
     again = msgspec.structs.replace(FIRST, id="again", hole_ratio=0.9)
     keep(stage, [SECOND, FIRST, again], (board_key(FIRST), 1), (board_key(SECOND), 2), (board_key(again), 3))
     assert played(stage) == [(FIRST.id, 1), (SECOND.id, 2), (FIRST.id, 3)]
-    assert {cell.hole_ratio for cell in cell_groups(read_rollouts(stage))} == {FIRST.hole_ratio, SECOND.hole_ratio}
-    assert sum(cell.groups.groups for cell in cell_groups(read_rollouts(stage))) == 3
+    assert {found.cell.values[0] for found in by_cell(stage)} == {FIRST.hole_ratio, SECOND.hole_ratio}
+    assert sum(found.groups.groups for found in by_cell(stage)) == 3
 
 
 def test_a_group_of_a_board_that_the_stage_does_not_have_is_named(stage):
@@ -76,7 +82,7 @@ def test_answers_are_found_by_board_and_in_older_folders_by_place(stage):
 def test_a_run_names_its_boards_in_groups_and_plans(tmp_path):
     run: RunFolder = finished("fixed")
     stage = run.stage(0)
-    rows = [row for row, _ in read_rollouts(stage)]
+    rows = [row_of(problem) for problem, _ in read_rollouts(stage)]
     assert rows == read_all(stage.boards)[: len(rows)], "drawn boards are trained on in their order"
     for place, row in enumerate(read_all(run.validation)):
         assert len(read_answers(stage.plans, row, place)) >= 1, row.id

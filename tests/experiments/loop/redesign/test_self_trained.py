@@ -7,15 +7,17 @@ import pytest
 from safetensors.torch import load_file
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import Forecast
-from lakewright.engineer.evidence import tokens_delta
-from lakewright.engineer.teachers import deltas_of
+from lakewright.engineer.evidence import read_tokens
+from lakewright.engineer.teachers import read_token_answers
+from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records import Decision, EngineerTraining, RunFolder, read, spent_on, write
 from lakewright.experiments.loop.redesign import train_engineer, what_follows
-from lakewright.experiments.loop.redesign.decision import _candidates
+from lakewright.experiments.loop.redesign.decision import _list_candidates
 from lakewright.experiments.loop.redesign.engineer_training import _score
 from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.training import make_trainee
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import decision, finished, state
 
@@ -40,7 +42,7 @@ def test_a_group_of_proposals_is_rewarded_and_trained_on():
         assert 0 < group.figures["distinct"] <= 1
     assert "loss" not in training_record.groups[-1].figures, "the trained engineer's answers are not trained on"
     assert " ".join(training_record.prompt) == asked.prompt
-    assert asked.delta in [tokens_delta(answer) for answer in training_record.groups[0].answers]
+    assert asked.delta in [read_tokens(answer, lake_space()) for answer in training_record.groups[0].answers]
     assert spent_on(run.stage(0)).engineer == sum(
         len(answer) for group in training_record.groups for answer in group.answers
     )
@@ -50,9 +52,9 @@ def test_the_answers_of_the_trained_engineer_are_tried_too():
     stage = finished("self_trained").stage(0)
     training_record = read(stage.engineer, EngineerTraining)
     answers = [*training_record.groups[0].answers, *training_record.groups[-1].answers]
-    assert [answer for answer, _ in training_record.proposed] == answers
-    found = _candidates(stage, read(stage.proposal, Decision))
-    assert found == [delta for delta in deltas_of(answers) if isinstance(delta, ConfigDelta)]
+    assert [answer for answer, _ in training_record.proposed(lake_space())] == answers
+    found = _list_candidates(make_trainee(tiny_run(teacher="self_trained")), stage, read(stage.proposal, Decision))
+    assert found == [delta for delta in read_token_answers(answers, lake_space()) if isinstance(delta, Delta)]
     assert found, "no answer makes a delta"
 
 
@@ -77,7 +79,7 @@ def test_a_training_that_was_cut_off_ends_the_same(tmp_path):
     before = {name: training_record for name, (training_record, _) in state(run.stage(0).engineer_checkpoint).items()}
     record = run.stage(0).engineer.read_bytes()
     shutil.rmtree(run.stage(0).engineer_checkpoint)
-    train_engineer(tiny_run(teacher="self_trained"), run, 0)
+    train_engineer(make_trainee(tiny_run(teacher="self_trained")), run, 0)
     assert {
         name: training_record for name, (training_record, _) in state(run.stage(0).engineer_checkpoint).items()
     } == before
@@ -91,17 +93,17 @@ def test_proposals_may_be_rewarded_with_diminishing_returns(tmp_path):
     known = read(stage.difficulty, Forecast)
     model = msgspec.structs.replace(known.model, objective="regret")  # no plan of the tiny policy is valid
     write(stage.difficulty, msgspec.structs.replace(known, model=model))
-    linear, diminishing = (_score(with_reward(power=power), stage) for power in (0.0, 3.0))
-    config = stage.config()
-    assert linear(config) == diminishing(config) == 0
-    one_size = EnvConfig({3: SizeConfig(0.99, 0.2, 0.5), 5: SizeConfig(0.01, 0.25, 0.5)})
+    linear, diminishing = (_score(make_trainee(with_reward(power=power)), stage) for power in (0.0, 3.0))
+    design = stage.design()
+    assert linear(design) == diminishing(design) == 0
+    one_size = design_of(EnvConfig({3: SizeConfig(0.99, 0.2, 0.5), 5: SizeConfig(0.01, 0.25, 0.5)}))
     assert diminishing(one_size) < linear(one_size), "all data on one size earn less"
 
 
 def test_a_measured_gain_counts_where_it_is_asked_for(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("self_trained").folder, run.folder)
-    train_engineer(with_reward(gain=1.0), run, 1)
+    train_engineer(make_trainee(with_reward(gain=1.0)), run, 1)
     assert run.stage(1).engineer.exists()
 
 
@@ -116,11 +118,11 @@ def test_without_a_trial_the_next_stage_may_be_drawn_from_what_the_trained_engin
     last = msgspec.structs.replace(training.groups[-1], answers=[["<unknown>"], answer])
     write(stage.engineer, msgspec.structs.replace(training, groups=[*training.groups[:-1], last]))
     again = msgspec.structs.replace(settings, engineer=msgspec.structs.replace(settings.engineer, asked_again=True))
-    before, after = what_follows(settings, run, 0), what_follows(again, run, 0)
-    assert before.config == read(stage.proposal, Decision).verdict.config
+    before, after = (what_follows(make_trainee(chosen), run, 0) for chosen in (settings, again))
+    assert before.design == read(stage.proposal, Decision).verdict.design
     if usable:
-        assert after.config != before.config
+        assert after.design != before.design
         assert after.reasons[0].startswith("asked again after its training: ")
     else:
-        assert after.config == before.config
+        assert after.design == before.design
         assert after.reasons == ["after its training no answer can be used", *before.reasons]

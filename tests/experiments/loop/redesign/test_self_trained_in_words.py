@@ -7,13 +7,15 @@ import msgspec
 import torch
 from safetensors.torch import load_file
 
-from lakewright.engineer.delta import ConfigDelta
+from lakewright.engineer.design import Delta
 from lakewright.engineer.teachers.llm import parse_answer
+from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.loop.records import EngineerTraining, RunFolder, read, spent_on
 from lakewright.experiments.loop.redesign import decide, train_engineer, what_follows
-from lakewright.experiments.loop.redesign.decision import _candidates
+from lakewright.experiments.loop.redesign.decision import _list_candidates
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings
+from lakewright.experiments.loop.training import make_trainee
 from lakewright.policy.codecs import TextSettings
 from lakewright.policy.models import load_model
 from lakewright.policy.training import AnswerTraining, GrpoSettings, HostSettings, LoraSettings, WarmupSettings
@@ -50,8 +52,10 @@ def test_a_group_of_answers_in_json_is_rewarded_and_trained_on():
     assert (training.prompt, training.groups[0].answers) == (asked.spoken.prompt, asked.spoken.answers)
     assert "\n\n".join(training.groups[0].said) == asked.answer
     for group in training.groups:
-        assert [set(parse_answer(text).edits) for text in group.said] == [set(SMALL.sizes)] * 3, group.said
-        assert [delta.edits for delta in group.deltas] == [parse_answer(text).edits for text in group.said]
+        assert [set(parse_answer(text, lake_space())[0].edits) for text in group.said] == [set(SMALL.sizes)] * 3, (
+            group.said
+        )
+        assert group.read(lake_space()) == [parse_answer(text, lake_space())[0] for text in group.said]
     assert any("loss" in group.figures for group in training.groups[:-1]), "no group was trained on"
     answers = [answer for group in training.groups for answer in group.answers]
     assert spent_on(stage).engineer == sum(map(len, answers)) > 900
@@ -68,9 +72,9 @@ def test_the_tokens_of_an_answer_are_those_that_were_sampled():
 def test_answers_before_and_after_the_training_are_tried():
     stage = finished().stage(0)
     groups = read(stage.engineer, EngineerTraining).groups
-    expected = [delta for group in (groups[0], groups[-1]) for delta in group.deltas]
-    assert _candidates(stage, decision(finished(), 0)) == expected
-    assert all(isinstance(delta, ConfigDelta) for delta in expected)
+    expected = [delta for group in (groups[0], groups[-1]) for delta in group.read(lake_space())]
+    assert _list_candidates(make_trainee(in_words()), stage, decision(finished(), 0)) == expected
+    assert all(isinstance(delta, Delta) for delta in expected)
 
 
 def test_the_next_stage_continues_from_the_trained_weights():
@@ -87,7 +91,7 @@ def test_a_training_in_words_that_was_cut_off_ends_the_same(tmp_path):
     stage = run.stage(0)
     before, record = state(stage.engineer_checkpoint), stage.engineer.read_bytes()
     shutil.rmtree(stage.engineer_checkpoint)
-    train_engineer(in_words(), run, 0)
+    train_engineer(make_trainee(in_words()), run, 0)
     after = state(stage.engineer_checkpoint)
     assert {name: data for name, (data, _) in after.items()} == {name: data for name, (data, _) in before.items()}
     assert stage.engineer.read_bytes() == record
@@ -99,7 +103,7 @@ def test_activations_that_are_computed_again_change_nothing(tmp_path):
     stage = run.stage(0)
     before = load_file(stage.engineer_checkpoint / "model.safetensors")
     shutil.rmtree(stage.engineer_checkpoint)
-    train_engineer(in_words(HostSettings(checkpointing=True)), run, 0)
+    train_engineer(make_trainee(in_words(HostSettings(checkpointing=True))), run, 0)
     after = load_file(stage.engineer_checkpoint / "model.safetensors")
     assert all(torch.allclose(before[name], after[name], atol=1e-5) for name in before)
 
@@ -110,7 +114,7 @@ def test_with_an_adapter_the_engineer_is_trained_in_it_and_it_is_merged(tmp_path
     stage = run.stage(0)
     shutil.rmtree(stage.engineer_checkpoint)
     stage.engineer.unlink()
-    train_engineer(in_words(HostSettings(lora=LoraSettings(rank=2, alpha=4))), run, 0)
+    train_engineer(make_trainee(in_words(HostSettings(lora=LoraSettings(rank=2, alpha=4)))), run, 0)
     before, after = (load_file(folder / "model.safetensors") for folder in (stage.checkpoint, stage.onward))
     assert before.keys() == after.keys(), "the adapter is merged"
     moved = {name for name in before if not before[name].equal(after[name])}
@@ -123,7 +127,7 @@ def test_without_a_trial_the_next_stage_may_be_drawn_from_what_it_answers_after_
     shutil.copytree(finished().folder, run.folder)
     stage, settings = run.stage(0), in_words(engineer=msgspec.structs.replace(ENGINEER, asked_again=True))
     stage.trial.unlink(missing_ok=True)
-    assert what_follows(settings, run, 0).reasons[0].startswith("asked again after its training: ")
+    assert what_follows(make_trainee(settings), run, 0).reasons[0].startswith("asked again after its training: ")
 
 
 def test_an_answer_that_is_cut_off_is_refused_and_earns_the_least(tmp_path):
@@ -138,5 +142,5 @@ def test_an_answer_that_is_cut_off_is_refused_and_earns_the_least(tmp_path):
 
 def test_changes_of_the_same_size_match_those_of_an_engineer_in_words():
     settings = in_words(teacher="matched_random", teacher_options={"match": "self_trained"})
-    found = decide(settings, finished(), 0)
+    found = decide(make_trainee(settings), finished(), 0)
     assert found.proposal.delta.edits.keys() == SMALL.sizes.keys()

@@ -5,36 +5,40 @@ import shutil
 import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.results import pool
 from lakewright.engineer.lessons import Examination
 from lakewright.engineer.rollback import Comparison
+from lakewright.engineer.tally import pool_tallies
+from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.closed_loop import prepare
 from lakewright.experiments.loop.records import Rollback, RunFolder, Validation, read, write
 from lakewright.experiments.loop.redesign import story_of, what_follows
 from lakewright.experiments.loop.settings import load_settings
+from lakewright.experiments.loop.training import make_trainee
 from lakewright.experiments.view.run_table import as_json, as_table
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import finished
 
 
 def test_a_stage_is_shown_in_a_few_lines():
-    saw, said, trial, changed = [line for line in story_of(finished("random"), 0) if not line.startswith("guard")]
-    assert saw.startswith("saw")
-    assert "% of held-out plans valid" in saw
-    assert "data" in said or "hole" in said or "wait" in said
+    told = [line for line in story_of(finished("random"), 0, lake_space()) if not line.startswith("guard")]
+    validation, proposal, trial, following = told
+    assert validation.startswith("validation")
+    assert "% of held-out plans valid" in validation
+    assert "data" in proposal or "hole" in proposal or "wait" in proposal
     assert "tried" in trial
-    assert changed.endswith(("(trial)", "(current)"))
+    assert following.startswith("next")
+    assert "(trial: tried" in following or "(current: tried" in following
 
 
-def test_a_stage_that_was_taken_back_is_shown_as_such_and_the_policy_that_counts_is_the_one_before(tmp_path):
+def test_a_stage_that_was_rolled_back_is_shown_as_such_and_the_policy_that_counts_is_the_one_before(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
-    write(run.stage(1).env, EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)}))
+    write(run.stage(1).env, design_of(EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)})))
     write(run.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))
     run.stage(1).proposal.unlink()
-    write(run.stage(1).next, what_follows(tiny_run(), run, 1))
-    assert run.stage(1).following().config == ENV
-    assert "taken back to stage_00: 9 boards lost" in story_of(run, 1)[1]
+    write(run.stage(1).next, what_follows(make_trainee(tiny_run()), run, 1))
+    assert run.stage(1).following().design == design_of(ENV)
+    assert "rolled back to stage_00: 9 lost" in story_of(run, 1, lake_space())[1]
     *_, last = as_table(run).splitlines()
     assert str(run.stage(0).checkpoint) in last
     assert "stage 1 (taken back)" in as_table(run)
@@ -52,11 +56,11 @@ def test_a_run_says_how_well_the_engineer_has_learned_its_part():
 def test_the_engineer_of_the_demo_reads_its_evidence(tmp_path):
     run, settings = RunFolder(tmp_path / "run"), load_settings("cpu", [])
     run.open(settings)
-    prepare(settings, run)
+    prepare(make_trainee(settings), run)
     found = read(run.warmup.examination, Examination)
     assert found.agreement > 2 * found.chance, found
-    valid = pool(read(run.warmup.validation, Validation).sizes.values())
-    assert valid.rate(valid.valid) > 0.5, "and it has learned to plan"
+    valid = pool_tallies(read(run.warmup.validation, Validation).outcomes.values())
+    assert valid.valid_rate > 0.5, "and it has learned to plan"
 
 
 def test_the_last_line_names_the_policy_that_counts():

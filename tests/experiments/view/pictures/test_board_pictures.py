@@ -23,14 +23,14 @@ from lakewright.experiments.view.pictures.board_pictures import (
     steps_shown,
     strip_svg,
 )
-from lakewright.experiments.view.pictures.replay import ending, positions
+from lakewright.experiments.view.pictures.replay import ending, make_example, positions
 from tests.support.boards.sample_boards import as_lists, each, mixed_boards
 
 ROW = Row("two", 3, 2, ["...", ".H.", "..H"], starts=[(0, 0), (2, 1)], goals=[(0, 2), (2, 0)], wait_required=True)
 
 
 def example(plan: list[str], failure: str = "none", agent: int = -1, step: int = -1, row: Row = ROW) -> Example:
-    return Example(row, plan, failure, agent, step)
+    return make_example(row, plan, failure, agent, step)
 
 
 def drawn(svg: str) -> list[tuple[str, tuple[int, int]]]:

@@ -1,0 +1,156 @@
+"""Knobs and cells: the numbers by which problems are drawn, and problems drawn alike."""
+
+import math
+import re
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from lakewright.core_jax.errors import InputError
+
+Stratum: TypeAlias = int | str
+"""A part of the problems with a share of its own: a map size, a number of terms, the name of a task."""
+
+Value: TypeAlias = int | float | bool
+
+DECIMALS = 6  # values of a design are on this grid, on which sums and differences are exact
+
+POINTS = 6  # of a level, of which the difficulty model gives a forecast
+
+RESERVED = ("reason", "stratum", "given")
+
+
+class Knob(msgspec.Struct, frozen=True, kw_only=True):
+    """A number by which the problems of a stratum are drawn.
+
+    A level is a value that all of them have, `low` to `high`. A trait is the share of them, 0 to 1, that have a
+    property which a problem either has or lacks.
+
+    name: an identifier, the field of an edit. meaning: what it is, for prompts. step: of an edit in tokens, or by a
+    rule. reach: the largest change in one round. harder: whether problems get harder as it rises (1) or falls (-1); 0
+    where nobody knows. whole: only whole numbers are drawn. bins: the number of bins that bandits count in. told: the
+    values of which a forecast in tokens speaks; by default a fifth and three fifths of the way up. word: its word in
+    tokens and summaries, such as `hole` of `<hole+2>`; by default the name.
+
+    Raises InputError where these do not fit together.
+    """
+
+    name: str
+    meaning: str = ""
+    low: float = 0.0
+    high: float = 1.0
+    step: float = 0.1
+    reach: float = 0.25
+    harder: Literal[-1, 0, 1] = 1
+    trait: bool = False
+    whole: bool = False
+    bins: int = 5
+    told: tuple[float, ...] = ()
+    word: str = ""
+
+    def __post_init__(self) -> None:
+        where = f"knob {self.name!r:.60}"
+        if not self.name.isidentifier() or self.name in RESERVED or self.name.startswith("_"):
+            raise InputError(f"{where}: its name is a field of an edit; choose an identifier, none of {RESERVED}")
+        if not all(map(math.isfinite, (self.low, self.high, self.step, self.reach))):
+            raise InputError(f"{where}: low, high, step and reach must be finite numbers")
+        if self.low > self.high:
+            raise InputError(f"{where}: low is {self.low:g}, above high {self.high:g}; exchange them")
+        if self.step <= 0 or self.reach < 0 or self.bins < 1:
+            raise InputError(f"{where}: step is {self.step:g}, reach {self.reach:g}, bins {self.bins}; choose more")
+        if self.trait and (self.whole or not 0 <= self.low <= self.high <= 1):
+            raise InputError(f"{where}: a trait is a share of the problems; leave out whole, and choose 0 to 1")
+        if self.whole and any(value != int(value) for value in (self.low, self.high, *self.told)):
+            raise InputError(f"{where}: whole, but its range is {self.low:g} to {self.high:g}; choose whole numbers")
+        if outside := [value for value in self.told if not self.low <= value <= self.high]:
+            raise InputError(f"{where}: told has {outside[0]:g}, which is not {self.low:g} to {self.high:g}")
+
+    @property
+    def short(self) -> str:
+        """Its word."""
+        return self.word or self.name
+
+    @property
+    def span(self) -> float:
+        """high - low."""
+        return self.high - self.low
+
+    def rounded(self, value: float) -> Value:
+        """The nearest value that a design can have, the range aside."""
+        return math.floor(value + 0.5) if self.whole else round(value, DECIMALS)
+
+    def natural(self, value: Value) -> Value:
+        """A value of a cell in its own type: bool of a trait, int of a whole level, else float."""
+        return bool(value) if self.trait else round(value) if self.whole else float(value)
+
+    def points(self, low: float, high: float) -> list[Value]:
+        """At most POINTS values from low to high, ascending."""
+        found = (self.rounded(low + place * (high - low) / (POINTS - 1)) for place in range(POINTS))
+        return list(dict.fromkeys(found))
+
+    def centres(self, low: float, high: float, bins: int) -> list[Value]:
+        """The middles of bins of equal width; of a whole knob with no more values than bins, its values."""
+        if self.whole and high - low < bins:
+            return list(range(round(low), round(high) + 1))
+        width = (high - low) / bins
+        return list(dict.fromkeys(self.rounded(low + (place + 0.5) * width) for place in range(bins)))
+
+    def told_values(self) -> tuple[Value, ...]:
+        """The values of which a forecast in tokens speaks."""
+        return self.told or tuple(dict.fromkeys(self.points(self.low, self.high)[1:4:2] or [self.rounded(self.low)]))
+
+
+SHARE = Knob(name="share", meaning="the share of the problems", step=0.05, reach=0.15)
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """What problems differ in and no engineer changes, such as the number of agents; a design states its value.
+
+    middle, half: its values become about -1 to 1 for the difficulty model, (value - middle) / half.
+    """
+
+    name: str
+    middle: float = 0.0
+    half: float = 1.0
+
+
+class Cell(NamedTuple):
+    """Problems drawn alike: a stratum, a value of each level, whether they have each trait, and the givens.
+
+    values: by the knobs of the space. given: by its givens; empty for those of the design.
+    """
+
+    stratum: Stratum
+    values: tuple[Value, ...]
+    given: tuple[Value, ...] = ()
+
+    def __str__(self) -> str:
+        givens = f" | {' '.join(f'{value:.15g}' for value in self.given)}" if self.given else ""
+        return " ".join([str(self.stratum), *(f"{value:.15g}" for value in self.values)]) + givens
+
+    @classmethod
+    def named(cls, name: str) -> "Cell":
+        """The cell of that `str`."""
+        head, _, tail = name.partition(" | ")
+        stratum, *values = head.split()
+        return cls(stratum_of(stratum), tuple(map(float, values)), tuple(map(float, tail.split())))
+
+
+class NamedCell(Cell):
+    """A cell whose values are read by name: `cell["digits"]`. `DesignSpace.name_cell` makes it."""
+
+    __slots__ = ()
+    names: ClassVar[tuple[str, ...]] = ()
+
+    def __getitem__(self, name):
+        """The value of a knob or a given: an int of a whole level, a bool of a trait, else a float."""
+        if not isinstance(name, str):
+            return tuple.__getitem__(self, name)
+        if name not in self.names:
+            raise KeyError(f"{name!r} is no knob; choose from {', '.join(self.names)}")
+        return (*self.values, *self.given)[self.names.index(name)]
+
+
+def stratum_of(name: str) -> Stratum:
+    """A stratum from a name in a file or a command: a name that is a whole number is that number."""
+    return int(name) if re.fullmatch(r"-?(0|[1-9]\d*)", name) else name

@@ -1,0 +1,193 @@
+"""Deltas of a space: applied, described, and read from the untrusted answers of models."""
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Annotated, Any
+
+import msgspec
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert, first_repeated
+from lakewright.engineer.cells import DECIMALS, Cell, Knob, Stratum
+from lakewright.engineer.design import Delta, Design, Edit, Row
+from lakewright.engineer.space import DesignSpace, normalize_rows
+
+MAX_ANSWER_BYTES = 32_768
+
+MAX_REASON = 500
+
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_REASON, description="the evidence this edit answers")]
+
+
+def make_edit(space: DesignSpace, reason: str, changes: Mapping[str, float]) -> Edit:
+    """An edit in which every column of the space is named."""
+    return Edit({column.name: changes.get(column.name, 0.0) for column in space.columns}, reason)
+
+
+def edit_design(design: Design, delta: Delta, space: DesignSpace) -> dict[Stratum, Row]:
+    """The rows of `design` plus the changes: raw sums, not yet legal. What is not changed stays as it is.
+
+    Raises InputError on a stratum that the design lacks.
+    """
+    _check_known(design, delta.edits, space)
+    return {stratum: _add_edit(row, delta.edits.get(stratum)) for stratum, row in design.strata.items()}
+
+
+def difference(
+    old: Design, new: Mapping[Stratum, Row], reason: str | Mapping[Stratum, str], space: DesignSpace
+) -> Delta:
+    """The delta from `old` to its strata as in `new`, one reason for all or one a stratum: `edit_design` gives `new`.
+
+    That is exact where the values of `new` that change have at most DECIMALS. Raises InputError on a stratum that `old`
+    lacks.
+    """
+    _check_known(old, new, space)
+    reasons = reason if isinstance(reason, Mapping) else dict.fromkeys(new, reason)
+    edits = {}
+    for stratum, row in new.items():
+        if row != (before := old.strata[stratum]):
+            changes = {column.name: float(row[column.name] - before[column.name]) for column in space.columns}
+            edits[stratum] = Edit(changes, reasons[stratum])
+    return Delta(edits)
+
+
+def weigh_cells(weights: Mapping[Cell, float], like: Design, space: DesignSpace) -> dict[Stratum, Row]:
+    """The rows that weights of cells mean: shares of the whole, and of each knob the mean over the stratum's cells.
+
+    A stratum of `like` without weight gets no data and keeps the rest.
+    """
+    rows: dict[Stratum, Row] = {}
+    for stratum, old in like.strata.items():
+        mine = {cell: weight for cell, weight in weights.items() if cell.stratum == stratum}
+        row = {**old, space.share.name: 0.0}
+        if total := sum(mine.values()):
+            row[space.share.name] = total
+            for place, knob in enumerate(space.knobs):
+                if knob.trait:
+                    row[knob.name] = sum(weight for cell, weight in mine.items() if cell.values[place]) / total
+                else:
+                    row[knob.name] = sum(cell.values[place] * weight for cell, weight in mine.items()) / total
+        rows[stratum] = row
+    return normalize_rows(rows, space)
+
+
+def summarize(delta: Delta, space: DesignSpace) -> str:
+    """The delta as one line for people, such as `5x5 data +0.05, hole -0.05 (too hard)`."""
+    edits = ((stratum, delta.edits[stratum]) for stratum in space.sort_strata(delta.edits))
+    return "; ".join(_edit_line(stratum, edit, space) for stratum, edit in edits) or "no edits"
+
+
+def list_changes(old: Design, new: Design, space: DesignSpace) -> str:
+    """What differs between two designs, such as `5x5 data +0.05 hole -0.1`."""
+    parts = []
+    for stratum, row in new.strata.items():
+        before = old.strata.get(stratum, dict.fromkeys(row, 0.0))
+        steps = {column.short: row[column.name] - before[column.name] for column in space.columns}
+        shown = [f"{name} {step:+.2g}" for name, step in steps.items() if abs(step) > 1e-6]
+        parts += [f"{space.words.label(stratum)} {' '.join(shown)}"] if shown else []
+    return ", ".join(parts) or "no change"
+
+
+def encode_delta(delta: Delta) -> str:
+    """The delta as an answer has it, in JSON: `{"edits": {STRATUM: {COLUMN: CHANGE, ..., "reason": REASON}}}`."""
+    edits = {str(stratum): {**edit.changes, "reason": edit.reason} for stratum, edit in delta.edits.items()}
+    return msgspec.json.encode({"edits": edits}).decode()
+
+
+@lru_cache(maxsize=64)
+def answer_type(space: DesignSpace) -> type[msgspec.Struct]:
+    """What an untrusted answer must be, exactly: a delta, and what a model may add to it."""
+    changes = [(column.name, _change_type(column), 0.0) for column in space.columns]
+    options: dict[str, Any] = {"frozen": True, "forbid_unknown_fields": True}
+    edit = msgspec.defstruct("Edit", [*changes, ("reason", Reason)], kw_only=True, **options)
+    key = int if all(isinstance(stratum, int) for stratum in space.strata) else str
+    edits = ("edits", dict[key, edit])  # type: ignore[valid-type]
+    return msgspec.defstruct("Answer", [edits, ("reasoning", str, ""), ("summary", str, "")], **options)
+
+
+def _change_type(column: Knob) -> Any:
+    most = max(1.0, column.span)
+    return Annotated[float, msgspec.Meta(ge=-most, le=most, description="signed change, added to the current value")]
+
+
+def delta_schema(space: DesignSpace) -> dict[str, Any]:
+    """The JSON schema of an answer."""
+    return msgspec.json.schema(answer_type(space))
+
+
+def read_answer(answer: str | bytes, space: DesignSpace) -> tuple[Delta, str]:
+    """The delta of a model's answer, one JSON object of `answer_type` with nothing around it, and its summary.
+
+    Raises InputError, and nothing else, on whatever is not exactly that: other text, unknown or repeated fields, NaN or
+    infinite numbers, changes out of range, halves of surrogate pairs, nesting too deep, more than MAX_ANSWER_BYTES.
+    """
+    try:
+        raw = json.loads(_text(answer), object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=float)
+        json.dumps(raw, ensure_ascii=False).encode()
+        found: Any = convert(raw, answer_type(space), "answer")
+    except json.JSONDecodeError as error:
+        raise InputError(f"answer: not JSON ({error}); answer with one JSON object") from error
+    except UnicodeEncodeError as error:
+        raise InputError("answer: holds half a surrogate pair, which no file can; use plain text") from error
+    except RecursionError as error:
+        raise InputError("answer: nested too deeply; answer with one object of edits") from error
+    if len(found.edits) < len(raw["edits"]):  # "5" and "5.0" are the same number
+        raise InputError(f"answer: edits names a {space.words.stratum} twice; give each one edit")
+    columns = [column.name for column in space.columns]
+    edits = {
+        stratum: Edit({name: getattr(edit, name) for name in columns}, edit.reason)
+        for stratum, edit in found.edits.items()
+    }
+    return Delta(edits), found.summary
+
+
+def _text(answer: str | bytes) -> str:
+    try:
+        data = answer.encode() if isinstance(answer, str) else answer
+        text = data.decode()
+    except (UnicodeEncodeError, UnicodeDecodeError) as error:
+        raise InputError(f"answer: not UTF-8 text ({error.reason}); answer with JSON text") from error
+    if len(data) > MAX_ANSWER_BYTES:
+        raise InputError(f"answer: {len(data)} bytes long; answer with at most {MAX_ANSWER_BYTES}")
+    return text
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if (twice := first_repeated(name for name, _ in pairs)) is not None:
+        raise InputError(f"answer: field {twice!r:.60} is given twice; give it once")
+    return fields
+
+
+def _no_constant(name: str) -> float:
+    raise InputError(f"answer: {name} is not a number; give a change between -1 and 1")
+
+
+def _check_known(design: Design, strata: Iterable[Stratum], space: DesignSpace) -> None:
+    for stratum in strata:
+        if stratum not in design.strata:
+            choices = ", ".join(map(str, design.strata))
+            name, words = f"{stratum!s:.20}", space.words
+            raise InputError(
+                f"edits.{name}: {words.stratum} {name} is not in the {words.design}; choose from {choices}"
+            )
+
+
+def _add_edit(row: Row, edit: Edit | None) -> Row:
+    if edit is None:
+        return row
+    sums = {name: round(row[name] + change, DECIMALS) for name, change in edit.changes.items() if change}
+    return {**row, **sums}
+
+
+def _edit_line(stratum: Stratum, edit: Edit, space: DesignSpace) -> str:
+    changes = [(column.short, edit.changes.get(column.name, 0.0)) for column in space.columns]
+    named = ", ".join(f"{name} {change:+.3g}" for name, change in changes if change) or "unchanged"
+    return f"{space.words.label(stratum)} {named} ({printable(edit.reason)})"
+
+
+def printable(text: str) -> str:
+    """Text of a model on one line, without control characters."""
+    letters = "".join(letter if letter.isprintable() else " " for letter in text)
+    return " ".join(letters.split())

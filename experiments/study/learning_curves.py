@@ -1,0 +1,78 @@
+"""What learning curves say: how high a run is on average, and how soon it is as good as another one at its best."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+
+class CurvePoint(msgspec.Struct, frozen=True):
+    """The tokens generated before a validation, and the valid % of the policy that the run then has."""
+
+    tokens: int
+    valid: float
+
+
+Curve = Sequence[CurvePoint]
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """How soon an arm is as good on the held-out set as the baseline of the same seed at its best.
+
+    tokens: generated until then, the median over seeds; None where half of them or more never are. share: of the
+    median of the baseline's own tokens until its best, over the same seeds. reached: the seeds that ever are, of
+    `seeds`. Seeds whose baseline is at its best after the warm-up are left out, as nothing had to be reached.
+    """
+
+    tokens: float | None
+    share: float | None
+    reached: int
+    seeds: int
+
+
+def average_curve(curve: Curve, budget: int) -> float:
+    """The mean valid % over the tokens of a run: the area under its curve, lines between its points, by the budget."""
+    tokens, valid = zip(*((point.tokens, point.valid) for point in curve), strict=True)
+    places = np.unique(np.clip([0, *tokens, budget], 0, budget))
+    return float(np.trapezoid(np.interp(places, tokens, valid), places)) / budget
+
+
+def find_crossing(curve: Curve, valid: float) -> float | None:
+    """The tokens at which a curve, lines between its points, is first at `valid` % or above; None where it never is."""
+    before = None
+    for point in curve:
+        if point.valid >= valid:
+            if before is None:
+                return float(point.tokens)
+            part = (valid - before.valid) / (point.valid - before.valid)
+            return before.tokens + part * (point.tokens - before.tokens)
+        before = point
+    return None
+
+
+def tokens_to_best(curve: Curve, baseline: Curve) -> float | None:
+    """The tokens after which a run is as good as the baseline at its best; None where it never is, or has no curve."""
+    return find_crossing(curve, max(point.valid for point in baseline)) if curve and baseline else None
+
+
+def sum_up_reached(curves: Mapping[int, Curve], baselines: Mapping[int, Curve]) -> Reached | None:
+    """How soon the runs of an arm reach the best of the baseline. None without seeds that can be compared.
+
+    curves, baselines: of the arm and of the baseline, by seed.
+    """
+    own = {seed: tokens for seed, curve in baselines.items() if (tokens := tokens_to_best(curve, curve))}
+    found = {seed: tokens_to_best(curves[seed], baselines[seed]) for seed in curves.keys() & own.keys()}
+    if not found:
+        return None
+    tokens = _median([math.inf if one is None else one for one in found.values()])
+    usual = _median([own[seed] for seed in found])
+    reached = sum(one is not None for one in found.values())
+    if math.isinf(tokens):
+        return Reached(None, None, reached, len(found))
+    return Reached(tokens, tokens / usual, reached, len(found))
+
+
+def _median(values: Sequence[float]) -> float:
+    ordered, middle = sorted(values), len(values) // 2
+    return ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

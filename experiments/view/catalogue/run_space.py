@@ -1,0 +1,203 @@
+"""What the pages of a run need to know of its environment: the design space, its words, and what is measured."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.cells import SHARE, Cell, Knob, Stratum, Value, stratum_of
+from lakewright.engineer.delta import list_changes
+from lakewright.engineer.design import Design
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.steps import Next
+from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.experiments.environments.lake import lake_space
+from lakewright.experiments.environments.registry import load_environment
+from lakewright.experiments.loop.records import RunFolder, Validation, read
+from lakewright.experiments.loop.settings import RunSettings
+
+Count = Callable[[Tally], tuple[int, int]]
+LAKE = "lake"
+FINE = 0.5  # the span of a knob from which two digits after the point are enough
+# The lake's pages have names and phrases of their own: in addresses, in the terminal, in charts and in sentences.
+LAKE_GRADES = {"optimal_makespan": "opt. makespan", "optimal_sum_of_costs": "opt. cost"}
+LAKE_ADDRESSES = {"optimal_sum_of_costs": "optimal_cost", "wait_ratio": "forced"}
+LAKE_TRAIT, LAKE_SHORT, LAKE_WHERE = "wait forced", "forced wait", "where the board forces a wait"
+
+SOURCES = {
+    "proposal": "what the engineer proposed, as the guard left it",
+    "trial": "the proposal that gave the most signal in the trial",
+    "rollback": "the design from before, as this stage was rolled back",
+    "current": "the same design again",
+}
+
+
+class Measure(NamedTuple):
+    """A share of the answers to the held-out problems.
+
+    name: in addresses. title, short: in charts, and in the terminal. where: of a trait, the problems in a sentence.
+    counts: how many answers it counts, and of how many; of none where an environment does not know it.
+    """
+
+    name: str
+    title: str
+    short: str
+    where: str
+    counts: Count
+
+    def share(self, tally: Tally) -> float:
+        """The share; 0 where there are no such problems."""
+        counted, of = self.counts(tally)
+        return counted / of if of else 0.0
+
+
+VALID = Measure("valid", "valid", "valid", "", lambda tally: (tally.valid, tally.problems))
+
+
+class RunSpace(NamedTuple):
+    """The design space of a run. lake: whether it is the lake's. problem: why its environment cannot be loaded."""
+
+    space: DesignSpace
+    lake: bool
+    problem: str = ""
+
+    @property
+    def measures(self) -> list[Measure]:
+        """Valid answers, those that have a grade, and those to problems that have a trait."""
+        names, shorts = (LAKE_ADDRESSES, LAKE_GRADES) if self.lake else ({}, {})
+        found = [VALID]
+        for name in self.space.grades:
+            title = name.replace("_", " ")
+            found.append(Measure(names.get(name, name), title, shorts.get(name, title), "", _count_grade(name)))
+        for knob in (self.space.knobs[place] for place in self.space.traits):
+            title, count = f"valid, {self.phrase_trait(knob)}", _count_trait(knob.name)
+            short, where = (LAKE_SHORT, LAKE_WHERE) if self.lake else (title, self.phrase_trait(knob))
+            found.append(Measure(names.get(knob.name, knob.name), title, short, where, count))
+        return found
+
+    def phrase_trait(self, knob: Knob) -> str:
+        """Problems that have a trait, after a comma."""
+        return LAKE_TRAIT if self.lake else self.space.words.trait_outcome(knob, True)
+
+    @property
+    def references(self) -> str:
+        """What the warm-up learns from."""
+        return "certified plans" if self.lake else "reference answers"
+
+    @property
+    def undone(self) -> str:
+        """What is said of a stage that was rolled back."""
+        return "taken back" if self.lake else "rolled back"
+
+    def label(self, stratum: Stratum) -> str:
+        """A stratum for people."""
+        return self.space.words.label(stratum)
+
+    def describe_cell(self, cell: Cell) -> str:
+        """A cell for people, such as `short, digits 2, carry`."""
+        pairs = zip(self.space.knobs, cell.values, strict=False)  # a run that has only begun names no knobs
+        parts = [
+            self.space.words.trait(knob, bool(value)) if knob.trait else f"{knob.name} {format_value(knob, value)}"
+            for knob, value in pairs
+        ]
+        return ", ".join([self.label(cell.stratum), *parts])
+
+    def describe_design(self, design: Design) -> str:
+        """A design in a line: for each stratum its share and the values of its knobs; of the lake without names."""
+        lines = []
+        for stratum in self.space.sort_strata(design.strata):
+            row = design.strata[stratum]
+            values = [(column.short, format_value(column, row[column.name])) for column in self.space.columns]
+            shown = " ".join(value for _, value in values) if self.lake else ", ".join(map(" ".join, values))
+            lines.append(f"{stratum}: {shown}")
+        return " · ".join(lines)
+
+
+def find_space(folder: RunFolder, settings: RunSettings) -> RunSpace:
+    """The design space of a run; where its environment cannot be loaded, as far as the records of the run tell."""
+    if settings.environment == LAKE:
+        return RunSpace(lake_space(), lake=True)
+    try:
+        space = load_environment(settings.environment).space
+        _check_columns(folder, settings, space)
+    except InputError as error:
+        return RunSpace(gather_space(folder, settings), lake=False, problem=str(error))
+    return RunSpace(space, lake=False)
+
+
+def _check_columns(folder: RunFolder, settings: RunSettings, space: DesignSpace) -> None:
+    """Raises InputError where the records of a run have other knobs or strata than its environment has by now."""
+    names = [column.name for column in space.columns]
+    for design in _list_designs(folder, settings):
+        for stratum, row in design.strata.items():
+            if stratum not in space.ranks or list(row) != names:
+                raise InputError(
+                    f"environment {settings.environment!r:.80}: the run has {stratum!s:.40} with {', '.join(row):.80}, "
+                    f"the environment has {', '.join(names):.80}; use the version that the run was made with"
+                )
+
+
+def gather_space(folder: RunFolder, settings: RunSettings) -> DesignSpace:
+    """The strata, knobs, failures and grades that the records of a run name, with the ranges that they show."""
+    designs = list(_list_designs(folder, settings))
+    tallies = list(_list_tallies(folder))
+    named = [stratum for design in designs for stratum in design.strata] + list(map(stratum_of, settings.design))
+    named += [stratum for strata in tallies for stratum in strata]
+    pooled = pool_tallies(tally for strata in tallies for tally in strata.values())
+    rows = [row for design in designs for row in design.strata.values()]
+    first, *names = dict.fromkeys(name for row in rows for name in row) or (SHARE.name,)
+    traits = [name for name in pooled.traits if name not in names]
+    return DesignSpace(
+        dict.fromkeys(named) or ("all",),
+        [_gather_knob(name, [row[name] for row in rows if name in row], pooled) for name in [*names, *traits]],
+        share=Knob(name=first),
+        failures=tuple(pooled.failures) or ("wrong",),
+        grades=tuple(pooled.grades),
+    )
+
+
+def format_value(column: Knob, value: Value) -> str:
+    """A value of a column in a table: whole where they all are, with two digits or more where they are needed."""
+    if column.whole:
+        return f"{value:g}"
+    return f"{value:.2f}" if column.span >= FINE else f"{value:.4g}"
+
+
+def describe_next(following: Next, design: Design, number: int, about: RunSpace) -> str:
+    """What is trained on next, and why, in two sentences.
+
+    following: what was decided. design: that of the stage. number: of the stage. about: the run's design space.
+    """
+    changes = "" if following.design == design else f": {list_changes(design, following.design, about.space)}"
+    why = f" Why: {'; '.join(following.reasons)}." if following.reasons else ""
+    drawn = f"After stage {number}, the {about.space.words.problems} to train on are drawn from"
+    return f"{drawn} {SOURCES[following.source]}{changes}.{why}"
+
+
+def _gather_knob(name: str, values: list[int | float], pooled: Tally) -> Knob:
+    if name in pooled.traits:
+        return Knob(name=name, trait=True)
+    whole = all(isinstance(value, int) for value in values)  # a design has floats in a knob that is not whole
+    return Knob(name=name, low=min(values), high=max(values), whole=whole)
+
+
+def _list_designs(folder: RunFolder, settings: RunSettings) -> Iterator[Design]:
+    for number in range(settings.stages):
+        stage = folder.stage(number)
+        if stage.env.exists():
+            yield stage.design()
+        if stage.next.exists():
+            yield stage.next_design()
+
+
+def _list_tallies(folder: RunFolder) -> Iterator[dict[int | str, Tally]]:
+    for stage in (folder.warmup, *folder.finished_stages()):
+        if stage.validation.exists():
+            yield read(stage.validation, Validation).outcomes
+
+
+def _count_grade(name: str) -> Count:
+    return lambda tally: (tally.grades[name], tally.problems) if name in tally.grades else (0, 0)
+
+
+def _count_trait(name: str) -> Count:
+    return lambda tally: (tally.traits[name].valid, tally.traits[name].problems) if name in tally.traits else (0, 0)

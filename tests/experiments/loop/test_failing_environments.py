@@ -1,0 +1,82 @@
+"""An environment that fails in the middle of a run: one line, nothing finished is lost, and the run goes on."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.loop.records import RunFolder
+from tests.support.processes.commands import assert_refused, lakewright
+from tests.support.samples.text_runs import ADDITION, OVERRIDES, text_run, timeless
+from tests.support.samples.tiny_runs import run_loop, state
+
+JUDGE, MAKE = "    def judge(self, problem, answer):\n", "    def make(self, cell, rng):\n"
+FAILING = {
+    "a judge that raises": (
+        (JUDGE, f'{JUDGE}        raise ValueError("no judge\\ntoday")\n'),
+        ("Addition.judge: on", "ValueError: no judge", "today; give a verdict on any text"),
+    ),
+    "a judge that gives no verdict": (
+        (JUDGE, f"{JUDGE}        return None\n"),
+        ("Addition.judge: on", "gave None; return a Verdict"),
+    ),
+    "a failure that is not declared": (
+        ('"no_number")', '"nonsense")'),
+        ("failure 'nonsense' is not declared; choose",),
+    ),
+    "a generator that raises": (
+        (MAKE, f'{MAKE}        raise RuntimeError("out of\\nnumbers")\n'),
+        ("Addition: cell", "make raised RuntimeError: out of", "numbers; correct it"),
+    ),
+    "a generator that makes no problem": (
+        (MAKE, f"{MAKE}        return None\n"),
+        ("Addition.make: gave None for cell", "return a Problem with texts"),
+    ),
+    "a file that is broken": (("import", "import import"), ("cannot be imported (SyntaxError", "correct it")),
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> RunFolder:
+    """The undisturbed run of an environment in a file beside it."""
+    folder = tmp_path_factory.mktemp("failing")
+    shutil.copy(ADDITION, folder / "sums.py")
+    run = RunFolder(folder / "run")
+    run_loop(text_run(f"{folder}/sums.py:Addition"), run)
+    return run
+
+
+def rewrite(file: Path, text: str) -> None:
+    """Changes the file of an environment, which a process would read once."""
+    file.write_text(text)
+    sys.modules.pop("lakewright_plugin_sums", None)
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_an_environment_that_fails_ends_a_run_in_one_line_and_it_goes_on_once_corrected(whole, tmp_path, capsys, name):
+    (right, wrong), parts = FAILING[name]
+    file, run = whole.folder.parent / "sums.py", RunFolder(tmp_path / "run")
+    shutil.copytree(whole.folder, run.folder, symlinks=True)
+    shutil.rmtree(run.stage(1).folder)
+    before, text = state(run.folder), file.read_text()
+    command = ("run", "--preset", "text", "--environment", f"{file}:Addition", "--out", run.folder, *OVERRIDES)
+    assert right in text
+    rewrite(file, text.replace(right, wrong))
+    try:
+        assert_refused(capsys, command, *parts)
+    finally:
+        rewrite(file, text)
+    after = state(run.folder)
+    assert {path: after[path] for path in before} == before, "what is finished is as it was"
+    code, _, problems = lakewright(capsys, *command)
+    assert (code, problems) == (0, [])
+    assert timeless(run) == timeless(whole)
+
+
+def test_an_environment_whose_answers_do_not_fit_is_refused_before_training(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    with pytest.raises(InputError, match=r"the reference answer '.*' has .* tokens with its end.*raise max_tokens"):
+        run_loop(text_run(overrides=["text.max_tokens=2"]), run)
+    assert not run.warmup.checkpoint.exists()

@@ -1,0 +1,260 @@
+"""The closed loop on problems in text: every teacher and sampler, what it leaves, and that it goes on where it was."""
+
+import json
+import math
+import os
+import signal
+import time
+
+import msgspec
+import numpy as np
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.difficulty import Forecast
+from lakewright.engineer.environment import Problem
+from lakewright.engineer.steps import Next
+from lakewright.engineer.trial import Trial
+from lakewright.experiments.loop.records import (
+    Decision,
+    Done,
+    EngineerTraining,
+    Rollback,
+    RunFolder,
+    Sampled,
+    Validation,
+    chapters,
+    held_out_of,
+    problems_of,
+    read,
+    read_problems,
+    read_rollouts,
+    spent,
+    write,
+)
+from lakewright.experiments.loop.redesign import story_of
+from lakewright.experiments.loop.training import make_trainee
+from lakewright.policy.models import load_checkpoint
+from lakewright.policy.training import kept_training
+from tests.support.machines.power_cuts import PowerCutError, cut_power
+from tests.support.processes.killable import begin, code_of, server
+from tests.support.processes.watching import wait_for
+from tests.support.samples.text_runs import ADDITION, KINDS, ROW, TEXT_FILES, finished_text, text_run, timeless
+from tests.support.samples.tiny_runs import decision, files, run_loop, state
+
+SPACE = make_trainee(text_run()).environment.space
+RECORDS = {
+    "env.json": Design,
+    "sampled.json": Sampled,
+    "validation.json": Validation,
+    "rollback.json": Rollback,
+    "difficulty.json": Forecast,
+    "proposal.json": Decision,
+    "engineer.json": EngineerTraining,
+    "trial.json": Trial,
+    "next.json": Next,
+    "done.json": Done,
+}
+# The file at whose sight the run is killed, a random moment later.
+SIGNS = ("config.json", "warmup/.checkpoint.part", "stage_00/.scratch", "stage_00/proposal.json", "stage_01/env.json")
+LONGEST_MOMENT = 0.2  # seconds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_of_each_kind_leaves_every_file_and_no_litter(kind):
+    run, tried = finished_text(kind), "untried" not in kind
+    left = files(run.folder)
+    if kind.startswith("self"):  # a model that is asked learns the engineer's part
+        assert "warmup/examination.json" in left
+        left -= {"warmup/examination.json"}
+    if kind.startswith("self_trained"):
+        assert {"stage_00/engineer.json", "stage_00/engineer/model.safetensors"} <= left
+        left = {name for name in left if not name.startswith("stage_00/engineer")}
+    changes = decision(run, 0).verdict.design != run.stage(0).design()
+    assert left - {"stage_00/trial.json"} == TEXT_FILES
+    if changes or not tried:
+        assert ("stage_00/trial.json" in left) == tried
+    assert {decision(run, number).teacher for number in (0, 1)} == {text_run(**KINDS[kind]).teacher}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_record_is_read_and_written_again_as_it_was(kind, tmp_path):
+    run = finished_text(kind)
+    for number in (-1, 0, 1):
+        stage = run.stage(number) if number >= 0 else run.warmup
+        for name, record in RECORDS.items():
+            if (path := stage.folder / name).exists():
+                write(tmp_path / name, read(path, record), lake=False)
+                assert json.loads((tmp_path / name).read_text()) == json.loads(path.read_text()), path
+        load_checkpoint(stage.checkpoint, codec="bytes")
+        assert len(stage.steps()) == (1 if number >= 0 else 2)
+    stage = run.stage(1)
+    write(tmp_path / "evidence.json", stage.read_evidence(), lake=False)
+    assert json.loads((tmp_path / "evidence.json").read_text()) == json.loads(stage.evidence.read_text())
+    assert [len(story_of(run, number, SPACE)) >= 2 for number in (0, 1)] == [True, True]
+    assert [chapter.name for chapter in chapters(run)] == ["warm-up", "stage 0", "stage 1"]
+    assert sum(msgspec.structs.astuple(spent(run, 2))) == spent(run, 2).total > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_problems_are_of_the_design_that_was_decided_before_and_rollouts_are_of_them(kind):
+    run = finished_text(kind)
+    assert run.stage(0).design() == SPACE.design({1: ROW, 2: ROW})
+    assert run.stage(1).design() == run.stage(0).next_design()
+    for number in (0, 1):
+        stage = run.stage(number)
+        problems, design = problems_of(stage), stage.design()
+        assert len(problems) >= 4
+        assert {problem.cell.stratum for problem in problems} <= set(design.strata)
+        if kind not in ("plr", "pcl", "domain_randomisation"):  # which have problems of other designs, too
+            cells = make_trainee(text_run()).environment.cells(design)
+            assert {problem.cell for problem in problems} <= set(cells)
+        groups = read_rollouts(stage)
+        assert len(groups) == 4
+        answers = 4 if kind == "guided" else 8  # the reference is one of a group of two there
+        assert sum(group.completions for _, group in groups) == answers
+        figures = read(stage.sampled, Sampled)
+        assert sum(drawn.problems for drawn in figures.statistics.values()) == len(problems)
+        lines = msgspec.json.Decoder(dict).decode_lines(stage.rollouts.read_bytes())
+        assert {line["problem"] for line in lines} <= {problem.key for problem in problems}
+        evidence = stage.read_evidence()
+        assert evidence.design == design
+        assert evidence.outcomes == read(stage.validation, Validation).outcomes
+        assert sum(found.groups.groups for found in evidence.groups) == 4
+
+
+def test_the_held_out_set_has_problems_of_every_cell_and_is_that_of_every_seed(tmp_path):
+    environment = make_trainee(text_run()).environment
+    held_out = held_out_of(finished_text("rules"))
+    assert {problem.cell for problem in held_out} == set(environment.space.grid((1, 2)))
+    other = RunFolder(tmp_path / "run")
+    run_loop(text_run(seed=1, stages=1), other)
+    assert held_out_of(other) == held_out
+    first, second = (problems_of(run.stage(0)) for run in (finished_text("rules"), other))
+    assert [problem.prompt for problem in first] != [problem.prompt for problem in second]
+    for problem in held_out:
+        assert environment.check_verdict(problem, problem.answer).valid
+
+
+def test_a_text_run_with_other_settings_on_the_same_folder_is_refused_and_again_with_its_own_changes_nothing():
+    run = finished_text("rules")
+    before = state(run.folder)
+    with pytest.raises(InputError, match=r"config.json: holds another run: settings.design.1.share"):
+        run_loop(text_run(design={"1": ROW | {"share": 0.25}, "2": ROW | {"share": 0.75}}), run)
+    run_loop(text_run(), run)
+    assert state(run.folder) == before
+
+
+def test_problems_of_a_stage_are_lines_that_any_program_reads():
+    stage = finished_text("rules").stage(0)
+    lines = [json.loads(line) for line in stage.problems.read_text().splitlines()]
+    assert [line["prompt"] for line in lines] == [problem.prompt for problem in read_problems(stage.problems)]
+    assert all(line["answer"] == str(sum(map(int, line["prompt"][:-1].split("+")))) for line in lines)
+    assert all(isinstance(problem, Problem) and problem.key for problem in problems_of(stage))
+
+
+def test_a_text_run_that_is_cut_off_at_every_few_renamings_ends_as_if_it_had_not_been(tmp_path):
+    run, cuts = RunFolder(tmp_path / "run"), 0
+    while True:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kept_training, "SECONDS", -math.inf)  # within a stage, each step is kept
+            patch.setattr(kept_training, "SHARE", math.inf)
+            cut_power(patch, renamings=3 + cuts % 4, before=cuts % 2 == 0)
+            try:
+                run_loop(text_run(), run)
+                break
+            except PowerCutError:
+                cuts += 1
+        assert cuts < 40, "the run does not get on"
+    assert cuts > 4
+    assert not [path for path in run.folder.rglob("*") if path.name.endswith((".part", ".scratch"))]
+    assert timeless(run) == timeless(finished_text("rules"))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(4))
+def test_a_text_run_that_is_killed_at_random_instants_ends_as_if_it_had_not_been(tmp_path, seed):
+    run = RunFolder(tmp_path / "run")
+    moments = np.random.default_rng(seed).uniform(0, LONGEST_MOMENT, len(SIGNS))
+    with server("tiny text loops") as loops:
+        for sign, moment in zip(SIGNS, moments, strict=True):
+            child = begin(loops, run.folder)
+            wait_for(run.folder / sign)
+            time.sleep(moment)
+            os.killpg(child, signal.SIGKILL)
+            assert code_of(loops) == -signal.SIGKILL, f"the run ended before {sign} was seen"
+        begin(loops, run.folder)
+        assert code_of(loops) == 0
+    assert timeless(run) == timeless(finished_text("rules"))
+
+
+OWN = """
+from lakewright.engineer import Delta, Proposal
+from lakewright.engineer.delta import difference
+from lakewright.engineer.samplers.base import Sampled
+
+
+class Longer:
+    \"\"\"Adds a tenth to the share of the last stratum each round.\"\"\"
+
+    def __init__(self, step: float = 0.1):
+        self.step, self.rounds = step, 0
+
+    def propose(self, evidence, design, space, key):
+        self.rounds += 1
+        first, last = list(design.strata)[0], list(design.strata)[-1]
+        share = design.strata[last]["share"] + self.step
+        rows = {**design.strata, last: {**design.strata[last], "share": share}}
+        rows[first] = {**rows[first], "share": 1 - share}
+        return Proposal("", "longer", difference(design, rows, "longer", space))
+
+    def state_dict(self):
+        return {"rounds": self.rounds}
+
+    def load_state_dict(self, state):
+        self.rounds = state.get("rounds", 0)
+
+
+class Twice:
+    \"\"\"Draws twice as many problems, and trains on those with the longest prompts.\"\"\"
+
+    def __init__(self):
+        self.stages = 0
+
+    def draw(self, count, fresh, score, key):
+        drawn = sorted(fresh(2 * count), key=lambda problem: -len(problem.prompt))
+        return Sampled(drawn[:count], 2 * count)
+
+    def learn(self, rollouts, stage, environment):
+        assert all(environment.features(problem) for problem, _ in rollouts)
+        self.stages += 1
+
+    def state_dict(self):
+        return {"stages": self.stages}
+
+    def load_state_dict(self, state):
+        self.stages = state.get("stages", 0)
+"""
+
+
+def test_a_teacher_and_a_sampler_of_ones_own_run_and_keep_their_state(tmp_path):
+    (tmp_path / "own_parts.py").write_text(OWN)
+    mine = [f"teacher={tmp_path}/own_parts.py:Longer", f"sampler.name={tmp_path}/own_parts.py:Twice"]
+    settings = text_run(overrides=[*mine, "teacher_options.step=0.125", "trial.enabled=false"])
+    run = RunFolder(tmp_path / "run")
+    run_loop(settings, run)
+    assert [run.stage(number).design().strata[2]["share"] for number in (0, 1)] == [0.5, 0.625]
+    assert [decision(run, number).teacher_state for number in (0, 1)] == [{"rounds": 1}, {"rounds": 2}]
+    assert isinstance(decision(run, 0).proposal.delta, Delta)
+    sampled = [read(run.stage(number).sampled, Sampled) for number in (0, 1)]
+    assert [found.figures["fresh"] for found in sampled] == [8, 8]
+    assert [found.state for found in sampled] == [{"stages": 0}, {"stages": 1}]
+    assert [chapter.decision is not None for chapter in chapters(run)] == [False, True, True]
+    assert story_of(run, 0, SPACE)[1].startswith("proposal")
+    assert RunFolder(run.folder).settings() == settings
+
+
+def test_the_example_of_the_docs_is_the_environment_of_these_runs():
+    assert ADDITION.is_file()
+    assert SPACE.strata == (1, 2, 3, 4)

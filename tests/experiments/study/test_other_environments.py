@@ -1,0 +1,197 @@
+"""Studies of environments whose problems are text: sums, in seconds."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import read_config
+from lakewright.engineer.cells import Knob
+from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.engineer.space import DesignSpace
+from lakewright.experiments.cli import main
+from lakewright.experiments.loop.records import RunFolder, Validation, held_out_of, read, read_problems
+from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.training import TextTrainee, make_trainee
+from lakewright.experiments.study.learning_curves import average_curve, tokens_to_best
+from lakewright.experiments.study.random_configs import Configs, random_configs, spread_values
+from lakewright.experiments.study.results import Results
+from lakewright.experiments.study.results_table import as_table
+from lakewright.experiments.study.runner import run_study
+from lakewright.experiments.study.study import StudyFolder, plan_of, read_prediction
+from tests.support.processes.commands import HOUSE
+from tests.support.samples.tiny_runs import quick
+
+SPEC = Path(__file__).with_name("addition.toml")
+
+
+def spec_of(tmp_path: Path, old: str = "", new: str = "") -> Path:
+    """The spec with a line changed, which names the environment by its whole path."""
+    text = SPEC.read_text().replace("docs/examples", f"{HOUSE}/docs/examples")
+    assert old in text
+    (tmp_path / "spec.toml").write_text(text.replace(old, new) if old else text)
+    return tmp_path / "spec.toml"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> tuple[StudyFolder, Results]:
+    out = tmp_path_factory.mktemp("sums")
+    with quick():
+        results, failures = run_study(spec_of(out), out / "study", workers=1)
+    assert failures == {}
+    return StudyFolder(out / "study"), results
+
+
+def test_results_have_strata_and_traits_by_name_and_are_read_back(study):
+    folder, results = study
+    assert read_config(folder.results, Results) == results
+    assert list(results.sizes) == [1, 2, 3, 4]
+    assert list(results.traits["carry"]) == [1, 2, 3, 4]
+    for run in results.runs:
+        assert (run.forced, run.optimal, run.forced_sizes) == (None, None, {})
+        tested = read(folder.folder / "runs" / f"{run.arm}-s{run.seed}" / "test.json", Validation)
+        carried = [part.traits["carry"] for part in tested.outcomes.values()]
+        share = sum(part.valid for part in carried) / sum(part.problems for part in carried)
+        assert run.rates == {"carry": pytest.approx(100 * share)}
+        folders = RunFolder(folder.folder / "runs" / f"{run.arm}-s{run.seed}").finished_stages()
+        assert run.drawn == [stage.design().strata for stage in folders]
+        assert set(run.drawn[0][2]) == {"share", "terms", "carry"}
+
+
+def test_each_run_says_how_good_it_was_along_the_way_and_when_it_reached_the_baselines_best(study):
+    _, results = study
+    baselines = {run.seed: run.curve for run in results.runs if run.arm == "fixed"}
+    for run in results.runs:
+        assert run.along == average_curve(run.curve, results.budget)
+        assert run.to_best == tokens_to_best(run.curve, baselines[run.seed])
+
+
+def test_the_table_says_strata_and_traits(study):
+    folder, results = study
+    table = folder.table.read_text()
+    assert f" of {results.held_out} problems; budget 200 tokens per run" in table
+    assert "carry %" in table.splitlines()[0]
+    titles = [line.split("  ")[0] for line in table.splitlines() if line.endswith("1    2    3    4")]
+    assert titles == ["valid % by stratum", "carry"]
+    assert not {"forced", "board", "size", "plan"} & set(table.lower().split())
+    assert f"valid answers on {results.held_out} held-out problems" in folder.plot.read_text()
+
+
+def test_the_last_policies_are_judged_on_problems_that_no_run_has_seen(study):
+    folder, results = study
+    tested = read_problems(folder.test_problems)
+    assert len(tested) == results.held_out
+    held_out = {problem.key for problem in held_out_of(folder.start)}
+    assert not held_out & {problem.key for problem in tested}
+    assert {problem.key for problem in held_out_of(RunFolder(folder.folder / "runs" / "fixed-s1"))} == held_out
+
+
+def test_a_test_that_would_be_the_held_out_set_is_refused(tmp_path, capsys):
+    seed = plan_of(spec_of(tmp_path)).start.validation.seed
+    path = spec_of(tmp_path, "boards = 2\nseed = 7", f"boards = 1\nseed = {seed}")
+    with quick():
+        assert main(["study", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert "draws held-out problems only; choose another, or more boards" in capsys.readouterr().err
+
+
+WRONG = {
+    "an unknown environment": ("addition.py:Addition", "addition.py:Sum", "settings: environment "),
+    "another environment": (
+        '"proportional", seeds',
+        '"proportional", environment = "lake", seeds',
+        "arms.proportional: environment differs, but all arms share it",
+    ),
+    "an unknown knob": (
+        '"proportional", seeds',
+        '"proportional", design.2 = { share = 1.0, digit = 2 }, seeds',
+        "arms.proportional: design: strata.2.digit is unknown; choose from share, terms, carry",
+    ),
+    "other strata": (
+        '"proportional", seeds',
+        '"proportional", design.2 = { share = 1.0, terms = 2, carry = 0.5 }, seeds',
+        "arms.proportional: design has other strata than settings; give it the same",
+    ),
+    "lists of the lake": ("count = 2\n", "count = 2\nhole_ratios = [0.1]\n", "are those of the lake; leave them out"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_spec_is_reported_in_a_line_before_anything_is_done(tmp_path, capsys, name):
+    old, new, content = WRONG[name]
+    path = spec_of(tmp_path, old, new)
+    assert main(["study", str(path), "--out", str(tmp_path / "out")]) == 2
+    line = capsys.readouterr().err
+    assert content in line
+    assert line.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_arms_of_a_seed_begin_with_its_random_design(tmp_path):
+    first = {run.name: run.settings.design for run in plan_of(spec_of(tmp_path)).runs}
+    assert first["fixed-s0"] == first["proportional-s0"]
+    assert first["fixed-s0"] != first["fixed-s1"]
+
+
+def test_random_designs_can_be_arms_of_a_study(tmp_path):
+    text = spec_of(tmp_path).read_text().partition("[first_configs]")[0]
+    text = text.replace('baseline = "fixed"', "").replace('family = [["proportional", "fixed"]]', "")
+    path = tmp_path / "configs.toml"
+    path.write_text(f"{text.replace('[0, 1]', '[0]')}[configs]\ncount = 3\n")
+    plan = plan_of(path)
+    assert [run.name for run in plan.runs] == [f"config-{number:02d}-s0" for number in range(3)]
+    assert len({json.dumps(run.settings.design) for run in plan.runs}) == 3
+    with quick():
+        results, failures = run_study(path, tmp_path / "out", workers=1)
+    assert (failures, len(results.prediction.gains)) == ({}, 3)
+    assert [one.design for one in read_prediction(StudyFolder(tmp_path / "out")).candidates] == [
+        make_trainee(run.settings).start for run in plan.runs
+    ]
+    assert "gain in valid answers after training, over 3 designs" in as_table(results)
+
+
+class Odd(Environment):
+    """Many knobs, of which two exclude each other."""
+
+    space = DesignSpace(
+        ("a", "b"),
+        [Knob(name=f"level_{place}") for place in range(6)]
+        + [Knob(name="one", trait=True), Knob(name="two", trait=True)],
+        limits={"b": {"one": (0.0, 0.0), "level_0": (0.5, 0.5)}},
+    )
+
+    def make(self, cell, rng):
+        return Problem(f"{rng.random()}", "")
+
+    def judge(self, problem, answer):
+        return Verdict(False, 0.0, "wrong")
+
+    def drawable(self, cell):
+        return not (cell.values[-1] and cell.values[-2])
+
+
+def test_random_designs_of_any_space_are_legal_and_can_be_drawn():
+    environment = Odd()
+    trainee = TextTrainee(RunSettings(environment="odd", codec="bytes"), environment)
+    designs = [design for _, design in random_configs(Configs(count=40, seed=3), trainee)]
+    assert designs == [design for _, design in random_configs(Configs(count=40, seed=3), trainee)]
+    assert len({str(design.strata) for design in designs}) == 40
+    for design in designs:
+        assert environment.space.design(design.strata) == design
+        assert all(map(environment.drawable, environment.space.cells(design)))
+        assert (design.strata["b"]["one"], design.strata["b"]["level_0"]) == (0, 0.5)
+    assert {design.strata["a"]["level_1"] for design in designs} == {0.0, 0.2, 0.4, 0.6, 0.8, 1.0}
+    assert {design.strata["a"]["one"] for design in designs} == {0.0, 0.25, 0.5, 0.75, 1.0}
+
+
+def test_values_are_the_points_of_a_level_and_five_shares_of_a_trait():
+    assert spread_values(Knob(name="n", low=1, high=4, whole=True), 1, 4) == [1, 2, 3, 4]
+    assert spread_values(Knob(name="t", trait=True), 0.0, 0.5) == [0.0, 0.125, 0.25, 0.375, 0.5]
+    assert spread_values(Knob(name="t", trait=True), 0.0, 0.0) == [0.0]
+
+
+def test_a_stratum_of_which_nothing_can_be_drawn_is_refused(monkeypatch):
+    monkeypatch.setattr(Odd, "drawable", lambda self, cell: cell.stratum != "b")
+    trainee = TextTrainee(RunSettings(environment="odd", codec="bytes"), Odd())
+    with pytest.raises(InputError, match="configs: no problems of b can be drawn at these values; give others"):
+        list(random_configs(Configs(), trainee))
