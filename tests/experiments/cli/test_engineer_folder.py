@@ -18,7 +18,7 @@ def folder(tmp_path, capsys):
     begin = ("engineer", "begin", tmp_path / "e", "--environment", ADDITION, "--teacher", "rules", "--held-out", 4)
     code, out, lines = lakewright(capsys, *begin, "--option", "easier_below=0.6", "guard.floor=0.1")
     assert (code, lines) == (0, [])
-    assert out.startswith(f"version 0 by begin, {ADDITION}, teacher rules\n  2: share 0.3333 digits 3 carry 0.5\n")
+    assert out.startswith(f"version 0 by begin, {ADDITION}, teacher rules\n  1: share 0.25 terms 3 carry 0.5\n")
     return EngineerFolder(tmp_path / "e")
 
 
@@ -47,11 +47,11 @@ def test_a_folder_from_its_beginning_to_an_undo(folder, capsys):
     ]
     status = json.loads(outputs(capsys, "status", folder.path, "--json")[0])
     assert sum(total for total, _ in status["outcomes"]["0"].values()) == 128
-    assert outputs(capsys, "status", folder.path)[0].splitlines()[-2].startswith("outcomes of version 0: 2 ")
+    assert outputs(capsys, "status", folder.path)[0].splitlines()[-2].startswith("outcomes of version 0: 1 ")
 
 
 def test_a_design_may_be_given(tmp_path, capsys):
-    rows = {"2": {"share": 0.5, "digits": 1, "carry": 0}, "4": {"share": 0.5, "digits": 2, "carry": 0.25}}
+    rows = {"2": {"share": 0.5, "terms": 3, "carry": 0}, "4": {"share": 0.5, "terms": 2, "carry": 0.25}}
     (tmp_path / "start.json").write_text(json.dumps(rows))
     begin = ("engineer", "begin", tmp_path / "e", "--environment", ADDITION, "--design", tmp_path / "start.json")
     assert lakewright(capsys, *begin, "--json")[0] == 0
@@ -69,7 +69,7 @@ def test_a_design_may_be_given(tmp_path, capsys):
         (["--design", "nowhere.json"], ["nowhere.json: cannot be read"]),
         (["--seed", "-1"], ["engineer: seed: -1 does not fit"]),
         (["--rounds", "0"], ["engineer: rounds: 0 does not fit"]),
-        (["guard.floor=0.5"], ["guard: floor 0.5 x 3 strata is more than 1"]),
+        (["guard.floor=0.5"], ["guard: floor 0.5 x 4 strata is more than 1"]),
     ],
 )
 def test_what_cannot_begin_is_refused_and_nothing_is_made(tmp_path, capsys, words, parts):
