@@ -146,7 +146,7 @@ class Environment(abc.ABC):
         return [self.draw_one(cell, seed, first + number) for number in range(count)]
 
     def draw_one(self, cell: Cell, seed: int, index: int, version: int = 0) -> Problem:
-        """The problem of a cell, a seed and an index, with its key. Raises InputError where `make` raises or gives none."""
+        """The problem of a cell, a seed and an index, with its key. Raises InputError where `make` fails."""
         rng = random.Random(f"{seed} {index} {cell}")
         try:
             problem = self.make(self.space.name_cell(cell), rng)
