@@ -83,13 +83,15 @@ def read_evidence(raw: Any, where: str, forms: Mapping[int, Callable[[Any], Any]
     Raises InputError naming `where`, also on evidence of a version that is not read.
     """
     found = raw.get("version") if isinstance(raw, dict) else None
-    if found != VERSION and found not in forms:
-        read = " and ".join(map(str, (*forms, VERSION)))
-        raise InputError(
-            f"{where}: evidence of version {found!r:.20}, this version reads {read}; "
-            "use the version that wrote it, or run the stage again"
-        )
-    return convert(raw if found == VERSION else forms[found](raw), Evidence, where)
+    if found == VERSION:
+        return convert(raw, Evidence, where)
+    if isinstance(found, int) and found in forms:
+        return convert(forms[found](raw), Evidence, where)
+    read = " and ".join(map(str, (*forms, VERSION)))
+    raise InputError(
+        f"{where}: evidence of version {found!r:.20}, this version reads {read}; "
+        "use the version that wrote it, or run the stage again"
+    )
 
 
 def show(evidence: Evidence, modules: Modules, key: Key) -> Evidence:

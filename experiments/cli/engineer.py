@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from lakewright.experiments.cli import engineer_folder
 from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json
 from lakewright.experiments.cli.conventions.output import encoded, print_found
 from lakewright.experiments.cli.conventions.overrides import Overrides
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 EXAMPLE = "example: lakewright engineer show runs/demo --stage 0"
 
 app = App(name="engineer", help="Show the work of the engineer, or ask other teachers.", help_epilogue=EXAMPLE)
+app.command(engineer_folder.app, name="*")
 
 
 @app.command(help_epilogue=EXAMPLE)

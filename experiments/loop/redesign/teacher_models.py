@@ -9,31 +9,24 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.proposal import Spoken
-from lakewright.engineer.teachers import MODELS, Allowed, Ask, Message, Reply, Said, Tools, UnansweredError
+from lakewright.engineer.teachers import MODELS, Allowed, Ask, Message, Reply, Said, Tools
 from lakewright.experiments.loop.records import RunFolder, Stage
 from lakewright.experiments.loop.redesign.engineer_speech import JsonSpeech, TokenSpeech, speaks_tokens
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.training import load_engineer
+from lakewright.experiments.resumable.asked_server import ask_server
 from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import (
     KEYS,
-    BudgetSpentError,
-    Endpoint,
-    EndpointAnswer,
-    EndpointError,
     SchemaSettings,
     answer_in_json,
     answer_under_grammar,
-    dollars,
     json_prompt,
 )
 from lakewright.policy.models import answers_only_plans
 
 Policy = tuple[PreTrainedModel, PreTrainedTokenizerFast]
-
-REFUSING = (400, 404, 415, 422, 501)  # how servers say that they know no structured output
 
 
 def tools_of(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: bool) -> Tools:
@@ -107,34 +100,7 @@ def _sample_json(
 
 
 def _endpoint(settings: RunSettings, spending: Spending, recorded: bool) -> Ask:
-    """Asks for JSON under the schema; a server that refuses every form of that is asked in words, to be validated."""
     chosen = settings.engineer.endpoint
     assert chosen
     check_askable(settings)
-    paid, forms = dollars(chosen, *spending.tokens()), list(chosen.schemas)
-    endpoint = Endpoint(chosen, paid, spending.add) if recorded else Endpoint(chosen, paid)
-
-    def answer(messages: list[Message], schema: dict, seed: int) -> EndpointAnswer:
-        how = {"temperature": settings.engineer.temperature, "seed": seed}
-        while forms:
-            try:
-                return endpoint.ask(messages, schema=schema, form=forms[0], **how)
-            except EndpointError as error:
-                if error.status not in REFUSING:
-                    raise
-                del forms[0]
-        return endpoint.ask(messages, **how)
-
-    def ask(messages: list[Message], schema: dict, seed: int) -> Reply:
-        before = endpoint.spent
-        try:
-            found = answer(messages, schema, seed)
-        except BudgetSpentError:
-            raise UnansweredError(f"the cost cap of {chosen.max_cost} dollars leaves no room for a question") from None
-        except EndpointError as error:
-            raise UnansweredError(str(error)) from error
-        # A server that does not count is charged by the length of what it said.
-        counted = token_estimate(found.text) if found.completion_tokens is None else found.completion_tokens
-        return Reply(found.text, min(counted, chosen.max_tokens), endpoint.spent - before)
-
-    return ask
+    return ask_server(chosen, settings.engineer.temperature, spending, recorded=recorded)

@@ -1,13 +1,11 @@
 """The settings of a run: presets, overrides, and what each part may be set to."""
 
-import tomllib
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from lakewright.core_jax.config import MAX_TOKEN_SIZE, EnvConfig, SizeConfig, holds, with_teams
-from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert, one_of, toml_table
+from lakewright.core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert, one_of
 from lakewright.engineer.difficulty import DifficultySettings, Objective
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings
@@ -19,13 +17,11 @@ from lakewright.engineer.trial import ProposalReward, TrialSettings
 from lakewright.experiments.loop.settings.guard_table import GuardTable
 from lakewright.experiments.loop.settings.launch import LaunchSettings
 from lakewright.experiments.loop.settings.preset_files import preset_table
+from lakewright.experiments.runtime.named_values import set_value
 from lakewright.policy.codecs import CodecName, TextSettings
 from lakewright.policy.inference import EndpointSettings
 from lakewright.policy.models import ModelName, ModelSettings, is_board_network, resolve_shape
 from lakewright.policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
-
-DEEPEST = 8  # dots in the name of a setting
-
 
 FIRST = EnvConfig({size: SizeConfig(0.25, 0.25, 0.5) for size in (3, 4, 5, 6)})
 
@@ -252,7 +248,7 @@ def load_settings(preset: str, overrides: list[str]) -> RunSettings:
     """
     raw = preset_table(preset)
     for override in overrides:
-        _override(raw, override)
+        set_value(raw, override, "grpo.steps=10")
     return convert(raw, RunSettings, f"preset {preset}")
 
 
@@ -265,7 +261,7 @@ def with_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> R
     if teacher != settings.teacher:
         raw |= {"teacher": teacher, "teacher_options": {}}
     for override in overrides:
-        _override(raw, override)
+        set_value(raw, override, "grpo.steps=10")
     return convert(raw, RunSettings, "settings")
 
 
@@ -277,30 +273,3 @@ def merged(raw: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 def _tables(one: Any, other: Any) -> bool:
     return isinstance(one, dict) and isinstance(other, dict)
-
-
-def _override(raw: dict[str, Any], override: str) -> None:
-    where = f"override {override!r:.60}"
-    name, given, value = override.partition("=")
-    if not given or not name:
-        raise InputError(f"{where}: write it as setting=value, such as grpo.steps=10")
-    if len(override.splitlines()) > 1:
-        raise InputError(f"{where}: has several lines; give each setting as an argument of its own")
-    *path, last = name.split(".")
-    if len(path) > DEEPEST:
-        raise InputError(f"{where}: has {len(path) + 1} parts; name a setting such as grpo.steps")
-    for part in path:
-        raw = raw.setdefault(part, {})
-        if not isinstance(raw, dict):
-            raise InputError(f"{where}: {part} has no parts; name a setting such as grpo.steps")
-    raw[last] = _value(value, where)
-
-
-def _value(text: str, where: str) -> Any:
-    """A TOML value, `null`, which TOML lacks and optional settings may have, or the text itself."""
-    if text == "null":
-        return None
-    try:
-        return toml_table(f"value = {text}", where)["value"]
-    except tomllib.TOMLDecodeError:
-        return text

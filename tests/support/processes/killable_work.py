@@ -7,6 +7,7 @@ workers that a command begins import this file too, as `__mp_main__`.
 import importlib
 import json
 import math
+import runpy
 import sys
 import threading
 from pathlib import Path
@@ -17,6 +18,7 @@ from lakewright.core_jax.rows import chunks
 from lakewright.experiments import cli
 from lakewright.experiments.benchmark.tiers import TIERS, Tier
 from lakewright.experiments.resumable import parts
+from tests.support.processes.commands import HOUSE
 from tests.support.processes.killable import serve
 
 SMALL_TIER = Tier(teams=((2, 3), (2, 5)), hole_ratios=(0.1, 0.5), wait_ratios=(0.25, 0.75), boards=6)
@@ -103,11 +105,32 @@ def endless_build(line: str) -> None:
     build_benchmark(Path(line), "small", 0)
 
 
+def training_with_an_engineer(line: str) -> None:
+    """Trains with an engineer in a folder: nine steps, three of which decide."""
+    from tests.support.samples.engineer_folders import train_with_engineer
+
+    train_with_engineer(Path(json.loads(line)[0]))
+
+
+def example(line: str) -> None:
+    """Runs an example of the docs: its name, and the words of its command line."""
+    sys.argv = json.loads(line)
+    runpy.run_path(str(HOUSE / "docs" / "examples" / sys.argv[0]), run_name="__main__")
+
+
 KINDS = {
     "commands": (command, IMPORTED),
     "training commands": (command, (*IMPORTED, *LEARNED)),
     "tiny text loops": (tiny_text_loop, ("tests.support.samples.text_runs",)),
     "tiny loops": (tiny_loop, ("tests.support.samples.tiny_runs",)),
+    "trainers with an engineer": (
+        training_with_an_engineer,
+        ("sklearn.linear_model", "tests.support.samples.engineer_folders"),
+    ),
+    "examples with trl": (
+        example,
+        ("sklearn.linear_model", "lakewright.experiments.trainers.trl", "trl.trainer.grpo_trainer"),
+    ),
     "endless builds": (endless_build, ("lakewright.experiments.benchmark.builder",)),
 }
 

@@ -7,7 +7,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.core_jax.rows import Row, board_key, read_all, write_rows
 from lakewright.engineer.evidence import CellGroups
-from lakewright.engineer.redesign import group_by_cell
+from lakewright.engineer.steps import group_by_cell
 from lakewright.experiments.environments.lake import row_of
 from lakewright.experiments.loop.records import BoardAnswers, RunFolder, Stage, read_answers, read_rollouts
 from tests.support.boards.generated_rows import small_rows

@@ -1,0 +1,67 @@
+"""A plain PyTorch loop with an engineer: python docs/examples/torch_loop.py runs/torch_loop.
+
+A small recurrent network learns sums by REINFORCE; every four steps the engineer redesigns them. Killed and started
+again, it draws the same problems, and what it had recorded and decided counts once.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+from lakewright.experiments.trainers.folder import EngineerFolder
+from lakewright.experiments.trainers.recorder import OutcomeRecorder
+from lakewright.experiments.trainers.source import ProblemSource
+
+LETTERS = "0123456789+=."  # the last one ends an answer
+GROUP, LONGEST = 8, 5
+
+
+class Network(torch.nn.Module):
+    """The next letter of a text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.letters = torch.nn.Embedding(len(LETTERS), 32)
+        self.memory = torch.nn.GRU(32, 64)
+        self.choice = torch.nn.Linear(64, len(LETTERS))
+
+    def answer(self, prompt):
+        """Several answers to a prompt, and the logarithm of the probability of each."""
+        text = torch.tensor([LETTERS.index(letter) for letter in prompt])[:, None].expand(-1, GROUP)
+        state, answers, chance = None, [""] * GROUP, torch.zeros(GROUP)
+        for _ in range(LONGEST):
+            seen, state = self.memory(self.letters(text), state)
+            letter = torch.distributions.Categorical(logits=self.choice(seen[-1]))
+            text = letter.sample()[None]
+            going = torch.tensor([not answer.endswith(".") for answer in answers])
+            chance = chance + letter.log_prob(text[0]) * going
+            answers = [
+                answer + LETTERS[place] * bool(on) for answer, place, on in zip(answers, text[0], going, strict=True)
+            ]
+        return [answer.removesuffix(".") for answer in answers], chance
+
+
+folder = Path(sys.argv[1])
+if not (folder / "design.json").exists():
+    EngineerFolder.begin(
+        folder, environment=f"{Path(__file__).with_name('addition.py')}:Addition", teacher="difficulty"
+    )
+engineer, source, recorder = EngineerFolder(folder), ProblemSource(folder), OutcomeRecorder(folder)
+
+torch.manual_seed(0)
+network = Network()
+optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
+for step in range(1, 13):
+    loss = torch.zeros(())
+    for place, problem in enumerate(source.take(8)):
+        answers, chance = network.answer(problem.prompt)
+        lengths, group = [len(answer) for answer in answers], f"step {step} place {place}"
+        verdicts = recorder.record(problem, answers, tokens=lengths, group=group)
+        rewards = torch.tensor([verdict.reward for verdict in verdicts])
+        loss = loss - ((rewards - rewards.mean()) * chance).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 4 == 0:
+        print(step, engineer.next(step=step).line)

@@ -1,0 +1,143 @@
+"""`lakewright engineer begin|next|status|undo|log`: the engineer of a trainer elsewhere, by files in a folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from lakewright.experiments.cli.conventions.options import Json
+from lakewright.experiments.cli.conventions.output import print_error, print_found
+from lakewright.experiments.cli.conventions.overrides import Overrides
+
+if TYPE_CHECKING:
+    from lakewright.experiments.trainers.folder import Report, Status
+
+Folder = Annotated[Path, Parameter(name="DIR")]
+
+app = App()
+
+
+@app.command(
+    usage="Usage: lakewright engineer begin DIR --environment ENVIRONMENT [OPTIONS] [SETTING=VALUE ...]",
+    help_epilogue="example: lakewright engineer begin runs/e --environment docs/examples/addition.py:Addition",
+)
+def begin(
+    folder: Folder,
+    /,
+    *,
+    environment: str,
+    teacher: str = "difficulty",
+    option: Annotated[Sequence[str], Parameter(metavar="NAME=VALUE", negative_iterable=(), show_default=False)] = (),
+    design: Path | None = None,
+    held_out: int = 0,
+    rounds: int | None = None,
+    seed: int = 0,
+    json: Json = False,
+    overrides: Overrides,
+) -> None:
+    """Begin an engineer: DIR/design.json is what a trainer draws from, DIR/outcomes.jsonl where it appends.
+
+    Args:
+        folder: A new folder.
+        environment: lake, reasoning_gym:TASK[,TASK...], FILE.py:CLASS, module:CLASS, or an entry point.
+        teacher: Who proposes changes: a name, module:Class or FILE.py:Class. endpoint asks a model behind a server.
+        option: An option of the teacher; may be given more than once.
+        design: A JSON file of the shares and knobs to begin with, by stratum.
+        held_out: How many held-out problems there are.
+        rounds: How many redesigns there will be, for teachers with a schedule.
+        seed: Of the teacher's chance.
+    """
+    from lakewright.core_jax.support import convert, read_raw
+    from lakewright.engineer.design import Design
+    from lakewright.experiments.runtime.named_values import set_all
+    from lakewright.experiments.trainers.folder import EngineerFolder
+    from lakewright.experiments.trainers.versions import FolderSettings
+
+    begun = EngineerFolder.begin(
+        folder,
+        environment,
+        teacher,
+        None if design is None else convert({"strata": read_raw(design)}, Design, str(design)),
+        options=set_all(option),
+        settings=convert(set_all(overrides), FolderSettings, "settings"),
+        held_out=held_out,
+        rounds=rounds,
+        seed=seed,
+    )
+    print_found(begun.status(), json, status_text)
+
+
+@app.command(name="next", help_epilogue="example: lakewright engineer next runs/e")
+def decide(folder: Folder, /, *, step: int | None = None, json: Json = False) -> None:
+    """Read the outcomes since the last version, and write the next one.
+
+    Outcomes that cannot be used are left out, and a line on standard error says how many and why. Without new outcomes
+    nothing happens.
+
+    Args:
+        folder: Where the engineer was begun.
+        step: The trainer's step; one that was decided at already is not again, as after a trainer resumed.
+    """
+    from lakewright.experiments.trainers.folder import EngineerFolder
+
+    _print_report(EngineerFolder(folder).next(step=step), json)
+
+
+@app.command(help_epilogue="example: lakewright engineer undo runs/e")
+def undo(folder: Folder, /, *, json: Json = False) -> None:
+    """Go back to the design of the version before, as a new version.
+
+    Args:
+        folder: Where the engineer was begun.
+    """
+    from lakewright.experiments.trainers.folder import EngineerFolder
+
+    _print_report(EngineerFolder(folder).undo(), json)
+
+
+@app.command(help_epilogue="example: lakewright engineer status runs/e")
+def status(folder: Folder, /, *, json: Json = False) -> None:
+    """Show the version, its design, the outcomes by version and stratum, and what is not read yet.
+
+    Args:
+        folder: Where the engineer was begun.
+    """
+    from lakewright.experiments.trainers.folder import EngineerFolder
+
+    print_found(EngineerFolder(folder).status(), json, status_text)
+
+
+@app.command(help_epilogue="example: lakewright engineer log runs/e")
+def log(folder: Folder, /, *, json: Json = False) -> None:
+    """Print a line for each version: who made it, why, and what changed.
+
+    Args:
+        folder: Where the engineer was begun.
+    """
+    from lakewright.experiments.trainers.folder import EngineerFolder
+
+    print_found(EngineerFolder(folder).log(), json, "\n".join)
+
+
+def _print_report(report: "Report", json: bool) -> None:
+    print_found(report, json, lambda report: f"version {report.version}: {report.line}")
+    if report.complaint:
+        print_error(report.complaint)
+
+
+def status_text(status: "Status") -> str:
+    """The status as a table."""
+    lines = [f"version {status.version} by {status.by}, {status.environment}, teacher {status.teacher}"]
+    lines += [f"  {stratum}: {_row_text(row)}" for stratum, row in status.design["strata"].items()]
+    for version, strata in status.outcomes.items():
+        parts = [f"{stratum} {valid} of {total} valid" for stratum, (total, valid) in strata.items()]
+        lines.append(f"outcomes of version {version}: {', '.join(parts)}")
+    lines.append(f"{status.held_out} held-out answers, {status.pending} answers not read yet")
+    if status.edited:
+        lines.append("design.json was edited; lakewright engineer next makes it a version")
+    return "\n".join([*lines, *filter(None, [status.complaint])])
+
+
+def _row_text(row: dict[str, Any]) -> str:
+    return " ".join(f"{name} {value:.4g}" for name, value in row.items())

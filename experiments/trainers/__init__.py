@@ -1,0 +1,1 @@
+"""The engineer of a trainer elsewhere, by files in a folder: versions of a design, and outcomes of answers."""

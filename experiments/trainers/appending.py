@@ -1,0 +1,26 @@
+"""Files that several processes append lines to at once: a write is whole, and lines of others stay whole."""
+
+import errno
+import os
+from pathlib import Path
+
+LONGEST = 1 << 20  # bytes of a line
+
+
+def open_appended(path: Path) -> int:
+    """A descriptor of a file that is only appended to; it is made where it is not there."""
+    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+
+def append_whole(descriptor: int, data: bytes, path: Path) -> None:
+    """Appends whole lines by one system call, so that those of other processes come before or after.
+
+    Raises OSError where the disk took only a part; what is left of that is no line, and readers leave it out.
+    """
+    try:
+        written = os.write(descriptor, data)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    if written < len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))

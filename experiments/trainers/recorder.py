@@ -1,0 +1,120 @@
+"""The recorder: appends what became of answers to the outcomes of a folder, from as many processes as there are."""
+
+import math
+import os
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.experiments.trainers.appending import LONGEST, append_whole, open_appended
+from lakewright.experiments.trainers.outcomes import Line, Split
+from lakewright.experiments.trainers.versions import VersionFiles
+
+
+class OutcomeRecorder:
+    """Appends outcomes to a folder."""
+
+    def __init__(self, path: str | Path, environment: Environment | None = None) -> None:
+        """Opens the outcomes of a folder.
+
+        environment: that of the folder, if it is already at hand. Raises InputError where there is no engineer.
+        """
+        files = VersionFiles(path)
+        self.path = Path(path)
+        self.environment = environment or files.load_environment()
+        self._outcomes = files.outcomes_path
+        self._descriptor = open_appended(self._outcomes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens the folder again."""
+        return type(self), (self.path,)
+
+    def __del__(self) -> None:
+        """Closes its file."""
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+
+    def record(
+        self,
+        problem: Problem,
+        answers: Sequence[str],
+        outcomes: Sequence[Verdict | float] | None = None,
+        *,
+        split: Split = "train",
+        tokens: Sequence[int] | None = None,
+        group: str = "",
+        first: int = 0,
+    ) -> list[Verdict]:
+        """Appends a line for each answer to a problem; once it returns they survive the end of this process.
+
+        problem: of a source. answers: texts. outcomes: a verdict of each, or a reward, beside which the environment
+        says whether the answer is valid; by default the environment's verdict. split: what the problem is of. tokens:
+        the length of each answer. group: a name for these answers; a trainer that repeats a step after it resumes
+        gives the same name again, and they count once; by default a new one. first: the number of the first answer in
+        the group, where several processes record one.
+
+        Returns the verdicts. Raises InputError, and writes nothing, on lists of unequal lengths, a reward that is not
+        finite, or a failure that the space does not name.
+        """
+        verdicts = self._judge(problem, answers, outcomes)
+        counts = [0] * len(answers) if tokens is None else list(tokens)
+        _check_length("tokens", counts, answers)
+        if min(counts, default=0) < 0:
+            raise InputError(f"tokens is {min(counts)}; give at least 0")
+        space, cell = self.environment.space, self.environment.space.name_cell(problem.cell)
+        like = Line(
+            version=problem.version,
+            key=problem.key,
+            group=group or uuid.uuid4().hex,
+            stratum=cell.stratum,
+            knobs={knob.name: value for knob, value in zip(space.knobs, cell.values, strict=True)},
+            given={given.name: value for given, value in zip(space.givens, cell.given, strict=False)},
+            split=split,
+            valid=False,
+            reward=0.0,
+        )
+        lines = []
+        for number, (verdict, count) in enumerate(zip(verdicts, counts, strict=True), first):
+            failure = "" if verdict.valid else verdict.failure
+            told = {"valid": verdict.valid, "reward": float(verdict.reward), "failure": failure}
+            further = {"tokens": int(count), "answer": number, "grades": verdict.grades}
+            lines.append(msgspec.json.encode(msgspec.structs.replace(like, **told, **further)) + b"\n")
+        self._append(lines)
+        return verdicts
+
+    def _judge(
+        self, problem: Problem, answers: Sequence[str], outcomes: Sequence[Verdict | float] | None
+    ) -> list[Verdict]:
+        if outcomes is not None:
+            _check_length("outcomes", outcomes, answers)
+        found = []
+        for number, answer in enumerate(answers):
+            given = None if outcomes is None else outcomes[number]
+            verdict = given if isinstance(given, Verdict) else self.environment.check_verdict(problem, answer)
+            if given is not None and not isinstance(given, Verdict):
+                verdict = msgspec.structs.replace(verdict, reward=float(given))
+            if not math.isfinite(verdict.reward):
+                raise InputError(f"outcomes: reward {number} is {verdict.reward}; give a finite number")
+            if not verdict.valid and verdict.failure not in self.environment.space.failures:
+                listed = ", ".join(self.environment.space.failures)
+                raise InputError(f"outcomes: failure {verdict.failure!r:.60} is unknown; choose from {listed}")
+            found.append(verdict)
+        return found
+
+    def _append(self, lines: list[bytes]) -> None:
+        """Appends lines, all by one call where they are not too long for that."""
+        if longest := max(map(len, lines), default=0) > LONGEST:
+            raise InputError(f"outcome: a line has {longest} bytes; give the problem a key of at most 64 letters")
+        together = b"".join(lines)
+        for data in [together] if len(together) <= LONGEST else lines:
+            append_whole(self._descriptor, data, self._outcomes)
+
+
+def _check_length(name: str, given: Sequence[Any], answers: Sequence[str]) -> None:
+    if len(given) != len(answers):
+        raise InputError(f"{name}: {len(given)} for {len(answers)} answers; give one for each")

@@ -1,0 +1,175 @@
+"""The files of an engineer's folder: what it was begun with, and the versions of its design.
+
+    engineer.json         environment, teacher, settings, seeds
+    design.json           the present design, for any trainer to read
+    versions/NNNN.json    each version: its design, who made it and why, and what the engineer knew then
+    outcomes.jsonl        what became of answers, appended by trainers
+    pins-SEED.jsonl       which version the problems of a source were drawn from
+
+A version exists once its file is there; `design.json` follows.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import Natural, convert, read_config, refuse_file, write_json
+from lakewright.engineer.design import Design
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.redesign import EngineerSettings
+from lakewright.experiments.environments.registry import load_environment
+from lakewright.policy.inference import EndpointSettings
+
+FORMAT = 1
+HELD_OUT_SEED = 20260617  # apart from those of trainers
+
+Author = Literal["begin", "engineer", "user", "undo"]
+
+
+class FolderSettings(EngineerSettings, frozen=True, forbid_unknown_fields=True):
+    """How the engineer of a folder works, and how a model behind a server is asked."""
+
+    endpoint: EndpointSettings | None = None
+    """The server of the teacher `endpoint`."""
+    temperature: float = 0.7
+    """Temperature of its answers."""
+
+
+class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What an engineer was begun with: `engineer.json`.
+
+    format: of the folder. environment: its name. space: the signature of its design space. teacher, options, settings,
+    rounds, seed: as of `Engineer`. held_out, held_out_seed: how many held-out problems there are, drawn from version 0
+    with that seed.
+    """
+
+    format: int = FORMAT
+    environment: str
+    space: str
+    teacher: str
+    options: dict[str, Any] = {}
+    settings: FolderSettings = FolderSettings()
+    rounds: int | None = None
+    seed: Natural = 0
+    held_out: Natural = 0
+    held_out_seed: Natural = HELD_OUT_SEED
+
+
+class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What was read of the outcomes: answers that count, their groups and tokens, and lines left out by reason."""
+
+    answers: int = 0
+    held_out: int = 0
+    groups: int = 0
+    tokens: int = 0
+    left_out: dict[str, int] = {}
+
+
+class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A version of the design: `versions/NNNN.json`.
+
+    by: who made it. parent: the version that `undo` goes back to; None of the first. line, reasons: why. decisions:
+    those of the engineer, as JSON: the one that made it, and those that left it as it is. offset: how many bytes of the
+    outcomes the engineer has read. step: the trainer's at the last decision, -1 where it gave none. counts: of what was
+    read for the last decision. state: what the engineer knows.
+    """
+
+    version: int
+    by: Author
+    parent: int | None
+    design: Design
+    line: str
+    reasons: list[str]
+    decisions: list[dict[str, Any]] = []
+    offset: int = 0
+    step: int = -1
+    counts: Counts = Counts()
+    state: dict[str, Any]
+
+
+class DesignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The present design: `design.json`. given: of a space that has givens."""
+
+    version: int
+    environment: str
+    strata: dict[str, dict[str, int | float]]
+    given: dict[str, int | float] = {}
+
+
+class VersionFiles:
+    """The files of a folder, apart from outcomes and pins."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.setup_path = self.folder / "engineer.json"
+        self.design_path = self.folder / "design.json"
+        self.outcomes_path = self.folder / "outcomes.jsonl"
+
+    def read_setup(self) -> Setup:
+        """What the engineer was begun with. Raises InputError where there is none, or of another format."""
+        refuse_file(self.folder)
+        if not self.setup_path.exists():
+            raise InputError(f"{self.folder}: holds no engineer; lakewright engineer begin makes one")
+        setup = read_config(self.setup_path, Setup)
+        if setup.format != FORMAT:
+            raise InputError(
+                f"{self.setup_path}: format is {setup.format}, this version reads {FORMAT}; "
+                "use the version that wrote it"
+            )
+        return setup
+
+    def write_setup(self, setup: Setup) -> None:
+        """Writes what the engineer is begun with."""
+        write_json(self.setup_path, msgspec.to_builtins(setup, str_keys=True))
+
+    def load_environment(self) -> Environment:
+        """The environment of the folder. Raises InputError where its space is another than at the beginning."""
+        setup = self.read_setup()
+        environment = load_environment(setup.environment)
+        if environment.space.signature() != setup.space:
+            raise InputError(
+                f"{self.setup_path}: the design space of {setup.environment} is not the one that it was begun with; "
+                "restore that one, or begin another folder"
+            )
+        return environment
+
+    def list_versions(self) -> list[int]:
+        """The numbers of all versions, in order."""
+        return sorted(int(file.stem) for file in (self.folder / "versions").glob("[0-9]*.json"))
+
+    def newest(self) -> int:
+        """The number of the newest version. Raises InputError where there is none."""
+        numbers = self.list_versions()
+        if not numbers:
+            raise InputError(f"{self.folder}: versions is empty; begin another folder")
+        return numbers[-1]
+
+    def version_path(self, number: int) -> Path:
+        """The file of a version."""
+        return self.folder / "versions" / f"{number:04d}.json"
+
+    def read_version(self, number: int) -> Version:
+        """A version. Raises InputError where its file is missing or damaged."""
+        return read_config(self.version_path(number), Version)
+
+    def write_version(self, version: Version) -> None:
+        """Writes a version, then the design."""
+        write_json(self.version_path(version.version), msgspec.to_builtins(version, str_keys=True))
+        self.write_design(version.design)
+
+    def write_design(self, design: Design) -> None:
+        """Replaces `design.json`."""
+        write_json(self.design_path, self.describe_design(design))
+
+    def describe_design(self, design: Design) -> DesignFile:
+        """A design as `design.json` has it."""
+        rows = {str(stratum): row for stratum, row in design.strata.items()}
+        return DesignFile(design.version, self.read_setup().environment, rows, design.given)
+
+    def read_design(self) -> tuple[str, Design]:
+        """The environment and the design of `design.json`, unchecked. Raises InputError on another form."""
+        found = read_config(self.design_path, DesignFile)
+        design = convert({"strata": found.strata, "given": found.given}, Design, str(self.design_path))
+        return found.environment, msgspec.structs.replace(design, version=found.version)

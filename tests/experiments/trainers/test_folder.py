@@ -1,0 +1,199 @@
+"""The engineer of a folder: versions from outcomes, edits by hand, undo, cuts at every instant, and what it refuses."""
+
+import json
+import re
+
+import msgspec
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import locked, write_json
+from lakewright.experiments.trainers.folder import EngineerFolder
+from lakewright.experiments.trainers.source import ProblemSource
+from lakewright.experiments.trainers.versions import FolderSettings
+from lakewright.policy.inference import EndpointSettings
+from tests.support.machines.power_cuts import PowerCutError, cut_power
+from tests.support.samples.engineer_folders import ADDITION, begin_engineer, record_some, state_of, train_with_engineer
+from tests.support.servers.chat_server import failing, saying, serving
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return begin_engineer(tmp_path / "e", held_out=12)
+
+
+def design_of(folder):
+    return json.loads((folder.path / "design.json").read_text())
+
+
+def edit(folder, **changes):
+    """Edits design.json by hand."""
+    design = design_of(folder)
+    write_json(folder.path / "design.json", {**design, **changes})
+
+
+def test_a_folder_begins_with_a_design_that_any_trainer_can_read(folder):
+    strata = {str(terms): {"share": pytest.approx(1 / 3, abs=1e-5), "digits": 3, "carry": 0.5} for terms in (2, 3, 4)}
+    assert design_of(folder) == {"version": 0, "environment": ADDITION, "strata": strata}
+    assert folder.next().line == "no outcomes since version 0 was decided"
+    assert folder.log() == ["0 by begin: begins"]
+
+
+def test_outcomes_lead_to_versions_with_their_reasons(folder):
+    source = ProblemSource(folder.path)
+    for number in (1, 2):
+        record_some(folder, source.take(16))
+        record_some(folder, folder.held_out(), split="held_out")
+        report = folder.next()
+        assert (report.version, report.by, report.new, report.complaint) == (number, "engineer", True, "")
+        assert msgspec.structs.asdict(report.counts) == {
+            "answers": 64,
+            "held_out": 48,
+            "groups": 16,
+            "tokens": 3 * 112,
+            "left_out": {},
+        }
+        assert design_of(folder) == report.design
+        noted = folder.files.read_version(number)
+        assert noted.reasons
+        assert noted.decisions[0]["attempts"][-1]["proposal"]["answer"]
+        assert noted.decisions[0]["evidence"]["outcomes"]
+        assert noted.decisions[0]["forecast"]
+        assert noted.state["round"] == number
+    assert not folder.next().new
+    assert EngineerFolder(folder.path).status().outcomes["1"].keys() == {"2", "3", "4"}
+    assert len(noted.state["standing_valid"]) == 12  # held-out answers of all problems, to be compared
+
+
+def test_a_design_that_stays_keeps_its_version_and_the_decision_is_noted(tmp_path):
+    folder = begin_engineer(tmp_path, teacher="fixed")
+    record_some(folder, ProblemSource(folder.path).take(4))
+    report = folder.next()
+    assert (report.version, report.new) == (0, False)
+    assert len(folder.files.read_version(0).decisions) == 1
+    assert folder.next().line.startswith("no outcomes")
+    assert folder.log() == ["0 by begin: begins (left as it is 1 times)"]
+
+
+def test_a_step_is_decided_once(folder):
+    source = ProblemSource(folder.path)
+    record_some(folder, source.take(4))
+    assert folder.next(step=10).version == 1
+    record_some(folder, source.take(4))
+    assert folder.next(step=10).line == "step 10 was decided at already"
+    assert folder.next(step=20).version == 2
+
+
+def test_undo_goes_back_one_version_at_a_time(folder):
+    source, designs = ProblemSource(folder.path), [design_of(folder)["strata"]]
+    for _ in range(2):
+        record_some(folder, source.take(8))
+        folder.next()
+        designs.append(design_of(folder)["strata"])
+    for version, back in ((3, 1), (4, 0)):
+        report = folder.undo()
+        assert (report.version, report.by, report.line) == (version, "undo", f"back to version {back}")
+        assert design_of(folder)["strata"] == designs[back]
+    with pytest.raises(InputError, match="version 4 goes back to none; there is nothing to undo"):
+        folder.undo()
+    record_some(folder, source.take(8))
+    assert folder.next().version == 5
+
+
+def test_a_legal_edit_by_hand_is_a_version_of_the_user(folder):
+    strata = design_of(folder)["strata"]
+    strata["2"]["digits"] = 1
+    edit(folder, strata=strata)
+    assert folder.status().edited
+    record_some(folder, ProblemSource(folder.path).take(4))  # of version 0 still
+    report = folder.next()
+    assert (report.version, report.by) == (1, "user")
+    assert report.line == "design.json was edited: 2 digits -2"
+    assert design_of(folder)["version"] == 1
+    assert not folder.status().edited
+    assert folder.status().outcomes.keys() == {"0"}
+    assert folder.next().version == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"strata": {"2": {"share": 1.0, "digits": 9, "carry": 0.5}}}, r"\.2\.digits is 9; choose 1 to 4"),
+        ({"strata": {"9": {"share": 1.0, "digits": 1, "carry": 0.5}}}, r"\.9 is unknown; choose from 2, 3, 4"),
+        ({"strata": {"2": {"share": 0.5, "digits": 1, "carry": 0.5}}}, "sum to 0.5, not 1"),
+        ({"strata": {"2": {"share": 1.0, "digits": 1}}}, r"\.2\.carry is missing"),
+        ({"strata": {"2": "all"}}, r"strata\.2: .*does not fit"),
+        ({"note": "mine"}, "unknown field 'note'"),
+        ({"environment": "lake"}, "environment is 'lake', this folder is of .*; write its design into a folder"),
+    ],
+)
+def test_an_illegal_edit_is_refused_with_its_place(folder, changes, place):
+    edit(folder, **changes)
+    for command in (folder.next, folder.undo):
+        with pytest.raises(InputError, match=rf"^{re.escape(str(folder.path))}/design\.json: .*{place}"):
+            command()
+    assert folder.files.list_versions() == [0]
+    (folder.path / "design.json").unlink()
+    folder.next()
+    assert design_of(folder)["version"] == 0
+
+
+def test_a_kill_at_any_renaming_ends_with_the_same_versions(tmp_path, monkeypatch):
+    train_with_engineer(tmp_path / "whole")
+    undisturbed = state_of(tmp_path / "whole")
+    assert undisturbed["status"]["version"] == 3
+    cuts = [(renamings, before) for renamings in range(9) for before in (True, False) if renamings or before]
+    for renamings, before in cuts:
+        path = tmp_path / f"{renamings}{before}"
+        with monkeypatch.context() as patch:
+            cut_power(patch, renamings, before=before)
+            with pytest.raises(PowerCutError):
+                train_with_engineer(path)
+        train_with_engineer(path)
+        assert state_of(path) == undisturbed, (renamings, before)
+
+
+def test_one_engineer_works_at_a_time(folder):
+    with locked(folder.path), pytest.raises(InputError, match="another process decides here; wait for it"):
+        folder.next()
+
+
+def test_what_cannot_be_begun_or_opened_is_refused(folder, tmp_path):
+    with pytest.raises(InputError, match="was begun there already; choose another folder"):
+        begin_engineer(folder.path)
+    with pytest.raises(InputError, match="holds no engineer; lakewright engineer begin makes one"):
+        EngineerFolder(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="teacher self asks a checkpoint of a run of ours; serve the checkpoint"):
+        begin_engineer(tmp_path / "self", teacher="self")
+    with pytest.raises(InputError, match="held_out is -1; choose 0 to 100000"):
+        begin_engineer(tmp_path / "few", held_out=-1)
+    setup = json.loads((folder.path / "engineer.json").read_text())
+    write_json(folder.path / "engineer.json", {**setup, "environment": "lake"})
+    with pytest.raises(InputError, match="the design space of lake is not the one that it was begun with"):
+        EngineerFolder(folder.path)
+
+
+ANSWER = {"edits": {"2": {"share": 0.05, "digits": -1, "carry": 0, "reason": "too hard"}}}
+
+
+@pytest.mark.usefixtures("quick_endpoint")
+@pytest.mark.parametrize(
+    ("reply", "line"),
+    [
+        (saying(json.dumps(ANSWER)), "2 share +0.05, digits -1 (too hard)"),
+        (saying("no idea"), "answer: not JSON"),
+        (saying(None), "answer: not JSON"),
+        (failing(500), "answers 500"),
+    ],
+    ids=["an answer", "nonsense", "nothing", "down"],
+)
+def test_a_served_model_may_be_the_engineer(tmp_path, reply, line):
+    with serving(reply) as server:
+        endpoint = EndpointSettings(url=server.url, model="policy", retries=0)
+        folder = begin_engineer(tmp_path, teacher="endpoint", settings=FolderSettings(endpoint=endpoint))
+        record_some(folder, ProblemSource(folder.path).take(8))
+        report = folder.next()
+    assert line in report.line
+    assert report.version == int(line.startswith("2"))
+    assert folder.next().line.startswith("no outcomes")
+    assert (folder.path / "spending.jsonl").exists()
