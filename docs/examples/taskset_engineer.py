@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import verifiers.v1 as vf
+from verifiers.v1.configs.agent import WireAgentConfig
 from verifiers.v1.utils.loaders import load_taskset, taskset_config_type
 
 from lakewright.experiments.trainers.folder import EngineerFolder
@@ -28,7 +29,7 @@ async def play(task, number, rng):
     """An episode on a task, scored by the task."""
     trace = vf.Trace(
         task=vf.TraceTask(type=type(task).__name__, data=task.data, key=task.key, hash=task.hash),
-        agent=vf.AgentInfo(config=vf.WireAgentConfig()),
+        agent=vf.AgentInfo(config=WireAgentConfig()),
     )
     trace.root_reply = guess(task.data.prompt, rng)
     await task.score(trace)
