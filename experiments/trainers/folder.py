@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import locked
+from lakewright.core_jax.support import convert, locked
 from lakewright.engineer.delta import list_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.guard import can_draw
+from lakewright.engineer.guard import can_draw, check_floor
 from lakewright.engineer.redesign import Decision, Engineer
 from lakewright.engineer.space import check_design, normalize
 from lakewright.engineer.teachers import MODELS, Tools, check_teacher
@@ -38,7 +38,8 @@ MOST_HELD_OUT = 100_000
 class Report(msgspec.Struct, frozen=True):
     """What a command left: the version, its design and author, whether it is new, why, and what was read for it.
 
-    complaint: one line on outcomes that were left out; empty where there are none.
+    complaint: one line on outcomes that were left out; empty where there are none. rolled_back: whether validation
+    fell, so that a trainer may go back to the weights before, too.
     """
 
     version: int
@@ -48,6 +49,7 @@ class Report(msgspec.Struct, frozen=True):
     design: dict[str, Any]
     counts: Counts = Counts()
     complaint: str = ""
+    rolled_back: bool = False
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -117,6 +119,8 @@ class EngineerFolder:
             seed=seed,
             held_out=held_out,
         )
+        check_floor(settings.guard.floor, len(start.strata), loaded.space)
+        setup = convert(msgspec.to_builtins(setup, str_keys=True), Setup, "engineer")  # which checks the numbers
         with locked(files.folder):
             # A kill may have come between version 0 and design.json: then nothing was drawn yet.
             if files.design_path.exists() or files.list_versions() not in ([], [0]):
@@ -166,7 +170,8 @@ class EngineerFolder:
             following = msgspec.structs.replace(following, step=current.step if step is None else step)
             self.files.write_version(following)
             new = following.version != current.version
-            return self._report(following, new=new, line=decision.summary(), complaint=complaint)
+            report = self._report(following, new=new, line=decision.summary(), complaint=complaint)
+            return msgspec.structs.replace(report, counts=following.counts, rolled_back=decision.rolled_back)
 
     def undo(self) -> Report:
         """Goes back to the design of the version before, as a new version.
@@ -329,7 +334,7 @@ class EngineerFolder:
     def _report(self, version: Version, *, new: bool, line: str = "", complaint: str = "") -> Report:
         design = msgspec.to_builtins(self.files.describe_design(version.design))
         line = line or version.line
-        return Report(version.version, version.by, new, line, design, version.counts if new else Counts(), complaint)
+        return Report(version.version, version.by, new, line, design, complaint=complaint)
 
 
 def _resolve_environment(name: str) -> str:

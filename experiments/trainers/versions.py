@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import Natural, convert, read_config, refuse_file, write_json
+from lakewright.core_jax.support import Count, Natural, convert, read_config, refuse_file, write_json
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.redesign import EngineerSettings
@@ -51,7 +51,7 @@ class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     teacher: str
     options: dict[str, Any] = {}
     settings: FolderSettings = FolderSettings()
-    rounds: int | None = None
+    rounds: Count | None = None
     seed: Natural = 0
     held_out: Natural = 0
     held_out_seed: Natural = HELD_OUT_SEED
@@ -92,7 +92,7 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 class DesignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The present design: `design.json`. given: of a space that has givens."""
 
-    version: int
+    version: Natural
     environment: str
     strata: dict[str, dict[str, int | float]]
     given: dict[str, int | float] = {}

@@ -55,7 +55,7 @@ def test_every_field_of_the_settings_is_listed():
         ("grpo.group", "whole number >= 2", 8),
         ("grpo.average", "number 0 to 1", 0.9),
         ("grpo.minutes", "number > 0 or none", None),
-        ("codec", "text, tokens", "tokens"),
+        ("codec", "bytes, text, tokens", "tokens"),
         ("teacher", ", ".join(TEACHERS), "self"),
         ("validation.hole_ratios", "list of: number 0 to 0.5", [0.1, 0.2, 0.3, 0.4]),
         ("env.sizes.SIZE.wait_ratio", "number", {"3": 0.5, "4": 0.5, "5": 0.5, "6": 0.5}),
@@ -94,5 +94,5 @@ def test_programs_read_the_settings_as_json(capsys):
 def test_a_prefix_that_fits_no_setting_is_refused_with_the_choices(capsys):
     assert main(["settings", "speed"]) == 2
     line = capsys.readouterr().err
-    assert line.startswith("lakewright: no setting begins with 'speed'; choose from env, warmup_env, teams, ")
+    assert line.startswith("lakewright: no setting begins with 'speed'; choose from env, warmup_env, environment, design, ")
     assert line.count("\n") == 1

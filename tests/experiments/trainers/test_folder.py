@@ -33,7 +33,7 @@ def edit(folder, **changes):
 
 
 def test_a_folder_begins_with_a_design_that_any_trainer_can_read(folder):
-    strata = {str(terms): {"share": pytest.approx(1 / 3, abs=1e-5), "digits": 3, "carry": 0.5} for terms in (2, 3, 4)}
+    strata = {str(digits): {"share": 0.25, "terms": 3, "carry": 0.5} for digits in (1, 2, 3, 4)}
     assert design_of(folder) == {"version": 0, "environment": ADDITION, "strata": strata}
     assert folder.next().line == "no outcomes since version 0 was decided"
     assert folder.log() == ["0 by begin: begins"]
@@ -61,7 +61,7 @@ def test_outcomes_lead_to_versions_with_their_reasons(folder):
         assert noted.decisions[0]["forecast"]
         assert noted.state["round"] == number
     assert not folder.next().new
-    assert EngineerFolder(folder.path).status().outcomes["1"].keys() == {"2", "3", "4"}
+    assert EngineerFolder(folder.path).status().outcomes["1"].keys() == {"1", "2", "3", "4"}
     assert len(noted.state["standing_valid"]) == 12  # held-out answers of all problems, to be compared
 
 
@@ -102,13 +102,13 @@ def test_undo_goes_back_one_version_at_a_time(folder):
 
 def test_a_legal_edit_by_hand_is_a_version_of_the_user(folder):
     strata = design_of(folder)["strata"]
-    strata["2"]["digits"] = 1
+    strata["2"]["terms"] = 2
     edit(folder, strata=strata)
     assert folder.status().edited
     record_some(folder, ProblemSource(folder.path).take(4))  # of version 0 still
     report = folder.next()
     assert (report.version, report.by) == (1, "user")
-    assert report.line == "design.json was edited: 2 digits -2"
+    assert report.line == "design.json was edited: 2 terms -1"
     assert design_of(folder)["version"] == 1
     assert not folder.status().edited
     assert folder.status().outcomes.keys() == {"0"}
@@ -118,10 +118,10 @@ def test_a_legal_edit_by_hand_is_a_version_of_the_user(folder):
 @pytest.mark.parametrize(
     ("changes", "place"),
     [
-        ({"strata": {"2": {"share": 1.0, "digits": 9, "carry": 0.5}}}, r"\.2\.digits is 9; choose 1 to 4"),
-        ({"strata": {"9": {"share": 1.0, "digits": 1, "carry": 0.5}}}, r"\.9 is unknown; choose from 2, 3, 4"),
-        ({"strata": {"2": {"share": 0.5, "digits": 1, "carry": 0.5}}}, "sum to 0.5, not 1"),
-        ({"strata": {"2": {"share": 1.0, "digits": 1}}}, r"\.2\.carry is missing"),
+        ({"strata": {"2": {"share": 1.0, "terms": 9, "carry": 0.5}}}, r"\.2\.terms is 9; choose 2 to 4"),
+        ({"strata": {"9": {"share": 1.0, "terms": 2, "carry": 0.5}}}, r"\.9 is unknown; choose from 1, 2, 3, 4"),
+        ({"strata": {"2": {"share": 0.5, "terms": 2, "carry": 0.5}}}, "sum to 0.5, not 1"),
+        ({"strata": {"2": {"share": 1.0, "terms": 2}}}, r"\.2\.carry is missing"),
         ({"strata": {"2": "all"}}, r"strata\.2: .*does not fit"),
         ({"note": "mine"}, "unknown field 'note'"),
         ({"environment": "lake"}, "environment is 'lake', this folder is of .*; write its design into a folder"),
@@ -173,14 +173,14 @@ def test_what_cannot_be_begun_or_opened_is_refused(folder, tmp_path):
         EngineerFolder(folder.path)
 
 
-ANSWER = {"edits": {"2": {"share": 0.05, "digits": -1, "carry": 0, "reason": "too hard"}}}
+ANSWER = {"edits": {"2": {"share": 0.05, "terms": -1, "carry": 0, "reason": "too hard"}}}
 
 
 @pytest.mark.usefixtures("quick_endpoint")
 @pytest.mark.parametrize(
     ("reply", "line"),
     [
-        (saying(json.dumps(ANSWER)), "2 share +0.05, digits -1 (too hard)"),
+        (saying(json.dumps(ANSWER)), "2 share +0.05, terms -1 (too hard)"),
         (saying("no idea"), "answer: not JSON"),
         (saying(None), "answer: not JSON"),
         (failing(500), "answers 500"),

@@ -15,7 +15,7 @@ from lakewright.experiments.trainers.source import ProblemSource
 from tests.support.processes.commands import HOUSE, surroundings
 from tests.support.samples.engineer_folders import begin_engineer, guess, record_some
 
-GOOD = {"version": 0, "key": "k", "group": "g", "stratum": "2", "knobs": {"digits": 2, "carry": True}, "valid": True}
+GOOD = {"version": 0, "key": "k", "group": "g", "stratum": "2", "knobs": {"terms": 2, "carry": True}, "valid": True}
 GOOD |= {"failure": "", "reward": 1.0, "tokens": 17, "split": "train"}
 
 
@@ -93,7 +93,7 @@ def test_a_torn_line_waits_for_its_end_and_harms_no_other(folder):
 BAD = {
     "an unknown stratum": {"stratum": "9"},
     "an unknown version": {"version": 7},
-    "knobs that do not fit": {"knobs": {"digits": 2, "colour": 1}},
+    "knobs that do not fit": {"knobs": {"terms": 2, "colour": 1}},
     "an unknown failure": {"valid": False, "failure": "bored"},
     "an unknown grade": {"grades": ["best"]},
     "a number that is not finite": {"reward": float("nan")},
@@ -116,7 +116,7 @@ def test_a_bad_outcome_is_left_out_and_said_in_one_line(folder, reason):
 @pytest.mark.parametrize(
     "change",
     [
-        *[{"knobs": {"digits": 9, "carry": True}}, {"knobs": {"digits": 2}}, {"knobs": {"digits": 2, "carry": "yes"}}],
+        *[{"knobs": {"terms": 9, "carry": True}}, {"knobs": {"terms": 2}}, {"knobs": {"terms": 2, "carry": "yes"}}],
         *[{"stratum": 2.5}, {"reward": "high"}, {"valid": "yes"}, {"group": ""}, {"split": "test"}, {"version": -1}],
         *[{"reward": 10**400}, {"given": {"agents": 2}}, {"answer": -1}, {"failure": "wrong"}],
     ],

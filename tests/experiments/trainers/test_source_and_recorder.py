@@ -62,7 +62,7 @@ def test_a_recorded_line_is_that_of_the_contract(folder):
     problem = ProblemSource(folder.path)[0]
     verdicts = OutcomeRecorder(folder.path).record(problem, [problem.answer, "?"], tokens=[2, 1], group="g")
     assert [verdict.valid for verdict in verdicts] == [True, False]
-    knobs = dict(zip(("digits", "carry"), problem.cell.values, strict=True))
+    knobs = dict(zip(("terms", "carry"), problem.cell.values, strict=True))
     like = {"version": 0, "key": problem.key, "group": "g", "stratum": problem.cell.stratum, "knobs": knobs}
     assert lines_of(folder) == [
         {**like, "valid": True, "reward": 1.0, "tokens": 2, "answer": 0},

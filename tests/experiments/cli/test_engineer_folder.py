@@ -1,0 +1,91 @@
+"""`lakewright engineer begin|next|status|undo|log`: the whole way in a folder, and what is refused."""
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from lakewright.experiments.trainers.folder import EngineerFolder
+from lakewright.experiments.trainers.source import ProblemSource
+from tests.support.processes.commands import assert_refused, lakewright
+from tests.support.samples.engineer_folders import ADDITION, record_some
+
+
+@pytest.fixture
+def folder(tmp_path, capsys):
+    begin = ("engineer", "begin", tmp_path / "e", "--environment", ADDITION, "--teacher", "rules", "--held-out", 4)
+    code, out, lines = lakewright(capsys, *begin, "--option", "easier_below=0.6", "guard.floor=0.1")
+    assert (code, lines) == (0, [])
+    assert out.startswith(f"version 0 by begin, {ADDITION}, teacher rules\n  1: share 0.25 terms 3 carry 0.5\n")
+    return EngineerFolder(tmp_path / "e")
+
+
+def outputs(capsys, *words):
+    code, out, lines = lakewright(capsys, "engineer", *words)
+    assert code == 0, lines
+    return out, lines
+
+
+def test_a_folder_from_its_beginning_to_an_undo(folder, capsys):
+    assert folder.setup.options == {"easier_below": 0.6}
+    assert folder.setup.settings.guard.floor == 0.1
+    record_some(folder, ProblemSource(folder.path).take(32))
+    with open(folder.path / "outcomes.jsonl", "a") as outcomes:
+        outcomes.write("{}\n")
+    assert "version 0: 32 problems" not in outputs(capsys, "status", folder.path)[0]
+    out, lines = outputs(capsys, "next", folder.path, "--step", 5)
+    assert out.startswith("version 1: ")
+    assert len(lines) == 1
+    assert "outcomes.jsonl: 1 lines left out: 1 with a wrong field (line 129: " in lines[0]
+    found = json.loads(outputs(capsys, "next", folder.path, "--step", 5, "--json")[0])
+    assert (found["version"], found["new"], found["line"]) == (1, False, "step 5 was decided at already")
+    assert outputs(capsys, "undo", folder.path)[0] == "version 2: back to version 0\n"
+    assert [line.split(":")[0] for line in outputs(capsys, "log", folder.path)[0].splitlines()] == [
+        *("0 by begin", "1 by engineer", "2 by undo")
+    ]
+    status = json.loads(outputs(capsys, "status", folder.path, "--json")[0])
+    assert sum(total for total, _ in status["outcomes"]["0"].values()) == 128
+    assert outputs(capsys, "status", folder.path)[0].splitlines()[-2].startswith("outcomes of version 0: 1 ")
+
+
+def test_a_design_may_be_given(tmp_path, capsys):
+    rows = {"2": {"share": 0.5, "terms": 3, "carry": 0}, "4": {"share": 0.5, "terms": 2, "carry": 0.25}}
+    (tmp_path / "start.json").write_text(json.dumps(rows))
+    begin = ("engineer", "begin", tmp_path / "e", "--environment", ADDITION, "--design", tmp_path / "start.json")
+    assert lakewright(capsys, *begin, "--json")[0] == 0
+    assert json.loads((tmp_path / "e" / "design.json").read_text())["strata"] == rows
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--teacher", "nobody"], ["teacher: 'nobody' is unknown"]),
+        (["--teacher", "rules", "--option", "nope=1"], ["teacher_options: 'nope' is unknown to rules; choose from"]),
+        (["--option", "nope"], ["override 'nope': write it as setting=value"]),
+        (["--teacher", "endpoint"], ["teacher endpoint has no server; give endpoint.url and endpoint.model"]),
+        (["guard.flor=0.1"], ["settings: guard: unknown field 'flor'", "choose from floor"]),
+        (["--design", "nowhere.json"], ["nowhere.json: cannot be read"]),
+        (["--seed", "-1"], ["engineer: seed: -1 does not fit"]),
+        (["--rounds", "0"], ["engineer: rounds: 0 does not fit"]),
+        (["guard.floor=0.5"], ["guard: floor 0.5 x 4 strata is more than 1"]),
+    ],
+)
+def test_what_cannot_begin_is_refused_and_nothing_is_made(tmp_path, capsys, words, parts):
+    begin = ("engineer", "begin", tmp_path / "e", "--environment", ADDITION)
+    assert_refused(capsys, (*begin, *words), *parts)
+    assert not (tmp_path / "e").exists()
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(folder, capsys, monkeypatch):
+    record_some(folder, ProblemSource(folder.path).take(32))
+
+    def fill(path, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", fill)
+        assert_refused(capsys, ("engineer", "next", folder.path), "0001.json: No space left on device; make room there")
+    assert (folder.files.list_versions(), folder.status().pending) == ([0], 128)
+    assert outputs(capsys, "next", folder.path)[0].startswith("version 1: ")
