@@ -1,7 +1,7 @@
-"""verl's data set and rewards with an engineer, in the order of its trainer: python docs/examples/verl_engineer.py runs/verl.
+"""verl's data set and rewards with an engineer: python docs/examples/verl_engineer.py runs/verl.
 
-What verl 0.9 calls is called: its makers of data sets, samplers, data loaders and reward managers. The policy guesses,
-and nothing is trained, as verl's own loop needs GPUs.
+They are called as verl 0.9 does: by its makers of data sets, samplers, data loaders and reward managers, in the order
+of its trainer. The policy guesses, and nothing is trained, as verl's own loop needs GPUs.
 """
 
 import asyncio
