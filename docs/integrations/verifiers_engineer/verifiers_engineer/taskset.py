@@ -11,6 +11,7 @@ from typing import Literal
 
 import verifiers.v1 as vf
 
+from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Problem, Verdict
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.source import ProblemSource
@@ -65,8 +66,8 @@ class EngineerTask(vf.Task[EngineerData]):
 class EngineerConfig(vf.TasksetConfig):
     """Which folder, and which of its problems."""
 
-    folder: Path
-    """The folder of an engineer, as of `lakewright engineer begin`."""
+    folder: Path | None = None
+    """The folder of an engineer, as of `lakewright engineer begin`; it must be given."""
     seed: int = 0
     """The seed of the problems; sources with other seeds have other problems."""
     held_out: bool = False
@@ -78,11 +79,14 @@ class EngineerTaskset(vf.Taskset[EngineerTask, EngineerConfig]):
 
     def __init__(self, config: EngineerConfig) -> None:
         super().__init__(config)
+        if config.folder is None:
+            raise InputError("folder is missing; give that of an engineer, as in --env.taskset.folder runs/e")
+        self._folder = str(config.folder.absolute())
         self.INFINITE = not config.held_out
 
     def load(self) -> Iterable[EngineerTask]:
         """The tasks by place. Taken again, as a trainer that resumes does, a place has the same problem."""
-        folder, split = str(self.config.folder.absolute()), "held_out" if self.config.held_out else "train"
+        folder, split = self._folder, "held_out" if self.config.held_out else "train"
         source = _open_source(folder, self.config.seed)
         problems = _draw_held_out(folder) if self.config.held_out else map(source.__getitem__, itertools.count())
         for place, problem in enumerate(problems):
