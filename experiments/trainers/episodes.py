@@ -59,11 +59,11 @@ class EpisodeBook:
 
         Raises InputError, and stays at this episode, where the outcome cannot be recorded.
         """
-        judged = isinstance(outcome, Verdict)
+        text, given = ("", [outcome]) if isinstance(outcome, Verdict) else (outcome, None)
         verdict = self._recorder.record(
             self.begin(),
-            ["" if isinstance(outcome, Verdict) else outcome],
-            [outcome] if judged else None,
+            [text],
+            given,
             tokens=[steps],
             group=f"episodes {self.seed} {self.place}",
             first=self.position % self.episodes,

@@ -143,8 +143,8 @@ class Copier:
         if (group, number) in self._seen:
             return False
         self._seen.add((group, number))
-        told = {"split": data.split, "tokens": [trace.num_output_tokens], "group": group, "first": number}
-        self._recorder.record(problem, [""], [verdict], **told)
+        tokens = [trace.num_output_tokens]
+        self._recorder.record(problem, [""], [verdict], split=data.split, tokens=tokens, group=group, first=number)
         return True
 
     def _find(self, data: TaskData) -> Problem:

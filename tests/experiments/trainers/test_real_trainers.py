@@ -58,7 +58,9 @@ def test_the_traces_of_vf_eval(tmp_path):
         )
     for copied in (Copied(6, 0, {}), Copied(0, 6, {})):
         assert record_traces(tmp_path / "e", tmp_path / "run") == copied
-    lines = [line for lines in read_groups(tmp_path / "e").values() for line in lines]
+    groups = read_groups(tmp_path / "e").values()
+    assert [len(lines) for lines in groups] == [2] * 3
+    lines = [line for group in groups for line in group]
     assert sorted((line.valid, line.reward, line.failure) for line in lines) == [
         *[(False, 0.0, "no_number")] * 2,
         *[(True, 1.0, "")] * 4,
