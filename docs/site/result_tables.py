@@ -142,6 +142,16 @@ def before_and_since(found: Mapping[str, Results]) -> str:
     return by_name("valid %, before and since", rows)
 
 
+def arms_again(before: Results, since: Results, seeds: Sequence[int]) -> str:
+    """The mean valid % over these seeds of the arms of `since`, and of the same arms in `before`."""
+    arms = sorted({run.arm for run in since.runs})
+    rows = {
+        when: {f"`{arm}`": _valid(results, arm, seeds) for arm in arms}
+        for when, results in (("before", before), ("since", since))
+    }
+    return by_name("valid %", rows)
+
+
 def search_table(name: str) -> str:
     """The configs of a search, that of the largest gain first."""
     configs = read_config(DATA / "searches" / f"{name}.json", Search).configs

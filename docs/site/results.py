@@ -29,6 +29,7 @@ from typing import Any
 
 import msgspec
 from result_tables import (
+    arms_again,
     before_and_since,
     by_name,
     markdown,
@@ -149,6 +150,7 @@ def _further_tables(found: Mapping[str, Results]) -> dict[str, str]:
     tables |= {f"{name}-gates": rewards_and_gates(found[name], seeds) for name, seeds in GATES.items()}
     tables["arena-readers"] = valid_of_arms(found["arena"], READERS, (0, 1, 2))
     tables["fault"] = before_and_since(found)
+    tables["moments"] = arms_again(found["arena"], found["arena-moments"], (0, 1, 2))
     tables["frontier-guided"] = search_table("frontier-guided")
     tables["words"] = rounds_of_training(DOCS / "data" / "smollm2" / "rounds.json")
     tables["demo-reading"] = readings(printed("demo-reading"), _valid_after_warmup("demo"))

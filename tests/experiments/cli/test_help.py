@@ -37,9 +37,7 @@ def commands_of(app: App, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
 
 
 COMMANDS = commands_of(build_app())
-AT_WORK = [
-    words for words in COMMANDS if words not in {("engineer",), ("benchmark",), ("new",)}
-]  # those that do something
+AT_WORK = [words for words in COMMANDS if words not in {("engineer",), ("benchmark",), ("new",)}]
 each_command = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 
 
