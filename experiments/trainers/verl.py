@@ -100,12 +100,9 @@ def judge_answer(
 
     Returns `score`, the reward, and `acc`, 1 where the answer is valid.
     """
+    place, split = extra_info["index"], extra_info["split"]
     with _JUDGING:
-        opened, place, split = (
-            _open_folder(extra_info["folder"], extra_info["seed"]),
-            extra_info["index"],
-            extra_info["split"],
-        )
+        opened = _open_folder(extra_info["folder"], extra_info["seed"])
         verdict = opened.recorder.record(
             opened.find(place, split),
             [solution_str],
