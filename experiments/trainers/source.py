@@ -91,6 +91,11 @@ class ProblemSource:
         self._pin(places)
         return [self._problem(place, self._pins[place]) for place in places]
 
+    def find_pinned(self, place: int) -> Problem | None:
+        """The problem of a place that some process has asked for; None of any other."""
+        self._read_pins()
+        return self._problem(place, self._pins[place]) if place in self._pins else None
+
     def _pin(self, places: Iterable[int]) -> None:
         """Pins places; where two processes pin one at the same time, the line that comes first in the file counts."""
         for _ in range(TRIES):

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,8 @@ from lakewright.experiments.interop.episodes.pools import pool_rows
 from lakewright.experiments.interop.text_tasks import TextTask
 from tests.support.boards.generated_rows import small_rows
 from tests.support.processes.commands import HOUSE, surroundings
-from tests.support.servers.chat_server import send, serving
+from tests.support.servers.chat_server import serving
+from tests.support.servers.scripted_model import prompt_of, stream
 from tests.support.tools.own_environments import own_environment, run_there
 from tests.support.tools.text_games import joint_moves
 
@@ -126,20 +126,3 @@ def wait_until_healthy(url: str, server: subprocess.Popen, log: Path) -> None:
 
 def lines_of(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def prompt_of(body: dict) -> str:
-    """The words of the last message of a request, which may come in parts."""
-    content = body["messages"][-1]["content"]
-    return content if isinstance(content, str) else "".join(part["text"] for part in content)
-
-
-def stream(request: BaseHTTPRequestHandler, text: str) -> None:
-    """A completion in pieces, as verifiers asks for it."""
-    pieces = [{"role": "assistant", "content": text}, {}]
-    lines = []
-    for piece, reason in zip(pieces, (None, "stop"), strict=True):
-        choice = {"index": 0, "delta": piece, "finish_reason": reason}
-        chunk = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "scripted", "choices": [choice]}
-        lines.append(f"data: {json.dumps(chunk)}\n\n")
-    send(request, "".join([*lines, "data: [DONE]\n\n"]).encode(), Content_Type="text/event-stream")

@@ -3,17 +3,15 @@
 import runpy
 import subprocess
 import sys
-from collections import defaultdict
 
 import pytest
 from transformers.trainer_utils import get_last_checkpoint
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.trainers.folder import EngineerFolder
-from lakewright.experiments.trainers.outcomes import OutcomeReader
 from lakewright.experiments.trainers.trl import EngineerTasks
 from tests.support.processes.commands import HOUSE, surroundings
-from tests.support.samples.engineer_folders import begin_engineer, state_of
+from tests.support.samples.engineer_folders import begin_engineer, read_groups, state_of
 
 EXAMPLES = HOUSE / "docs" / "examples"
 
@@ -27,21 +25,11 @@ def run_example(monkeypatch):
     return run
 
 
-def answers_by_group(path):
-    folder = EngineerFolder(path)
-    newest = folder.files.read_version(folder.files.newest())
-    reader = OutcomeReader(path / "outcomes.jsonl", folder.space, newest.design, newest.version)
-    groups = defaultdict(list)
-    for answer in reader.read(0).answers:
-        groups[answer.line.group].append(answer.line)
-    return groups
-
-
 def test_the_plain_loop_redesigns_and_a_second_start_changes_nothing(run_example, tmp_path, capsys):
     run_example("torch_loop.py", tmp_path)
     ended = state_of(tmp_path)
     assert ended["status"]["version"] >= 2
-    groups = answers_by_group(tmp_path)
+    groups = read_groups(tmp_path)
     assert (len(groups), {len(lines) for lines in groups.values()}) == (96, {8})
     run_example("torch_loop.py", tmp_path)
     assert state_of(tmp_path) == ended
@@ -52,7 +40,7 @@ def test_trl_redesigns_and_resumes_with_the_same_problems(run_example, tmp_path,
     done = run_example("trl_engineer.py", tmp_path)
     path = tmp_path / "engineer"
     assert [report.version for report in done["tasks"].decided] == [1, 2, 3]
-    groups = answers_by_group(path)
+    groups = read_groups(path)
     assert (len(groups), {len(lines) for lines in groups.values()}) == (24, {4})
     assert all(len({(line.version, line.key) for line in lines}) == 1 for lines in groups.values())
     steps = {group: int(group.split()[-1]) for group in groups}
@@ -105,7 +93,7 @@ def test_two_processes_of_trl_share_groups_and_one_decides(tmp_path):
     program = [*launch, str(tmp_path / "two.py"), str(tmp_path / "out")]
     ended = subprocess.run(program, capture_output=True, text=True, env=surroundings(), check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr[-2000:]
-    groups = answers_by_group(path)
+    groups = read_groups(path)
     assert sorted(EngineerFolder(path).status().outcomes) == ["0", "1", "2"]
     for lines in groups.values():
         assert sorted(line.answer for line in lines) == [0, 1, 2, 3]

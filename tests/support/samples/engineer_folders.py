@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 
 from lakewright.engineer import Problem
 from lakewright.experiments.trainers.folder import EngineerFolder
+from lakewright.experiments.trainers.outcomes import Line, OutcomeReader
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 from tests.support.processes.commands import HOUSE
@@ -44,6 +46,17 @@ def train_with_engineer(path: Path, steps: int = 9) -> None:
             recorder.record(source[place], guess(source[place]), tokens=[3] * GROUP, group=f"{step} {place}")
         if step % 3 == 0:
             folder.next(step=step)
+
+
+def read_groups(path: Path) -> dict[str, list[Line]]:
+    """The answers that count, by group."""
+    folder = EngineerFolder(path)
+    newest = folder.files.read_version(folder.files.newest())
+    reader = OutcomeReader(path / "outcomes.jsonl", folder.space, newest.design, newest.version)
+    groups = defaultdict(list)
+    for answer in reader.read(0).answers:
+        groups[answer.line.group].append(answer.line)
+    return groups
 
 
 def state_of(path: Path) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+"""Gymnasium environments on the problems of an engineer's folder: the design determines what `reset` draws.
+
+makers = [functools.partial(EngineerEnv, "runs/e", make_env, index=i, count=8) for i in range(8)]
+environments = gymnasium.vector.SyncVectorEnv(makers)      # or AsyncVectorEnv
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.environment import Problem, Verdict
+from lakewright.experiments.trainers.episodes import EpisodeBook, make_seed
+
+
+class EngineerEnv(gymnasium.Env[Any, Any]):
+    """An environment of which each episode is on the next problem of a folder, and is recorded.
+
+    `info` of `reset` has `place` and `version` of the problem.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        make: Callable[[Problem], gymnasium.Env[Any, Any]],
+        report: Callable[[float, dict[str, Any]], str | Verdict] = lambda total, info: f"{total:g}",
+        **options: Any,
+    ) -> None:
+        """Opens a folder.
+
+        path: of the folder. make: the environment of a problem; limits of time belong inside it. report: from the sum
+        of the rewards and the last `info` the text that the folder's environment judges, or a verdict. options: as of
+        `EpisodeBook`.
+        """
+        self.book = EpisodeBook(path, **options)
+        self._make, self._report = make, report
+        self._env, self._problem = self._open()
+        self._total, self._steps, self._running = 0.0, 0, False
+        self.observation_space, self.action_space = self._env.observation_space, self._env.action_space
+        self.metadata, self.render_mode, self.spec = self._env.metadata, self._env.render_mode, self._env.spec
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins the present episode; which it is, and its chance, the folder determines, not `seed`."""
+        super().reset(seed=seed)
+        if self.book.begin() != self._problem:
+            self._env.close()
+            self._env, self._problem = self._open()
+            given = (self._env.observation_space, self._env.action_space)
+            if given != (self.observation_space, self.action_space):
+                raise InputError(f"place {self.book.place}: spaces are {given!s:.200}; make the same for all problems")
+        observation, info = self._env.reset(seed=make_seed(self._problem), options=options)
+        self._total, self._steps, self._running = 0.0, 0, True
+        return observation, {**info, "place": self.book.place, "version": self._problem.version}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """A step; the end of the episode is recorded."""
+        observation, reward, terminated, truncated, info = self._env.step(action)
+        self._total, self._steps = self._total + float(reward), self._steps + 1
+        if self._running and (terminated or truncated):
+            self.book.end(self._report(self._total, info), self._steps)
+            self._running = False
+        return observation, float(reward), terminated, truncated, info
+
+    def render(self) -> Any:
+        """That of the present environment."""
+        return self._env.render()
+
+    def close(self) -> None:
+        """Closes the present environment."""
+        self._env.close()
+
+    def _open(self) -> tuple[gymnasium.Env[Any, Any], Problem]:
+        problem = self.book.begin()
+        return self._make(problem), problem

@@ -1,0 +1,78 @@
+"""OpenEnv clients on the problems of an engineer's folder: the design determines the arguments of `reset`.
+
+client = EngineerClient(GenericEnvClient(base_url=url).sync(), "runs/e", report)
+result = client.reset()                                    # the server's reset gets stratum, knobs and seed
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.environment import Problem, Verdict
+from lakewright.experiments.trainers.episodes import EpisodeBook, make_seed
+
+
+class Result(Protocol):
+    """What OpenEnv's clients answer, its `StepResult`."""
+
+    observation: Any
+    reward: float | None
+    done: bool
+
+
+class Client(Protocol):
+    """What is used of OpenEnv's synchronous clients."""
+
+    def reset(self, **arguments: Any) -> Result:
+        """Begins an episode."""
+
+    def step(self, action: Any) -> Result:
+        """Takes a step."""
+
+
+class EngineerClient:
+    """A client of which each episode is on the next problem of a folder, and is recorded."""
+
+    def __init__(
+        self,
+        client: Client,
+        path: str | Path,
+        report: Callable[[float, Result], str | Verdict] = lambda total, result: f"{total:g}",
+        arguments: Callable[[Problem], dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> None:
+        """Opens a folder.
+
+        client: a connected synchronous client; each has a session of its own on the server. path: of the folder.
+        report: from the sum of the rewards and the last result the text that the folder's environment judges, or a
+        verdict. arguments: those of `reset` for a problem; by default `stratum`, each knob by its name, and `seed`.
+        options: as of `EpisodeBook`.
+        """
+        self.client = client
+        self.book = EpisodeBook(path, **options)
+        self._report, self._arguments = report, arguments or self.name_arguments
+        self._total, self._steps, self._running = 0.0, 0, False
+
+    def name_arguments(self, problem: Problem) -> dict[str, Any]:
+        """Stratum, knobs and a seed, by name."""
+        knobs = self.book.environment.space.knobs
+        values = {knob.name: knob.natural(value) for knob, value in zip(knobs, problem.cell.values, strict=True)}
+        return {"stratum": problem.cell.stratum, **values, "seed": make_seed(problem)}
+
+    def reset(self) -> Result:
+        """Begins the present episode on the server."""
+        result = self.client.reset(**self._arguments(self.book.begin()))
+        self._total, self._steps, self._running = 0.0, 0, True
+        return result
+
+    def step(self, action: Any) -> Result:
+        """A step; the end of the episode is recorded. Raises InputError where no episode has begun."""
+        if not self._running:
+            raise InputError("step: no episode has begun; call reset first")
+        result = self.client.step(action)
+        self._total, self._steps = self._total + float(result.reward or 0.0), self._steps + 1
+        if result.done:
+            self.book.end(self._report(self._total, result), self._steps)
+            self._running = False
+        return result

@@ -1,0 +1,200 @@
+"""The traces of verifiers and prime-rl, read into the outcomes of an engineer's folder.
+
+A line is an episode. prime-rl writes `rollouts/step_N/train/all/traces.jsonl` in the folder of its run, `vf-eval` one
+`traces.jsonl`.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import Natural
+from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.experiments.trainers.folder import EngineerFolder
+from lakewright.experiments.trainers.outcomes import Split, read_lines
+from lakewright.experiments.trainers.recorder import OutcomeRecorder
+from lakewright.experiments.trainers.source import ProblemSource
+
+TRACES = "traces.jsonl"
+
+
+class Reward(msgspec.Struct, frozen=True):
+    """A reward of a trace."""
+
+    score: float
+    weight: float = 1.0
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """What one agent did. metrics: `valid`, and `failure/NAME` and `grade/NAME` with 1 for what is so."""
+
+    ok: bool = False
+    rewards: dict[str, Reward | None] = {}
+    metrics: dict[str, float | None] = {}
+    num_output_tokens: Natural = 0
+
+
+class TaskData(msgspec.Struct, frozen=True):
+    """Where a problem is of: the fields of `EngineerData`."""
+
+    place: Natural
+    seed: int
+    version: Natural
+    split: Split
+
+
+class Task(msgspec.Struct, frozen=True):
+    """The task of an episode; `data` of other tasksets has other fields."""
+
+    data: dict[str, Any]
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """That of a group or a run."""
+
+    id: str
+
+
+class Episode(msgspec.Struct, frozen=True):
+    """A line of `traces.jsonl`; further fields are left alone."""
+
+    id: str
+    task: Task
+    traces: list[Trace]
+    group: Identity | None = None
+    run: Identity | None = None
+
+
+class Copied(msgspec.Struct, frozen=True):
+    """What became of the lines: recorded now, recorded before, and left out, by reason."""
+
+    recorded: int
+    before: int
+    left_out: dict[str, int]
+
+
+class Answers(msgspec.Struct, frozen=True):
+    """Of a line of `outcomes.jsonl`, what names its answer."""
+
+    group: str = ""
+    answer: int | None = None
+
+
+class LeftOutError(Exception):
+    """An episode that is no outcome, and why."""
+
+
+def record_traces(folder: str | Path, run: str | Path) -> Copied:
+    """Appends what episodes came to, each once however often this is called.
+
+    folder: of the engineer. run: the folder of a run of prime-rl or of `vf-eval`, or a file of traces. A last line
+    that is still being written waits for the next time. Episodes of other tasksets, that failed before they were
+    scored, or that cannot be read are left out.
+
+    Raises InputError where there is no engineer or no such run.
+    """
+    copier = Copier(folder)
+    left_out: Counter[str] = Counter()
+    recorded = before = 0
+    for line in _list_lines(Path(run)):
+        try:
+            new = copier.copy(line)
+        except LeftOutError as error:
+            left_out[str(error)] += 1
+            continue
+        recorded, before = recorded + new, before + (not new)
+    return Copied(recorded, before, dict(left_out))
+
+
+class Copier:
+    """Turns episodes into outcomes of a folder."""
+
+    def __init__(self, folder: str | Path) -> None:
+        opened = EngineerFolder(folder)
+        self.path, self.environment, self.held_out = Path(folder), opened.environment, opened.held_out()
+        self._recorder = OutcomeRecorder(folder, opened.environment)
+        self._sources: dict[int, ProblemSource] = {}
+        self._decoder = msgspec.json.Decoder(Episode)
+        self._seen = _list_answers(opened.files.outcomes_path)
+
+    def copy(self, line: bytes) -> bool:
+        """Appends an episode; whether it was not there before. Raises LeftOutError."""
+        try:
+            episode = self._decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise LeftOutError("no episode") from None
+        try:
+            data = msgspec.convert(episode.task.data, TaskData)
+        except msgspec.ValidationError:
+            raise LeftOutError("another taskset") from None
+        if len(episode.traces) != 1:
+            raise LeftOutError(f"{len(episode.traces)} traces")
+        trace = episode.traces[0]
+        verdict = _make_verdict(self.environment, trace)
+        problem = self._find(data)
+        named = episode.group or episode.run or episode
+        group = f"{data.split} {data.seed} {data.place} {named.id}"
+        number = int.from_bytes(hashlib.sha256(episode.id.encode()).digest()[:6], "big")
+        if (group, number) in self._seen:
+            return False
+        self._seen.add((group, number))
+        tokens = [trace.num_output_tokens]
+        self._recorder.record(problem, [""], [verdict], split=data.split, tokens=tokens, group=group, first=number)
+        return True
+
+    def _find(self, data: TaskData) -> Problem:
+        if data.split == "held_out":
+            if data.place >= len(self.held_out):
+                raise LeftOutError("an unknown place")
+            return self.held_out[data.place]
+        if data.seed not in self._sources:
+            self._sources[data.seed] = ProblemSource(self.path, data.seed)
+        problem = self._sources[data.seed].find_pinned(data.place)
+        if problem is None:
+            raise LeftOutError("an unknown place")
+        if problem.version != data.version:
+            raise LeftOutError("another version than the place has")
+        return problem
+
+
+def _make_verdict(environment: Environment, trace: Trace) -> Verdict:
+    """The verdict that the task wrote down as metrics."""
+    valid, space = trace.metrics.get("valid"), environment.space
+    scored = [reward for reward in trace.rewards.values() if reward is not None]
+    if not trace.ok or valid is None or len(scored) < len(trace.rewards):
+        raise LeftOutError("not scored")
+    reward = sum(one.score * one.weight for one in scored)
+    if valid:
+        grades = tuple(name for name in space.grades if trace.metrics.get(f"grade/{name}"))
+        return Verdict(True, reward, grades=grades)
+    failures = [name for name in space.failures if trace.metrics.get(f"failure/{name}")]
+    if len(failures) != 1:
+        raise LeftOutError("an unknown failure")
+    return Verdict(False, reward, failures[0])
+
+
+def _list_answers(path: Path) -> set[tuple[str, int | None]]:
+    """The answers that were recorded before."""
+    found: set[tuple[str, int | None]] = set()
+    for _, text in read_lines(path):
+        try:
+            line = msgspec.json.decode(text, type=Answers) if isinstance(text, bytes) else Answers()
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue  # of another writer; the engineer counts it
+        found.add((line.group, line.answer))
+    return found
+
+
+def _list_lines(run: Path) -> Iterator[bytes]:
+    """The whole lines of all traces."""
+    files = sorted(run.rglob(TRACES)) if run.is_dir() else [run]
+    if not run.exists():
+        raise InputError(f"{run}: there is no run; give the folder that has {TRACES} in it")
+    for file in files:
+        with open(file, "rb") as lines:
+            yield from (line for line in lines if line.endswith(b"\n"))

@@ -1,0 +1,140 @@
+"""Lines as verifiers 0.4.0 and prime-rl write them become outcomes: each once, for its own version, or left out."""
+
+import json
+
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.trainers.source import ProblemSource
+from lakewright.experiments.trainers.traces import Copied, record_traces
+from tests.support.samples.engineer_folders import begin_engineer, read_groups
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return begin_engineer(tmp_path / "e", held_out=2)
+
+
+def make_episode(problem, place, number, *, valid=True, **changes):
+    """An episode's record, with the fields that are read and some that are not."""
+    data = {
+        "idx": place,
+        "prompt": problem.prompt,
+        "folder": "e",
+        "seed": 0,
+        "place": place,
+        "version": problem.version,
+    }
+    trace = {
+        "version": 1,
+        "ok": True,
+        "nodes": [],
+        "rewards": {"verdict": {"score": float(valid), "weight": 1.0}, "style": {"score": 1.0, "weight": 0.5}},
+        "metrics": {"valid": float(valid), "failure/no_number": 0.0, "failure/wrong": float(not valid)},
+        "num_output_tokens": 3,
+    }
+    episode = {
+        "id": f"{place} {number}",
+        "env": {"id": "verifiers-engineer"},
+        "task": {"type": "EngineerTask", "data": {**data, "split": "train"}, "key": f"train 0 {place}"},
+        "group": {"id": f"g{place}"},
+        "run": {"type": "train", "id": "r", "work": {"type": "train", "step": 1}},
+        "ok": True,
+        "traces": [trace],
+    }
+    for path, value in changes.items():
+        part = episode
+        *before, last = path.split("__")
+        for name in before:
+            part = part[int(name) if isinstance(part, list) else name]
+        part[last] = value
+    return episode
+
+
+def write(path, *episodes, end="\n"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a") as file:
+        file.write("\n".join(map(json.dumps, episodes)) + end)
+
+
+def test_episodes_are_recorded_once_and_no_group_spans_two_versions(folder, tmp_path):
+    run, source = tmp_path / "run", ProblemSource(folder.path)
+    for step, places in enumerate(([0, 1], [2, 3], [1, 4]), 1):
+        episodes = [make_episode(source[at], at, (step, n), valid=n == 0) for at in places for n in range(4)]
+        write(run / "rollouts" / f"step_{step}" / "train" / "all" / "traces.jsonl", *episodes)
+        write(run / "rollouts" / f"step_{step}" / "train" / "effective" / "traces.jsonl", *episodes[:2])
+        assert record_traces(folder.path, run) == Copied(8, 10 * (step - 1) + 2, {})
+        folder.next(step=step)
+    assert folder.status().version == 3
+    assert record_traces(folder.path, run) == Copied(0, 30, {})
+    groups = read_groups(folder.path)
+    assert {name: (len(lines), {line.version for line in lines}) for name, lines in groups.items()} == {
+        "train 0 0 g0": (4, {0}),
+        "train 0 1 g1": (8, {0}),
+        "train 0 2 g2": (4, {1}),
+        "train 0 3 g3": (4, {1}),
+        "train 0 4 g4": (4, {2}),
+    }
+    found = [(line.valid, line.failure, line.reward, line.tokens) for line in groups["train 0 0 g0"]]
+    assert found == [(True, "", 1.5, 3)] + [(False, "wrong", 0.5, 3)] * 3
+
+
+def test_outcomes_that_were_recorded_twice_count_once(folder, tmp_path):
+    problem, traces = ProblemSource(folder.path)[0], tmp_path / "traces.jsonl"
+    write(traces, *(make_episode(problem, 0, number) for number in range(3)))
+    record_traces(folder.path, traces)
+    outcomes = folder.path / "outcomes.jsonl"
+    outcomes.write_bytes(outcomes.read_bytes() * 2)
+    assert folder.status().pending == 3
+
+
+def test_a_line_that_is_being_written_waits(folder, tmp_path):
+    problem, traces = ProblemSource(folder.path)[0], tmp_path / "traces.jsonl"
+    write(traces, make_episode(problem, 0, 0), make_episode(problem, 0, 1), end="")
+    assert record_traces(folder.path, traces) == Copied(1, 0, {})
+    write(traces, end="\n")
+    assert record_traces(folder.path, traces) == Copied(1, 1, {})
+
+
+def test_held_out_problems_and_runs_without_groups(folder, tmp_path):
+    traces = tmp_path / "run" / "traces.jsonl"
+    for place, problem in enumerate(folder.held_out()):
+        changed = {"task__data__split": "held_out", "group": None}
+        write(traces, make_episode(problem, place, 0, **changed), make_episode(problem, place, 1, **changed, run=None))
+    assert record_traces(folder.path, traces.parent) == Copied(4, 0, {})
+    assert sorted(read_groups(folder.path)) == [
+        "held_out 0 0 0 1",
+        "held_out 0 0 r",
+        "held_out 0 1 1 1",
+        "held_out 0 1 r",
+    ]
+    assert folder.status().held_out == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"id": 7}, "no episode"),
+        ({"task__data": {"idx": 0, "prompt": "?"}}, "another taskset"),
+        ({"task__data__place": -1}, "another taskset"),
+        ({"traces": []}, "0 traces"),
+        ({"traces__0__ok": False}, "not scored"),
+        ({"traces__0__metrics": {}}, "not scored"),
+        ({"traces__0__rewards__verdict": None}, "not scored"),
+        ({"traces__0__metrics": {"valid": 0.0, "failure/bored": 1.0}}, "an unknown failure"),
+        ({"task__data__place": 5}, "an unknown place"),
+        ({"task__data__place": 5, "task__data__split": "held_out"}, "an unknown place"),
+        ({"task__data__version": 1}, "another version than the place has"),
+        ({"traces__0__rewards__verdict": {"score": float("nan")}}, "no episode"),
+    ],
+)
+def test_what_is_no_outcome_is_left_out_and_the_rest_recorded(folder, tmp_path, changes, reason):
+    problem, traces = ProblemSource(folder.path)[0], tmp_path / "traces.jsonl"
+    write(traces, make_episode(problem, 0, 0, **changes), make_episode(problem, 0, 1))
+    assert record_traces(folder.path, traces) == Copied(1, 0, {reason: 1})
+    assert not (folder.path / "pins-0.jsonl").read_text().count('"place":5')
+
+
+def test_a_run_that_is_not_there_is_refused(folder, tmp_path):
+    with pytest.raises(InputError, match=r"nowhere: there is no run; give the folder that has traces.jsonl in it"):
+        record_traces(folder.path, tmp_path / "nowhere")
