@@ -3,6 +3,7 @@
 import importlib.metadata
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -75,3 +76,9 @@ def test_no_locked_package_has_a_known_weakness_where_the_registry_knows_of_any(
     with capsys.disabled():
         print(done.stderr.strip() or done.stdout.strip())
     assert done.returncode == 0 or NO_DATA in done.stderr, done.stdout + done.stderr
+
+
+def test_the_program_by_which_an_installation_ends_runs():
+    program = re.search(r"^COMPILED := (.+)$", MAKEFILE, re.MULTILINE)[1]
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
