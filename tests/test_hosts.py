@@ -108,3 +108,9 @@ def test_the_container_copies_what_is_there_and_installs_from_the_lock():
 def test_the_container_has_every_wing_that_is_installed():
     copied = {name for words in instructions() if words[0] == "COPY" for name in words[1:-1]}
     assert {file.parent.name for file in HOUSE.glob("*/__init__.py")} - {"tests"} <= copied
+
+
+def test_the_container_has_the_files_that_an_installation_needs():
+    needed = re.search(r"^\.venv/installed: (.+)$", MAKEFILE, re.MULTILINE)[1].split()
+    copied = {name.rstrip("/") for words in instructions() if words[0] == "COPY" for name in words[1:-1]}
+    assert {name.split("/")[0] for name in needed} <= copied

@@ -152,8 +152,7 @@ class Lake(Environment):
 
     def make(self, cell: Cell, rng: random.Random) -> Problem:
         """A board of a cell, as a question in words."""
-        agents = int(cell.given[0]) if cell.given else self.agents
-        config = EnvConfig.single(int(cell.stratum), agents, float(cell.values[0]), float(cell.values[1]))
+        config = self._config_of(cell)
         (row,) = rows_of(generate(config, rng.getrandbits(31), 1), config)
         return self._in_words(row)
 
@@ -213,14 +212,23 @@ class Lake(Environment):
 
     def draw_cell(self, cell: Cell, count: int, seed: int, first: int = 0) -> list[Problem]:
         """As `Environment.draw_cell`, by the vmapped generator; for policies that see rows."""
-        agents = int(cell.given[0]) if cell.given else self.agents
-        config = EnvConfig.single(int(cell.stratum), agents, float(cell.values[0]), float(cell.values[1]))
+        config = self._config_of(cell)
         return list(map(problem_of, rows_of(generate(config, seed, count, first=first), config)))
 
     def draw_rows(self, design: Design, count: int, seed: int, first: int = 0) -> list[Row]:
         """The boards of `draw`."""
         configs = with_teams(config_of(design), self.teams)
         return rows_in_turn(generate_in_turn(configs, seed, count, first=first), configs)
+
+    def _config_of(self, cell: Cell) -> EnvConfig:
+        """A config of the boards of a cell.
+
+        The ratio of a number of holes is over the largest that a config may have where that rounds up to this number,
+        as on 3x3: three of five cells.
+        """
+        agents = int(cell.given[0]) if cell.given else self.agents
+        hole_ratio, wait = cell.values
+        return EnvConfig.single(int(cell.stratum), agents, min(float(hole_ratio), MAX_HOLE_RATIO), float(wait))
 
     def _in_words(self, row: Row) -> Problem:
         from lakewright.experiments.interop.text_tasks import TextTask

@@ -8,11 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lakewright.core_jax.config import MAX_HOLE_RATIO, EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.testing import check_environment
 from lakewright.experiments.cli.check import check
 from lakewright.experiments.cli.new import environment as begin_environment
-from lakewright.experiments.environments.lake import Lake
+from lakewright.experiments.environments.lake import Lake, design_of
 from lakewright.experiments.environments.registry import load_environment
 
 ADDITION = f"{Path(__file__).parents[2] / 'docs' / 'examples' / 'addition.py'}:Addition"
@@ -167,6 +168,17 @@ def test_a_name_that_python_cannot_import_is_refused(tmp_path, monkeypatch, name
     with pytest.raises(InputError, match="NAME is "):
         begin_environment(name)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("teams", [(), (2, 3)])
+def test_the_lake_draws_the_cells_of_its_largest_hole_ratio_as_they_are_counted(teams):
+    lake = Lake(teams=teams)
+    design = design_of(EnvConfig({size: SizeConfig(0.25, MAX_HOLE_RATIO, 0.5) for size in (3, 4, 5, 6)}, 2))
+    cells = [cell for cell in lake.mix(design) if lake.drawable(cell)]
+    assert max(cell.values[0] for cell in cells) > MAX_HOLE_RATIO  # of 3x3 for two agents: three of five cells
+    for cell in cells:
+        (problem,) = lake.draw_cell(cell, 1, seed=0)
+        assert lake.canonical(problem.cell) == cell
 
 
 @pytest.mark.deep
