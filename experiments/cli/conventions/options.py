@@ -23,6 +23,13 @@ TRACKERS = ("tensorboard", "wandb", "trackio")
 DEVICES = ("auto", "cpu", "cuda")
 
 
+def check_name_of_teacher(_: type, name: str | None) -> None:
+    """Refuses a name that is neither one of ours nor that of a class, before anything is loaded."""
+    if name is not None and ":" not in name and name not in TEACHERS:
+        choices = ", ".join(TEACHERS)
+        raise ValueError(f"--teacher is {name!r:.60}; choose from {choices}, or name module:Class or FILE.py:Class")
+
+
 def at_most_one() -> Group:
     """A group of options of which at most one may be given; help does not show it."""
     return Group(show=False, validator=_exclude_each_other)

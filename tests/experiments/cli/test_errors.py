@@ -136,7 +136,7 @@ WRONG_RUNS = {
     ),
     "an unknown teacher": (
         ["--teacher", "oracle"],
-        ["teacher: 'oracle' is unknown", "choose from fixed, static, "],
+        ["--teacher is 'oracle'", "choose from fixed, static, ", "--help"],
     ),
     "an unknown setting": (["nosuch=3"], ["unknown field 'nosuch' = 3", "choose from env,"]),
     "an unknown setting of a part": (["grpo.nosuch=3"], ["grpo", "unknown field 'nosuch' = 3", "choose from steps,"]),
