@@ -16,7 +16,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash
 from lakewright.core_jax.rows import Row, VerdictRow, board_of
-from lakewright.core_jax.support import Count, Natural, Weight, locked, write_atomically, write_json
+from lakewright.core_jax.support import Count, Natural, Weight, listed, locked, write_atomically, write_json
 from lakewright.experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
 from lakewright.experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread_rows
 from lakewright.experiments.evaluation.labels import label_rows
@@ -141,7 +141,8 @@ def _summarise(
     wanted = range(settings.first, settings.samples + 1)
     answers = [answer for answer in answers if answer.id in by_id and answer.sample in wanted]
     judged = judged_rows([by_id[answer.id] for answer in answers], answers)
-    write_atomically(out / VERDICTS, msgspec.json.Encoder().encode_lines(judged))
+    with listed(out / VERDICTS):
+        write_atomically(out / VERDICTS, msgspec.json.Encoder().encode_lines(judged))
     verdicts = {(found.verdict.id, found.sample): found.verdict for found in judged}
     cells, teams, pooled = score_answers(rows, verdicts, settings.first, settings.samples)
     summary = Summary(
@@ -161,7 +162,8 @@ def _summarise(
         judged=judged_scores(rows, verdicts, wanted) if settings.samples else None,
         hole_ratios=hole_scores(rows, verdicts, settings.first),
     )
-    write_json(out / "summary.json", summary)
+    with listed(out / "summary.json"):
+        write_json(out / "summary.json", summary)
     return summary
 
 

@@ -22,7 +22,16 @@ import pyarrow as pa
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, pool_acceptance, versions
 from lakewright.core_jax.rows import Chunk, column_writer, ending, kinds_of, places_by_kind, read_chunks, read_columns
-from lakewright.core_jax.support import in_threads, locked, read_config, rename, replacing, write_atomically
+from lakewright.core_jax.support import (
+    check_digest,
+    in_threads,
+    listed,
+    locked,
+    read_config,
+    rename,
+    replacing,
+    write_atomically,
+)
 from lakewright.experiments.resumable.claims import difference
 from lakewright.experiments.resumable.overwriting import refuse_overwriting, refuse_within
 from lakewright.experiments.resumable.rejects import Rejects
@@ -113,10 +122,10 @@ class Parts:
 
     def add(self, part: Part, rows: pa.RecordBatch | None = None) -> None:
         """Keeps a finished part and its rows, if it has any."""
-        with replacing(self._rows(self.number)) as beside, pa.ipc.new_file(beside, self._schema) as file:
-            if rows is not None:
-                file.write(rows)
-        write_atomically(self._record(self.number), msgspec.json.encode(part))
+        files = [self._rows(self.number), self._record(self.number)]
+        kept = [self.rejects.part(self.number)] if self.rejects else []
+        with listed(*files, *(file for file in kept if file.exists())):
+            self._write(*files, part, rows)
         self._count(part)
 
     def assemble(self, finish: Callable[[], object] = lambda: None) -> None:
@@ -124,6 +133,7 @@ class Parts:
         whole = self.folder / f"whole{self._out.suffix}"
         with column_writer(whole, self._schema) as write:
             for number in range(self.number):
+                check_digest(self._rows(number))
                 with pa.memory_map(str(self._rows(number))) as file, pa.ipc.open_file(file) as part:
                     for place in range(part.num_record_batches):
                         write(part.get_batch(place))
@@ -140,6 +150,12 @@ class Parts:
         left_out = len(part.bad_rows) + part.unlisted
         self.tally.update(part.tally, bad_rows=left_out, unlisted=part.unlisted)
         self.acceptance = pool_acceptance([*self.acceptance, *part.acceptance])
+
+    def _write(self, place: Path, record: Path, part: Part, rows: pa.RecordBatch | None) -> None:
+        with replacing(place) as beside, pa.ipc.new_file(beside, self._schema) as file:
+            if rows is not None:
+                file.write(rows)
+        write_atomically(record, msgspec.json.encode(part))
 
     def _rows(self, number: int) -> Path:
         return self.folder / f"{number:06d}.arrow"
@@ -259,7 +275,8 @@ def _claim(out: Path, folder: Path, job: Job) -> None:
             )
     for file in folder.iterdir():
         file.unlink()
-    write_atomically(_job_file(folder), msgspec.json.encode(job))
+    with listed(_job_file(folder)):
+        write_atomically(_job_file(folder), msgspec.json.encode(job))
 
 
 def _job_file(folder: Path) -> Path:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import Count, Natural, convert, read_config, refuse_file, write_json
+from lakewright.core_jax.support import Count, Natural, convert, listed, read_config, refuse_file, write_json
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.redesign import EngineerSettings
@@ -122,7 +122,8 @@ class VersionFiles:
 
     def write_setup(self, setup: Setup) -> None:
         """Writes what the engineer is begun with."""
-        write_json(self.setup_path, msgspec.to_builtins(setup, str_keys=True))
+        with listed(self.setup_path):
+            write_json(self.setup_path, msgspec.to_builtins(setup, str_keys=True))
 
     def load_environment(self) -> Environment:
         """The environment of the folder. Raises InputError where its space is another than at the beginning."""
@@ -156,7 +157,9 @@ class VersionFiles:
 
     def write_version(self, version: Version) -> None:
         """Writes a version, then the design."""
-        write_json(self.version_path(version.version), msgspec.to_builtins(version, str_keys=True))
+        path = self.version_path(version.version)
+        with listed(path):
+            write_json(path, msgspec.to_builtins(version, str_keys=True))
         self.write_design(version.design)
 
     def write_design(self, design: Design) -> None:

@@ -14,6 +14,7 @@ from lakewright.core_jax.config import EnvConfig, hole_ratio_of, with_teams
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, can_draw_all, generate, generate_in_turn
 from lakewright.core_jax.rows import Row, board_key, read_all, rows_in_turn, rows_of, symmetric_fingerprint, write_rows
+from lakewright.core_jax.support import listed
 from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
@@ -69,7 +70,8 @@ class LakeTrainee(Trainee[Task]):
     def hold_out(self, folder: RunFolder) -> list[Problem]:
         """Boards of each size, hole ratio and wait ratio of the settings."""
         if not folder.validation.exists():
-            write_rows(folder.validation, _draw_held_out(self.settings))
+            with listed(folder.validation):
+                write_rows(folder.validation, _draw_held_out(self.settings))
         return held_out_of(folder)
 
     def count_held_out(self) -> int:
@@ -151,7 +153,8 @@ class LakeTrainee(Trainee[Task]):
         figures = {"fresh": len(rows), "scored": 0, "replayed": 0, "tokens": 0}
         statistics = self.count_problems(list(map(problem_of, rows)), [])
         write(stage.sampled, Sampled(statistics, self.settings.sampler.name, figures, {}))
-        write_rows(stage.boards, rows)
+        with listed(stage.boards):
+            write_rows(stage.boards, rows)
         if self.settings.exclude:
             write(stage.excluded, Excluded(tasks.replaced))
 

@@ -214,6 +214,7 @@ def _choose_examples(held_out: Sequence[Problem], texts: Sequence[str], verdicts
 
 
 def _write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:
-    from lakewright.core_jax.support import write_atomically
+    from lakewright.core_jax.support import listed, write_atomically
 
-    write_atomically(path, msgspec.json.Encoder().encode_lines(lines))
+    with listed(path):
+        write_atomically(path, msgspec.json.Encoder().encode_lines(lines))

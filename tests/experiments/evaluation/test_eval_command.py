@@ -52,6 +52,7 @@ def test_an_endpoint_is_evaluated_and_its_key_is_in_no_file(benchmark, tmp_path,
     assert {body["temperature"] for body in server.seen} == {0.0, 1.0}
     names = {file.name for file in (tmp_path / "out").iterdir()}
     assert names == {
+        "SHA256SUMS",
         "job.json",
         "answers.jsonl",
         "verdicts.jsonl",
