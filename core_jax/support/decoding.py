@@ -27,7 +27,7 @@ def read_config(path: str | Path, kind: type[T]) -> T:
 
 
 def read_raw(path: str | Path) -> Any:
-    """The plain data of a JSON or TOML file. Raises InputError where it cannot be read, was changed, or is not of that form."""
+    """The plain data of a JSON or TOML file. Raises InputError where it cannot be read, was changed, or is neither."""
     path = Path(path)
     refuse_pipe(path)
     try:

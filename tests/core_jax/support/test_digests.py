@@ -47,9 +47,14 @@ def test_a_file_may_be_replaced_and_the_others_stay_listed(tmp_path):
 
 def test_a_write_that_is_interrupted_leaves_the_file_unlisted_and_readable(tmp_path):
     path = write_listed(tmp_path / "record.json", 1)
-    with pytest.raises(KeyboardInterrupt), listed(path):
-        write_json(path, 2)
-        raise KeyboardInterrupt
+
+    def write_and_stop():
+        with listed(path):
+            write_json(path, 2)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_and_stop()
     assert read_raw(path) == 2
     assert (tmp_path / LISTING).read_bytes() == b""
 
