@@ -26,7 +26,7 @@ OF_CLOCK = re.compile(rf'"({CLOCK})":\s*("[^"]*"|[-+.eE\d]+|null)'.encode())
 class Command:
     """A command of the campaign.
 
-    words: what is given after `lakewright`. folders: the folders and files that it needs, of which the first is damaged.
+    words: what is given after `lakewright`. folders: folders and files that it needs, of which the first is damaged.
     reads: patterns of the files of the first folder that may be damaged, by what they are. inputs: patterns of the
     user's own files, which may be others without a fault. writes: patterns of the files that are its result, besides
     what it prints. weight: how often it is drawn.

@@ -18,6 +18,9 @@ from lakewright.experiments.benchmark import builder, tiers
 from lakewright.experiments.cli.app import INTERRUPTED, main
 from lakewright.experiments.loop.settings import preset_files
 from lakewright.experiments.resumable import parts
+from lakewright.experiments.sweep.executors import Serial
+from lakewright.experiments.sweep.runner import sweep
+from lakewright.experiments.sweep.spec import read_spec
 
 TIER = tiers.Tier(teams=((2, 3),), hole_ratios=(0.0, 0.2), wait_ratios=(0.5,), boards=2)
 MODEL = ("start=pretrained", "warmup.steps=0", "grpo.steps=1", "grpo.prompts=4", "grpo.group=2", "horizon=16")
@@ -131,7 +134,8 @@ def _make_parts(boards: Path, out: Path) -> None:
 def _make_folders(seed: int, suffix: str) -> None:
     """Sweeps, benchmarks, evaluations, and engineers' folders."""
     Path(f"sweep{suffix}.toml").write_text(SWEEP.format(seed=seed))
-    run_quietly("sweep", f"sweep{suffix}.toml", "--out", f"sweep{suffix}", "--workers", 1)
+    for _ in sweep(read_spec(Path(f"sweep{suffix}.toml")), Serial(), Path(f"sweep{suffix}")):
+        pass
     built = ("benchmark", "build", "--tier", "paper", "--seed", seed, "--out")
     with mock.patch.object(builder, "_write_parts", side_effect=KeyboardInterrupt):
         run_quietly(*built, f"cells{suffix}", code=INTERRUPTED)

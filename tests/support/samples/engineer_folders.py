@@ -63,7 +63,7 @@ def state_of(path: Path) -> dict[str, Any]:
     """What must be the same in the end: versions, apart from where they stopped reading, outcomes that count, pins."""
     versions = {file.name: json.loads(file.read_text()) for file in sorted((path / "versions").glob("*.json"))}
     for version in versions.values():
-        del version["offset"]
+        del version["offset"], version["outcomes"]
     status = msgspec.to_builtins(EngineerFolder(path).status())
     pins = sorted({line for line in (path / "pins-0.jsonl").read_text().splitlines() if line})
     return {**versions, "design": (path / "design.json").read_text(), "status": status, "pins": pins}
