@@ -32,6 +32,7 @@ STUDY = """budget = 400
 baseline = "fixed"
 [settings]
 start = "pretrained"
+teacher = "rules"
 stages = 1
 horizon = 16
 warmup.steps = 0
@@ -108,7 +109,7 @@ def _make_boards(seed: int, suffix: str) -> None:
     _make_parts(boards, Path(f"parts{suffix}"))
     shutil.copytree(preset_files.FOLDER, f"presets{suffix}")
     if seed:
-        (boards.parent / f"presets{suffix}" / "cpu.toml").write_bytes((preset_files.FOLDER / "h100.toml").read_bytes())
+        Path(f"presets{suffix}", "cpu.toml").write_bytes((preset_files.FOLDER / "cpu-30.toml").read_bytes())
 
 
 def _make_parts(boards: Path, out: Path) -> None:

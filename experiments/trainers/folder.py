@@ -29,7 +29,14 @@ from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.resumable.asked_server import ask_server
 from lakewright.experiments.resumable.spending import Spending
-from lakewright.experiments.trainers.outcomes import OutcomeReader, Read, count_answers, digest_outcomes, make_groups, tally_held_out
+from lakewright.experiments.trainers.outcomes import (
+    OutcomeReader,
+    Read,
+    count_answers,
+    digest_outcomes,
+    make_groups,
+    tally_held_out,
+)
 from lakewright.experiments.trainers.versions import Author, Counts, FolderSettings, Setup, Version, VersionFiles
 
 MOST_HELD_OUT = 100_000

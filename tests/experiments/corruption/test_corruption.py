@@ -28,7 +28,9 @@ def quick(monkeypatch):
     for name in ("_make_boards", "_make_runs"):
         monkeypatch.setattr(fixtures, name, lambda seed, suffix: None)
     monkeypatch.setattr(
-        fixtures, "_make_folders", lambda seed, suffix: fixtures._make_engineer(fixtures.Path(f"engineer{suffix}"), seed)
+        fixtures,
+        "_make_folders",
+        lambda seed, suffix: fixtures._make_engineer(fixtures.Path(f"engineer{suffix}"), seed),
     )
 
 
@@ -47,7 +49,10 @@ def test_every_kind_of_damage_changes_the_file_and_the_same_seed_changes_it_alik
         other.write_bytes(b"another")
         target = Target(path, other, other)
         kinds = list_kinds(target)
-        assert {"byte", "truncated", "value of a field", "of another run", "older version"} <= {*kinds, "value of a field"}
+        assert {"byte", "truncated", "value of a field", "of another run", "older version"} <= {
+            *kinds,
+            "value of a field",
+        }
         assert ("bit of a tensor" in kinds) == (path.suffix == ".safetensors")
         for kind in kinds:
             changed = []
