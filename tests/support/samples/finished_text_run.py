@@ -41,7 +41,7 @@ def finish_text(path: Path, name: str = f"{ADDITION}:Addition", wrong: str = WRO
     """A finished run. name: of the environment, like `Addition`. wrong: an answer that is not valid."""
     run, environment = RunFolder(path), load_environment(name)
     run.open(RunSettings(environment=name, codec="bytes", stages=2, teacher="rules"))
-    held_out = environment.draw(_design(environment, ROWS), 40, seed=1)
+    held_out = environment.draw(_design(environment, ROWS), 40, seed=4)  # none comes twice
     write_problems(run.held_out, held_out)
     validate_text(run.warmup, environment, held_out, 8, wrong)
     for number, valid in enumerate((16, 32)):
