@@ -8,10 +8,12 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
-from lakewright.policy.codecs import Codec
+from lakewright.policy.codecs.codec import Codec
 from lakewright.policy.play import Judged, Tasks
 from lakewright.policy.tasks import Task, augment_task
-from lakewright.policy.training import BoardStream, RewardSettings, judge_answers, rewards
+from lakewright.policy.training.board_stream import BoardStream
+from lakewright.policy.training.reward import judge_answers, rewards
+from lakewright.policy.training.settings import RewardSettings
 
 
 class PlayedPlan(NamedTuple):

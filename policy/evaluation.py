@@ -8,7 +8,7 @@ from transformers import PreTrainedModel
 from lakewright.core_jax.results import Outcomes
 from lakewright.core_jax.types import Verdict
 from lakewright.policy.board_play import BoardPlay
-from lakewright.policy.inference import answer_tasks
+from lakewright.policy.inference.sampling import answer_tasks
 from lakewright.policy.tasks import Task
 
 

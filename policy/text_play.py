@@ -18,8 +18,10 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.codecs import BYTES, ByteCodec, ChatCodec, ProblemCodec, TextSettings, build_byte_tokenizer
-from lakewright.policy.models import TEXT, ModelName, ModelSettings, build_model, get_codec, resolve_shape
+from lakewright.policy.codecs.problem_codec import BYTES, ByteCodec, ChatCodec, ProblemCodec, build_byte_tokenizer
+from lakewright.policy.codecs.settings import TextSettings
+from lakewright.policy.model_settings import ModelName, ModelSettings, resolve_shape
+from lakewright.policy.models.building import TEXT, build_model, get_codec
 from lakewright.policy.play import Judged, Tasks
 
 

@@ -9,10 +9,9 @@ from lakewright.core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.types import DELTAS, JUMP, MOVES, PAD, Board
 from lakewright.policy.codecs import tokens
-from lakewright.policy.codecs.compact_prompt import SYSTEM, encode_compact_prompt
 from lakewright.policy.codecs.settings import CodecName, TextSettings
 from lakewright.policy.codecs.text_answer import Refused, parse_answer, plan_text
-from lakewright.policy.codecs.text_prompt import MAX_AGENTS, MOVE_WORDS, encode_prompt
+from lakewright.policy.codecs.text_prompt import MAX_AGENTS, MOVE_WORDS, SYSTEM, encode_compact_prompt, encode_prompt
 
 THINK = "<think>"  # with which some chat templates begin the answer
 
@@ -80,7 +79,7 @@ class TokensCodec:
 
 
 class TextCodec:
-    """Text, for language models: see `text_prompt` and `compact_prompt` for prompts, `text_answer` for answers."""
+    """Text, for language models: see `text_prompt` for prompts, `text_answer` for answers."""
 
     name: CodecName = "text"
 

@@ -21,4 +21,4 @@ class TextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Answers that one process decodes together."""
     prompt: PromptForm = "full"
     """A prompt that explains the task, or one line for small models that are trained on it: see
-    policy.codecs.compact_prompt."""
+    policy.codecs.text_prompt."""

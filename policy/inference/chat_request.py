@@ -1,18 +1,17 @@
-"""One try of a request to an OpenAI-compatible server: bounded in time and size, its key sent to that server only."""
+"""One attempt of a request to an OpenAI-compatible server: bounded in time and size, its reply read strictly."""
 
 import asyncio
 import dataclasses
 import json
 import ssl
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
 
 from lakewright.core_jax.support import Count, Natural, Positive, Weight
-from lakewright.policy.inference.completions import EndpointAnswer, read_completion
 
 KEYS = ("LAKEWRIGHT_API_KEY", "OPENAI_API_KEY")  # where the environment holds the key
 LONGEST_REPLY = 1 << 23  # bytes
@@ -21,6 +20,10 @@ PASSING = (408, 409, 429)  # errors that another try may mend, besides those fro
 UNBILLED = (501, 503)  # of those from 500 on: the server did no work; it did none below 500 either
 
 TEMPLATE = 64  # tokens around a message, at most
+
+
+MOST_TOKENS = 1 << 40  # that a reply may claim
+Tokens = Annotated[Natural, msgspec.Meta(le=MOST_TOKENS)]
 
 Message = Mapping[str, str]  # role and content
 SchemaForm = Literal["json_schema", "json_object"]
@@ -65,6 +68,19 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"url of {parts.hostname} holds more than a place; give a key in {KEYS[0]} instead")
         if self.max_cost is not None and not (self.price_in or self.price_out):
             raise ValueError("max_cost is set, but no price; give price_in and price_out, dollars for a million tokens")
+
+
+@dataclasses.dataclass(frozen=True)
+class EndpointAnswer:
+    """What a model answered.
+
+    Tokens as the server counts them, None where it does not. finish: why the model ended, `stop`, `length` ...
+    """
+
+    text: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    finish: str | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,3 +210,34 @@ def _response_format(schema: Mapping[str, Any], form: SchemaForm) -> dict[str, A
     if form == "json_object":
         return {"type": form, "schema": dict(schema)}
     return {"type": form, "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: Tokens | None = None
+    completion_tokens: Tokens | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
+    usage: _Usage | None = None
+
+
+def read_completion(content: bytes) -> EndpointAnswer:
+    """The first choice of a reply. Raises ValueError where the reply is not a completion."""
+    try:
+        found = msgspec.convert(json.loads(content), _Completion)
+    except RecursionError as error:
+        raise ValueError("JSON too deep") from error
+    choice, usage = found.choices[0], found.usage or _Usage()
+    # A lone surrogate is no text that a file could hold.
+    text = (choice.message.content or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return EndpointAnswer(text, usage.prompt_tokens, usage.completion_tokens, choice.finish_reason)

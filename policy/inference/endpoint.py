@@ -1,4 +1,4 @@
-"""Models behind an OpenAI-compatible server: concurrent requests, repeated where that may help, within a cost cap.
+"""Models behind an OpenAI-compatible server: concurrent requests, useful retries, and a cap on what they cost.
 
 The key comes from the environment, LAKEWRIGHT_API_KEY or OPENAI_API_KEY, and is sent to the server only.
 """
@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import random
+import secrets
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,21 +16,41 @@ from functools import partial
 from typing import Any
 
 import httpx2
+import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.inference.chat_request import KEYS, EndpointSettings, FailedTryError, Message, Question, ask_once
-from lakewright.policy.inference.completions import EndpointAnswer
-from lakewright.policy.inference.cost_cap import BudgetSpentError, Charge, CostCap
+from lakewright.core_jax.support import Natural
+from lakewright.policy.inference.chat_request import (
+    KEYS,
+    EndpointAnswer,
+    EndpointSettings,
+    FailedTryError,
+    Message,
+    Question,
+    ask_once,
+)
 
 NO_KEY = "none"  # servers that need no key get some word
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0  # seconds before another try
 MOST_SHOWN = 200  # characters of what a server said
 
 
+class BudgetSpentError(Exception):
+    """The next request might exceed the cost cap."""
+
+
 class EndpointError(InputError):
     """A server that does not answer, or not as asked, after all tries. `status`: its HTTP error, if any."""
 
     status: int | None = None
+
+
+class Charge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tokens that a server may bill for one try of a request: the most before it is sent, later what it took."""
+
+    attempt: str
+    tokens_in: Natural
+    tokens_out: Natural
 
 
 class Endpoint:
@@ -131,6 +152,12 @@ class Endpoint:
         return error
 
 
+def charged(charges: Iterable[Charge]) -> tuple[int, int]:
+    """The tokens in and out of all tries; of each the last charge counts."""
+    last = {charge.attempt: charge for charge in charges}.values()
+    return sum(charge.tokens_in for charge in last), sum(charge.tokens_out for charge in last)
+
+
 def dollars(settings: EndpointSettings, tokens_in: int, tokens_out: int) -> float:
     """What tokens cost."""
     return (tokens_in * settings.price_in + tokens_out * settings.price_out) / 1e6
@@ -182,3 +209,37 @@ async def _cancel_all() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+class CostCap:
+    """Dollars spent, and reserved for tries on their way, which together never exceed the cap.
+
+    spent: dollars at first. record: gets every charge before it counts, to keep it where a kill does not reach.
+    """
+
+    def __init__(
+        self, cap: float | None, price: Callable[[int, int], float], spent: float, record: Callable[[Charge], object]
+    ) -> None:
+        self.spent, self._held = spent, 0.0
+        self._cap, self._price, self._record = cap, price, record
+        self._lock = threading.Lock()
+
+    def begin(self, tokens_in: int, tokens_out: int) -> Charge | None:
+        """Reserves the most that a try may cost; None where that would exceed the cap."""
+        most = self._price(tokens_in, tokens_out)
+        with self._lock:
+            if self._cap is not None and self.spent + self._held + most > self._cap:
+                return None
+            charge = Charge(secrets.token_hex(8), tokens_in, tokens_out)
+            self._record(charge)
+            self._held += most
+            return charge
+
+    def end(self, charge: Charge, tokens_in: int, tokens_out: int) -> None:
+        """Replaces a reservation by what the try took."""
+        taken = Charge(charge.attempt, tokens_in, tokens_out)
+        with self._lock:
+            if taken != charge:
+                self._record(taken)
+            self._held -= self._price(charge.tokens_in, charge.tokens_out)
+            self.spent += self._price(tokens_in, tokens_out)

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from lakewright.policy.codecs import token_ids
-from lakewright.policy.models import set_mode, use_precision
+from lakewright.policy.codecs.tokens import token_ids
+from lakewright.policy.models.building import set_mode, use_precision
 
 Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Grammar = Callable[[Sequence[int]], Iterable[Sequence[int] | np.ndarray]]

@@ -18,7 +18,7 @@ from transformers import (
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.inference.grammar import Grammar
 from lakewright.policy.inference.sampling import end_tokens, sample
-from lakewright.policy.models import set_mode, use_precision
+from lakewright.policy.models.building import set_mode, use_precision
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
 ANSWER = "\nANSWER:\n"  # between reasoning and JSON

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 import torch
 from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerFast
 
-from lakewright.policy.inference.decoders import decoder_of, ends_answers_singly
-from lakewright.policy.inference.prompt_caches import cache_rows
-from lakewright.policy.models import set_mode, use_precision
+from lakewright.policy.inference.decoders import cache_rows, decoder_of, ends_answers_singly
+from lakewright.policy.models.building import set_mode, use_precision
 from lakewright.policy.play import Play
 
 ROWS = 512  # answers decoded together

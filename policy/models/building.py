@@ -1,5 +1,7 @@
-"""Models with random weights in the shape of the settings, and how any model is saved."""
+"""Models in memory: built with random weights, placed on a device, set to train or to answer, and saved."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,9 +12,9 @@ from transformers import Qwen3ForCausalLM as Qwen3
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import replacing_folder
-from lakewright.policy.models.settings import ModelName, ModelSettings, resolve_shape
+from lakewright.policy.model_settings import BoardNetworkSettings, ModelName, ModelSettings, resolve_shape
 from lakewright.policy.models.weights import check_memory
-from lakewright.policy.networks import BoardConfig, BoardNetwork, BoardNetworkSettings
+from lakewright.policy.networks.board_network import BoardConfig, BoardNetwork
 
 TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
 
@@ -98,3 +100,31 @@ def check_device(device: str) -> None:
 def get_codec(model: PreTrainedModel) -> str:
     """The codec that a checkpoint names; one that names none is a language model."""
     return getattr(model.config, "codec", TEXT)
+
+
+@contextmanager
+def set_mode(model: PreTrainedModel, *, training: bool = False) -> Iterator[None]:
+    """Within the context the model answers, or trains (with dropout); afterwards it is in its earlier mode again."""
+    before = model.training
+    model.train(training)
+    try:
+        yield
+    finally:
+        model.train(before)
+
+
+def compute_in_bfloat16(model: PreTrainedModel) -> None:
+    """Mark a model, so that `use_precision` makes it compute in bfloat16. Copies of the model are marked too."""
+    model.computes_in = torch.bfloat16
+
+
+def computes_in_bfloat16(model: PreTrainedModel) -> bool:
+    """Return whether a model is marked by `compute_in_bfloat16`."""
+    return getattr(model, "computes_in", None) is torch.bfloat16
+
+
+def use_precision(model: PreTrainedModel) -> AbstractContextManager:
+    """A context in which a marked model computes in bfloat16, its weights rounded once."""
+    if computes_in_bfloat16(model):
+        return torch.autocast(model.device.type, torch.bfloat16)
+    return nullcontext()

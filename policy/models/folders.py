@@ -8,7 +8,7 @@ from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
-from lakewright.policy.networks import BOARD_NETWORK, BoardNetworkSettings
+from lakewright.policy.model_settings import BOARD_NETWORK, BoardNetworkSettings
 
 PRETRAINED = "pretrained"  # the name of the weights of this package; ./pretrained is a folder of the user's own
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")

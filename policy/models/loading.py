@@ -17,7 +17,8 @@ from transformers import (
 from transformers.utils import find_adapter_config_file
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.codecs import BYTE_VOCABULARY, BYTES, VOCABULARY
+from lakewright.policy.codecs.problem_codec import BYTE_VOCABULARY, BYTES
+from lakewright.policy.codecs.tokens import VOCABULARY
 from lakewright.policy.models.building import TOKENS, check_device, get_codec, place_on_device
 from lakewright.policy.models.folders import (
     ADAPTER,

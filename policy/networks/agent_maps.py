@@ -1,33 +1,42 @@
 """A map for each agent: what every cell of the board means to it, found by a recurrent convolution.
 
 One convolution of shared weights is applied again and again, as value iteration spreads values over a grid (Tamar et
-al. 2016, arXiv 1602.02867), through a gate, with the input given anew each time (Bansal et al. 2022, arXiv 2202.05826).
-Between two iterations the maps of a board's agents are averaged, so that each knows of the others.
+al. 2016, arXiv 1602.02867), through a gate, with the input added in every iteration (Bansal et al. 2022, arXiv
+2202.05826). Between two iterations the maps of a board's agents are averaged, so that each knows of the others.
+
+A map may begin with the cost-to-go of its agent, the other agents ignored, as learned policies for many agents commonly
+do: DHC (Ma et al. 2021), MAPF-GPT (Andreychuk et al. 2024).
 """
 
 import torch
 from torch import nn
 
-from lakewright.policy.networks.board_config import BoardConfig
-from lakewright.policy.networks.cost_to_go import UNREACHED, cost_to_go, neighbours
 from lakewright.policy.networks.prompt_parsing import Boards
 
 ENDS = 5  # planes: free cells, own start and goal, those of the others
 DISTANCES = 6  # planes: which neighbour is nearer to the goal, whether the goal can be reached, how far it is
 DISTANCE_SCALE = 10.0  # the distance of which the plane is 1
+UNREACHED = -1
 
 
 class AgentMaps(nn.Module):
-    """The maps of all agents of a batch of boards."""
+    """The maps of all agents of a batch of boards.
 
-    def __init__(self, config: BoardConfig) -> None:
+    Args:
+        channels: of the state of each map.
+        iterations: of the recurrent convolution.
+        hidden: width of what a map says about a cell.
+        cost_to_go: whether the maps begin with the distances of all cells from the agent's goal.
+    """
+
+    def __init__(self, channels: int, iterations: int, hidden: int, *, cost_to_go: bool) -> None:
         super().__init__()
-        self.with_distances, self.iterations = config.cost_to_go, config.iterations
-        planes = ENDS + DISTANCES * config.cost_to_go
-        self.read = nn.Conv2d(planes, 2 * config.channels, 3, padding=1)
-        self.update = nn.Conv2d(config.channels, 2 * config.channels, 3, padding=1, bias=False)
-        self.exchange = nn.Conv2d(config.channels, config.channels, 1, bias=False)
-        self.view = nn.Conv2d(config.channels + planes, config.hidden, 3, padding=1)
+        self.with_distances, self.iterations = cost_to_go, iterations
+        planes = ENDS + DISTANCES * cost_to_go
+        self.read = nn.Conv2d(planes, 2 * channels, 3, padding=1)
+        self.update = nn.Conv2d(channels, 2 * channels, 3, padding=1, bias=False)
+        self.exchange = nn.Conv2d(channels, channels, 1, bias=False)
+        self.view = nn.Conv2d(channels + planes, hidden, 3, padding=1)
 
     def forward(self, boards: Boards) -> torch.Tensor:
         """What each cell and its surroundings mean to each agent: [B, K, n * n, hidden]."""
@@ -72,3 +81,32 @@ def _distance_planes(distance: torch.Tensor) -> list[torch.Tensor]:
     ways = (distance + 1) * reached  # 0 where there is no way, as beyond the border
     nearer = [(beside > 0) & (beside + 1 == ways) for beside in neighbours(ways)]
     return [*nearer, reached, distance * reached / DISTANCE_SCALE]
+
+
+def cost_to_go(free: torch.Tensor, goals: torch.Tensor) -> torch.Tensor:
+    """Steps from each cell to a goal, int [..., n, n], UNREACHED where there is no way.
+
+    Args: free, bool [..., n, n]. goals, bool [..., n, n], the one goal of each map.
+    """
+    reached = goals & free
+    distance = torch.where(reached, 0, UNREACHED)
+    step = 0
+    while True:
+        step += 1
+        new = spread(reached) & free & ~reached
+        if not new.any():
+            return distance
+        distance = torch.where(new, step, distance)
+        reached = reached | new
+
+
+def spread(cells: torch.Tensor) -> torch.Tensor:
+    """The cells [..., n, n] beside those that are set."""
+    up, down, left, right = neighbours(cells)
+    return up | down | left | right
+
+
+def neighbours(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """What the cells above, below, left and right of each cell hold, [..., n, n] each, 0 beyond the border."""
+    wide = torch.nn.functional.pad(values, (1, 1, 1, 1))
+    return wide[..., :-2, 1:-1], wide[..., 2:, 1:-1], wide[..., 1:-1, :-2], wide[..., 1:-1, 2:]

@@ -1,4 +1,4 @@
-"""A causal model of the tokens codec that computes on the board instead of on words.
+"""A causal model of the tokens codec that computes on the board: its config, its weights, its decoder.
 
 It reads the same words as the other models and gives logits for the same vocabulary, but of an answer it only chooses
 among the free neighbours of an agent's cell and, after whole steps, the end; every other word has a logit of LOW.
@@ -8,13 +8,43 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoModelForCausalLM, GenerationMixin, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, GenerationMixin, PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutput
 
+from lakewright.policy.model_settings import BOARD_NETWORK
 from lakewright.policy.networks.agent_maps import AgentMaps
-from lakewright.policy.networks.board_config import BoardConfig
 from lakewright.policy.networks.joint_step import LOW, JointStep
-from lakewright.policy.networks.prompt_parsing import Boards, parse_answers, parse_boards
+from lakewright.policy.networks.prompt_parsing import NOWHERE, Boards, parse_answers, parse_boards
+
+
+class BoardConfig(PretrainedConfig):
+    """Widths and depths of a `BoardNetwork`.
+
+    channels, iterations: of the map of each agent. hidden, layers: of what each agent knows at a step. cost_to_go:
+    whether the maps begin with the distances of all cells from the agent's goal. keeps_rules: whether an agent never
+    collides with one that has chosen before it in the same step, as long as it has another move. never_repeats: whether
+    the last one never brings all agents back to where they were together, as long as it has another move.
+    """
+
+    model_type = BOARD_NETWORK
+
+    def __init__(
+        self,
+        vocab_size: int = 115,
+        channels: int = 32,
+        iterations: int = 4,
+        hidden: int = 96,
+        layers: int = 3,
+        cost_to_go: bool = True,
+        keeps_rules: bool = True,
+        never_repeats: bool = True,
+        **given: Any,
+    ) -> None:
+        self.vocab_size, self.channels, self.iterations = vocab_size, channels, iterations
+        self.hidden, self.layers = hidden, layers
+        self.cost_to_go, self.keeps_rules, self.never_repeats = cost_to_go, keeps_rules, never_repeats
+        fixed = {"tie_word_embeddings": False, "use_cache": False}  # there are no keys and values to keep
+        super().__init__(**{**fixed, **given})
 
 
 class BoardNetwork(PreTrainedModel, GenerationMixin):
@@ -26,8 +56,10 @@ class BoardNetwork(PreTrainedModel, GenerationMixin):
 
     def __init__(self, config: BoardConfig) -> None:
         super().__init__(config)
-        self.maps = AgentMaps(config)
-        self.steps = JointStep(config)
+        self.maps = AgentMaps(config.channels, config.iterations, config.hidden, cost_to_go=config.cost_to_go)
+        self.steps = JointStep(
+            config.hidden, config.layers, keeps_rules=config.keeps_rules, never_repeats=config.never_repeats
+        )
         self.post_init()
 
     def forward(
@@ -68,4 +100,62 @@ class BoardNetwork(PreTrainedModel, GenerationMixin):
             nn.init.normal_(module.weight, std=0.1)
 
 
+AutoConfig.register(BoardConfig.model_type, BoardConfig)
 AutoModelForCausalLM.register(BoardConfig, BoardNetwork)
+
+
+class BoardDecoder:
+    """The state of B boards with G answers each: where the agents of every answer are, and whose turn it is."""
+
+    def __init__(self, model: Any, copies: int, length: int) -> None:
+        self._model, self._copies = model, copies  # the length is known to the caller alone
+
+    def read(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Reads prompts int [B, P]: the logits of the first word of answers, [B, G, V]. mask: not needed."""
+        boards = parse_boards(ids)
+        self._maps, which = self._model.maps_of(boards)
+        answers = torch.arange(len(ids), device=ids.device).repeat_interleave(self._copies)
+        self._boards, self._which = boards[answers], which[answers]
+        self._cells = self._before = self._boards.starts
+        self._following = self._cells.clone()
+        self._past = self._cells[:, None]
+        self._turn = torch.zeros_like(answers)
+        self._known = self._model.steps.look(boards, self._maps, which, boards.starts, boards.starts)[answers]
+        return self._logits()
+
+    def add(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Adds one word to every answer, int [B, G]: the logits of the next, [B, G, V]."""
+        rows = torch.arange(len(self._turn), device=tokens.device)
+        self._following[rows, self._turn] = self._boards.cells_of(tokens.flatten())
+        self._turn = self._turn + 1
+        over = (self._turn == self._boards.there.sum(1)).nonzero().squeeze(1)
+        if len(over):
+            self._next_step(over)
+        return self._logits()
+
+    def keep(self, boards: torch.Tensor) -> None:
+        """Continues with some boards only, int [B']."""
+        rows = (boards[:, None] * self._copies + torch.arange(self._copies, device=boards.device)).flatten()
+        self._boards, self._which, self._turn = self._boards[rows], self._which[rows], self._turn[rows]
+        self._cells, self._before, self._past = self._cells[rows], self._before[rows], self._past[rows]
+        self._following, self._known = self._following[rows], self._known[rows]
+
+    def _next_step(self, rows: torch.Tensor) -> None:
+        """All agents of these answers have moved."""
+        before, cells, boards = self._cells[rows], self._following[rows], self._boards[rows]
+        self._turn = self._turn.index_fill(0, rows, 0)
+        self._before = self._before.index_copy(0, rows, before)
+        self._cells = self._cells.index_copy(0, rows, cells)
+        arrived = torch.full_like(self._cells, NOWHERE).index_copy(0, rows, cells)
+        self._past = torch.cat([self._past, arrived[:, None]], 1)
+        known = self._model.steps.look(boards, self._maps, self._which[rows], cells, before)
+        self._known = self._known.index_copy(0, rows, known)
+
+    def _logits(self) -> torch.Tensor:
+        boards: Boards = self._boards
+        rows = torch.arange(len(self._turn), device=self._turn.device)
+        logits, words = self._model.steps.decide(
+            boards, self._known, self._cells, self._following, self._past, rows, self._turn
+        )
+        spread = logits.new_full((len(rows), self._model.config.vocab_size), LOW).scatter(1, words, logits)
+        return spread.unflatten(0, (-1, self._copies))

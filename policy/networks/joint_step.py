@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from lakewright.core_jax.types import DELTAS, MOVES, WAIT
-from lakewright.policy.codecs import ID
-from lakewright.policy.networks.board_config import BoardConfig
+from lakewright.policy.codecs.tokens import ID
 from lakewright.policy.networks.prompt_parsing import Boards
 
 REACH = 4  # rows or columns between two agents, beyond which they count as this far
@@ -19,16 +18,23 @@ LOW = -1e4  # logit of what cannot be chosen
 
 
 class JointStep(nn.Module):
-    """The choices of the agents of S joint states."""
+    """The choices of the agents of S joint states.
 
-    def __init__(self, config: BoardConfig) -> None:
+    Args:
+        width: of what each agent knows.
+        layers: rounds of messages before the first agent chooses.
+        keeps_rules: exclude moves that collide with an agent that has chosen before, unless no other move is left.
+        never_repeats: exclude moves of the last agent that repeat an earlier joint state, unless no other is left.
+    """
+
+    def __init__(self, width: int, layers: int, *, keeps_rules: bool, never_repeats: bool) -> None:
         super().__init__()
-        width, self.keeps_rules, self.never_repeats = config.hidden, config.keeps_rules, config.never_repeats
+        self.keeps_rules, self.never_repeats = keeps_rules, never_repeats
         self.last_embed = nn.Embedding(len(MOVES), width)
         self.chosen_embed = nn.Embedding(len(MOVES), width)
         self.offset_embed = nn.Embedding((2 * REACH + 1) ** 2, width)
         self.home_embed = nn.Embedding(2, width)
-        self.rounds = nn.ModuleList(_Messages(width) for _ in range(config.layers))
+        self.rounds = nn.ModuleList(_Messages(width) for _ in range(layers))
         self.blocked = nn.Linear(3 * len(MOVES), width, bias=False)
         self.answer = _Messages(width)
         self.choose = nn.Linear(width + 3 * len(MOVES) + 1, width)

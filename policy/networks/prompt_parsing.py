@@ -5,7 +5,7 @@ import dataclasses
 import torch
 
 from lakewright.core_jax.config import MAX_TOKEN_SIZE
-from lakewright.policy.codecs import CELLS, FIRST_CELL, ID
+from lakewright.policy.codecs.tokens import CELLS, FIRST_CELL, ID
 
 NOWHERE = -2
 STARTS, GOALS, PLAN = (ID[word] for word in ("<starts>", "<goals>", "<plan>"))

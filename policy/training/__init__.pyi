@@ -3,15 +3,12 @@ from .answer_gradient import train_on_answers as train_on_answers
 from .board_stream import BoardStream as BoardStream
 from .board_stream import tasks_of as tasks_of
 from .board_stream import with_hole_ratios as with_hole_ratios
-from .example_loss import plan_loss as plan_loss
-from .example_loss import reference_log_probs as reference_log_probs
 from .grpo import train_grpo as train_grpo
 from .hardware import check_host as check_host
 from .hardware import rank_and_processes as rank_and_processes
 from .hardware import trainable as trainable
 from .hardware import without_adapter as without_adapter
 from .optimizers import is_matrix as is_matrix
-from .optimizers import kept_place as kept_place
 from .reward import judge_answers as judge_answers
 from .reward import reward_texts as reward_texts
 from .reward import rewards as rewards
@@ -26,4 +23,7 @@ from .settings import LoraSettings as LoraSettings
 from .settings import RewardSettings as RewardSettings
 from .settings import WarmupSettings as WarmupSettings
 from .settings import answers_at_once as answers_at_once
+from .training_state import kept_place as kept_place
+from .warmup import plan_loss as plan_loss
+from .warmup import reference_log_probs as reference_log_probs
 from .warmup import warm_up as warm_up

@@ -6,8 +6,8 @@ import msgspec
 import torch
 from transformers import PreTrainedModel
 
-from lakewright.policy.inference import Grammar, log_probs_under_grammar
-from lakewright.policy.models import set_mode
+from lakewright.policy.inference.grammar import Grammar, log_probs_under_grammar
+from lakewright.policy.models.building import set_mode
 from lakewright.policy.training.settings import AnswerTraining, answers_at_once
 
 

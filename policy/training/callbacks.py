@@ -1,14 +1,20 @@
-"""What happens after each step of TRL's trainer: figures are reported, weights averaged, time limits kept."""
+"""Callbacks of TRL's trainer: figures reported, weights averaged, time limits, and a saved state to resume from."""
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.optim.swa_utils import AveragedModel
 from transformers import TrainerCallback
 
+from lakewright.policy.training.grpo_trainer import Clock, PlanTrainer
 from lakewright.policy.training.optimizers import averaged_model
+from lakewright.policy.training.training_state import Place, TrainingState
+
+SECONDS = 60.0  # of training, at least, between two times that it is kept
+SHARE = 0.05  # of the time, at most, that keeping may take
 
 
 class Report(TrainerCallback):
@@ -25,17 +31,6 @@ class Report(TrainerCallback):
         figures = {name: value for name, value in logs.items() if name != "epoch"}
         if self._on_step({"step": state.global_step, **figures}):
             control.should_training_stop = True
-
-
-class Clock:
-    """The seconds of a training, those before it was interrupted included."""
-
-    def __init__(self, before: float) -> None:
-        self._begun = time.monotonic() - before
-
-    def seconds(self) -> float:
-        """So far."""
-        return time.monotonic() - self._begun
 
 
 class Average(TrainerCallback):
@@ -71,3 +66,50 @@ class Until(TrainerCallback):
         """A hook of transformers' Trainer."""
         if self._clock.seconds() >= self._seconds:
             control.should_training_stop = True
+
+
+class Keep(TrainerCallback):
+    """Loads what is kept before the first step, and keeps the training after steps.
+
+    notes: what the caller wants kept with it.
+    """
+
+    def __init__(
+        self, path: Path, trainer: PlanTrainer, average: Average, clock: Clock, notes: Callable[[], str]
+    ) -> None:
+        self._path, self._trainer, self._average, self._clock, self._notes = path, trainer, average, clock, notes
+        self._boards, self._next = 0, SECONDS
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """A hook of transformers' Trainer."""
+        if self._path.exists():
+            place = self._state().load(self._path)
+            self._boards = place.boards
+            self._trainer.continue_at(place.step, place.tokens)
+            torch.set_rng_state(torch.frombuffer(bytearray.fromhex(place.random), dtype=torch.uint8))
+        self._next = self._clock.seconds() + SECONDS
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
+        """After a step, once its figures are reported. A hook of transformers' Trainer."""
+        if not logs or "reward" not in logs:
+            return
+        self._boards += round(logs["sampled/groups"])
+        if control.should_training_stop or self._clock.seconds() < self._next:
+            return
+        begun = time.monotonic()
+        random = torch.get_rng_state().numpy().tobytes().hex()
+        place = Place(
+            step=state.global_step,
+            boards=self._boards,
+            seconds=self._clock.seconds(),
+            random=random,
+            tokens=round(state.num_input_tokens_seen),
+            notes=self._notes(),
+        )
+        self._state().save(self._path, place)
+        self._next = self._clock.seconds() + max(SECONDS, (time.monotonic() - begun) / SHARE)
+
+    def _state(self) -> TrainingState:
+        model = self._trainer.accelerator.unwrap_model(self._trainer.model)
+        optimizer = getattr(self._trainer.optimizer, "optimizer", self._trainer.optimizer)  # accelerate wraps it
+        return TrainingState(model, self._average.averaged, optimizer)

@@ -13,9 +13,9 @@ from trl import GRPOConfig
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
-from lakewright.policy.models import computes_in_bfloat16
+from lakewright.policy.models.building import computes_in_bfloat16
 from lakewright.policy.play import Play, Tasks, TaskStream
-from lakewright.policy.training.callbacks import Average, Clock, Report, Until
+from lakewright.policy.training.callbacks import Average, Clock, Keep, Report, Until
 from lakewright.policy.training.grpo_trainer import PlanTrainer, may_share_prompts
 from lakewright.policy.training.hardware import (
     adapter,
@@ -27,10 +27,9 @@ from lakewright.policy.training.hardware import (
     share_of,
     whole_model,
 )
-from lakewright.policy.training.kept_training import Keep
-from lakewright.policy.training.optimizers import kept_place
 from lakewright.policy.training.rollouts import Answered, Rollouts
 from lakewright.policy.training.settings import GrpoSettings
+from lakewright.policy.training.training_state import kept_place
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
 

@@ -6,6 +6,7 @@ gradients included; answers of similar length are read together, so that an endl
 """
 
 import os
+import time
 from typing import Any, Literal
 
 import torch
@@ -13,14 +14,24 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import DynamicCache, LlamaForCausalLM, PreTrainedModel, Qwen3ForCausalLM
 from trl import GRPOTrainer
 
-from lakewright.policy.inference import cache_rows
-from lakewright.policy.networks import BoardNetwork
-from lakewright.policy.training.callbacks import Clock
+from lakewright.policy.inference.decoders import cache_rows
+from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.training.optimizers import muon_and_adamw, rate_scale
 from lakewright.policy.training.settings import SHARED_SCORES, HostSettings
 
 TOGETHER = 64  # answers read at a time
 SCORES = 1 << 26  # of tokens that are held at a time
+
+
+class Clock:
+    """The seconds of a training, those before it was interrupted included."""
+
+    def __init__(self, before: float) -> None:
+        self._begun = time.monotonic() - before
+
+    def seconds(self) -> float:
+        """So far."""
+        return time.monotonic() - self._begun
 
 
 class PlanTrainer(GRPOTrainer):

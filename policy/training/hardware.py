@@ -8,8 +8,8 @@ from typing import Any, cast
 from transformers import PreTrainedModel
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.inference import Samples
-from lakewright.policy.models import read_model
+from lakewright.policy.inference.sampling import Samples
+from lakewright.policy.models.loading import read_model
 from lakewright.policy.training.settings import HostSettings
 
 ROOM = 4096  # tokens of the longest prompt that vLLM keeps room for

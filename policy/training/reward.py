@@ -9,7 +9,8 @@ import numpy as np
 from lakewright.core_jax.config import MAX_TOKEN_SIZE
 from lakewright.core_jax.lake import verdict
 from lakewright.core_jax.types import PAD, Board, Failure, Verdict
-from lakewright.policy.codecs import Codec, decode_answer, text_plan
+from lakewright.policy.codecs.codec import Codec, text_plan
+from lakewright.policy.codecs.tokens import decode_answer
 from lakewright.policy.tasks import Task
 from lakewright.policy.training.settings import RewardSettings
 

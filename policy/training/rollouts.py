@@ -16,7 +16,7 @@ import torch
 from transformers import PreTrainedModel
 
 from lakewright.core_jax.results import Group, informative
-from lakewright.policy.inference import sample
+from lakewright.policy.inference.sampling import sample
 from lakewright.policy.play import Judged, Play
 from lakewright.policy.training.hardware import rank_and_processes, sampled_by_vllm
 

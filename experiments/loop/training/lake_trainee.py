@@ -41,7 +41,8 @@ from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import Codec, TextCodec, build_tokenizer, codec_for
 from lakewright.policy.evaluation import evaluate, outcomes_by_size
 from lakewright.policy.inference import check_speech
-from lakewright.policy.models import build_model, resolve_shape
+from lakewright.policy.model_settings import resolve_shape
+from lakewright.policy.models import build_model
 from lakewright.policy.play import Play, Tasks
 from lakewright.policy.tasks import Task, board_of, task_of
 from lakewright.policy.tasks import row_of as row_of_task

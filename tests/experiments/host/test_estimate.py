@@ -22,7 +22,8 @@ from lakewright.experiments.loop.training import load_policy, make_trainee
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings, TokensCodec
 from lakewright.policy.evaluation import evaluate
-from lakewright.policy.models import ModelSettings, build_model, gguf_files, load_model, save_checkpoint
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import build_model, gguf_files, load_model, save_checkpoint
 from lakewright.policy.training import (
     AnswerGroup,
     GrpoSettings,

@@ -11,7 +11,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import plan_of
 from lakewright.core_jax.types import DELTAS, MOVES, Board
 from lakewright.policy.codecs import TextCodec, TextSettings, parse_answer
-from lakewright.policy.codecs.compact_prompt import SYSTEM, encode_compact_prompt
+from lakewright.policy.codecs.text_prompt import SYSTEM, encode_compact_prompt
 from tests.support.boards.sample_boards import drawing, each, mixed_boards, picture
 from tests.support.models.small_language_model import language
 from tests.support.models.tiny_policy import tasks

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.models import PRETRAINED, ModelSettings, build_model, check_shape, load_model, save_checkpoint
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import PRETRAINED, build_model, check_shape, load_model, save_checkpoint
 from lakewright.policy.models.folders import MODEL, is_board_network
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 

@@ -10,7 +10,8 @@ import torch
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.policy.codecs.tokens import encode_prompt
-from lakewright.policy.models import FAMILY, ModelName, ModelSettings, build_model, load_checkpoint, save_checkpoint
+from lakewright.policy.model_settings import FAMILY, ModelName, ModelSettings
+from lakewright.policy.models import build_model, load_checkpoint, save_checkpoint
 from lakewright.policy.training.optimizers import Muon, orthogonalised
 from tests.support.models.tiny_policy import MODEL, tasks, tiny_model, tokenizer
 

@@ -9,7 +9,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.models import ModelSettings, build_model
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import build_model
 from lakewright.policy.tasks import Task
 from lakewright.policy.training import BoardStream, WarmupSettings, kept_place, warm_up, warmup
 from tests.support.models.damaged_weights import Damage, damage_file, drop, poison, put

@@ -7,7 +7,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.benchmark.tiers import PAPER
 from lakewright.experiments.loop.settings import load_settings, presets
 from lakewright.policy.codecs.tokens import answer_length
-from lakewright.policy.models import FAMILY
+from lakewright.policy.model_settings import FAMILY
 from lakewright.policy.training.hardware import share_of
 
 

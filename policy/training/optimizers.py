@@ -1,17 +1,23 @@
-"""Optimizers, their learning rates over time, and averaged weights."""
+"""Optimizers, their learning rates over time, and averaged weights.
+
+Muon (Jordan et al. 2024) is momentum whose matrices are orthogonalised before they are applied. `torch.optim.Muon`
+orthogonalises in bfloat16, which processors without such instructions emulate: 0.65 s a step for the tiny model,
+against 0.03 s in the parameters' own type and for all matrices of one shape together, as here.
+"""
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from lakewright.policy.training.optimizers.muon import Muon
-
 RISE = 50  # steps until the rates reach their full value
 LEAST = 0.1  # of the rates, at the end
-
+# The quintic of the paper: it raises small singular values fast and brings all of them near one.
+A, B, C = 3.4445, -4.7750, 2.0315
+ITERATIONS = 5
 Weights = tuple[torch.Tensor, ...] | list[torch.Tensor]
 
 
@@ -94,3 +100,46 @@ def averaged_model(model: torch.nn.Module, decay: float) -> AveragedModel:
         get_ema_multi_avg_fn(min(decay, (1 + steps) / (10 + steps)))(averaged, current, count)
 
     return AveragedModel(model, multi_avg_fn=average)
+
+
+class Muon(torch.optim.Optimizer):
+    """Nesterov momentum, orthogonalised, scaled by 0.2 sqrt(max(rows, columns)) to the size of an AdamW update.
+
+    The kernel of a convolution counts as a matrix of its output channels by all that each of them reads.
+    """
+
+    def __init__(self, params: Iterable[torch.Tensor], lr: float, momentum: float = 0.95, weight_decay: float = 0.01):
+        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Updates every matrix that has a gradient."""
+        for group in self.param_groups:
+            by_shape = defaultdict(list)
+            for matrix in group["params"]:
+                if matrix.grad is not None:
+                    by_shape[matrix.shape].append(matrix)
+            for shape, matrices in by_shape.items():
+                momenta = torch.stack([self._momentum(m, group["momentum"]) for m in matrices])
+                updates = orthogonalised(momenta.flatten(2))
+                scale = 0.2 * max(updates.shape[1:]) ** 0.5
+                torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+                torch._foreach_add_(matrices, list(updates.view(-1, *shape)), alpha=-group["lr"] * scale)
+
+    def _momentum(self, matrix: torch.Tensor, momentum: float) -> torch.Tensor:
+        state = self.state[matrix]
+        buffer = state.setdefault("momentum", torch.zeros_like(matrix))
+        gradient = matrix.grad
+        assert gradient is not None
+        buffer.lerp_(gradient, 1 - momentum)
+        return gradient.lerp(buffer, momentum)
+
+
+def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
+    """Approximately the nearest orthogonal matrices, by Newton-Schulz iterations: [M, rows, columns]."""
+    wide = matrices if matrices.shape[1] <= matrices.shape[2] else matrices.mT
+    x = wide / wide.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    for _ in range(ITERATIONS):
+        gram = x @ x.mT
+        x = A * x + (B * gram + C * gram @ gram) @ x
+    return x if matrices.shape[1] <= matrices.shape[2] else x.mT

@@ -6,7 +6,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.types import MOVES
-from lakewright.policy.codecs import TextCodec
+from lakewright.policy.codecs.codec import TextCodec
 from lakewright.policy.inference.sampling import sample
 from lakewright.policy.tasks import Task
 

@@ -16,8 +16,8 @@ from torch.optim.swa_utils import AveragedModel
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import replacing
-from lakewright.policy.models import check_weights, compare_shapes
-from lakewright.policy.training.optimizers.combined_optimizer import CombinedOptimizer
+from lakewright.policy.models.weights import check_weights, compare_shapes
+from lakewright.policy.training.optimizers import CombinedOptimizer
 
 T = TypeVar("T")
 PLACE, LOSSES, AVERAGES = "place", "losses", "averages"
