@@ -12,7 +12,7 @@ from lakewright.policy.codecs.codec import Codec
 from lakewright.policy.play import Judged, Tasks
 from lakewright.policy.tasks import Task, augment_task
 from lakewright.policy.training.board_stream import BoardStream
-from lakewright.policy.training.reward import judge_answers, rewards
+from lakewright.policy.training.reward import compute_rewards, judge_answers
 from lakewright.policy.training.settings import RewardSettings
 
 
@@ -70,18 +70,18 @@ class BoardPlay:
         assert isinstance(tasks, Sequence), "boards come in a list or from a BoardStream"
         return max(self.codec.answer_length(self.horizon, len(task.board.starts)) for task in tasks)
 
-    def verdicts(self, tasks: Sequence[Task], answers: Sequence[list[int]]) -> tuple[Verdict, np.ndarray]:
+    def judge_plans(self, tasks: Sequence[Task], answers: Sequence[list[int]]) -> tuple[Verdict, np.ndarray]:
         """As `judge_answers`: the verdicts, numpy arrays [B], and the plans, int8 [B, K, horizon]."""
         return judge_answers(list(tasks), list(answers), self.horizon, self.codec)
 
     def judge(self, tasks: Sequence[Task], answers: Sequence[list[int]]) -> Judged:
         """As `Play`, with the plans as details."""
-        found, moves = self.verdicts(tasks, answers)
+        found, moves = self.judge_plans(tasks, answers)
         codes = np.asarray(found.failure)
         places = zip(tasks, moves, codes, np.asarray(found.agent), np.asarray(found.step), strict=True)
         return Judged(
             codes == Failure.NONE,
-            rewards(list(tasks), found, moves, self.reward),
+            compute_rewards(list(tasks), found, moves, self.reward),
             [FAILURE_NAMES[code] if code else "" for code in codes],
             [PlayedPlan(plan[: len(task.board.starts)], *where) for task, plan, *where in places],
         )

@@ -28,16 +28,16 @@ def evaluate(
     """
     answers = answer_tasks(model, play, tasks, temperature=temperature, on_progress=on_progress)
     on_answers(answers)
-    return play.verdicts(tasks, answers)
+    return play.judge_plans(tasks, answers)
 
 
 def outcomes_by_size(tasks: list[Task], verdicts: Verdict) -> dict[int, Outcomes]:
     """The outcomes of verdicts [B] per map size."""
     sizes = np.array([task.size for task in tasks])
-    return {int(size): _outcomes(tasks, verdicts, np.flatnonzero(sizes == size)) for size in np.unique(sizes)}
+    return {int(size): _count_outcomes(tasks, verdicts, np.flatnonzero(sizes == size)) for size in np.unique(sizes)}
 
 
-def _outcomes(tasks: list[Task], verdicts: Verdict, rows: np.ndarray) -> Outcomes:
+def _count_outcomes(tasks: list[Task], verdicts: Verdict, rows: np.ndarray) -> Outcomes:
     makespan = np.array([tasks[row].makespan for row in rows])
     sum_of_costs = np.array([tasks[row].sum_of_costs for row in rows])
     return Outcomes.count(

@@ -54,19 +54,21 @@ class Planner:
         """
         if not rows:
             return []
-        greedy = _best_of_each(rows, self._asked(rows, 1, 0.0))
+        greedy = _judge_each(rows, self._sample_plans(rows, 1, 0.0))
         left = [place for place, row in enumerate(rows) if self.samples and self._may_improve(row, greedy[place])]
         some = [rows[place] for place in left]
         torch.manual_seed(self.seed)
-        sampled = dict(zip(left, _best_of_each(some, self._asked(some, self.samples, self.temperature)), strict=True))
-        return [_cheaper(one, sampled.get(place)) for place, one in enumerate(greedy)]
+        sampled = dict(
+            zip(left, _judge_each(some, self._sample_plans(some, self.samples, self.temperature)), strict=True)
+        )
+        return [_choose_cheaper(one, sampled.get(place)) for place, one in enumerate(greedy)]
 
     def _may_improve(self, row: Row, greedy: "_Judged | None") -> bool:
         if greedy is None:
             return True
-        return not self.first_valid and greedy.sum_of_costs > lone_costs(row)
+        return not self.first_valid and greedy.sum_of_costs > sum_shortest_paths(row)
 
-    def _asked(self, rows: Sequence[Row], copies: int, temperature: float) -> list[list[Plan | None]]:
+    def _sample_plans(self, rows: Sequence[Row], copies: int, temperature: float) -> list[list[Plan | None]]:
         """`copies` answers to each board, None where one cannot be read."""
         if not rows:
             return []
@@ -103,15 +105,15 @@ class _Judged:
     sum_of_costs: int
 
 
-def _best_of_each(rows: Sequence[Row], plans: Sequence[Sequence[Plan | None]]) -> list[_Judged | None]:
+def _judge_each(rows: Sequence[Row], plans: Sequence[Sequence[Plan | None]]) -> list[_Judged | None]:
     """The best valid plan of those for each board, all judged together."""
     readable = [[plan for plan in of_row if plan is not None] for of_row in plans]
     repeated = [row for row, of_row in zip(rows, readable, strict=True) for _ in of_row]
     verdicts = iter(judge_plans(repeated, [plan for of_row in readable for plan in of_row]))
-    return [_best(of_row, list(islice(verdicts, len(of_row)))) for of_row in readable]
+    return [_choose_best(of_row, list(islice(verdicts, len(of_row)))) for of_row in readable]
 
 
-def _best(plans: Sequence[Plan], verdicts: Sequence[VerdictRow]) -> _Judged | None:
+def _choose_best(plans: Sequence[Plan], verdicts: Sequence[VerdictRow]) -> _Judged | None:
     place = best_valid(verdicts)
     if place is None:
         return None
@@ -120,12 +122,12 @@ def _best(plans: Sequence[Plan], verdicts: Sequence[VerdictRow]) -> _Judged | No
     return _Judged(plans[place], cost)
 
 
-def _cheaper(greedy: _Judged | None, sampled: _Judged | None) -> Plan | None:
+def _choose_cheaper(greedy: _Judged | None, sampled: _Judged | None) -> Plan | None:
     both = [one for one in (greedy, sampled) if one]
     return min(both, key=lambda one: one.sum_of_costs).plan if both else None
 
 
-def lone_costs(row: Row) -> float:
+def sum_shortest_paths(row: Row) -> float:
     """The sum of the shortest paths of all agents, each as if alone: no plan costs less. Infinite without a path."""
     distances = [find_distance(row, agent) for agent in range(row.agents)]
     return sum(float("inf") if steps is None else steps for steps in distances)
@@ -142,7 +144,8 @@ def judge_plans(rows: Sequence[Row], plans: Sequence[list[str] | Refused]) -> li
     readable = [(row, plan) for row, plan in zip(rows, plans, strict=True) if not isinstance(plan, Refused)]
     verdicts = iter(verify_rows([row for row, _ in readable], [plan for _, plan in readable]))
     return [
-        _unread(row) if isinstance(plan, Refused) else next(verdicts) for row, plan in zip(rows, plans, strict=True)
+        _refuse_plan(row) if isinstance(plan, Refused) else next(verdicts)
+        for row, plan in zip(rows, plans, strict=True)
     ]
 
 
@@ -156,7 +159,7 @@ def best_valid(verdicts: Sequence[VerdictRow]) -> int | None:
     return min(valid)[2] if valid else None
 
 
-def _unread(row: Row) -> VerdictRow:
+def _refuse_plan(row: Row) -> VerdictRow:
     """The verdict on an answer that is no plan."""
     optimal = [None if label is None else False for label in (row.makespan, row.sum_of_costs)]
     return VerdictRow(row.id, False, FAILURE_NAMES[Failure.PARSE_ERROR], None, None, None, None, *optimal)

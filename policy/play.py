@@ -27,11 +27,11 @@ class Judged:
     failures: Sequence[str]
     details: Sequence[Any]
 
-    def part(self, rows: slice) -> "Judged":
+    def select_rows(self, rows: slice) -> "Judged":
         """The verdicts on some of the answers."""
         return Judged(self.valid[rows], self.rewards[rows], self.failures[rows], self.details[rows])
 
-    def join(self, other: "Judged") -> "Judged":
+    def append_verdicts(self, other: "Judged") -> "Judged":
         """These verdicts, and after them the others."""
         valid, rewards = np.append(self.valid, other.valid), np.append(self.rewards, other.rewards)
         return Judged(valid, rewards, [*self.failures, *other.failures], [*self.details, *other.details])

@@ -39,7 +39,7 @@ class Codec(Protocol):
         """The most tokens of an answer of `horizon` steps, its end included."""
         ...
 
-    def words(self, prompt: list[int], answer: list[int]) -> str:
+    def decode_text(self, prompt: list[int], answer: list[int]) -> str:
         """What a model said in words; nothing where it answers in tokens of cells."""
         ...
 
@@ -73,7 +73,7 @@ class TokensCodec:
         """As `Codec`."""
         return tokens.answer_length(horizon, agents)
 
-    def words(self, prompt: list[int], answer: list[int]) -> str:
+    def decode_text(self, prompt: list[int], answer: list[int]) -> str:
         """As `Codec`."""
         return ""
 
@@ -86,17 +86,17 @@ class TextCodec:
     def __init__(self, tokenizer: PreTrainedTokenizerFast, settings: TextSettings = TextSettings()) -> None:  # noqa: B008
         self.tokenizer, self.settings, self.batch = tokenizer, settings, settings.batch
         self._compact = settings.prompt == "compact"
-        self._begin = self.chat("")  # whether a template begins a thought does not depend on the board
+        self._begin = self.encode_request("")  # whether a template begins a thought does not depend on the board
 
     def encode_prompt(self, board: Board) -> list[int]:
         """As `Codec`."""
         if self._compact:
-            return self.chat(encode_compact_prompt(board))
+            return self.encode_request(encode_compact_prompt(board))
         if (agents := len(board.starts)) > MAX_AGENTS:
             raise InputError(f"a board has {agents} agents; the text codec has letters for {MAX_AGENTS}: leave it out")
-        return self.chat(encode_prompt(board))
+        return self.encode_request(encode_prompt(board))
 
-    def chat(self, words: str) -> list[int]:
+    def encode_request(self, words: str) -> list[int]:
         """The ids of a request in the model's chat template, up to where its answer begins."""
         if not self.tokenizer.chat_template:
             return self.tokenizer.encode(words)
@@ -118,14 +118,14 @@ class TextCodec:
         """The word of a move in `encode_answer`."""
         return MOVE_WORDS[move].lower() if self._compact else MOVE_WORDS[move]
 
-    def words(self, prompt: list[int], answer: list[int]) -> str:
+    def decode_text(self, prompt: list[int], answer: list[int]) -> str:
         """What a model said, with the mark of a thought that the prompt began."""
         begun = str(self.tokenizer.decode(prompt[-8:])).rstrip().endswith(THINK)
         return THINK * begun + str(self.tokenizer.decode(answer, skip_special_tokens=True))
 
     def decode_answer(self, answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
         """As `Codec`."""
-        return text_plan(self.words(self._begin, answer), board, horizon)
+        return text_plan(self.decode_text(self._begin, answer), board, horizon)
 
     def answer_length(self, horizon: int, agents: int) -> int:
         """As `Codec`."""
@@ -148,10 +148,10 @@ def text_plan(text: str, board: Board, horizon: int) -> np.ndarray | None:
         return None
     plan = np.full((len(moves), horizon), PAD, np.int8)
     plan[:, : moves.shape[1]] = moves
-    return _jumps_off(board, plan)
+    return _mark_jumps(board, plan)
 
 
-def _jumps_off(board: Board, moves: np.ndarray) -> np.ndarray:
+def _mark_jumps(board: Board, moves: np.ndarray) -> np.ndarray:
     """The moves int8 [K, T] with JUMP for each that ends off the board."""
     steps = np.array([*DELTAS, (0, 0)])[np.where(moves == PAD, len(MOVES), moves)]
     cells = np.asarray(board.starts)[:, None] + np.cumsum(steps, axis=1)

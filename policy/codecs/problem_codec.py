@@ -87,13 +87,15 @@ class ChatCodec:
     def __init__(self, tokenizer: PreTrainedTokenizerFast, settings: TextSettings = TextSettings()) -> None:  # noqa: B008
         self.tokenizer, self.batch = tokenizer, settings.batch
         self._codec = TextCodec(tokenizer, msgspec.structs.replace(settings, prompt="full"))  # no words about lakes
-        self._begin = self._codec.chat("")  # whether a template begins a thought does not depend on the problem
-        self._thinks = bool(self._codec.words(self._begin, []))
+        self._begin = self._codec.encode_request(
+            ""
+        )  # whether a template begins a thought does not depend on the problem
+        self._thinks = bool(self._codec.decode_text(self._begin, []))
 
     def encode_prompt(self, text: str) -> list[int]:
         """As `ProblemCodec`."""
         _check_text(text)
-        return self._codec.chat(text)
+        return self._codec.encode_request(text)
 
     def encode_answer(self, text: str) -> list[int]:
         """As `ProblemCodec`; a thought that the template began is ended first."""
@@ -103,7 +105,7 @@ class ChatCodec:
 
     def decode_answer(self, answer: list[int]) -> str:
         """As `ProblemCodec`; nothing where a thought is never ended."""
-        said = read_after_thinking(self._codec.words(self._begin, answer))
+        said = read_after_thinking(self._codec.decode_text(self._begin, answer))
         return "" if isinstance(said, Refused) else said
 
 

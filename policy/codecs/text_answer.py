@@ -59,12 +59,12 @@ def parse_answer(text: str, agents: int) -> np.ndarray | Refused:
     answer = read_after_thinking(text)
     if isinstance(answer, Refused):
         return answer
-    lines = _last_plan(answer)
+    lines = _find_last_plan(answer)
     if [agent for agent, _ in lines] != list(range(agents)):
-        return _wrong_agents(lines, agents)
+        return _refuse_agents(lines, agents)
     plan = []
     for agent, body in lines:
-        own = _moves(agent, body)
+        own = _parse_moves(agent, body)
         if isinstance(own, Refused):
             return own
         plan.append(own)
@@ -94,21 +94,21 @@ def read_after_thinking(text: str) -> str | Refused:
     return said if said.strip() else Refused(Refusal.EMPTY, f"nothing follows {marks[-1].group()}")
 
 
-def _last_plan(text: str) -> list[tuple[int, str]]:
+def _find_last_plan(text: str) -> list[tuple[int, str]]:
     """Agent and moves of each line that names an agent, from the last that names agent 0."""
     found = [(int(line[1]), line[2]) for part in _BREAKS.split(text) if (line := _LINE.match(part))]
     begin = max((place for place, (agent, _) in enumerate(found) if agent == 0), default=0)
     return found[begin:]
 
 
-def _wrong_agents(lines: list[tuple[int, str]], agents: int) -> Refused:
+def _refuse_agents(lines: list[tuple[int, str]], agents: int) -> Refused:
     if not lines:
         return Refused(Refusal.NO_PLAN, "no line begins with an agent's name and a colon, as in `agent 0: UP`")
     named = ", ".join(str(agent) for agent, _ in lines[: agents + 2])
     return Refused(Refusal.WRONG_AGENTS, f"lines for agents {named}; there must be one each for 0 to {agents - 1}")
 
 
-def _moves(agent: int, body: str) -> list[int] | Refused:
+def _parse_moves(agent: int, body: str) -> list[int] | Refused:
     body = _ARROW.sub(" ", body).strip().removesuffix(".")  # one full stop: several would leave something out
     words = [word for word in _BETWEEN.split(body) if word]
     moves: list[int] = []

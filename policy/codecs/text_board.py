@@ -55,7 +55,7 @@ def read_lake(name: str, text: str) -> Row:
     Raises ValueError where there is not exactly one square grid, where letters are missing or occur twice, or where the
     words of our own prompt give another cell for a letter.
     """
-    grid = _grid(text)
+    grid = _find_grid(text)
     counts = Counter(letter for row in grid for letter in row if letter not in FROZEN + HOLE)
     cells = {letter: (r, c) for r, row in enumerate(grid) for c, letter in enumerate(row) if letter in counts}
     if twice := [letter for letter, count in counts.items() if count > 1]:
@@ -73,7 +73,7 @@ def read_lake(name: str, text: str) -> Row:
     return Row(name, len(lines), agents, lines, starts, goals)
 
 
-def _grid(text: str) -> list[list[str]]:
+def _find_grid(text: str) -> list[list[str]]:
     """The letters of the only square grid in `text`; other lines of letters, such as a legend, do not count."""
     grids: list[list[list[str]]] = [[]]
     for part in text.splitlines():

@@ -76,7 +76,8 @@ def encode_prompt(board: Board) -> str:
         size=board.holes.shape[0],
         lake="\n".join(" ".join(row) for row in draw_lake(board)),
         ends="\n".join(
-            f"agent {agent}: starts at {STARTS[agent]} {_cell_text(start)}, its goal is {GOALS[agent]} {_cell_text(goal)}"
+            f"agent {agent}: starts at {STARTS[agent]} {_format_cell(start)}, its goal is {GOALS[agent]} "
+            f"{_format_cell(goal)}"
             for agent, (start, goal) in enumerate(zip(starts, goals, strict=True))
         ),
         example="\n".join(f"agent {agent}: {EXAMPLE[agent % len(EXAMPLE)]}" for agent in range(agents)),
@@ -89,9 +90,9 @@ def encode_compact_prompt(board: Board) -> str:
     if size > LARGEST:
         raise InputError(f"a board is {size}x{size}, compact prompts are for at most {LARGEST}x{LARGEST}; leave it out")
     starts, goals = np.asarray(board.starts).tolist(), np.asarray(board.goals).tolist()
-    holes = ",".join(map(_cell_digits, np.argwhere(board.holes).tolist()))
+    holes = ",".join(map(_format_compact_cell, np.argwhere(board.holes).tolist()))
     ways = (
-        f"{agent}: {_offset_words(start, goal)} from {_cell_digits(start)}"
+        f"{agent}: {_describe_offset(start, goal)} from {_format_compact_cell(start)}"
         for agent, (start, goal) in enumerate(zip(starts, goals, strict=True))
     )
     return "\n".join([f"{size}x{size}" + f" H{holes}" * bool(holes), *ways])
@@ -108,15 +109,15 @@ def draw_lake(board: Board) -> list[list[str]]:
     return lake.tolist()
 
 
-def _cell_text(cell: list[int]) -> str:
+def _format_cell(cell: list[int]) -> str:
     return f"({cell[0]}, {cell[1]})"
 
 
-def _cell_digits(cell: list[int]) -> str:
+def _format_compact_cell(cell: list[int]) -> str:
     return f"{cell[0]}{cell[1]}"
 
 
-def _offset_words(start: list[int], goal: list[int]) -> str:
+def _describe_offset(start: list[int], goal: list[int]) -> str:
     """The moves that lead to a goal where nothing is in the way; `here` where there are none."""
     rows, columns = (there - here for here, there in zip(start, goal, strict=True))
     moves = [*[DOWN if rows > 0 else UP] * abs(rows), *[RIGHT if columns > 0 else LEFT] * abs(columns)]

@@ -1,4 +1,4 @@
-from .chat_checks import check_speech as check_speech
+from .chat_checks import check_chat_model as check_chat_model
 from .chat_request import KEYS as KEYS
 from .chat_request import EndpointAnswer as EndpointAnswer
 from .chat_request import EndpointSettings as EndpointSettings
@@ -9,8 +9,8 @@ from .endpoint import BudgetSpentError as BudgetSpentError
 from .endpoint import Charge as Charge
 from .endpoint import Endpoint as Endpoint
 from .endpoint import EndpointError as EndpointError
-from .endpoint import charged as charged
-from .endpoint import dollars as dollars
+from .endpoint import price_tokens as price_tokens
+from .endpoint import sum_charges as sum_charges
 from .grammar import Allowed as Allowed
 from .grammar import Grammar as Grammar
 from .grammar import answer_under_grammar as answer_under_grammar
@@ -26,5 +26,5 @@ from .json_schema import schema_grammar as schema_grammar
 from .sampling import Samples as Samples
 from .sampling import answer_tasks as answer_tasks
 from .sampling import end_tokens as end_tokens
-from .sampling import generated as generated
+from .sampling import generate_answers as generate_answers
 from .sampling import sample as sample

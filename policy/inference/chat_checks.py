@@ -14,7 +14,7 @@ ENOUGH = 8  # tokens in which a model must have said something
 SYSTEM, USER = "You are a lake.", "How cold are you?"
 
 
-def check_speech(place: str, model: PreTrainedModel, codec: TextCodec, task: Task) -> None:
+def check_chat_model(place: str, model: PreTrainedModel, codec: TextCodec, task: Task) -> None:
     """Raises InputError, one line that names `place`, where the model cannot be asked for plans or for boards.
 
     It needs a chat template with a system turn, a tokenizer that keeps moves whole, and something to say to `task`.
@@ -57,5 +57,5 @@ def _check_moves(place: str, codec: TextCodec) -> None:
 def _check_answer(place: str, model: PreTrainedModel, codec: TextCodec, task: Task) -> None:
     prompt = codec.encode_prompt(task.board)
     made = sample(model, codec.tokenizer, [prompt], max_new_tokens=ENOUGH, temperature=0.0, scored=False)
-    if not codec.words(prompt, made.answers[0]).strip():
+    if not codec.decode_text(prompt, made.answers[0]).strip():
         raise InputError(f"{place}: answers nothing to the prompt of a board; choose a model that was trained to chat")

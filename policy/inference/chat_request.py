@@ -93,7 +93,7 @@ class Question:
     schema: Mapping[str, Any] | None = None
     form: SchemaForm = "json_schema"
 
-    def body(self, settings: EndpointSettings) -> dict[str, Any]:
+    def build_body(self, settings: EndpointSettings) -> dict[str, Any]:
         """The request as it is sent."""
         given: dict[str, Any] = {"model": settings.model, "messages": list(self.messages)}
         given[settings.limit_field] = settings.max_tokens
@@ -102,7 +102,7 @@ class Question:
         if self.seed is not None:
             given["seed"] = self.seed
         if self.schema is not None:
-            given["response_format"] = _response_format(self.schema, self.form)
+            given["response_format"] = _build_response_format(self.schema, self.form)
         return given
 
     def most_tokens(self, settings: EndpointSettings) -> tuple[int, int]:
@@ -112,7 +112,7 @@ class Question:
         """
         texts = [message["content"] for message in self.messages]
         if self.schema is not None:
-            texts.append(json.dumps(_response_format(self.schema, self.form)))
+            texts.append(json.dumps(_build_response_format(self.schema, self.form)))
         return sum(len(text.encode("utf-8", "replace")) + TEMPLATE for text in texts), settings.max_tokens
 
 
@@ -133,7 +133,7 @@ async def ask_once(question: Question, settings: EndpointSettings, key: str, tls
     body = bytearray()
     try:
         async with asyncio.timeout(settings.timeout):
-            status, headers = await _exchange(question.body(settings), settings, key, tls, body)
+            status, headers = await _send_request(question.build_body(settings), settings, key, tls, body)
     except TimeoutError:
         waited = f"{settings.timeout:g} s"
         raise FailedTryError(f"not whole after {waited}" if body else f"is silent for {waited}") from None
@@ -144,14 +144,14 @@ async def ask_once(question: Question, settings: EndpointSettings, key: str, tls
     except (httpx2.HTTPError, OSError) as error:
         raise FailedTryError(f"sends no completion ({error or type(error).__name__})") from None
     if status >= 300:
-        raise _refusal(status, headers, bytes(body))
+        raise _describe_refusal(status, headers, bytes(body))
     try:
         return read_completion(bytes(body))
     except ValueError as error:
         raise FailedTryError(f"sends no completion ({error})") from None
 
 
-async def _exchange(
+async def _send_request(
     request: Mapping[str, Any], settings: EndpointSettings, key: str, tls: ssl.SSLContext, body: bytearray
 ) -> tuple[int, httpx2.Headers]:
     """Sends a request and fills `body`; returns status and headers.
@@ -174,17 +174,17 @@ async def _exchange(
         return reply.status_code, reply.headers
 
 
-def _refusal(status: int, headers: httpx2.Headers, body: bytes) -> FailedTryError:
+def _describe_refusal(status: int, headers: httpx2.Headers, body: bytes) -> FailedTryError:
     return FailedTryError(
-        f"answers {status} ({_said(body) or 'nothing more'})",
+        f"answers {status} ({_read_error_message(body) or 'nothing more'})",
         status,
         billed=status >= 500 and status not in UNBILLED,
         passing=status >= 500 or status in PASSING,
-        pause=_pause(headers),
+        pause=_read_pause(headers),
     )
 
 
-def _said(body: bytes) -> str:
+def _read_error_message(body: bytes) -> str:
     """A server's error message: the message field if the reply has the usual form, else all of the reply."""
     try:
         said = json.loads(body)
@@ -194,7 +194,7 @@ def _said(body: bytes) -> str:
     return str(said.get("message", said) if isinstance(said, dict) else said)
 
 
-def _pause(headers: httpx2.Headers) -> float:
+def _read_pause(headers: httpx2.Headers) -> float:
     """The seconds that a server asks to wait; 0 where it does not say, or asks for too much."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         try:
@@ -206,7 +206,7 @@ def _pause(headers: httpx2.Headers) -> float:
     return 0.0
 
 
-def _response_format(schema: Mapping[str, Any], form: SchemaForm) -> dict[str, Any]:
+def _build_response_format(schema: Mapping[str, Any], form: SchemaForm) -> dict[str, Any]:
     if form == "json_object":
         return {"type": form, "schema": dict(schema)}
     return {"type": form, "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}

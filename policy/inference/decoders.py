@@ -26,15 +26,15 @@ FIRST = 64  # tokens of an answer that there is room for at first
 class AnswerDecoder(Protocol):
     """The state of B boards with G answers each. V: the words of the vocabulary."""
 
-    def read(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def read_prompts(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Reads prompts int [B, P], padded on the left (mask: 0 there): the logits of the first word, [B, G, V]."""
         ...
 
-    def add(self, tokens: torch.Tensor) -> torch.Tensor:
+    def add_tokens(self, tokens: torch.Tensor) -> torch.Tensor:
         """Adds one word to every answer, int [B, G]: the logits of the next, [B, G, V]."""
         ...
 
-    def keep(self, boards: torch.Tensor) -> None:
+    def select_boards(self, boards: torch.Tensor) -> None:
         """Continues with some boards only, int [B']."""
         ...
 
@@ -74,7 +74,7 @@ class TransformerDecoder:
         self._layers = [_Layer(layer) for layer in model.model.layers]
         self._length_so_far = 0
 
-    def read(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def read_prompts(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Reads prompts int [B, P] (mask: 0 at padding): the logits of the first answer token, [B, G, V]."""
         cache = DynamicCache(config=self._model.config)
         output = self._model(
@@ -94,7 +94,7 @@ class TransformerDecoder:
         self._read = mask.sum(1)
         return output.logits.expand(-1, self._copies, -1)
 
-    def add(self, tokens: torch.Tensor) -> torch.Tensor:
+    def add_tokens(self, tokens: torch.Tensor) -> torch.Tensor:
         """Adds one token to every answer, int [B, G]: the logits of the next, [B, G, V]."""
         base = self._model.model
         x = base.embed_tokens(tokens)
@@ -115,7 +115,7 @@ class TransformerDecoder:
                 (functional.pad(keys, more), functional.pad(values, more)) for keys, values in self._answers
             ]
 
-    def keep(self, boards: torch.Tensor) -> None:
+    def select_boards(self, boards: torch.Tensor) -> None:
         """Continues with some boards only, int [B']."""
         self._prompts = [(keys[boards], values[boards]) for keys, values in self._prompts]
         self._answers = [(keys[boards], values[boards]) for keys, values in self._answers]
@@ -144,7 +144,7 @@ class _Matrices:
     def __init__(self, *linears: nn.Linear) -> None:
         self._weights = [linear.weight for linear in linears]
         small = sum(weight.numel() for weight in self._weights) <= SMALL
-        self._whole = _as_computed(torch.cat(self._weights)) if small else None
+        self._whole = _cast_for_autocast(torch.cat(self._weights)) if small else None
 
     def __call__(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
         if self._whole is None:
@@ -171,27 +171,27 @@ class _Layer:
         bias: torch.Tensor,
     ) -> torch.Tensor:
         attention = self._attention
-        parts = self._into(_normed(self._layer.input_layernorm, x))
+        parts = self._into(_apply_norm(self._layer.input_layernorm, x))
         query, key, value = (part.unflatten(-1, (-1, attention.head_dim)) for part in parts)  # [B, G, h or h * r, d]
         if isinstance(attention, Qwen3Attention):
-            query, key = _normed(attention.q_norm, query), _normed(attention.k_norm, key)
-        query = _turned(query, cos, sin).unflatten(2, (-1, attention.num_key_value_groups)).transpose(1, 2)
+            query, key = _apply_norm(attention.q_norm, query), _apply_norm(attention.k_norm, key)
+        query = _apply_rotary(query, cos, sin).unflatten(2, (-1, attention.num_key_value_groups)).transpose(1, 2)
         keys, values = (buffer[:, :, :, :length] for buffer in answer)
-        keys[:, :, :, -1] = _turned(key, cos, sin).transpose(1, 2)
+        keys[:, :, :, -1] = _apply_rotary(key, cos, sin).transpose(1, 2)
         values[:, :, :, -1] = value.transpose(1, 2)
-        attended = _attend(query * attention.scaling, prompt, (keys, values), bias)
+        attended = _attend_to_both(query * attention.scaling, prompt, (keys, values), bias)
         x = x + attention.o_proj(attended.transpose(1, 2).flatten(2))
-        gate, up = self._gate_up(_normed(self._layer.post_attention_layernorm, x))
+        gate, up = self._gate_up(_apply_norm(self._layer.post_attention_layernorm, x))
         return x + self._mlp.down_proj(self._mlp.act_fn(gate) * up)
 
 
-def _as_computed(weight: torch.Tensor) -> torch.Tensor:
+def _cast_for_autocast(weight: torch.Tensor) -> torch.Tensor:
     """The weight in what autocast computes in, which would convert a copy anew at every step."""
     kind = weight.device.type
     return weight.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else weight
 
 
-def _attend(query: torch.Tensor, prompt: Pair, answer: Pair, bias: torch.Tensor) -> torch.Tensor:
+def _attend_to_both(query: torch.Tensor, prompt: Pair, answer: Pair, bias: torch.Tensor) -> torch.Tensor:
     """Attention of [B, h, G, r, d] to the prompt [B, h, P, d] of the board and to the own answer [B, h, G, T, d]."""
     copies = query.shape[2:4]
     before = (query.flatten(2, 3) @ prompt[0].mT + bias[:, None, None]).unflatten(2, copies)
@@ -201,11 +201,11 @@ def _attend(query: torch.Tensor, prompt: Pair, answer: Pair, bias: torch.Tensor)
     return (of_prompt.flatten(2, 3) @ prompt[1]).unflatten(2, copies) + of_answer @ answer[1]
 
 
-def _normed(norm: Any, x: torch.Tensor) -> torch.Tensor:
+def _apply_norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
     return functional.rms_norm(x, (x.shape[-1],), norm.weight, norm.variance_epsilon)
 
 
-def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+def _apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
     """The rotary embedding of [B, G, h, d] by angles [B, G, d]."""
     one, other = x.chunk(2, -1)
     return x * cos[:, :, None] + torch.cat((-other, one), -1) * sin[:, :, None]

@@ -63,9 +63,9 @@ class Endpoint:
         self, settings: EndpointSettings, spent: float = 0.0, record: Callable[[Charge], object] = lambda charge: None
     ) -> None:
         self.settings = settings
-        self._key = _key()
-        self._tls = _tls(settings.url)
-        self._cap = CostCap(settings.max_cost, partial(dollars, settings), spent, record)
+        self._key = _read_key()
+        self._tls = _create_tls_context(settings.url)
+        self._cap = CostCap(settings.max_cost, partial(price_tokens, settings), spent, record)
 
     @property
     def spent(self) -> float:
@@ -88,16 +88,16 @@ class Endpoint:
         waiting = enumerate(questions)
         stop: Exception | None = None
         running: dict[Future[EndpointAnswer], int] = {}
-        with _event_loop() as loop:
+        with _run_event_loop() as loop:
             held = next(waiting, None)
             while held or running:
                 while held and not stop and len(running) < self.settings.concurrency:
                     place, question = held
-                    charge = self._reserved(question)
+                    charge = self._reserve_budget(question)
                     if charge is None:
                         stop = None if running else BudgetSpentError()
                         break
-                    running[asyncio.run_coroutine_threadsafe(self._answer(question, charge), loop)] = place
+                    running[asyncio.run_coroutine_threadsafe(self._answer_question(question, charge), loop)] = place
                     held = next(waiting, None)
                 if stop and not running:
                     raise stop
@@ -112,10 +112,10 @@ class Endpoint:
         if stop:
             raise stop
 
-    def _reserved(self, question: Question) -> Charge | None:
-        return self._cap.begin(*question.most_tokens(self.settings))
+    def _reserve_budget(self, question: Question) -> Charge | None:
+        return self._cap.reserve_tokens(*question.most_tokens(self.settings))
 
-    async def _answer(self, question: Question, charge: Charge) -> EndpointAnswer:
+    async def _answer_question(self, question: Question, charge: Charge) -> EndpointAnswer:
         """One answer, after some tries, the first of which is `charge`."""
         for tried in range(self.settings.retries + 1):
             try:
@@ -123,22 +123,22 @@ class Endpoint:
             except FailedTryError as error:
                 failed = error
                 if not failed.billed:
-                    self._cap.end(charge, 0, 0)
+                    self._cap.settle_charge(charge, 0, 0)
                 else:
-                    self._cap.end(charge, charge.tokens_in, charge.tokens_out)
+                    self._cap.settle_charge(charge, charge.tokens_in, charge.tokens_out)
             else:
-                self._cap.end(charge, *_taken(answer, charge))
+                self._cap.settle_charge(charge, *_count_taken_tokens(answer, charge))
                 return answer
             if not failed.passing or tried == self.settings.retries:
                 break
-            await asyncio.sleep(failed.pause or _pause(tried))
-            again = self._reserved(question)
+            await asyncio.sleep(failed.pause or _choose_pause(tried))
+            again = self._reserve_budget(question)
             if again is None:
                 raise BudgetSpentError
             charge = again
-        raise self._error(failed)
+        raise self._describe_failure(failed)
 
-    def _error(self, failed: FailedTryError) -> EndpointError:
+    def _describe_failure(self, failed: FailedTryError) -> EndpointError:
         """The error for a person: one line, without the key."""
         shown = " ".join(str(failed).encode(errors="backslashreplace").decode().split())
         shown = shown if self._key == NO_KEY else shown.replace(self._key, "***")
@@ -152,18 +152,18 @@ class Endpoint:
         return error
 
 
-def charged(charges: Iterable[Charge]) -> tuple[int, int]:
+def sum_charges(charges: Iterable[Charge]) -> tuple[int, int]:
     """The tokens in and out of all tries; of each the last charge counts."""
     last = {charge.attempt: charge for charge in charges}.values()
     return sum(charge.tokens_in for charge in last), sum(charge.tokens_out for charge in last)
 
 
-def dollars(settings: EndpointSettings, tokens_in: int, tokens_out: int) -> float:
+def price_tokens(settings: EndpointSettings, tokens_in: int, tokens_out: int) -> float:
     """What tokens cost."""
     return (tokens_in * settings.price_in + tokens_out * settings.price_out) / 1e6
 
 
-def _key() -> str:
+def _read_key() -> str:
     """The key of the environment. Raises InputError where it cannot be sent."""
     name = next((name for name in KEYS if os.environ.get(name)), None)
     key = os.environ[name] if name else NO_KEY
@@ -172,25 +172,25 @@ def _key() -> str:
     return key
 
 
-def _tls(url: str) -> ssl.SSLContext:
+def _create_tls_context(url: str) -> ssl.SSLContext:
     """Who is trusted by https; reading the certificates takes a while, which http does not need."""
     return httpx2.create_ssl_context() if url.startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _taken(answer: EndpointAnswer, charge: Charge) -> tuple[int, int]:
+def _count_taken_tokens(answer: EndpointAnswer, charge: Charge) -> tuple[int, int]:
     """The tokens of an answer as the server counts them; what it does not count is the most it may be."""
     if answer.prompt_tokens is None or answer.completion_tokens is None:
         return charge.tokens_in, charge.tokens_out
     return answer.prompt_tokens, answer.completion_tokens
 
 
-def _pause(tried: int) -> float:
+def _choose_pause(tried: int) -> float:
     """Seconds before the next try: longer each time, and not the same for all who wait."""
     return min(LONGEST_PAUSE, FIRST_PAUSE * 2**tried) * random.uniform(0.75, 1.0)
 
 
 @contextlib.contextmanager
-def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+def _run_event_loop() -> Iterator[asyncio.AbstractEventLoop]:
     """A loop in a thread of its own; at the end of the block what still runs in it is cancelled."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="endpoint", daemon=True)
@@ -224,7 +224,7 @@ class CostCap:
         self._cap, self._price, self._record = cap, price, record
         self._lock = threading.Lock()
 
-    def begin(self, tokens_in: int, tokens_out: int) -> Charge | None:
+    def reserve_tokens(self, tokens_in: int, tokens_out: int) -> Charge | None:
         """Reserves the most that a try may cost; None where that would exceed the cap."""
         most = self._price(tokens_in, tokens_out)
         with self._lock:
@@ -235,7 +235,7 @@ class CostCap:
             self._held += most
             return charge
 
-    def end(self, charge: Charge, tokens_in: int, tokens_out: int) -> None:
+    def settle_charge(self, charge: Charge, tokens_in: int, tokens_out: int) -> None:
         """Replaces a reservation by what the try took."""
         taken = Charge(charge.attempt, tokens_in, tokens_out)
         with self._lock:

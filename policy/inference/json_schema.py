@@ -46,18 +46,18 @@ def answer_in_json(
     The JSON is decoded under a mask of llguidance and can only be incomplete, where `settings.answer` cuts it off.
     Greedy at temperature 0. Raises InputError where llguidance is missing or does not know the schema.
     """
-    prompt = _prompt_ids(tokenizer, messages)
+    prompt = _encode_prompt(tokenizer, messages)
     cache = DynamicCache(config=model.config)
     with torch.random.fork_rng(), use_precision(model):
         torch.manual_seed(seed)
-        thought = _generate(model, tokenizer, prompt, cache, settings.reasoning, settings.temperature)
-        _forget(cache, len(prompt) - 1)  # the thought, but not the prompt
-        reasoning = _text(tokenizer, thought).split(THOUGHT)[0]
-        bridge = _bridge(tokenizer, [*prompt, *thought])
-        begun = [*prompt, *_ids(tokenizer, reasoning + bridge)]
+        thought = _generate_ids(model, tokenizer, prompt, cache, settings.reasoning, settings.temperature)
+        _crop_cache(cache, len(prompt) - 1)  # the thought, but not the prompt
+        reasoning = _decode_text(tokenizer, thought).split(THOUGHT)[0]
+        bridge = _build_bridge(tokenizer, [*prompt, *thought])
+        begun = [*prompt, *_encode_text(tokenizer, reasoning + bridge)]
         mask = SchemaMask(tokenizer, schema, len(begun))
-        answer = _generate(model, tokenizer, begun, cache, settings.answer, settings.temperature, mask)
-    text = reasoning + bridge + _text(tokenizer, answer)
+        answer = _generate_ids(model, tokenizer, begun, cache, settings.answer, settings.temperature, mask)
+    text = reasoning + bridge + _decode_text(tokenizer, answer)
     return text, len(thought) + len(answer)
 
 
@@ -74,14 +74,17 @@ def sample_in_json(
 
     Raises InputError as `answer_in_json`.
     """
-    prompt = json_prompt(tokenizer, messages) if schema else _prompt_ids(tokenizer, messages)
-    return [_text(tokenizer, ids) for ids in sample_json_ids(model, tokenizer, prompt, schema, settings, copies, seed)]
+    prompt = json_prompt(tokenizer, messages) if schema else _encode_prompt(tokenizer, messages)
+    return [
+        _decode_text(tokenizer, ids)
+        for ids in sample_json_ids(model, tokenizer, prompt, schema, settings, copies, seed)
+    ]
 
 
 def json_prompt(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:
     """The ids of a question after which JSON follows at once, without a thought."""
-    prompt = _prompt_ids(tokenizer, messages)
-    return [*prompt, *_ids(tokenizer, _bridge(tokenizer, prompt))]
+    prompt = _encode_prompt(tokenizer, messages)
+    return [*prompt, *_encode_text(tokenizer, _build_bridge(tokenizer, prompt))]
 
 
 def sample_json_ids(
@@ -105,13 +108,13 @@ def sample_json_ids(
 
 def schema_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> Grammar:
     """The grammar of JSON of a schema. Raises InputError as `answer_in_json`."""
-    words, grammar = _words_and_grammar(tokenizer, schema)
+    words, grammar = _build_grammar(tokenizer, schema)
 
     def open_to(answer: Sequence[int]) -> Iterator[np.ndarray]:
         matcher = _Matcher(words, grammar)
         for token in answer:
-            yield np.flatnonzero(matcher.allowed())
-            matcher.take(token)
+            yield np.flatnonzero(matcher.allowed_tokens())
+            matcher.take_token(token)
 
     return open_to
 
@@ -120,7 +123,7 @@ class SchemaMask(LogitsProcessor):
     """Masks the scores of tokens that cannot continue JSON of a schema, after `prompt` tokens that all rows share."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any], prompt: int, rows: int = 1) -> None:
-        words, grammar = _words_and_grammar(tokenizer, schema)
+        words, grammar = _build_grammar(tokenizer, schema)
         self._matchers = [_Matcher(words, grammar) for _ in range(rows)]
         self._seen = prompt
 
@@ -128,11 +131,11 @@ class SchemaMask(LogitsProcessor):
         """The scores [B, V] after the tokens [B, T]: minus infinity where a token may not follow."""
         for matcher, row in zip(self._matchers, input_ids[:, self._seen :].tolist(), strict=True):
             for token in row:
-                matcher.take(token)
+                matcher.take_token(token)
         self._seen = input_ids.shape[1]
         allowed = np.zeros(scores.shape, bool)
         for row, matcher in enumerate(self._matchers):
-            bits = matcher.allowed()
+            bits = matcher.allowed_tokens()
             allowed[row, : len(bits)] = bits[: scores.shape[1]]
         return scores.masked_fill(~torch.from_numpy(allowed).to(scores.device), -torch.inf)
 
@@ -144,25 +147,25 @@ class _Matcher:
         from llguidance import LLMatcher
 
         self._matcher = LLMatcher(words, grammar)
-        self._check()
+        self._check_error()
 
-    def take(self, token: int) -> None:
+    def take_token(self, token: int) -> None:
         """The next token; what follows the end is ignored."""
         if not self._matcher.is_stopped():
             self._matcher.consume_token(token)
 
-    def allowed(self) -> np.ndarray:
+    def allowed_tokens(self) -> np.ndarray:
         """Whether each token may follow: bool [V], V a multiple of 32 that is at least the vocabulary."""
         bits = np.unpackbits(np.frombuffer(self._matcher.compute_bitmask(), np.uint8), bitorder="little")
-        self._check()
+        self._check_error()
         return bits.astype(bool)
 
-    def _check(self) -> None:
+    def _check_error(self) -> None:
         if self._matcher.is_error():
             raise InputError(f"schema: {self._matcher.get_error().splitlines()[0]:.200}; simplify it")
 
 
-def _words_and_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> tuple[Any, str]:
+def _build_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> tuple[Any, str]:
     """A vocabulary and a grammar as llguidance reads them. Raises InputError where it is missing."""
     try:
         from llguidance import LLMatcher
@@ -173,34 +176,34 @@ def _words_and_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any
     return from_tokenizer(tokenizer), grammar
 
 
-def _bridge(tokenizer: PreTrainedTokenizerFast, before: list[int]) -> str:
+def _build_bridge(tokenizer: PreTrainedTokenizerFast, before: list[int]) -> str:
     """What stands between a thought, or none, and JSON."""
     return (THOUGHT if "<think>" in tokenizer.decode(before) else "") + ANSWER
 
 
-def _forget(cache: DynamicCache, after: int) -> None:
+def _crop_cache(cache: DynamicCache, after: int) -> None:
     """Drops all keys and values after so many tokens."""
     if (more := int(cache.get_seq_length()) - after) > 0:
         cache.crop(-more)
 
 
-def _prompt_ids(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:
+def _encode_prompt(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:
     if tokenizer.chat_template:
         text = tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
-        return _ids(tokenizer, cast(str, text))
-    return _ids(tokenizer, "\n\n".join(message["content"] for message in messages) + "\n\n")
+        return _encode_text(tokenizer, cast(str, text))
+    return _encode_text(tokenizer, "\n\n".join(message["content"] for message in messages) + "\n\n")
 
 
-def _text(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> str:
+def _decode_text(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> str:
     return cast(str, tokenizer.decode(ids, skip_special_tokens=True))
 
 
-def _ids(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
+def _encode_text(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
     return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
 @torch.inference_mode()
-def _generate(
+def _generate_ids(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     prompt: list[int],

@@ -77,8 +77,8 @@ def sample(
     to a single prompt.
     """
     assert mask is None or len(prompts) == 1, "a mask belongs to the answers to one prompt"
-    own = functools.partial(generated, scored=scored)
-    decode = functools.partial(_decoded if decoder_of(model) else own, mask=mask)
+    own = functools.partial(generate_answers, scored=scored)
+    decode = functools.partial(_decode_answers if decoder_of(model) else own, mask=mask)
     ends = end_tokens(model, tokenizer)
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     answers: list[list[int]] = [[] for _ in range(len(prompts) * copies)]
@@ -88,7 +88,7 @@ def sample(
         chosen = order[begin : begin + at_once]
         with set_mode(model), use_precision(model):
             tokens, scores = decode(model, tokenizer, [prompts[i] for i in chosen], copies, max_new_tokens, temperature)
-        lengths = _lengths(tokens, ends)
+        lengths = _count_answer_tokens(tokens, ends)
         rows = [i * copies + copy for i in chosen for copy in range(copies)]
         for row, answer, score, length in zip(rows, tokens.tolist(), scores.tolist(), lengths.tolist(), strict=True):
             answers[row], log_probs[row] = answer[:length], score[:length]
@@ -105,7 +105,7 @@ def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> li
 
 
 @torch.inference_mode()
-def _decoded(
+def _decode_answers(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     prompts: list[list[int]],
@@ -125,11 +125,11 @@ def _decoded(
     make = decoder_of(model)
     assert make
     decoder = make(copies, max_new_tokens)
-    logits = decoder.read(*_padded(prompts, tokenizer.pad_token_id, model.device))
+    logits = decoder.read_prompts(*_pad_prompts(prompts, tokenizer.pad_token_id, model.device))
     for step in range(max_new_tokens):
         if mask:
             logits = mask(tokens[0, :, :step], logits[0])[None]
-        chosen, score = _choose(logits, temperature)
+        chosen, score = _choose_tokens(logits, temperature)
         tokens[open_, :, step], scores[open_, :, step] = chosen, score
         ended[open_] |= torch.isin(chosen, ends)
         unfinished = ~ended[open_].all(-1)
@@ -137,13 +137,13 @@ def _decoded(
             break
         if unfinished.sum() <= DROPPED * len(open_):
             left = unfinished.nonzero().squeeze(-1)
-            decoder.keep(left)
+            decoder.select_boards(left)
             open_, chosen = open_[left], chosen[left]
-        logits = decoder.add(chosen)
+        logits = decoder.add_tokens(chosen)
     return tokens[:, :, : step + 1].flatten(0, 1), scores[:, :, : step + 1].flatten(0, 1)
 
 
-def _choose(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
+def _choose_tokens(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
     """A token for each row of [..., V], and its log-probability."""
     log_probs = (logits.float() / (temperature or 1.0)).log_softmax(-1)
     if temperature:
@@ -155,7 +155,7 @@ def _choose(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, tor
 
 
 @torch.inference_mode()
-def generated(
+def generate_answers(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     prompts: list[list[int]],
@@ -169,7 +169,7 @@ def generated(
 
     For any causal model. mask: as in `sample`. No scores, [B * G, 0], where none are wanted.
     """
-    ids, present = _padded(prompts, tokenizer.pad_token_id, model.device)
+    ids, present = _pad_prompts(prompts, tokenizer.pad_token_id, model.device)
     read = _read_once(model, ids, present, copies) if copies > 1 and scored is False else {}
     ids, present = ids.repeat_interleave(copies, 0), present.repeat_interleave(copies, 0)
     if mask:
@@ -203,7 +203,7 @@ def _read_once(model: PreTrainedModel, ids: torch.Tensor, mask: torch.Tensor, co
     return {"past_key_values": cache_rows(cache, torch.arange(len(ids), device=ids.device).repeat_interleave(copies))}
 
 
-def _padded(prompts: list[list[int]], pad: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+def _pad_prompts(prompts: list[list[int]], pad: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     """Token ids [B, P], padded on the left, and their mask."""
     width = max(len(prompt) for prompt in prompts)
     ids = [[pad] * (width - len(prompt)) + prompt for prompt in prompts]
@@ -211,7 +211,7 @@ def _padded(prompts: list[list[int]], pad: int, device: torch.device) -> tuple[t
     return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
 
 
-def _lengths(tokens: torch.Tensor, ends: Sequence[int]) -> torch.Tensor:
+def _count_answer_tokens(tokens: torch.Tensor, ends: Sequence[int]) -> torch.Tensor:
     """The length of each answer of [B, T], its end token included."""
     ended = torch.isin(tokens, torch.tensor(ends, device=tokens.device))
     return torch.where(ended.any(1), ended.int().argmax(1) + 1, tokens.shape[1])

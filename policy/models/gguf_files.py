@@ -39,7 +39,7 @@ def convert_gguf(place: str | Path) -> str:
     folder = CONVERTED / f"{file.stem}-{digest}"
     if not folder.exists():
         _check_header(file)
-        _convert(file, folder)
+        _convert_file(file, folder)
     return str(folder)
 
 
@@ -106,7 +106,7 @@ def _check_config(file: Path) -> None:
     check_memory(str(file), model.num_parameters())
 
 
-def _convert(file: Path, folder: Path) -> None:
+def _convert_file(file: Path, folder: Path) -> None:
     given: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
     try:
         _check_config(file)

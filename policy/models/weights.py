@@ -55,21 +55,21 @@ def check_weights(
     owner: what the tensors belong to. remedy: what a user can do.
     """
 
-    def refuse(name: str, problem: str) -> InputError:
+    def describe_problem(name: str, problem: str) -> InputError:
         return InputError(f"{find_weights_file(place, name)}: tensor {name:.100}{problem}; {remedy}")
 
     if missing:
-        raise refuse(min(missing), f"{_count_others(missing)} is missing")
+        raise describe_problem(min(missing), f"{_count_others(missing)} is missing")
     if mismatched:
         name, there, needed = min(mismatched)
         more = _count_others(mismatched)
-        raise refuse(name, f"{more} has shape {[*there]}, the model needs {[*needed]}")
+        raise describe_problem(name, f"{more} has shape {[*there]}, the model needs {[*needed]}")
     if unexpected:
-        raise refuse(min(unexpected), f"{_count_others(unexpected)} is not one of {owner}")
+        raise describe_problem(min(unexpected), f"{_count_others(unexpected)} is not one of {owner}")
     for name, tensor in tensors:
         value = _find_non_finite(tensor)
         if value is not None:
-            raise refuse(name, f" holds {value}")
+            raise describe_problem(name, f" holds {value}")
 
 
 def list_tensors(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:

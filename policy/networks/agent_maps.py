@@ -41,7 +41,7 @@ class AgentMaps(nn.Module):
     def forward(self, boards: Boards) -> torch.Tensor:
         """What each cell and its surroundings mean to each agent: [B, K, n * n, hidden]."""
         count, agents = boards.there.shape
-        planes = self._planes(boards)
+        planes = self._stack_planes(boards)
         given = self.read(planes)
         free = planes[:, :1]
         there = boards.there.flatten()[:, None, None, None].float()
@@ -58,28 +58,28 @@ class AgentMaps(nn.Module):
         seen = self.view(torch.cat([state, planes], 1))
         return seen.flatten(2).mT.unflatten(0, (count, agents))
 
-    def _planes(self, boards: Boards) -> torch.Tensor:
+    def _stack_planes(self, boards: Boards) -> torch.Tensor:
         """The input of each map: float [B * K, planes, n, n]."""
         side, (count, agents) = boards.side, boards.there.shape
 
-        def marked(cells: torch.Tensor) -> torch.Tensor:
+        def mark_cells(cells: torch.Tensor) -> torch.Tensor:
             marks = nn.functional.one_hot(cells, side * side) * boards.there[..., None]
             return marks.view(count, agents, side, side)
 
-        starts, goals = marked(boards.starts), marked(boards.goals)
+        starts, goals = mark_cells(boards.starts), mark_cells(boards.goals)
         free = boards.free.view(count, 1, side, side).expand_as(starts)
         others = [marks.sum(1, keepdim=True) - marks for marks in (starts, goals)]
         planes = [free, starts, goals, *others]
         if self.with_distances:
-            planes += _distance_planes(cost_to_go(free, goals.bool()))
+            planes += _build_distance_planes(cost_to_go(free, goals.bool()))
         stacked = torch.stack([plane.float() for plane in planes], 2).flatten(0, 1)
         return stacked.contiguous(memory_format=torch.channels_last)
 
 
-def _distance_planes(distance: torch.Tensor) -> list[torch.Tensor]:
+def _build_distance_planes(distance: torch.Tensor) -> list[torch.Tensor]:
     reached = distance != UNREACHED
     ways = (distance + 1) * reached  # 0 where there is no way, as beyond the border
-    nearer = [(beside > 0) & (beside + 1 == ways) for beside in neighbours(ways)]
+    nearer = [(beside > 0) & (beside + 1 == ways) for beside in shift_values(ways)]
     return [*nearer, reached, distance * reached / DISTANCE_SCALE]
 
 
@@ -93,20 +93,20 @@ def cost_to_go(free: torch.Tensor, goals: torch.Tensor) -> torch.Tensor:
     step = 0
     while True:
         step += 1
-        new = spread(reached) & free & ~reached
+        new = spread_cells(reached) & free & ~reached
         if not new.any():
             return distance
         distance = torch.where(new, step, distance)
         reached = reached | new
 
 
-def spread(cells: torch.Tensor) -> torch.Tensor:
+def spread_cells(cells: torch.Tensor) -> torch.Tensor:
     """The cells [..., n, n] beside those that are set."""
-    up, down, left, right = neighbours(cells)
+    up, down, left, right = shift_values(cells)
     return up | down | left | right
 
 
-def neighbours(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+def shift_values(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """What the cells above, below, left and right of each cell hold, [..., n, n] each, 0 beyond the border."""
     wide = torch.nn.functional.pad(values, (1, 1, 1, 1))
     return wide[..., :-2, 1:-1], wide[..., 2:, 1:-1], wide[..., 1:-1, :-2], wide[..., 1:-1, 2:]

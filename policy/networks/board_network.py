@@ -76,18 +76,18 @@ class BoardNetwork(PreTrainedModel, GenerationMixin):
         """
         boards = parse_boards(input_ids)
         states = parse_answers(input_ids, boards)
-        maps, which = self.maps_of(boards)
+        maps, which = self.make_maps(boards)
         boards = boards[states.board]
-        known = self.steps.look(boards, maps, which[states.board], states.cells, states.before)
+        known = self.steps.exchange_messages(boards, maps, which[states.board], states.cells, states.before)
         state, agent = (boards.there & (states.place < input_ids.shape[1])).nonzero(as_tuple=True)
-        logits, words = self.steps.decide(boards, known, states.cells, states.following, states.past, state, agent)
+        logits, words = self.steps.score_moves(boards, known, states.cells, states.following, states.past, state, agent)
         batch, length = input_ids.shape
         spread = logits.new_full((batch * length, self.config.vocab_size), LOW)
         rows = states.board[state] * length + states.place[state, agent]
         spread = spread.index_put((rows[:, None], words), logits).view(batch, length, -1)
         return CausalLMOutput(logits=spread[:, -logits_to_keep:])
 
-    def maps_of(self, boards: Boards) -> tuple[torch.Tensor, torch.Tensor]:
+    def make_maps(self, boards: Boards) -> tuple[torch.Tensor, torch.Tensor]:
         """The maps of all different boards, [D, K, n * n, hidden], and which of them each board has, int [B]."""
         named = torch.cat([boards.free.long(), boards.starts, boards.goals, boards.there.long()], 1)
         _, which = torch.unique(named, dim=0, return_inverse=True)
@@ -110,37 +110,39 @@ class BoardDecoder:
     def __init__(self, model: Any, copies: int, length: int) -> None:
         self._model, self._copies = model, copies  # the length is known to the caller alone
 
-    def read(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def read_prompts(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Reads prompts int [B, P]: the logits of the first word of answers, [B, G, V]. mask: not needed."""
         boards = parse_boards(ids)
-        self._maps, which = self._model.maps_of(boards)
+        self._maps, which = self._model.make_maps(boards)
         answers = torch.arange(len(ids), device=ids.device).repeat_interleave(self._copies)
         self._boards, self._which = boards[answers], which[answers]
         self._cells = self._before = self._boards.starts
         self._following = self._cells.clone()
         self._past = self._cells[:, None]
         self._turn = torch.zeros_like(answers)
-        self._known = self._model.steps.look(boards, self._maps, which, boards.starts, boards.starts)[answers]
-        return self._logits()
+        self._known = self._model.steps.exchange_messages(boards, self._maps, which, boards.starts, boards.starts)[
+            answers
+        ]
+        return self._compute_logits()
 
-    def add(self, tokens: torch.Tensor) -> torch.Tensor:
+    def add_tokens(self, tokens: torch.Tensor) -> torch.Tensor:
         """Adds one word to every answer, int [B, G]: the logits of the next, [B, G, V]."""
         rows = torch.arange(len(self._turn), device=tokens.device)
         self._following[rows, self._turn] = self._boards.cells_of(tokens.flatten())
         self._turn = self._turn + 1
         over = (self._turn == self._boards.there.sum(1)).nonzero().squeeze(1)
         if len(over):
-            self._next_step(over)
-        return self._logits()
+            self._begin_next_step(over)
+        return self._compute_logits()
 
-    def keep(self, boards: torch.Tensor) -> None:
+    def select_boards(self, boards: torch.Tensor) -> None:
         """Continues with some boards only, int [B']."""
         rows = (boards[:, None] * self._copies + torch.arange(self._copies, device=boards.device)).flatten()
         self._boards, self._which, self._turn = self._boards[rows], self._which[rows], self._turn[rows]
         self._cells, self._before, self._past = self._cells[rows], self._before[rows], self._past[rows]
         self._following, self._known = self._following[rows], self._known[rows]
 
-    def _next_step(self, rows: torch.Tensor) -> None:
+    def _begin_next_step(self, rows: torch.Tensor) -> None:
         """All agents of these answers have moved."""
         before, cells, boards = self._cells[rows], self._following[rows], self._boards[rows]
         self._turn = self._turn.index_fill(0, rows, 0)
@@ -148,13 +150,13 @@ class BoardDecoder:
         self._cells = self._cells.index_copy(0, rows, cells)
         arrived = torch.full_like(self._cells, NOWHERE).index_copy(0, rows, cells)
         self._past = torch.cat([self._past, arrived[:, None]], 1)
-        known = self._model.steps.look(boards, self._maps, self._which[rows], cells, before)
+        known = self._model.steps.exchange_messages(boards, self._maps, self._which[rows], cells, before)
         self._known = self._known.index_copy(0, rows, known)
 
-    def _logits(self) -> torch.Tensor:
+    def _compute_logits(self) -> torch.Tensor:
         boards: Boards = self._boards
         rows = torch.arange(len(self._turn), device=self._turn.device)
-        logits, words = self._model.steps.decide(
+        logits, words = self._model.steps.score_moves(
             boards, self._known, self._cells, self._following, self._past, rows, self._turn
         )
         spread = logits.new_full((len(rows), self._model.config.vocab_size), LOW).scatter(1, words, logits)

@@ -40,26 +40,30 @@ class JointStep(nn.Module):
         self.choose = nn.Linear(width + 3 * len(MOVES) + 1, width)
         self.head = nn.Linear(width, len(MOVES) + 1)
 
-    def look(
+    def exchange_messages(
         self, boards: Boards, maps: torch.Tensor, which: torch.Tensor, cells: torch.Tensor, before: torch.Tensor
     ) -> torch.Tensor:
         """What each agent knows before any has chosen: [S, K, hidden].
 
-        Args: boards, one for each state. maps, [D, K, n * n, hidden], and which of them a state has, int [S]. cells
-        and before, int [S, K]: where agents are and were.
+        Args:
+            boards: one for each state.
+            maps: [D, K, n * n, hidden].
+            which: int [S], which of the maps a state has.
+            cells: int [S, K], where agents are.
+            before: int [S, K], where they were a step ago.
         """
         agents = torch.arange(cells.shape[1], device=cells.device)
         seen = maps[which[:, None, None], agents, cells[:, :, None]]  # [S, receiver, sender, hidden]
         own = seen.diagonal(dim1=1, dim2=2).mT
         home = (cells == boards.goals).long()
-        known = own + self.last_embed(_moves(before, cells, boards.side)) + self.home_embed(home)
-        offsets = seen + self.offset_embed(_offsets(cells, boards.side))
+        known = own + self.last_embed(_find_moves(before, cells, boards.side)) + self.home_embed(home)
+        offsets = seen + self.offset_embed(_number_offsets(cells, boards.side))
         heard = boards.there[:, None] & (agents[:, None] != agents)
         for messages in self.rounds:
             known = messages(known, known[:, None], offsets, heard)
         return known
 
-    def decide(
+    def score_moves(
         self,
         boards: Boards,
         known: torch.Tensor,
@@ -71,17 +75,23 @@ class JointStep(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits of moves and end, of one agent of a state each, and the words that stand for them: [Q, 6] each.
 
-        Args: boards, known and cells as for `look`. following, int [S, K]: where agents are a step later, read only of
-        those before the one that chooses. past, int [S, T, K]: all joint states so far. state and agent, int [Q].
+        Args:
+            boards: one for each state.
+            known: [S, K, hidden], of `exchange_messages`.
+            cells: int [S, K], where agents are.
+            following: int [S, K], where they are a step later; read only of agents before the one that chooses.
+            past: int [S, T, K], all joint states so far.
+            state: int [Q], the joint state of each choice.
+            agent: int [Q], the agent that chooses.
         """
         there, at, then = boards.there[state], cells[state], following[state]
         own_cell = at.gather(1, agent[:, None])
-        targets, legal = _targets(own_cell, boards.free[state], boards.side)
+        targets, legal = _find_targets(own_cell, boards.free[state], boards.side)
         numbers = torch.arange(cells.shape[1], device=cells.device)
         decided = there & (numbers < agent[:, None])
         others = there & (numbers != agent[:, None])
-        marks = _marks(targets, own_cell, at, then, decided, others)
-        moved = torch.where(decided, _moves(at, then, boards.side), WAIT)
+        marks = _mark_conflicts(targets, own_cell, at, then, decided, others)
+        moved = torch.where(decided, _find_moves(at, then, boards.side), WAIT)
         said = self.chosen_embed(moved) * decided[..., None] + self.blocked(marks)
         own = known[state, agent]
         informed = self.answer(own, known[state], said, others)
@@ -89,10 +99,10 @@ class JointStep(nn.Module):
         logits = self.head(self.choose(torch.cat([informed, marks.amax(1), all_home.float()], 1)).relu())
         if self.keeps_rules:
             broken = marks[..., : 2 * len(MOVES)].amax(1).bool().unflatten(1, (2, -1)).any(1)
-            legal = _unless_all(legal, broken)
+            legal = _exclude_moves(legal, broken)
         if self.never_repeats:
             last = agent + 1 == there.sum(1)
-            legal = _unless_all(legal, _back(targets, past, then, state, agent, last))
+            legal = _exclude_moves(legal, _find_repeats(targets, past, then, state, agent, last))
         possible = torch.cat([legal, agent[:, None] == 0], 1)  # an answer ends only after whole steps
         words = torch.cat([boards.words_of(targets), torch.full_like(own_cell, ID["<eos>"])], 1)
         return logits.masked_fill(~possible, LOW), words
@@ -120,7 +130,7 @@ class _Messages(nn.Module):
         return own + self.down(self.up(torch.cat([own_normed, mean, messages.amax(-2)], -1)).relu())
 
 
-def _marks(
+def _mark_conflicts(
     targets: torch.Tensor,
     own_cell: torch.Tensor,
     at: torch.Tensor,
@@ -141,7 +151,7 @@ def _marks(
     return torch.cat([meets, swaps, occupied], -1).float()
 
 
-def _back(
+def _find_repeats(
     targets: torch.Tensor,
     past: torch.Tensor,
     then: torch.Tensor,
@@ -157,13 +167,13 @@ def _back(
     return torch.zeros_like(targets, dtype=torch.bool).index_copy(0, rows, (same & alike[..., None]).any(1))
 
 
-def _unless_all(legal: torch.Tensor, excluded: torch.Tensor) -> torch.Tensor:
+def _exclude_moves(legal: torch.Tensor, excluded: torch.Tensor) -> torch.Tensor:
     """The legal moves [Q, 5] without those excluded, or as they are where none would be left."""
     left = legal & ~excluded
     return torch.where(left.any(1, keepdim=True), left, legal)
 
 
-def _targets(cells: torch.Tensor, free: torch.Tensor, side: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _find_targets(cells: torch.Tensor, free: torch.Tensor, side: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Where moves from `cells`, int [Q, 1], lead to, -1 off the grid, and which lead to free cells: [Q, 5] each."""
     down, right = torch.tensor(DELTAS, device=cells.device).T
     rows, columns = cells // side + down, cells % side + right
@@ -172,14 +182,14 @@ def _targets(cells: torch.Tensor, free: torch.Tensor, side: int) -> tuple[torch.
     return targets, inside & free.gather(1, targets.clamp(min=0))
 
 
-def _moves(cells: torch.Tensor, later: torch.Tensor, side: int) -> torch.Tensor:
+def _find_moves(cells: torch.Tensor, later: torch.Tensor, side: int) -> torch.Tensor:
     """The moves that lead from cells to those a step later; what is no move is a wait."""
     change = torch.stack([later // side - cells // side, later % side - cells % side], -1)
     matches = (change[..., None, :] == torch.tensor(DELTAS, device=cells.device)).all(-1)
     return torch.where(matches.any(-1), matches.int().argmax(-1), WAIT)
 
 
-def _offsets(cells: torch.Tensor, side: int) -> torch.Tensor:
+def _number_offsets(cells: torch.Tensor, side: int) -> torch.Tensor:
     """The numbers of the offsets from each agent to each other one, int [S, K, K]."""
     parts = (cells // side, cells % side)
     rows, columns = ((part[:, None] - part[:, :, None]).clamp(-REACH, REACH) + REACH for part in parts)

@@ -75,11 +75,11 @@ def parse_boards(ids: torch.Tensor) -> Boards:
     empty = torch.zeros(len(ids), len(numbers), dtype=torch.long, device=ids.device)
     boards = Boards(free[:, :-1], empty, empty, numbers < agents[:, None])
 
-    def ends(word: int) -> torch.Tensor:
+    def read_ends(word: int) -> torch.Tensor:
         places = (ids == word).int().argmax(1)[:, None] + 1 + numbers
         return boards.cells_of(ids.gather(1, places.clamp(max=ids.shape[1] - 1))) * boards.there
 
-    return dataclasses.replace(boards, starts=ends(STARTS), goals=ends(GOALS))
+    return dataclasses.replace(boards, starts=read_ends(STARTS), goals=read_ends(GOALS))
 
 
 def parse_answers(ids: torch.Tensor, boards: Boards) -> JointStates:

@@ -5,13 +5,13 @@ from .board_stream import tasks_of as tasks_of
 from .board_stream import with_hole_ratios as with_hole_ratios
 from .grpo import train_grpo as train_grpo
 from .hardware import check_host as check_host
+from .hardware import merge_adapter as merge_adapter
+from .hardware import prepare_training as prepare_training
 from .hardware import rank_and_processes as rank_and_processes
-from .hardware import trainable as trainable
-from .hardware import without_adapter as without_adapter
 from .optimizers import is_matrix as is_matrix
+from .reward import compute_rewards as compute_rewards
 from .reward import judge_answers as judge_answers
 from .reward import reward_texts as reward_texts
-from .reward import rewards as rewards
 from .rollouts import Answered as Answered
 from .rollouts import answer_groups as answer_groups
 from .rollouts import roll_out as roll_out

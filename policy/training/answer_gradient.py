@@ -23,7 +23,7 @@ class AnswerGroup(msgspec.Struct, frozen=True):
         """Of all its answers."""
         return sum(map(len, self.answers))
 
-    def parts(self, words: int) -> list["AnswerGroup"]:
+    def split_rows(self, words: int) -> list["AnswerGroup"]:
         """The group in parts whose scores over a vocabulary of `words` fit into memory."""
         rows = answers_at_once(max(map(len, self.answers)), words)
         places = range(0, len(self.answers), rows)
@@ -46,13 +46,13 @@ def train_on_answers(
         -min(r A, clip(r, 1 - epsilon, 1 + epsilon) A) + kl (exp(d) - d - 1).
     """
     words = model.config.vocab_size
-    parts = [(part, 1 / group.tokens / len(groups)) for group in groups for part in group.parts(words)]
+    parts = [(part, 1 / group.tokens / len(groups)) for group in groups for part in group.split_rows(words)]
     # No dropout, so that the ratios of the first step are 1; but activations are only computed again in training.
     with set_mode(model, training=model.is_activation_checkpointing):
-        return _updated(model, reference, parts, grammar, settings)
+        return _run_updates(model, reference, parts, grammar, settings)
 
 
-def _updated(
+def _run_updates(
     model: PreTrainedModel,
     reference: PreTrainedModel,
     parts: Sequence[tuple[AnswerGroup, float]],
@@ -65,26 +65,26 @@ def _updated(
         before = [_log_probs(model, part, grammar)[0] for part, _ in parts]
         anchors = [_log_probs(reference, part, grammar)[0].to(model.device) for part, _ in parts]
 
-    def terms() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    def iterate_terms() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         for (part, share), old, anchor in zip(parts, before, anchors, strict=True):
-            loss, divergence = _terms(model, part, grammar, old, anchor, settings)
+            loss, divergence = _compute_terms(model, part, grammar, old, anchor, settings)
             yield loss * share, divergence * share
 
     losses = []
     for _ in range(settings.updates):
         optimizer.zero_grad(set_to_none=True)
         losses.append(0.0)
-        for loss, _ in terms():
+        for loss, _ in iterate_terms():
             loss.backward()
             losses[-1] += float(loss.detach())
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
     with torch.no_grad():
-        divergence = sum(float(divergence) for _, divergence in terms())
+        divergence = sum(float(divergence) for _, divergence in iterate_terms())
     return {"loss": losses[0], "kl": divergence}
 
 
-def _terms(
+def _compute_terms(
     model: PreTrainedModel,
     group: AnswerGroup,
     grammar: Grammar,

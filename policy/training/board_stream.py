@@ -70,7 +70,7 @@ class BoardStream(TaskStream[Task]):
         self._chunks: Any = spawned.Queue(AHEAD)
         cache = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
         given = (self._chunks, mixed, seed, first // chunk, chunk, cache, frozenset(excluded))
-        self._process = spawned.Process(target=_draw, args=given, daemon=True)
+        self._process = spawned.Process(target=_serve_chunks, args=given, daemon=True)
         self._process.start()
         self._kept, self.taken = kept, list[Task]()
         self._left = self._next_chunk()[first % chunk :]
@@ -117,11 +117,11 @@ def tasks_of(*made: dict[int, Batch]) -> list[Task]:
     """The tasks of generated boards, in the order of their indices."""
     batches = [batch for part in made for batch in part.values()]
     places = np.argsort(np.concatenate([batch.index for batch in batches]))
-    tasks = [task for batch in batches for task in _of_batch(batch)]
+    tasks = [task for batch in batches for task in _unpack_batch(batch)]
     return [tasks[place] for place in places]
 
 
-def _of_batch(batch: Batch) -> list[Task]:
+def _unpack_batch(batch: Batch) -> list[Task]:
     boards, labels = batch.boards, batch.labels
     numbers = (labels.makespan.tolist(), labels.sum_of_costs.tolist(), labels.wait_required.tolist())
     arrays = map(np.asarray, (boards.holes, boards.starts, boards.goals, labels.moves))
@@ -131,7 +131,7 @@ def _of_batch(batch: Batch) -> list[Task]:
     ]
 
 
-def _draw(
+def _serve_chunks(
     chunks: Any,
     mixed: Sequence[Sequence[EnvConfig]],
     seed: int,
@@ -146,13 +146,13 @@ def _draw(
     jax.config.update("jax_compilation_cache_dir", cache)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     try:
-        for tasks in _chunks_in_turn(mixed, seed, number, chunk):
-            chunks.put([(*_plain(task), replaced) for task, replaced in _without(tasks, excluded)])
+        for tasks in _draw_chunks(mixed, seed, number, chunk):
+            chunks.put([(*_pack_task(task), replaced) for task, replaced in _replace_excluded(tasks, excluded)])
     except InputError as error:
         chunks.put(str(error))
 
 
-def _chunks_in_turn(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int) -> Iterator[list[Task]]:
+def _draw_chunks(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int) -> Iterator[list[Task]]:
     """The chunks `number`, `number` + 1 and so on: of one config after another.
 
     A few boards of many kinds take almost as long as many, so that after the first chunk of a config AT_ONCE are drawn.
@@ -167,7 +167,7 @@ def _chunks_in_turn(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int
         yield drawn[which].popleft()
 
 
-def _without(tasks: list[Task], excluded: frozenset[bytes]) -> list[tuple[Task, bool]]:
+def _replace_excluded(tasks: list[Task], excluded: frozenset[bytes]) -> list[tuple[Task, bool]]:
     """The tasks, where excluded ones are replaced by the one before them that is not, and whether each is replaced.
 
     Raises InputError where all are excluded.
@@ -185,6 +185,6 @@ def _without(tasks: list[Task], excluded: frozenset[bytes]) -> list[tuple[Task, 
     return found
 
 
-def _plain(task: Task) -> tuple:
+def _pack_task(task: Task) -> tuple:
     board = (task.board.holes, task.board.starts, task.board.goals)
     return board, (task.makespan, task.sum_of_costs, task.wait_required, task.moves, task.hole_ratio)

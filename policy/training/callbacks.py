@@ -10,7 +10,7 @@ from torch.optim.swa_utils import AveragedModel
 from transformers import TrainerCallback
 
 from lakewright.policy.training.grpo_trainer import Clock, PlanTrainer
-from lakewright.policy.training.optimizers import averaged_model
+from lakewright.policy.training.optimizers import build_average
 from lakewright.policy.training.training_state import Place, TrainingState
 
 SECONDS = 60.0  # of training, at least, between two times that it is kept
@@ -43,14 +43,14 @@ class Average(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """A hook of transformers' Trainer."""
         if self._decay:
-            self.averaged = averaged_model(model, self._decay)
+            self.averaged = build_average(model, self._decay)
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """A hook of transformers' Trainer."""
         if self.averaged:
             self.averaged.update_parameters(model)
 
-    def keep(self, model: torch.nn.Module) -> None:
+    def load_into(self, model: torch.nn.Module) -> None:
         """Loads the averaged weights into `model`; it is not replaced, as the trainer has changed its forward."""
         if self.averaged:
             model.load_state_dict(self.averaged.module.state_dict())
@@ -68,7 +68,7 @@ class Until(TrainerCallback):
             control.should_training_stop = True
 
 
-class Keep(TrainerCallback):
+class StateSaver(TrainerCallback):
     """Loads what is kept before the first step, and keeps the training after steps.
 
     notes: what the caller wants kept with it.
@@ -83,7 +83,7 @@ class Keep(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """A hook of transformers' Trainer."""
         if self._path.exists():
-            place = self._state().load(self._path)
+            place = self._collect_state().load(self._path)
             self._boards = place.boards
             self._trainer.continue_at(place.step, place.tokens)
             torch.set_rng_state(torch.frombuffer(bytearray.fromhex(place.random), dtype=torch.uint8))
@@ -106,10 +106,10 @@ class Keep(TrainerCallback):
             tokens=round(state.num_input_tokens_seen),
             notes=self._notes(),
         )
-        self._state().save(self._path, place)
+        self._collect_state().save(self._path, place)
         self._next = self._clock.seconds() + max(SECONDS, (time.monotonic() - begun) / SHARE)
 
-    def _state(self) -> TrainingState:
+    def _collect_state(self) -> TrainingState:
         model = self._trainer.accelerator.unwrap_model(self._trainer.model)
         optimizer = getattr(self._trainer.optimizer, "optimizer", self._trainer.optimizer)  # accelerate wraps it
         return TrainingState(model, self._average.averaged, optimizer)

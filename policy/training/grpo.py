@@ -15,17 +15,17 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.policy.models.building import computes_in_bfloat16
 from lakewright.policy.play import Play, Tasks, TaskStream
-from lakewright.policy.training.callbacks import Average, Clock, Keep, Report, Until
+from lakewright.policy.training.callbacks import Average, Clock, Report, StateSaver, Until
 from lakewright.policy.training.grpo_trainer import PlanTrainer, may_share_prompts
 from lakewright.policy.training.hardware import (
-    adapter,
+    build_adapter,
+    build_host_arguments,
     check_host,
-    host_arguments,
+    gather_model,
     is_sharded,
     is_split,
     rank_and_processes,
-    share_of,
-    whole_model,
+    share_batch,
 )
 from lakewright.policy.training.rollouts import Answered, Rollouts
 from lakewright.policy.training.settings import GrpoSettings
@@ -68,7 +68,7 @@ def train_grpo(
     """
     check_host(settings.host)
     place = kept_place(kept)
-    take = _supply(tasks, play.plural, settings, place.boards)
+    take = _supply_tasks(tasks, play.plural, settings, place.boards)
     rollouts = Rollouts(
         take,
         play,
@@ -80,19 +80,19 @@ def train_grpo(
         on_answers=on_answers,
     )
     average, clock = Average(settings.average), Clock(place.seconds)
-    arguments = _arguments(settings, model, play.longest_answer(tasks), seed, scratch)
-    trainer = _trainer(model, play.tokenizer, rollouts, arguments, settings, clock)
-    keep = Keep(kept, trainer, average, clock, notes) if kept else None
+    arguments = _build_arguments(settings, model, play.longest_answer(tasks), seed, scratch)
+    trainer = _build_trainer(model, play.tokenizer, rollouts, arguments, settings, clock)
+    saver = StateSaver(kept, trainer, average, clock, notes) if kept else None
     until = Until(settings.minutes, clock) if settings.minutes else None
-    for callback in filter(None, (Report(on_step), average, until, keep)):
+    for callback in filter(None, (Report(on_step), average, until, saver)):
         trainer.add_callback(callback)
     _check_launch(trainer, settings)
     trainer.train()
-    average.keep(trainer.accelerator.unwrap_model(trainer.model))
-    return whole_model(trainer, scratch / "weights", settings.host)
+    average.load_into(trainer.accelerator.unwrap_model(trainer.model))
+    return gather_model(trainer, scratch / "weights", settings.host)
 
 
-def _supply(tasks: Tasks[T], plural: str, settings: GrpoSettings, taken: int) -> Callable[[int], list[T]]:
+def _supply_tasks(tasks: Tasks[T], plural: str, settings: GrpoSettings, taken: int) -> Callable[[int], list[T]]:
     """Where tasks, `plural` in words, come from after those `taken` before."""
     if isinstance(tasks, TaskStream):
         tasks.take(taken)
@@ -106,14 +106,16 @@ def _supply(tasks: Tasks[T], plural: str, settings: GrpoSettings, taken: int) ->
     return lambda count: list(itertools.islice(left, count))
 
 
-def _on_gpu(model: PreTrainedModel) -> bool:
+def _uses_gpu(model: PreTrainedModel) -> bool:
     """Whether to train on GPUs: where the model is; the models of several processes wait on the CPU to be placed."""
     _, processes = rank_and_processes()
     return torch.cuda.is_available() and (processes > 1 or model.device.type == "cuda")
 
 
-def _arguments(settings: GrpoSettings, model: PreTrainedModel, length: int, seed: int, scratch: Path) -> GRPOConfig:
-    on_gpu = _on_gpu(model)
+def _build_arguments(
+    settings: GrpoSettings, model: PreTrainedModel, length: int, seed: int, scratch: Path
+) -> GRPOConfig:
+    on_gpu = _uses_gpu(model)
     return GRPOConfig(
         output_dir=str(scratch),
         use_cpu=not on_gpu,
@@ -134,12 +136,12 @@ def _arguments(settings: GrpoSettings, model: PreTrainedModel, length: int, seed
         disable_tqdm=True,
         remove_unused_columns=False,
         dataloader_pin_memory=on_gpu,
-        **share_of(settings.prompts, settings.group, settings.host),
-        **host_arguments(settings.host, length, computes_in_bfloat16(model)),
+        **share_batch(settings.prompts, settings.group, settings.host),
+        **build_host_arguments(settings.host, length, computes_in_bfloat16(model)),
     )
 
 
-def _trainer(
+def _build_trainer(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     rollouts: Rollouts,
@@ -156,7 +158,7 @@ def _trainer(
         train_dataset=Dataset.from_dict({"prompt": [str(place) for place in range(settings.prompts)]}),
         processing_class=tokenizer,
         rollout_func=rollouts,
-        peft_config=adapter(settings.host),
+        peft_config=build_adapter(settings.host),
         optimizer=settings.optimizer,
         schedule=settings.schedule,
         minutes=settings.minutes,

@@ -16,7 +16,7 @@ from trl import GRPOTrainer
 
 from lakewright.policy.inference.decoders import cache_rows
 from lakewright.policy.networks.board_network import BoardNetwork
-from lakewright.policy.training.optimizers import muon_and_adamw, rate_scale
+from lakewright.policy.training.optimizers import build_muon_and_adamw, rate_scale
 from lakewright.policy.training.settings import SHARED_SCORES, HostSettings
 
 TOGETHER = 64  # answers read at a time
@@ -61,7 +61,7 @@ class PlanTrainer(GRPOTrainer):
             return super().create_optimizer(model)
         rate, trained = self.args.learning_rate, self.model if model is None else model
         assert isinstance(trained, torch.nn.Module)
-        self.optimizer = muon_and_adamw(trained, rate, rate)
+        self.optimizer = build_muon_and_adamw(trained, rate, rate)
         return self.optimizer
 
     def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
@@ -69,7 +69,7 @@ class PlanTrainer(GRPOTrainer):
         if self._schedule == "constant":
             return super().create_scheduler(num_training_steps, optimizer)
 
-        def scale(step: int) -> float:
+        def scale_rate(step: int) -> float:
             done = step / num_training_steps
             if self._minutes:
                 done = max(done, self._clock.seconds() / (60 * self._minutes))
@@ -77,7 +77,7 @@ class PlanTrainer(GRPOTrainer):
 
         stepping = optimizer or self.optimizer
         assert stepping is not None
-        self.lr_scheduler = LambdaLR(stepping, scale)
+        self.lr_scheduler = LambdaLR(stepping, scale_rate)
         return self.lr_scheduler
 
     def continue_at(self, step: int, tokens: int) -> None:
@@ -115,10 +115,10 @@ class PlanTrainer(GRPOTrainer):
         return log_probs, entropies if compute_entropy else None, None
 
 
-def may_share_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -> bool:
+def may_score_shared_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -> bool:
     """Whether prompts can be shared: a Qwen3 or Llama model, not wrapped, that one process trains on short answers.
 
-    answer: tokens of the longest. A board network always reads the prompt of a group once, see `BoardNetwork.maps_of`.
+    answer: tokens of the longest. A board network reads each prompt once anyway, see `BoardNetwork.make_maps`.
     """
     wrapped = host.lora or host.checkpointing or host.vllm != "off" or "RANK" in os.environ
     short = answer * model.config.vocab_size <= SHARED_SCORES
@@ -135,18 +135,18 @@ def answer_log_probs(
     """
     if isinstance(model, BoardNetwork):
         logits = model(input_ids=ids).logits[:, -answer - 1 : -1].float() / temperature
-        log_probs, entropies = _scores(logits, ids[:, -answer:])
+        log_probs, entropies = _score_tokens(logits, ids[:, -answer:])
         return log_probs * mask[:, -answer:], entropies * mask[:, -answer:]
-    return _shared_log_probs(model, ids, mask, answer, temperature)
+    return _score_shared_prompts(model, ids, mask, answer, temperature)
 
 
-def _shared_log_probs(
+def _score_shared_prompts(
     model: Any, ids: torch.Tensor, mask: torch.Tensor, answer: int, temperature: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """As `answer_log_probs`, for a Qwen3 or Llama model: each prompt is read once."""
     prompts, which = torch.unique(torch.stack([ids, mask], -1)[:, :-answer], dim=0, return_inverse=True)
     cache = DynamicCache(config=model.config)
-    read = _hidden(model, prompts[..., 0], prompts[..., 1], cache)[:, -1:]
+    read = _compute_hidden(model, prompts[..., 0], prompts[..., 1], cache)[:, -1:]
     lengths = mask[:, -answer:].sum(1)
     log_probs: list[torch.Tensor] = []
     entropies: list[torch.Tensor] = []
@@ -158,17 +158,17 @@ def _shared_log_probs(
         prompt, part = which[rows], mask[rows][:, : ids.shape[1] - answer + longest]
         states = read[prompt]
         if longest > 1:
-            later = _hidden(model, tokens[:, :-1], part[:, :-1], cache_rows(cache, prompt))
+            later = _compute_hidden(model, tokens[:, :-1], part[:, :-1], cache_rows(cache, prompt))
             states = torch.cat([states, later], 1)
         logits = model.get_output_embeddings()(states).float() / temperature
         there = part[:, -longest:] > 0
-        for found, values in zip((log_probs, entropies), _scores(logits, tokens), strict=True):
+        for found, values in zip((log_probs, entropies), _score_tokens(logits, tokens), strict=True):
             found.append(torch.nn.functional.pad(values * there, (0, answer - longest)))
     back = order.argsort()
     return torch.cat(log_probs)[back], torch.cat(entropies)[back]
 
 
-def _hidden(model: Any, ids: torch.Tensor, mask: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
+def _compute_hidden(model: Any, ids: torch.Tensor, mask: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
     """The last hidden states [B, T, H] of tokens that follow those in the cache. mask: of both."""
     places = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
     output = model.base_model(
@@ -177,7 +177,7 @@ def _hidden(model: Any, ids: torch.Tensor, mask: torch.Tensor, cache: DynamicCac
     return output.last_hidden_state
 
 
-def _scores(logits: torch.Tensor, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _score_tokens(logits: torch.Tensor, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The log-probability of each token, and the entropy it was chosen with: [B, T]."""
     log_probs = logits.log_softmax(-1)
     with torch.no_grad():

@@ -22,21 +22,21 @@ def rank_and_processes() -> tuple[int, int]:
 
 def check_host(settings: HostSettings) -> None:
     """Raises InputError where a setting needs a package that is not installed."""
-    if settings.vllm != "off" and not _installed("vllm"):
+    if settings.vllm != "off" and not _is_installed("vllm"):
         raise InputError(
             f"grpo.host.vllm is {settings.vllm}, but vLLM is not installed; pip install 'lakewright[vllm]' where there "
             "is a GPU, or set it to off"
         )
-    if settings.lora and not _installed("peft"):
+    if settings.lora and not _is_installed("peft"):
         raise InputError("grpo.host.lora is set, but peft is not installed; pip install 'lakewright[lora]'")
-    if settings.report_to != "none" and not _installed(settings.report_to):
+    if settings.report_to != "none" and not _is_installed(settings.report_to):
         name = settings.report_to
         raise InputError(
             f"grpo.host.report_to is {name}, which is not installed; pip install {name}, or set it to none"
         )
 
 
-def share_of(prompts: int, group: int, settings: HostSettings) -> dict[str, Any]:
+def share_batch(prompts: int, group: int, settings: HostSettings) -> dict[str, Any]:
     """TRL's batch sizes for `prompts` groups a step, whole groups in each process.
 
     Raises InputError where they cannot be divided evenly.
@@ -57,7 +57,7 @@ def share_of(prompts: int, group: int, settings: HostSettings) -> dict[str, Any]
     }
 
 
-def host_arguments(settings: HostSettings, length: int, autocast: bool = False) -> dict[str, Any]:
+def build_host_arguments(settings: HostSettings, length: int, autocast: bool = False) -> dict[str, Any]:
     """TRL's arguments for a host. length: of the longest answer, in tokens. autocast: to bfloat16."""
     given: dict[str, Any] = {
         "bf16": settings.bf16 or autocast,
@@ -73,7 +73,7 @@ def host_arguments(settings: HostSettings, length: int, autocast: bool = False) 
     return given
 
 
-def adapter(settings: HostSettings) -> Any:
+def build_adapter(settings: HostSettings) -> Any:
     """peft's config of the adapter, if one is wanted."""
     if not settings.lora:
         return None
@@ -83,7 +83,7 @@ def adapter(settings: HostSettings) -> Any:
     return LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
-def trainable(model: PreTrainedModel, settings: HostSettings) -> PreTrainedModel:
+def prepare_training(model: PreTrainedModel, settings: HostSettings) -> PreTrainedModel:
     """The model as a host trains it in one process: with an adapter, with activations that are computed again."""
     if settings.checkpointing:
         model.activation_checkpointing_enable({"use_reentrant": False})
@@ -91,10 +91,10 @@ def trainable(model: PreTrainedModel, settings: HostSettings) -> PreTrainedModel
         return model
     from peft import get_peft_model
 
-    return cast(PreTrainedModel, get_peft_model(model, adapter(settings)))
+    return cast(PreTrainedModel, get_peft_model(model, build_adapter(settings)))
 
 
-def without_adapter(model: Any, settings: HostSettings) -> PreTrainedModel:
+def merge_adapter(model: Any, settings: HostSettings) -> PreTrainedModel:
     """The model with its adapter, if it has one, merged into the weights."""
     return model.merge_and_unload() if settings.lora else model
 
@@ -110,7 +110,7 @@ def is_sharded(trainer: Any) -> bool:
     return bool(trainer.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3))
 
 
-def whole_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrainedModel:
+def gather_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrainedModel:
     """The trained model with all its weights, an adapter merged into it.
 
     Sharded weights are put together in the folder `scratch`, and the first process only returns the whole model.
@@ -120,10 +120,10 @@ def whole_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrain
         if not trainer.accelerator.is_main_process:
             return cast(PreTrainedModel, trainer.model)
         return read_model(scratch)
-    return without_adapter(trainer.accelerator.unwrap_model(trainer.model), settings)
+    return merge_adapter(trainer.accelerator.unwrap_model(trainer.model), settings)
 
 
-def sampled_by_vllm(trainer: Any, prompts: list[list[int]], copies: int) -> Samples:
+def sample_by_vllm(trainer: Any, prompts: list[list[int]], copies: int) -> Samples:
     """As `lakewright.policy.inference.sample`, by the trainer's vLLM; every process must call it equally often."""
     repeated = [prompt for prompt in prompts for _ in range(copies)]
     made = trainer.vllm_generation.generate(prompts=repeated, images=None, num_generations=copies)
@@ -131,5 +131,5 @@ def sampled_by_vllm(trainer: Any, prompts: list[list[int]], copies: int) -> Samp
     return Samples(answers, [[score[0] for score in row] for row in scores])
 
 
-def _installed(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None

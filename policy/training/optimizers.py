@@ -51,25 +51,27 @@ class CombinedOptimizer(torch.optim.Optimizer):
             group["lr"] = scale * group["initial_lr"]
 
 
-def muon_and_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> CombinedOptimizer:
+def build_muon_and_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> CombinedOptimizer:
     """Muon for matrices and the kernels of convolutions, AdamW for embeddings, head and the rest."""
-    matrices, others = _matrices_and_others(model)
-    return CombinedOptimizer([Muon(matrices, lr=matrix_rate), _adamw(others, other_rate)])
+    matrices, others = _split_weights(model)
+    return CombinedOptimizer([Muon(matrices, lr=matrix_rate), _build_adamw_part(others, other_rate)])
 
 
-def adamw_alone(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> CombinedOptimizer:
+def build_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> CombinedOptimizer:
     """AdamW for all weights, with the same two rates."""
-    matrices, others = _matrices_and_others(model)
-    parts = [_adamw(matrices, matrix_rate, fused=True), _adamw(others, other_rate, fused=True)]
+    matrices, others = _split_weights(model)
+    parts = [_build_adamw_part(matrices, matrix_rate, fused=True), _build_adamw_part(others, other_rate, fused=True)]
     return CombinedOptimizer(parts)
 
 
-def _adamw(weights: list[torch.nn.Parameter], rate: float, fused: bool | None = None) -> torch.optim.Optimizer:
+def _build_adamw_part(
+    weights: list[torch.nn.Parameter], rate: float, fused: bool | None = None
+) -> torch.optim.Optimizer:
     """fused: all in one pass over the weights, which is faster where there are many."""
     return torch.optim.AdamW(weights, lr=rate, weight_decay=0.0, betas=(0.9, 0.95), fused=fused)
 
 
-def _matrices_and_others(model: torch.nn.Module) -> tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]]:
+def _split_weights(model: torch.nn.Module) -> tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]]:
     """The weights that are trained: matrices and kernels, and embeddings, head and the rest."""
     trained = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
     matrices = [weight for name, weight in trained if is_matrix(name, weight)]
@@ -88,18 +90,18 @@ def rate_scale(step: int, done: float) -> float:
     return rise * (LEAST + (1 - LEAST) * 0.5 * (1 + math.cos(math.pi * min(done, 1.0))))
 
 
-def averaged_model(model: torch.nn.Module, decay: float) -> AveragedModel:
+def build_average(model: torch.nn.Module, decay: float) -> AveragedModel:
     """An exponential average of a model's weights, to be updated after each step.
 
     The decay after n steps is min(decay, (1 + n) / (10 + n)), as in TensorFlow's ExponentialMovingAverage with
     num_updates. With a constant decay, the average of a short training is close to its first steps.
     """
 
-    def average(averaged: Weights, current: Weights, count: torch.Tensor | int) -> None:
+    def update_average(averaged: Weights, current: Weights, count: torch.Tensor | int) -> None:
         steps = int(count)
         get_ema_multi_avg_fn(min(decay, (1 + steps) / (10 + steps)))(averaged, current, count)
 
-    return AveragedModel(model, multi_avg_fn=average)
+    return AveragedModel(model, multi_avg_fn=update_average)
 
 
 class Muon(torch.optim.Optimizer):
@@ -120,13 +122,13 @@ class Muon(torch.optim.Optimizer):
                 if matrix.grad is not None:
                     by_shape[matrix.shape].append(matrix)
             for shape, matrices in by_shape.items():
-                momenta = torch.stack([self._momentum(m, group["momentum"]) for m in matrices])
-                updates = orthogonalised(momenta.flatten(2))
+                momenta = torch.stack([self._update_momentum(m, group["momentum"]) for m in matrices])
+                updates = orthogonalise_matrices(momenta.flatten(2))
                 scale = 0.2 * max(updates.shape[1:]) ** 0.5
                 torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
                 torch._foreach_add_(matrices, list(updates.view(-1, *shape)), alpha=-group["lr"] * scale)
 
-    def _momentum(self, matrix: torch.Tensor, momentum: float) -> torch.Tensor:
+    def _update_momentum(self, matrix: torch.Tensor, momentum: float) -> torch.Tensor:
         state = self.state[matrix]
         buffer = state.setdefault("momentum", torch.zeros_like(matrix))
         gradient = matrix.grad
@@ -135,7 +137,7 @@ class Muon(torch.optim.Optimizer):
         return gradient.lerp(buffer, momentum)
 
 
-def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
+def orthogonalise_matrices(matrices: torch.Tensor) -> torch.Tensor:
     """Approximately the nearest orthogonal matrices, by Newton-Schulz iterations: [M, rows, columns]."""
     wide = matrices if matrices.shape[1] <= matrices.shape[2] else matrices.mT
     x = wide / wide.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)

@@ -26,8 +26,8 @@ def judge_answers(
     An answer that cannot be parsed gets PARSE_ERROR. codec: of the answers, by default that of tokens, which needs no
     tokenizer.
     """
-    decode = codec.decode_answer if codec else _of_tokens
-    return _judge(
+    decode = codec.decode_answer if codec else _decode_tokens
+    return _judge_plans(
         tasks, [decode(answer, task.board, horizon) for task, answer in zip(tasks, answers, strict=True)], horizon
     )
 
@@ -35,48 +35,48 @@ def judge_answers(
 def reward_texts(tasks: list[Task], texts: list[str], horizon: int, settings: RewardSettings) -> np.ndarray:
     """The reward of each answer in words to its task, float [B]; one of more than `horizon` steps is no plan."""
     plans = [text_plan(text, task.board, horizon) for task, text in zip(tasks, texts, strict=True)]
-    verdicts, moves = _judge(tasks, plans, horizon)
-    return rewards(tasks, verdicts, moves, settings)
+    verdicts, moves = _judge_plans(tasks, plans, horizon)
+    return compute_rewards(tasks, verdicts, moves, settings)
 
 
-def _judge(tasks: list[Task], plans: list[np.ndarray | None], horizon: int) -> tuple[Verdict, np.ndarray]:
+def _judge_plans(tasks: list[Task], plans: list[np.ndarray | None], horizon: int) -> tuple[Verdict, np.ndarray]:
     """The verdict on each plan, int8 [K, horizon] or None where there is none, and all plans int8 [B, K, horizon]."""
     parsed = np.array([plan is not None for plan in plans])
-    moves = np.full((len(tasks), int(_agents(tasks).max()), horizon), PAD, np.int8)
+    moves = np.full((len(tasks), int(_count_agents(tasks).max()), horizon), PAD, np.int8)
     for row, plan in zip(moves, plans, strict=True):
         if plan is not None:
             row[: len(plan)] = plan
-    verdicts = play(tasks, moves)
+    verdicts = play_plans(tasks, moves)
     unparsed = Verdict(int(Failure.PARSE_ERROR), -1, -1, -1, -1, 0, False)  # type: ignore[arg-type]
     judged = jax.tree.map(lambda found, value: np.where(parsed, found.T, value).T, verdicts, unparsed)
     return judged, moves
 
 
-def play(tasks: list[Task], moves: np.ndarray) -> Verdict:
+def play_plans(tasks: list[Task], moves: np.ndarray) -> Verdict:
     """The verdict on plans int8 [B, K, T] for boards of any sizes and teams, as in `judge_answers`: numpy arrays [B].
 
     Teams of equal size are played together. Boards are padded with holes to the largest size: codecs have already
     turned moves that leave the board into JUMP.
     """
     size = max(MAX_TOKEN_SIZE, *(task.size for task in tasks))  # usually the same, so that one program serves all
-    boards = [_set_in(task.board, size) for task in tasks]
-    agents = _agents(tasks)
+    boards = [_pad_board(task.board, size) for task in tasks]
+    agents = _count_agents(tasks)
     played: list[tuple[np.ndarray, Verdict]] = []
     for number in np.unique(agents):
         mine = np.flatnonzero(agents == number)
         for begin in range(0, len(mine), CHUNK):
             rows = mine[begin : begin + CHUNK]
-            played.append((rows, _of_chunk([boards[row] for row in rows], moves[rows, :number], moves.shape[1])))
+            played.append((rows, _judge_chunk([boards[row] for row in rows], moves[rows, :number], moves.shape[1])))
     rows, parts = zip(*played, strict=True)
     order = np.argsort(np.concatenate(rows))
     return jax.tree.map(lambda *fields: np.concatenate(fields)[order], *parts)
 
 
-def _agents(tasks: list[Task]) -> np.ndarray:
+def _count_agents(tasks: list[Task]) -> np.ndarray:
     return np.array([len(task.board.starts) for task in tasks])
 
 
-def _of_chunk(boards: list[Board], moves: np.ndarray, agents: int) -> Verdict:
+def _judge_chunk(boards: list[Board], moves: np.ndarray, agents: int) -> Verdict:
     """The verdicts on a chunk of plans for one number of agents, `at_goal` filled up to `agents`."""
     rows = np.minimum(np.arange(CHUNK), len(boards) - 1)
     chunk = jax.tree.map(lambda *fields: jnp.asarray(np.stack(fields)), *(boards[row] for row in rows))
@@ -85,13 +85,13 @@ def _of_chunk(boards: list[Board], moves: np.ndarray, agents: int) -> Verdict:
     return dataclasses.replace(found, at_goal=np.pad(found.at_goal, ((0, 0), (0, absent))))
 
 
-def rewards(tasks: list[Task], verdicts: Verdict, moves: np.ndarray, settings: RewardSettings) -> np.ndarray:
+def compute_rewards(tasks: list[Task], verdicts: Verdict, moves: np.ndarray, settings: RewardSettings) -> np.ndarray:
     """The reward of each answer, float [B]."""
     length = np.maximum((moves != PAD).sum(axis=2).max(axis=1), 1)
     optimum = np.array([task.sum_of_costs for task in tasks])
     legal_share = np.minimum(verdicts.legal_steps / length, 1.0)
     broken = settings.parsed + settings.legal * legal_share
-    unfinished = settings.parsed + settings.legal + settings.home * verdicts.at_goal.sum(axis=1) / _agents(tasks)
+    unfinished = settings.parsed + settings.legal + settings.home * verdicts.at_goal.sum(axis=1) / _count_agents(tasks)
     valid = settings.valid + settings.cost / np.maximum(1 + verdicts.sum_of_costs - optimum, 1)
     return np.select(
         [
@@ -107,11 +107,11 @@ def rewards(tasks: list[Task], verdicts: Verdict, moves: np.ndarray, settings: R
 _verdicts = jax.jit(jax.vmap(verdict))
 
 
-def _of_tokens(answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
+def _decode_tokens(answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
     return decode_answer(answer, board.holes.shape[0], np.asarray(board.starts), horizon)
 
 
-def _set_in(board: Board, size: int) -> Board:
+def _pad_board(board: Board, size: int) -> Board:
     rest = size - board.holes.shape[0]
     holes = np.pad(np.asarray(board.holes), (0, rest), constant_values=True)
     return dataclasses.replace(board, holes=holes)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from lakewright.core_jax.results import Group, informative
 from lakewright.policy.inference.sampling import sample
 from lakewright.policy.play import Judged, Play
-from lakewright.policy.training.hardware import rank_and_processes, sampled_by_vllm
+from lakewright.policy.training.hardware import rank_and_processes, sample_by_vllm
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class Answered:
     def with_reference(self, answer: list[int], judged: Judged) -> "Answered":
         """These answers and one that was not sampled, so that its log-probabilities are not known."""
         answers, log_probs = [*self.answers, answer], [*self.log_probs, [0.0] * len(answer)]
-        return Answered(self.key, self.prompt, answers, log_probs, self.judged.join(judged))
+        return Answered(self.key, self.prompt, answers, log_probs, self.judged.append_verdicts(judged))
 
     @property
     def group(self) -> Group:
@@ -109,7 +109,7 @@ def answer_groups(
         return []
     prompts = [play.encode_prompt(task) for task in tasks]
     if _has_vllm(trainer):
-        made = sampled_by_vllm(trainer, prompts, group)
+        made = sample_by_vllm(trainer, prompts, group)
     else:
         made = sample(
             model,
@@ -125,7 +125,7 @@ def answer_groups(
     judged = play.judge([task for task in tasks for _ in range(group)], made.answers)
     parts = [slice(begin, begin + group) for begin in range(0, len(made.answers), group)]
     return [
-        Answered(play.key(task), prompt, made.answers[rows], made.log_probs[rows], judged.part(rows))
+        Answered(play.key(task), prompt, made.answers[rows], made.log_probs[rows], judged.select_rows(rows))
         for task, prompt, rows in zip(tasks, prompts, parts, strict=True)
     ]
 
@@ -165,13 +165,13 @@ class Rollouts(Generic[T]):
         groups: list[Answered] = []  # to be trained on
         for _ in range(self._oversample):
             found = sum(group.informative for group in groups)
-            if groups and (self._oversample == 1 or _everywhere(trainer, found >= wanted)):
+            if groups and (self._oversample == 1 or _holds_everywhere(trainer, found >= wanted)):
                 break
             tasks = self._take(wanted)
-            made = self._sample(model, tasks, trainer)
+            made = self._sample_groups(model, tasks, trainer)
             sampled += made
-            groups += self._guide(made, tasks) if self._guided else made
-        self.figures = _figures(sampled, self._play.failures)
+            groups += self._add_references(made, tasks) if self._guided else made
+        self.figures = _compute_figures(sampled, self._play.failures)
         self._on_groups([answered.group for answered in sampled])
         self._on_answers(sampled)
         kept = sorted(groups, key=lambda group: not group.informative)[:wanted]
@@ -183,7 +183,7 @@ class Rollouts(Generic[T]):
             "plan_reward": [float(reward) for group in kept for reward in group.rewards],
         }
 
-    def _sample(self, model: PreTrainedModel, tasks: list[T], trainer: Any) -> list[Answered]:
+    def _sample_groups(self, model: PreTrainedModel, tasks: list[T], trainer: Any) -> list[Answered]:
         return answer_groups(
             model,
             self._play,
@@ -193,12 +193,12 @@ class Rollouts(Generic[T]):
             trainer=trainer,
         )
 
-    def _guide(self, made: list[Answered], tasks: list[T]) -> Iterator[Answered]:
+    def _add_references(self, made: list[Answered], tasks: list[T]) -> Iterator[Answered]:
         """Adds the reference answers, judged like any answer: a plan longer than the horizon earns nothing."""
         references = [self._play.encode_reference(task) for task in tasks]
         judged = self._play.judge(tasks, references)
         for place, (answered, answer) in enumerate(zip(made, references, strict=True)):
-            yield answered.with_reference(answer, judged.part(slice(place, place + 1)))
+            yield answered.with_reference(answer, judged.select_rows(slice(place, place + 1)))
 
     def reward(
         self, plan_reward: list[float], log_metric: Callable[[str, float], None], **_: Any
@@ -218,7 +218,7 @@ def _is_scored(play: Play[T], trainer: Any) -> bool:
     return play.scored or _has_vllm(trainer)
 
 
-def _everywhere(trainer: Any, here: bool) -> bool:
+def _holds_everywhere(trainer: Any, here: bool) -> bool:
     """Whether `here` holds in all processes, which must sample the same number of times."""
     accelerator = trainer.accelerator
     if rank_and_processes()[1] == 1:
@@ -226,7 +226,7 @@ def _everywhere(trainer: Any, here: bool) -> bool:
     return bool(accelerator.gather(torch.tensor([here], device=accelerator.device)).all())
 
 
-def _figures(groups: list[Answered], names: Sequence[str]) -> dict[str, float]:
+def _compute_figures(groups: list[Answered], names: Sequence[str]) -> dict[str, float]:
     """Shares of all sampled answers, also of groups that are left out."""
     failures = Counter(name for group in groups for name in group.judged.failures)
     answers = failures.total()

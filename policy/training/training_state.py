@@ -53,7 +53,9 @@ class TrainingState:
 
     def save(self, path: Path, place: Place) -> None:
         """Writes all of it and the place, whole or not at all."""
-        tensors = {name: tensor.detach().cpu().clone() for name, tensor in (*self._weights(), *self._moments())}
+        tensors = {
+            name: tensor.detach().cpu().clone() for name, tensor in (*self._list_weights(), *self._list_moments())
+        }
         if self._averaged:
             tensors[AVERAGES] = torch.as_tensor(self._averaged.n_averaged).clone()
         tensors[LOSSES] = torch.tensor(self.losses, dtype=torch.float64)
@@ -67,11 +69,11 @@ class TrainingState:
 
         Raises InputError if the file is not of this training, or lacks a tensor, or has one that is not finite.
         """
-        place = _place(path)
+        place = _read_place(path)
         try:
             with safe_open(path, "pt") as file:
                 self._check_names(path, file)
-                for name, tensor in self._weights():
+                for name, tensor in self._list_weights():
                     tensor.copy_(file.get_tensor(name))
                 if self._averaged:
                     self._averaged.n_averaged.copy_(file.get_tensor(AVERAGES))
@@ -79,16 +81,16 @@ class TrainingState:
                 self._load_moments(file)
         except (OSError, SafetensorError, RuntimeError) as error:
             raise _not_readable(path, error) from error
-        check_weights(path, [*self._weights(), *self._moments()], remedy=REMEDY)
+        check_weights(path, [*self._list_weights(), *self._list_moments()], remedy=REMEDY)
         return place
 
     def _check_names(self, path: Path, file: Any) -> None:
         """Check the tensors of an open file by name and shape, before any weight changes."""
         there = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 - it is no dictionary
-        needed = {name: tensor.shape for name, tensor in self._weights()}
+        needed = {name: tensor.shape for name, tensor in self._list_weights()}
         if self._averaged:
             needed[AVERAGES] = self._averaged.n_averaged.shape
-        trained = self._trained()
+        trained = self._list_trained()
         moments = {name: trained[of][0].shape for name in there if (of := name.rpartition(".")[0]) in trained}
         listed = _read_metadata(path, NAMES, list[str]) if NAMES in file.metadata() else []  # not in earlier versions
         check_weights(
@@ -102,19 +104,19 @@ class TrainingState:
             remedy=REMEDY,
         )
 
-    def _weights(self) -> Iterator[tuple[str, torch.Tensor]]:
+    def _list_weights(self) -> Iterator[tuple[str, torch.Tensor]]:
         averaged = {"averaged": self._averaged.module} if self._averaged else {}
         for kind, module in {"model": self._model, **averaged}.items():
             for name, parameter in module.named_parameters():  # weights that are shared come once
                 yield f"{kind}.{name}", parameter
 
-    def _moments(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for place, (_, state) in self._trained().items():
+    def _list_moments(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for place, (_, state) in self._list_trained().items():
             for name, tensor in state.items():
                 yield f"{place}.{name}", tensor
 
     def _load_moments(self, file: Any) -> None:
-        trained = self._trained()
+        trained = self._list_trained()
         for name in file.keys():  # noqa: SIM118 - it is no dictionary
             place, _, field = name.rpartition(".")
             if place in trained:
@@ -122,7 +124,7 @@ class TrainingState:
                 # The count of steps stays on the CPU, where AdamW has it.
                 state[field] = tensor.to(parameter.device) if tensor.ndim else tensor
 
-    def _trained(self) -> dict[str, tuple[torch.Tensor, dict[str, torch.Tensor]]]:
+    def _list_trained(self) -> dict[str, tuple[torch.Tensor, dict[str, torch.Tensor]]]:
         """Parameters and what the optimizer keeps of each, by part of the optimizer and number in it."""
         return {
             f"optimizer.{part}.{number}": (parameter, optimizer.state[parameter])
@@ -133,10 +135,10 @@ class TrainingState:
 
 def kept_place(path: Path | None) -> Place:
     """The place of the training that is kept in a file; the beginning where there is none."""
-    return _place(path) if path is not None and path.exists() else Place()
+    return _read_place(path) if path is not None and path.exists() else Place()
 
 
-def _place(path: Path) -> Place:
+def _read_place(path: Path) -> Place:
     return _read_metadata(path, PLACE, Place)
 
 

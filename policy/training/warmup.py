@@ -18,7 +18,7 @@ from lakewright.policy.inference.decoders import cache_rows, common_prefix
 from lakewright.policy.models.building import set_mode, use_precision
 from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.play import Play, Tasks, TaskStream
-from lakewright.policy.training.optimizers import adamw_alone, averaged_model, muon_and_adamw, rate_scale
+from lakewright.policy.training.optimizers import build_adamw, build_average, build_muon_and_adamw, rate_scale
 from lakewright.policy.training.settings import WarmupSettings
 from lakewright.policy.training.training_state import Place, TrainingState
 
@@ -61,9 +61,9 @@ def warm_up(
     """
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
-    make = muon_and_adamw if settings.optimizer == "muon" else adamw_alone
-    optimizer = make(model, settings.matrix_rate, settings.other_rate)
-    averaged = averaged_model(model, settings.decay)
+    build = build_muon_and_adamw if settings.optimizer == "muon" else build_adamw
+    optimizer = build(model, settings.matrix_rate, settings.other_rate)
+    averaged = build_average(model, settings.decay)
     state, place = TrainingState(model, averaged, optimizer), Place()
     if kept is not None and kept.exists():
         place = state.load(kept)
@@ -73,19 +73,19 @@ def warm_up(
     model.train()
     boards = place.boards
     batches: list[list[Example]] = []
-    begun, keeping = clock(), _Keeping(kept, clock)
+    begun, saver = clock(), _Saver(kept, clock)
     for step in range(place.step, settings.steps):
         seconds = place.seconds + clock() - begun
-        if step % POOL == 0 and keeping.is_due():
+        if step % POOL == 0 and saver.is_due():
             replaced = place.replaced + (tasks.replaced if isinstance(tasks, TaskStream) else 0)
-            keeping.keep(state, Place(step, boards, seconds, json.dumps(rng.bit_generator.state), replaced))
+            saver.save_state(state, Place(step, boards, seconds, json.dumps(rng.bit_generator.state), replaced))
         done = max(step / settings.steps, seconds / (60 * settings.minutes) if settings.minutes else 0)
         if done >= 1:
             break
         if step % POOL == 0:
             mixed = extra if done >= settings.extra_from else []
-            batches = _batches(play, tasks, mixed, settings, rng)
-            boards += POOL * _boards_of_a_batch(settings, mixed)
+            batches = _draw_batches(play, tasks, mixed, settings, rng)
+            boards += POOL * _count_boards(settings, mixed)
         batch = batches[step % POOL]
         loss = plan_loss(model, batch, play.tokenizer.pad_token_id)
         loss.backward()
@@ -99,7 +99,7 @@ def warm_up(
     return cast(PreTrainedModel, averaged.module)
 
 
-class _Keeping:
+class _Saver:
     """Keeps a training in a file now and then, the more rarely the longer it takes; without a file, never."""
 
     def __init__(self, file: Path | None, clock: Callable[[], float]) -> None:
@@ -111,7 +111,7 @@ class _Keeping:
     def is_due(self) -> bool:
         return self.file is not None and self.clock() - self.kept > self.pause
 
-    def keep(self, state: TrainingState, place: Place) -> None:
+    def save_state(self, state: TrainingState, place: Place) -> None:
         assert self.file is not None
         asked = self.clock()
         state.save(self.file, place)
@@ -119,12 +119,12 @@ class _Keeping:
         self.pause = max(SECONDS, min(RARELY * (self.kept - asked), LONGEST))
 
 
-def _boards_of_a_batch(settings: WarmupSettings, extra: Sequence[Example]) -> int:
+def _count_boards(settings: WarmupSettings, extra: Sequence[Example]) -> int:
     """The examples of a batch that are boards."""
     return settings.batch - (round(settings.batch * settings.extra_share) if extra else 0)
 
 
-def _batches(
+def _draw_batches(
     play: Play[T],
     tasks: Tasks[T],
     extra: Sequence[Example],
@@ -132,9 +132,9 @@ def _batches(
     rng: np.random.Generator,
 ) -> list[list[Example]]:
     """A pool of batches of examples of similar length, so that little of a batch is padding."""
-    boards = _boards_of_a_batch(settings, extra)
+    boards = _count_boards(settings, extra)
     others = settings.batch - boards
-    drawn = _drawn(tasks, POOL * boards, rng)
+    drawn = _draw_tasks(tasks, POOL * boards, rng)
     drawn = [play.augment(task, rng) for task in drawn] if settings.augment else drawn
     examples = [(play.encode_prompt(task), play.encode_reference(task)) for task in drawn]
     examples += [extra[i] for i in rng.integers(len(extra), size=POOL * others)] if others else []
@@ -142,7 +142,7 @@ def _batches(
     return [examples[batch * settings.batch : (batch + 1) * settings.batch] for batch in rng.permutation(POOL)]
 
 
-def _drawn(tasks: Tasks[T], count: int, rng: np.random.Generator) -> list[T]:
+def _draw_tasks(tasks: Tasks[T], count: int, rng: np.random.Generator) -> list[T]:
     if isinstance(tasks, TaskStream):
         return tasks.take(count)
     return [tasks[i] for i in rng.integers(len(tasks), size=count)]
@@ -150,7 +150,7 @@ def _drawn(tasks: Tasks[T], count: int, rng: np.random.Generator) -> list[T]:
 
 def plan_loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Tensor:
     """Cross entropy of the answers, the mean over their tokens."""
-    logits, labels = _score(model, examples, pad)
+    logits, labels = _score_answers(model, examples, pad)
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
 
 
@@ -166,7 +166,7 @@ def reference_log_probs(model: PreTrainedModel, play: Play[T], tasks: Sequence[T
     for begin in range(0, len(order), batch):
         places = order[begin : begin + batch]
         with set_mode(model):
-            logits, labels = _score(model, [examples[place] for place in places], play.tokenizer.pad_token_id)
+            logits, labels = _score_answers(model, [examples[place] for place in places], play.tokenizer.pad_token_id)
         losses = torch.nn.functional.cross_entropy(
             logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none"
         )
@@ -174,7 +174,7 @@ def reference_log_probs(model: PreTrainedModel, play: Play[T], tasks: Sequence[T
     return found
 
 
-def _score(model: PreTrainedModel, examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _score_answers(model: PreTrainedModel, examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The scores of words float32 [B, T, V] and the words that follow int [B, T], IGNORED where none is learned."""
     width = max(len(prompt) + len(answer) for prompt, answer in examples)
     ids = torch.full((len(examples), width), pad)
@@ -187,11 +187,11 @@ def _score(model: PreTrainedModel, examples: list[Example], pad: int) -> tuple[t
     # Scores for every word of a vocabulary are computed only from the last token of the shortest prompt on.
     known = min(len(prompt) for prompt, _ in examples)
     with use_precision(model):
-        logits = _logits(model, ids.to(model.device), common_prefix([prompt for prompt, _ in examples]), known)
+        logits = _compute_logits(model, ids.to(model.device), common_prefix([prompt for prompt, _ in examples]), known)
     return logits, labels[:, known:].to(model.device)
 
 
-def _logits(model: PreTrainedModel, ids: torch.Tensor, shared: int, known: int) -> torch.Tensor:
+def _compute_logits(model: PreTrainedModel, ids: torch.Tensor, shared: int, known: int) -> torch.Tensor:
     """The scores of the tokens from `known` on; the `shared` first tokens, the same in all rows, are read once."""
     given: dict[str, Any] = {"logits_to_keep": ids.shape[1] - known + 1}
     if shared >= WORTH_SHARING and not isinstance(model, BoardNetwork):

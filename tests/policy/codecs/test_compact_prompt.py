@@ -57,7 +57,7 @@ def test_an_agent_at_home_is_named_as_such():
 def test_an_answer_in_lower_case_is_read_by_the_same_strict_parser(task):
     codec = TextCodec(language(), COMPACT)
     answer = codec.encode_answer(task.board, task.moves)
-    said = codec.words([], answer)
+    said = codec.decode_text([], answer)
     assert said == said.lower()
     moves = parse_answer(said, len(task.moves))
     assert plan_of(moves) == plan_of(task.moves), picture(task.board)

@@ -9,8 +9,8 @@ from lakewright.policy.play import DrawnTasks
 from lakewright.policy.training import (
     GrpoSettings,
     WarmupSettings,
+    callbacks,
     kept_place,
-    kept_training,
     train_grpo,
     warm_up,
     warmup,
@@ -27,8 +27,8 @@ class InterruptedTrainingError(Exception):
 def kept_whenever_possible(monkeypatch):
     monkeypatch.setattr(warmup, "SECONDS", -1.0)
     monkeypatch.setattr(warmup, "RARELY", 0)
-    monkeypatch.setattr(kept_training, "SECONDS", -math.inf)
-    monkeypatch.setattr(kept_training, "SHARE", math.inf)
+    monkeypatch.setattr(callbacks, "SECONDS", -math.inf)
+    monkeypatch.setattr(callbacks, "SHARE", math.inf)
 
 
 def warm(kept=None, until=math.inf):
