@@ -115,7 +115,7 @@ class PlanTrainer(GRPOTrainer):
         return log_probs, entropies if compute_entropy else None, None
 
 
-def may_score_shared_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -> bool:
+def may_share_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -> bool:
     """Whether prompts can be shared: a Qwen3 or Llama model, not wrapped, that one process trains on short answers.
 
     answer: tokens of the longest. A board network reads each prompt once anyway, see `BoardNetwork.make_maps`.
