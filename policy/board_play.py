@@ -1,4 +1,4 @@
-"""Boards of the lake as a `Play`: a codec asks, certified plans are the reference answers, the simulator judges."""
+"""Boards of the lake as a `Play`: a codec's prompts, certified plans as reference answers, the simulator's verdicts."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -27,7 +27,13 @@ class PlayedPlan(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class BoardPlay:
-    """The `Play` of boards. horizon: steps of the longest plan."""
+    """The `Play` of boards.
+
+    Args:
+        codec: of prompts and answers.
+        horizon: steps of the longest plan.
+        reward: the parts of an answer's reward.
+    """
 
     codec: Codec
     horizon: int
@@ -38,17 +44,17 @@ class BoardPlay:
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerFast:
-        """That of the codec."""
+        """The codec's."""
         return self.codec.tokenizer
 
     @property
     def batch(self) -> int:
-        """That of the codec."""
+        """The codec's."""
         return self.codec.batch
 
     @property
     def scored(self) -> bool:
-        """As `Play`: the vocabulary of cells is small, those of language models are not."""
+        """As `Play`: True for the tokens codec, whose vocabulary is small; False for language models."""
         return self.codec.name == "tokens"
 
     def key(self, task: Task) -> str:
@@ -64,7 +70,7 @@ class BoardPlay:
         return self.codec.encode_answer(task.board, task.moves)
 
     def longest_answer(self, tasks: Tasks[Task]) -> int:
-        """As `Play`: that of the largest team."""
+        """As `Play`: the longest answer of the largest team."""
         if isinstance(tasks, BoardStream):
             return self.codec.answer_length(self.horizon, tasks.agents)
         assert isinstance(tasks, Sequence), "boards come in a list or from a BoardStream"

@@ -21,10 +21,15 @@ def evaluate(
     on_progress: Callable[[int], None] = lambda boards: None,
     on_answers: Callable[[list[list[int]]], object] = lambda answers: None,
 ) -> tuple[Verdict, np.ndarray]:
-    """Lets the model answer every task (greedily at temperature 0): the verdicts [B] and plans int8 [B, K, horizon].
+    """Return the verdicts [B] and the plans int8 [B, K, horizon] of a model that answers every task.
 
-    Args: as those of `answer_tasks`. on_answers: gets the answers themselves, token ids. Tasks of any other kind are
-    answered and judged by `lakewright.policy.training.answer_groups`.
+    Args:
+        model, play, tasks: as for `answer_tasks`.
+        temperature: of the sampling; 0 is greedy.
+        on_progress: gets how many more tasks are answered.
+        on_answers: gets the answers themselves, token ids.
+
+    Tasks of any other kind are answered and judged by `lakewright.policy.training.answer_groups`.
     """
     answers = answer_tasks(model, play, tasks, temperature=temperature, on_progress=on_progress)
     on_answers(answers)

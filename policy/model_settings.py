@@ -1,4 +1,4 @@
-"""The shape of a model that begins with random weights, and the shapes that have a name."""
+"""The shapes of models that begin with random weights."""
 
 from typing import Annotated, Literal
 

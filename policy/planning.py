@@ -27,10 +27,16 @@ Plan = list[str]  # the moves of each agent
 
 @dataclasses.dataclass(frozen=True)
 class Planner:
-    """A policy and how often it is asked. samples: besides the greedy plan; 0 judges that alone.
+    """A policy, and how its plans are sampled.
 
-    first_valid: whether a valid greedy plan is taken as it is, however much it costs. horizon: steps of the longest
-    plan. seed: the same seed gives the same plans for the same boards.
+    Args:
+        model: the policy.
+        codec: of its prompts and answers.
+        samples: plans beside the greedy one; with 0 the greedy plan alone is judged.
+        temperature: of the samples.
+        first_valid: accept a valid greedy plan whatever it costs.
+        horizon: steps of the longest plan.
+        seed: the same seed gives the same plans for the same boards.
     """
 
     model: PreTrainedModel
@@ -42,15 +48,15 @@ class Planner:
     seed: int = 0
 
     def plan(self, row: Row) -> Plan | None:
-        """The plan for one board, as `plans`."""
+        """Return the plan for one board, as `plans`."""
         return self.plans([row])[0]
 
     def plans(self, rows: Sequence[Row]) -> list[Plan | None]:
-        """For each board the valid plan with the least sum of costs, the greedy one where it costs no more; None where
-        none is valid.
+        """Return for each board the valid plan with the least sum of costs, None if none is valid.
 
-        Boards are sampled only where that may help: where the greedy plan fails, or, without `first_valid`, costs more
-        than shortest paths alone would. Raises InputError on a board that the codec cannot describe.
+        Of two plans of equal cost the greedy one is taken. A board is sampled only if that can help: if its greedy plan
+        fails or, without `first_valid`, costs more than the shortest paths of its agents. Raises InputError on a board
+        that the codec cannot describe.
         """
         if not rows:
             return []
@@ -69,7 +75,7 @@ class Planner:
         return not self.first_valid and greedy.sum_of_costs > sum_shortest_paths(row)
 
     def _sample_plans(self, rows: Sequence[Row], copies: int, temperature: float) -> list[list[Plan | None]]:
-        """`copies` answers to each board, None where one cannot be read."""
+        """Return `copies` answers to each board, None for an answer that cannot be read."""
         if not rows:
             return []
         boards = [board_of(row) for row in rows]
@@ -94,7 +100,15 @@ class Planner:
 def load_planner(
     name: str, *, samples: int = 8, temperature: float = 1.0, first_valid: bool = False, device: str = "auto"
 ) -> Planner:
-    """A planner by the model `name`: a checkpoint folder, a name on the hub, or `pretrained`. Raises InputError."""
+    """Return a planner that asks the model `name`.
+
+    Args:
+        name: a checkpoint folder, a name on the hub, or `pretrained`.
+        samples, temperature, first_valid: as for `Planner`.
+        device: as for `load_model`.
+
+    Raises InputError as `load_model`.
+    """
     model, tokenizer = load_model(name, device=device)
     return Planner(model, codec_for(get_codec(model), tokenizer), samples, temperature, first_valid)
 
@@ -106,7 +120,7 @@ class _Judged:
 
 
 def _judge_each(rows: Sequence[Row], plans: Sequence[Sequence[Plan | None]]) -> list[_Judged | None]:
-    """The best valid plan of those for each board, all judged together."""
+    """Return the best valid plan of those for each board; all are judged together."""
     readable = [[plan for plan in of_row if plan is not None] for of_row in plans]
     repeated = [row for row, of_row in zip(rows, readable, strict=True) for _ in of_row]
     verdicts = iter(judge_plans(repeated, [plan for of_row in readable for plan in of_row]))
@@ -128,19 +142,19 @@ def _choose_cheaper(greedy: _Judged | None, sampled: _Judged | None) -> Plan | N
 
 
 def sum_shortest_paths(row: Row) -> float:
-    """The sum of the shortest paths of all agents, each as if alone: no plan costs less. Infinite without a path."""
+    """Return the sum of the agents' shortest paths, the others ignored: no plan costs less. Infinite without a path."""
     distances = [find_distance(row, agent) for agent in range(row.agents)]
     return sum(float("inf") if steps is None else steps for steps in distances)
 
 
 def read_plan(text: str, agents: int) -> list[str] | Refused:
-    """The plan that an answer names, a string of moves for each agent, or why it is refused."""
+    """Return the plan that an answer names, a string of moves for each agent, or why it is refused."""
     moves = parse_answer(text, agents)
     return moves if isinstance(moves, Refused) else plan_of(moves)
 
 
 def judge_plans(rows: Sequence[Row], plans: Sequence[list[str] | Refused]) -> list[VerdictRow]:
-    """The verdict of the simulator on a plan for each row; what was refused is a parse error."""
+    """Return the simulator's verdict on a plan for each row; a refused answer is a parse error."""
     readable = [(row, plan) for row, plan in zip(rows, plans, strict=True) if not isinstance(plan, Refused)]
     verdicts = iter(verify_rows([row for row, _ in readable], [plan for _, plan in readable]))
     return [
@@ -150,7 +164,7 @@ def judge_plans(rows: Sequence[Row], plans: Sequence[list[str] | Refused]) -> li
 
 
 def best_valid(verdicts: Sequence[VerdictRow]) -> int | None:
-    """The place of the valid plan with the least sum of costs, then makespan, then place; None where none is valid."""
+    """Return the index of the valid plan with least sum of costs, then makespan, then index; None if none is valid."""
     valid = [
         (found.sum_of_costs, found.makespan, place)
         for place, found in enumerate(verdicts)
@@ -160,6 +174,6 @@ def best_valid(verdicts: Sequence[VerdictRow]) -> int | None:
 
 
 def _refuse_plan(row: Row) -> VerdictRow:
-    """The verdict on an answer that is no plan."""
+    """Return the verdict on an answer that holds no plan."""
     optimal = [None if label is None else False for label in (row.makespan, row.sum_of_costs)]
     return VerdictRow(row.id, False, FAILURE_NAMES[Failure.PARSE_ERROR], None, None, None, None, *optimal)

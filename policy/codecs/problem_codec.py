@@ -19,15 +19,15 @@ from lakewright.policy.codecs.settings import TextSettings
 from lakewright.policy.codecs.text_answer import Refused, read_after_thinking
 
 BYTES = "bytes"  # the codec, as config.json names it
-BEGIN, END, PAD = 256, 257, 258  # ids; those of bytes are their values
+BEGIN, END, PAD = 256, 257, 258  # ids; the id of a byte is its value
 BEGIN_TOKEN, END_TOKEN, PAD_TOKEN = "<begin>", "<end>", "<pad>"
-NO_TEXT = "\N{REPLACEMENT CHARACTER}"  # what stands in a text for bytes and tokens that are none
+NO_TEXT = "\N{REPLACEMENT CHARACTER}"  # stands in a text for what cannot be decoded
 _PRINTED = (*range(33, 127), *range(161, 173), *range(174, 256))  # bytes that files of tokenizers write as they are
 THOUGHT_ENDS = "</think>"
 
 
 def _name_bytes() -> tuple[str, ...]:
-    """The letter by which files of tokenizers name each byte: itself, or one of those from U+0100 on."""
+    """Return the letter by which files of tokenizers name each byte: itself, or one of those from U+0100 on."""
     others = iter(range(256, 512))
     return tuple(chr(byte) if byte in _PRINTED else chr(next(others)) for byte in range(256))
 
@@ -43,20 +43,20 @@ class ProblemCodec(Protocol):
     scored: bool  # as of a `Play`
 
     def encode_prompt(self, text: str) -> list[int]:
-        """The prompt, up to where the answer begins. Raises InputError on what is no text."""
+        """Return the prompt, up to where the answer begins. Raises InputError on a lone surrogate."""
         ...
 
     def encode_answer(self, text: str) -> list[int]:
-        """The tokens of an answer, its end included. Raises InputError on what is no text."""
+        """Return the tokens of an answer, its end included. Raises InputError on a lone surrogate."""
         ...
 
     def decode_answer(self, answer: list[int]) -> str:
-        """What an answer says, as far as it goes where its end is missing; a thought is left out."""
+        """Return the text of an answer, complete or cut off, without its thought."""
         ...
 
 
 class ByteCodec:
-    """A token a byte, for models trained from scratch."""
+    """One token for each byte, for models trained from scratch."""
 
     batch = 512
     scored = True
@@ -80,7 +80,7 @@ class ByteCodec:
 
 
 class ChatCodec:
-    """The chat template of a language model, or the prompt as it is where the model has none."""
+    """The chat template of a language model, or the bare prompt if the model has none."""
 
     scored = False
 
@@ -104,7 +104,7 @@ class ChatCodec:
         return [*self.tokenizer.encode(words, add_special_tokens=False), self.tokenizer.eos_token_id]
 
     def decode_answer(self, answer: list[int]) -> str:
-        """As `ProblemCodec`; nothing where a thought is never ended."""
+        """As `ProblemCodec`; empty if a thought is never ended."""
         said = read_after_thinking(self._codec.decode_text(self._begin, answer))
         return "" if isinstance(said, Refused) else said
 
@@ -119,7 +119,7 @@ def _check_text(text: str) -> None:
 
 
 def build_byte_tokenizer(extra: Sequence[str] = ()) -> PreTrainedTokenizerFast:
-    """A tokenizer of this codec's vocabulary and `extra` words, for the files of a checkpoint and for trainers."""
+    """Return a tokenizer of this vocabulary and `extra` words, for the files of a checkpoint and for trainers."""
     words = dict.fromkeys((*BYTE_VOCABULARY, *extra))
     core = Tokenizer(BPE({word: number for number, word in enumerate(words)}, []))
     core.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=False)
@@ -130,11 +130,11 @@ def build_byte_tokenizer(extra: Sequence[str] = ()) -> PreTrainedTokenizerFast:
 
 
 def encode_text(text: str) -> list[int]:
-    """The ids of the bytes of a text. Raises UnicodeEncodeError on a lone surrogate, which is no text."""
+    """Return the ids of the bytes of a text. Raises UnicodeEncodeError on a lone surrogate."""
     return list(text.encode())
 
 
 def decode_text(answer: Sequence[int]) -> str:
-    """The text of an answer up to its end; NO_TEXT for bytes that are no UTF-8, and for any other token in it."""
+    """Return the text of an answer up to its end, with NO_TEXT for bytes that are not UTF-8 and for any other token."""
     said = answer[: answer.index(END)] if END in answer else answer
     return b"".join(bytes([token]) if token < BEGIN else NO_TEXT.encode() for token in said).decode(errors="replace")

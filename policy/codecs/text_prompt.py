@@ -63,9 +63,9 @@ EXAMPLE = ("RIGHT RIGHT WAIT DOWN", "UP LEFT")  # unrelated to any board
 
 
 def encode_prompt(board: Board) -> str:
-    """The prompt of one board of numpy arrays, 1 to 8 agents.
+    """Return the full prompt of one board of numpy arrays, 1 to 8 agents.
 
-    Raises ValueError on more agents, or where two starts or goals share a cell, which has room for one letter.
+    Raises ValueError on more agents, or if two starts or goals share a cell, which has room for one letter.
     """
     starts, goals = np.asarray(board.starts).tolist(), np.asarray(board.goals).tolist()
     agents = len(starts)
@@ -85,7 +85,7 @@ def encode_prompt(board: Board) -> str:
 
 
 def encode_compact_prompt(board: Board) -> str:
-    """The lines of one board of numpy arrays. Raises InputError on a board larger than 10x10."""
+    """Return the compact prompt of one board of numpy arrays. Raises InputError on a board larger than 10x10."""
     size = board.holes.shape[0]
     if size > LARGEST:
         raise InputError(f"a board is {size}x{size}, compact prompts are for at most {LARGEST}x{LARGEST}; leave it out")
@@ -99,7 +99,7 @@ def encode_compact_prompt(board: Board) -> str:
 
 
 def draw_lake(board: Board) -> list[list[str]]:
-    """The letters of one board's cells, row by row. Raises ValueError where two starts or goals share a cell."""
+    """Return the letters of one board's cells, row by row. Raises ValueError if two starts or goals share a cell."""
     lake = np.where(np.asarray(board.holes), HOLE, FROZEN)
     for letters, cells in ((STARTS, np.asarray(board.starts)), (GOALS, np.asarray(board.goals))):
         for letter, (row, column) in zip(letters, cells.tolist(), strict=False):
@@ -118,7 +118,7 @@ def _format_compact_cell(cell: list[int]) -> str:
 
 
 def _describe_offset(start: list[int], goal: list[int]) -> str:
-    """The moves that lead to a goal where nothing is in the way; `here` where there are none."""
+    """Return the moves that lead to a goal on an empty board; `here` if there are none."""
     rows, columns = (there - here for here, there in zip(start, goal, strict=True))
     moves = [*[DOWN if rows > 0 else UP] * abs(rows), *[RIGHT if columns > 0 else LEFT] * abs(columns)]
     return " ".join(MOVE_WORDS[move].lower() for move in moves) or "here"

@@ -1,4 +1,4 @@
-"""What a run in words needs of a language model, checked with the model itself before it is trained."""
+"""Checks that a language model can be asked for plans and designs, by the model itself before it is trained."""
 
 import jinja2
 import torch
@@ -10,14 +10,20 @@ from lakewright.policy.codecs.codec import TextCodec
 from lakewright.policy.inference.sampling import sample
 from lakewright.policy.tasks import Task
 
-ENOUGH = 8  # tokens in which a model must have said something
+ENOUGH = 8  # tokens within which a model must answer something
 SYSTEM, USER = "You are a lake.", "How cold are you?"
 
 
 def check_chat_model(place: str, model: PreTrainedModel, codec: TextCodec, task: Task) -> None:
-    """Raises InputError, one line that names `place`, where the model cannot be asked for plans or for boards.
+    """Raise InputError, one line that names `place`, unless the model can be asked for plans and designs.
 
-    It needs a chat template with a system turn, a tokenizer that keeps moves whole, and something to say to `task`.
+    It needs a chat template with a system turn, a tokenizer that keeps moves whole, and some answer to `task`.
+
+    Args:
+        place: the name of the model in messages.
+        model: answers `task`.
+        codec: of its prompts and answers.
+        task: any board.
     """
     _check_template(place, codec.tokenizer)
     _check_moves(place, codec)
@@ -41,7 +47,7 @@ def _check_template(place: str, tokenizer: PreTrainedTokenizerFast) -> None:
 
 
 def _check_moves(place: str, codec: TextCodec) -> None:
-    """That each answer is read back as it was written and, with the compact prompt, that each move is one token."""
+    """Check that each move is read back unchanged and, with the compact prompt, that each is one token."""
     for move, letter in enumerate(MOVES):
         word = codec.move_word(move)
         tokens = codec.tokenizer.encode(f" {word}", add_special_tokens=False)

@@ -15,8 +15,8 @@ from lakewright.core_jax.support import Count, Natural, Positive, Weight
 
 KEYS = ("LAKEWRIGHT_API_KEY", "OPENAI_API_KEY")  # where the environment holds the key
 LONGEST_REPLY = 1 << 23  # bytes
-LONGEST_WISH = 60.0  # seconds that a server may ask to be left alone
-PASSING = (408, 409, 429)  # errors that another try may mend, besides those from 500 on
+LONGEST_WISH = 60.0  # seconds that a server may ask to wait
+PASSING = (408, 409, 429)  # errors that may pass, in addition to those from 500 on
 UNBILLED = (501, 503)  # of those from 500 on: the server did no work; it did none below 500 either
 
 TEMPLATE = 64  # tokens around a message, at most
@@ -72,9 +72,12 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclasses.dataclass(frozen=True)
 class EndpointAnswer:
-    """What a model answered.
+    """An answer of a model.
 
-    Tokens as the server counts them, None where it does not. finish: why the model ended, `stop`, `length` ...
+    Args:
+        text: the answer.
+        prompt_tokens, completion_tokens: as the server counts them; None if it does not.
+        finish: why the model ended: `stop`, `length` ...
     """
 
     text: str
@@ -85,7 +88,14 @@ class EndpointAnswer:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """One request. schema: a JSON schema that the answer must fit, given to the server in `form`."""
+    """One request.
+
+    Args:
+        messages: role and content of each turn.
+        temperature, seed: of the sampling; None leaves them to the server.
+        schema: a JSON schema that the answer must fit.
+        form: how the server is given the schema.
+    """
 
     messages: Sequence[Message]
     temperature: float | None = None
@@ -94,7 +104,7 @@ class Question:
     form: SchemaForm = "json_schema"
 
     def build_body(self, settings: EndpointSettings) -> dict[str, Any]:
-        """The request as it is sent."""
+        """Return the JSON of the request."""
         given: dict[str, Any] = {"model": settings.model, "messages": list(self.messages)}
         given[settings.limit_field] = settings.max_tokens
         if self.temperature is not None:
@@ -106,7 +116,7 @@ class Question:
         return given
 
     def most_tokens(self, settings: EndpointSettings) -> tuple[int, int]:
-        """The most tokens in and out: a token has at least a byte, and a chat template a few dozen a message.
+        """Return the most tokens in and out: a token has at least a byte, and a chat template a few dozen a message.
 
         A server may put the schema into the prompt, and bill it.
         """
@@ -117,8 +127,14 @@ class Question:
 
 
 class FailedTryError(Exception):
-    """A try without an answer. status: its HTTP error, if any. billed: whether a server may charge for it. passing:
-    whether another try may succeed. pause: seconds that the server asks to wait before it.
+    """A try without an answer.
+
+    Args:
+        problem: one line.
+        status: the HTTP error, if any.
+        billed: True if a server may charge for it.
+        passing: True if another try may succeed.
+        pause: seconds that the server asks to wait before it.
     """
 
     def __init__(
@@ -129,7 +145,16 @@ class FailedTryError(Exception):
 
 
 async def ask_once(question: Question, settings: EndpointSettings, key: str, tls: ssl.SSLContext) -> EndpointAnswer:
-    """The answer to one request on a connection of its own. Raises FailedTryError where there is none."""
+    """Return the answer to one request on a connection of its own.
+
+    Args:
+        question: the request.
+        settings: of the server.
+        key: sent to that server only.
+        tls: the trusted certificates.
+
+    Raises FailedTryError if none comes.
+    """
     body = bytearray()
     try:
         async with asyncio.timeout(settings.timeout):
@@ -154,10 +179,17 @@ async def ask_once(question: Question, settings: EndpointSettings, key: str, tls
 async def _send_request(
     request: Mapping[str, Any], settings: EndpointSettings, key: str, tls: ssl.SSLContext, body: bytearray
 ) -> tuple[int, httpx2.Headers]:
-    """Sends a request and fills `body`; returns status and headers.
+    """Send a request and fill `body`; return status and headers.
 
-    No redirection is followed, no compressed reply read, and no connection used twice: what a server sends too much
-    would else be taken for the next answer.
+    No redirection is followed, no compressed reply read, and no connection used twice: surplus bytes of a reply would
+    otherwise be read as the next answer.
+
+    Args:
+        request: its JSON.
+        settings: of the server.
+        key: sent in a header.
+        tls: the trusted certificates.
+        body: gets the bytes of the reply.
     """
     url = f"{settings.url.rstrip('/')}/chat/completions"
     headers = {"Authorization": f"Bearer {key}", "Accept-Encoding": "identity", "Content-Type": "application/json"}
@@ -185,7 +217,7 @@ def _describe_refusal(status: int, headers: httpx2.Headers, body: bytes) -> Fail
 
 
 def _read_error_message(body: bytes) -> str:
-    """A server's error message: the message field if the reply has the usual form, else all of the reply."""
+    """Return a server's error message: the message field if the reply has the usual form, else all of the reply."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
@@ -195,7 +227,7 @@ def _read_error_message(body: bytes) -> str:
 
 
 def _read_pause(headers: httpx2.Headers) -> float:
-    """The seconds that a server asks to wait; 0 where it does not say, or asks for too much."""
+    """Return the seconds that a server asks to wait; 0 if it asks for none, or for too many."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         try:
             pause = float(headers[name]) * unit
@@ -232,12 +264,12 @@ class _Completion(msgspec.Struct):
 
 
 def read_completion(content: bytes) -> EndpointAnswer:
-    """The first choice of a reply. Raises ValueError where the reply is not a completion."""
+    """Return the first choice of a reply. Raises ValueError if the reply is not a completion."""
     try:
         found = msgspec.convert(json.loads(content), _Completion)
     except RecursionError as error:
         raise ValueError("JSON too deep") from error
     choice, usage = found.choices[0], found.usage or _Usage()
-    # A lone surrogate is no text that a file could hold.
+    # A file could not hold a lone surrogate.
     text = (choice.message.content or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return EndpointAnswer(text, usage.prompt_tokens, usage.completion_tokens, choice.finish_reason)

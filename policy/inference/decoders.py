@@ -20,42 +20,45 @@ from lakewright.policy.networks.board_network import BoardDecoder, BoardNetwork
 
 Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
 SMALL = 2**22  # parameters of matrices that are copied next to each other
-FIRST = 64  # tokens of an answer that there is room for at first
+FIRST = 64  # tokens of an answer that buffers hold at first
 
 
 class AnswerDecoder(Protocol):
     """The state of B boards with G answers each. V: the words of the vocabulary."""
 
     def read_prompts(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Reads prompts int [B, P], padded on the left (mask: 0 there): the logits of the first word, [B, G, V]."""
+        """Read prompts int [B, P], padded on the left (mask: 0 there): the logits of the first word, [B, G, V]."""
         ...
 
     def add_tokens(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Adds one word to every answer, int [B, G]: the logits of the next, [B, G, V]."""
+        """Add one word to every answer, int [B, G]: the logits of the next, [B, G, V]."""
         ...
 
     def select_boards(self, boards: torch.Tensor) -> None:
-        """Continues with some boards only, int [B']."""
+        """Continue with some boards only, int [B']."""
         ...
 
 
 def ends_answers_singly(model: PreTrainedModel) -> bool:
-    """Whether answers to one prompt are decoded like those to different ones, each until it ends by itself.
+    """Return True if each answer to a prompt is decoded until it ends, whatever the others do.
 
-    A board network reads equal boards once anyway; a transformer keeps the answers to a prompt together.
+    A board network reads equal boards once anyway; a transformer decodes the answers to a prompt together.
     """
     return isinstance(model, BoardNetwork)
 
 
 def decoder_of(model: PreTrainedModel) -> Callable[[int, int], AnswerDecoder] | None:
-    """What makes a decoder of a model, for copies of answers and the length of the longest; None where it has none."""
+    """Return a function that makes a decoder of a model; None if the model has none.
+
+    It takes the number of answers to a prompt and the length of the longest.
+    """
     if isinstance(model, BoardNetwork):
         return functools.partial(BoardDecoder, model)
     return functools.partial(TransformerDecoder, model) if has_known_layers(model) else None
 
 
 def has_known_layers(model: Any) -> bool:
-    """Whether the layers of a model are those that are decoded here."""
+    """Return True if the layers of a model are among those that are decoded here."""
     config = model.config
     biased = getattr(config, "attention_bias", False) or getattr(config, "mlp_bias", False)
     return isinstance(model, LlamaForCausalLM | Qwen3ForCausalLM) and not biased
@@ -75,7 +78,7 @@ class TransformerDecoder:
         self._length_so_far = 0
 
     def read_prompts(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Reads prompts int [B, P] (mask: 0 at padding): the logits of the first answer token, [B, G, V]."""
+        """Read prompts int [B, P] (mask: 0 at padding): the logits of the first answer token, [B, G, V]."""
         cache = DynamicCache(config=self._model.config)
         output = self._model(
             input_ids=ids,
@@ -87,6 +90,7 @@ class TransformerDecoder:
         )
         layers: Any = cache.layers
         self._prompts: list[Pair] = [(layer.keys, layer.values) for layer in layers]
+        # A long answer is rare: buffers begin small and are doubled on demand.
         room = min(FIRST, self._length)
         shape = (*self._prompts[0][0].shape[:2], self._copies, room, self._prompts[0][0].shape[-1])
         self._answers: list[Pair] = [(keys.new_empty(shape), keys.new_empty(shape)) for keys, _ in self._prompts]
@@ -95,9 +99,10 @@ class TransformerDecoder:
         return output.logits.expand(-1, self._copies, -1)
 
     def add_tokens(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Adds one token to every answer, int [B, G]: the logits of the next, [B, G, V]."""
+        """Add one token to every answer, int [B, G]: the logits of the next, [B, G, V]."""
         base = self._model.model
         x = base.embed_tokens(tokens)
+        # Padding is on the left, so positions count the tokens read of each prompt, not columns.
         places = (self._read + self._length_so_far)[:, None].expand(tokens.shape)
         cos, sin = base.rotary_emb(x, places)
         self._length_so_far += 1
@@ -107,7 +112,7 @@ class TransformerDecoder:
         return self._model.lm_head(base.norm(x))
 
     def _make_room(self) -> None:
-        """Doubles the buffers of answers where the next token needs it."""
+        """Double the buffers of answers if the next token needs it."""
         room = self._answers[0][0].shape[3]
         if self._length_so_far > room:
             more = (0, 0, 0, min(room, self._length - room))
@@ -116,14 +121,14 @@ class TransformerDecoder:
             ]
 
     def select_boards(self, boards: torch.Tensor) -> None:
-        """Continues with some boards only, int [B']."""
+        """Continue with some boards only, int [B']."""
         self._prompts = [(keys[boards], values[boards]) for keys, values in self._prompts]
         self._answers = [(keys[boards], values[boards]) for keys, values in self._answers]
         self._bias, self._read = self._bias[boards], self._read[boards]
 
 
 def cache_rows(cache: DynamicCache, rows: torch.Tensor) -> DynamicCache:
-    """The keys and values of some rows, int [B], which may repeat; gradients included."""
+    """Return the keys and values of some rows, int [B], which may repeat; gradients included."""
     chosen = DynamicCache()
     layers: Any = cache.layers
     for number, layer in enumerate(layers):
@@ -132,14 +137,17 @@ def cache_rows(cache: DynamicCache, rows: torch.Tensor) -> DynamicCache:
 
 
 def common_prefix(prompts: Sequence[list[int]]) -> int:
-    """How many tokens all prompts begin with, the last of each left out, as its scores are wanted."""
+    """Return the number of tokens that all prompts begin with.
+
+    The last token of a prompt never counts, because its scores are needed.
+    """
     first, last = min(prompts), max(prompts)  # all others lie between these
     shorter = min(len(prompt) for prompt in prompts) - 1
     return next((place for place in range(shorter) if first[place] != last[place]), shorter)
 
 
 class _Matrices:
-    """Matrices of the same input, as one where they are small: there a call costs more than the copy."""
+    """Matrices of the same input, joined into one if they are small: then a call costs more than the copy."""
 
     def __init__(self, *linears: nn.Linear) -> None:
         self._weights = [linear.weight for linear in linears]
@@ -153,7 +161,7 @@ class _Matrices:
 
 
 class _Layer:
-    """One layer."""
+    """One layer of Qwen3 or Llama."""
 
     def __init__(self, layer: Any) -> None:
         self._layer, self._attention, self._mlp = layer, layer.self_attn, layer.mlp
@@ -170,6 +178,16 @@ class _Layer:
         length: int,
         bias: torch.Tensor,
     ) -> torch.Tensor:
+        """Return the states [B, G, hidden] after the layer, and add the keys and values of this token to `answer`.
+
+        Args:
+            x: [B, G, hidden], the states before it.
+            cos, sin: [B, G, d], the rotary angles of this token's position.
+            prompt: keys and values of prompts, [B, h, P, d].
+            answer: buffers of the keys and values of answers, [B, h, G, room, d].
+            length: T, the tokens of answers with this one.
+            bias: [B, P], minus infinity at padding.
+        """
         attention = self._attention
         parts = self._into(_apply_norm(self._layer.input_layernorm, x))
         query, key, value = (part.unflatten(-1, (-1, attention.head_dim)) for part in parts)  # [B, G, h or h * r, d]
@@ -186,14 +204,23 @@ class _Layer:
 
 
 def _cast_for_autocast(weight: torch.Tensor) -> torch.Tensor:
-    """The weight in what autocast computes in, which would convert a copy anew at every step."""
+    """Return the weight in the type of autocast, which would otherwise convert a copy at every step."""
     kind = weight.device.type
     return weight.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else weight
 
 
 def _attend_to_both(query: torch.Tensor, prompt: Pair, answer: Pair, bias: torch.Tensor) -> torch.Tensor:
-    """Attention of [B, h, G, r, d] to the prompt [B, h, P, d] of the board and to the own answer [B, h, G, T, d]."""
+    """Return the attention to a board's prompt and to the answer itself, [B, h, G, r, d].
+
+    Args:
+        query: [B, h, G, r, d].
+        prompt: keys and values [B, h, P, d].
+        answer: keys and values [B, h, G, T, d].
+        bias: [B, P], minus infinity at padding.
+    """
     copies = query.shape[2:4]
+    # The prompt of a board is shared by its G answers, so their queries are rows of one matrix product. One softmax
+    # over both parts gives the same weights as attention to prompt and answer joined, which are never copied together.
     before = (query.flatten(2, 3) @ prompt[0].mT + bias[:, None, None]).unflatten(2, copies)
     since = query @ answer[0].mT
     weights = torch.cat([before, since], -1).softmax(-1, dtype=torch.float32).to(query.dtype)
@@ -206,6 +233,6 @@ def _apply_norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 def _apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """The rotary embedding of [B, G, h, d] by angles [B, G, d]."""
+    """Return the rotary embedding of [B, G, h, d] by angles [B, G, d]."""
     one, other = x.chunk(2, -1)
     return x * cos[:, :, None] + torch.cat((-other, one), -1) * sin[:, :, None]

@@ -1,4 +1,4 @@
-"""Models behind an OpenAI-compatible server: concurrent requests, useful retries, and a cap on what they cost.
+"""Models behind an OpenAI-compatible server: concurrent requests, retries of passing errors, and a cap on their cost.
 
 The key comes from the environment, LAKEWRIGHT_API_KEY or OPENAI_API_KEY, and is sent to the server only.
 """
@@ -30,7 +30,7 @@ from lakewright.policy.inference.chat_request import (
     ask_once,
 )
 
-NO_KEY = "none"  # servers that need no key get some word
+NO_KEY = "none"  # sent to servers that need no key
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0  # seconds before another try
 MOST_SHOWN = 200  # characters of what a server said
 
@@ -40,7 +40,7 @@ class BudgetSpentError(Exception):
 
 
 class EndpointError(InputError):
-    """A server that does not answer, or not as asked, after all tries. `status`: its HTTP error, if any."""
+    """A server without a usable answer after all tries. `status`: its HTTP error, if any."""
 
     status: int | None = None
 
@@ -56,7 +56,10 @@ class Charge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Endpoint:
     """A server that answers questions.
 
-    spent: dollars for earlier questions. record: gets what each try may cost before it is sent, and what it took.
+    Args:
+        settings: of the server.
+        spent: dollars for earlier questions.
+        record: gets what each try may cost before it is sent, and what it took.
     """
 
     def __init__(
@@ -69,21 +72,21 @@ class Endpoint:
 
     @property
     def spent(self) -> float:
-        """Dollars so far; what the server does not count costs the most that it may have cost."""
+        """Dollars so far; tokens that the server does not count are priced at their maximum."""
         return self._cap.spent
 
     def ask(self, messages: Sequence[Message], **options: Any) -> EndpointAnswer:
-        """The answer to `messages`; options as the other fields of `Question`.
+        """Return the answer to `messages`; options as the other fields of `Question`.
 
-        Raises EndpointError where there is none, BudgetSpentError where the cost cap leaves no room for it.
+        Raises EndpointError if there is none, BudgetSpentError if the cost cap leaves no room for it.
         """
         ((_, answer),) = self.ask_all([Question(messages, **options)])
         return answer
 
     def ask_all(self, questions: Iterable[Question]) -> Iterator[tuple[int, EndpointAnswer]]:
-        """Asks many questions at a time; yields the index of each and its answer, as answers come.
+        """Ask many questions at a time; yield the index of each and its answer, as answers come.
 
-        After an error no further question is asked; it is raised once the answers on their way have been yielded.
+        After an error no further question is asked; it is raised once the pending answers have been yielded.
         """
         waiting = enumerate(questions)
         stop: Exception | None = None
@@ -116,7 +119,7 @@ class Endpoint:
         return self._cap.reserve_tokens(*question.most_tokens(self.settings))
 
     async def _answer_question(self, question: Question, charge: Charge) -> EndpointAnswer:
-        """One answer, after some tries, the first of which is `charge`."""
+        """Return one answer, after some tries, the first of which is `charge`."""
         for tried in range(self.settings.retries + 1):
             try:
                 answer = await ask_once(question, self.settings, self._key, self._tls)
@@ -139,7 +142,7 @@ class Endpoint:
         raise self._describe_failure(failed)
 
     def _describe_failure(self, failed: FailedTryError) -> EndpointError:
-        """The error for a person: one line, without the key."""
+        """Return the error for a person: one line, without the key."""
         shown = " ".join(str(failed).encode(errors="backslashreplace").decode().split())
         shown = shown if self._key == NO_KEY else shown.replace(self._key, "***")
         tries = f"{self.settings.retries + 1} tries" if self.settings.retries else "one try"
@@ -153,18 +156,18 @@ class Endpoint:
 
 
 def sum_charges(charges: Iterable[Charge]) -> tuple[int, int]:
-    """The tokens in and out of all tries; of each the last charge counts."""
+    """Return the tokens in and out of all tries; of each the last charge counts."""
     last = {charge.attempt: charge for charge in charges}.values()
     return sum(charge.tokens_in for charge in last), sum(charge.tokens_out for charge in last)
 
 
 def price_tokens(settings: EndpointSettings, tokens_in: int, tokens_out: int) -> float:
-    """What tokens cost."""
+    """Return the dollars that tokens cost."""
     return (tokens_in * settings.price_in + tokens_out * settings.price_out) / 1e6
 
 
 def _read_key() -> str:
-    """The key of the environment. Raises InputError where it cannot be sent."""
+    """Return the key of the environment. Raises InputError if it cannot be sent."""
     name = next((name for name in KEYS if os.environ.get(name)), None)
     key = os.environ[name] if name else NO_KEY
     if not (key.isascii() and key.isprintable()):
@@ -173,25 +176,25 @@ def _read_key() -> str:
 
 
 def _create_tls_context(url: str) -> ssl.SSLContext:
-    """Who is trusted by https; reading the certificates takes a while, which http does not need."""
+    """Return the trusted certificates. Reading them takes a while, which http does not need."""
     return httpx2.create_ssl_context() if url.startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _count_taken_tokens(answer: EndpointAnswer, charge: Charge) -> tuple[int, int]:
-    """The tokens of an answer as the server counts them; what it does not count is the most it may be."""
+    """Return the tokens of an answer as the server counts them, or their maximum if it does not."""
     if answer.prompt_tokens is None or answer.completion_tokens is None:
         return charge.tokens_in, charge.tokens_out
     return answer.prompt_tokens, answer.completion_tokens
 
 
 def _choose_pause(tried: int) -> float:
-    """Seconds before the next try: longer each time, and not the same for all who wait."""
+    """Return the seconds before the next try: longer each time, and not the same for all clients."""
     return min(LONGEST_PAUSE, FIRST_PAUSE * 2**tried) * random.uniform(0.75, 1.0)
 
 
 @contextlib.contextmanager
 def _run_event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """A loop in a thread of its own; at the end of the block what still runs in it is cancelled."""
+    """Yield a loop in a thread of its own; at the end of the block all pending tasks are cancelled."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="endpoint", daemon=True)
     thread.start()
@@ -212,9 +215,13 @@ async def _cancel_all() -> None:
 
 
 class CostCap:
-    """Dollars spent, and reserved for tries on their way, which together never exceed the cap.
+    """Dollars spent, and reserved for pending tries, which together never exceed the cap.
 
-    spent: dollars at first. record: gets every charge before it counts, to keep it where a kill does not reach.
+    Args:
+        cap: dollars; None for no limit.
+        price: dollars of tokens in and out.
+        spent: dollars at first.
+        record: gets every charge before it counts, so that a killed process loses none.
     """
 
     def __init__(
@@ -225,7 +232,7 @@ class CostCap:
         self._lock = threading.Lock()
 
     def reserve_tokens(self, tokens_in: int, tokens_out: int) -> Charge | None:
-        """Reserves the most that a try may cost; None where that would exceed the cap."""
+        """Reserve the most that a try may cost; return None if that would exceed the cap."""
         most = self._price(tokens_in, tokens_out)
         with self._lock:
             if self._cap is not None and self.spent + self._held + most > self._cap:
@@ -236,7 +243,7 @@ class CostCap:
             return charge
 
     def settle_charge(self, charge: Charge, tokens_in: int, tokens_out: int) -> None:
-        """Replaces a reservation by what the try took."""
+        """Replace a reservation by the tokens that the try took."""
         taken = Charge(charge.attempt, tokens_in, tokens_out)
         with self._lock:
             if taken != charge:

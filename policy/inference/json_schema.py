@@ -26,7 +26,13 @@ THOUGHT = "</think>"  # where the reasoning of models that reason ends
 
 
 class SchemaSettings(msgspec.Struct, frozen=True):
-    """reasoning: tokens of free reasoning before the JSON, at most; 0 leaves it out. answer: tokens of the JSON."""
+    """Lengths and temperature of answers in JSON.
+
+    Args:
+        reasoning: most tokens of free reasoning before the JSON; 0 omits it.
+        answer: most tokens of the JSON.
+        temperature: of the sampling; 0 is greedy.
+    """
 
     reasoning: int
     answer: int
@@ -41,10 +47,18 @@ def answer_in_json(
     settings: SchemaSettings,
     seed: int,
 ) -> tuple[str, int]:
-    """The model's reasoning, ANSWER, and JSON of the schema; and the tokens generated.
+    """Return the model's reasoning, ANSWER, and JSON of the schema; and the number of tokens generated.
 
-    The JSON is decoded under a mask of llguidance and can only be incomplete, where `settings.answer` cuts it off.
-    Greedy at temperature 0. Raises InputError where llguidance is missing or does not know the schema.
+    The JSON is decoded under a mask of llguidance and can only be incomplete, if `settings.answer` cuts it off.
+
+    Args:
+        model, tokenizer: the policy.
+        messages: the question.
+        schema: of the JSON.
+        settings: lengths and temperature.
+        seed: of the sampling.
+
+    Raises InputError if llguidance is missing or does not know the schema.
     """
     prompt = _encode_prompt(tokenizer, messages)
     cache = DynamicCache(config=model.config)
@@ -70,7 +84,15 @@ def sample_in_json(
     copies: int,
     seed: int,
 ) -> list[str]:
-    """`copies` answers to one question, sampled together: JSON under the mask at once, or free text without a schema.
+    """Return several answers to one question, sampled together: JSON under the mask at once, or free text.
+
+    Args:
+        model, tokenizer: the policy.
+        messages: the question.
+        schema: of the JSON; None for free text.
+        settings: lengths and temperature.
+        copies: how many answers.
+        seed: of the sampling.
 
     Raises InputError as `answer_in_json`.
     """
@@ -82,7 +104,7 @@ def sample_in_json(
 
 
 def json_prompt(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:
-    """The ids of a question after which JSON follows at once, without a thought."""
+    """Return the ids of a question after which JSON follows at once, without a thought."""
     prompt = _encode_prompt(tokenizer, messages)
     return [*prompt, *_encode_text(tokenizer, _build_bridge(tokenizer, prompt))]
 
@@ -96,7 +118,13 @@ def sample_json_ids(
     copies: int,
     seed: int,
 ) -> list[list[int]]:
-    """As `sample_in_json`, in token ids without an end token: the answers to a prompt of `json_prompt`."""
+    """Return the answers to a prompt of `json_prompt`, as `sample_in_json`, in token ids without an end token.
+
+    Args:
+        model, tokenizer: the policy.
+        prompt: token ids.
+        schema, settings, copies, seed: as for `sample_in_json`.
+    """
     mask = SchemaMask(tokenizer, schema, 0, copies) if schema else None
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -107,7 +135,7 @@ def sample_json_ids(
 
 
 def schema_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> Grammar:
-    """The grammar of JSON of a schema. Raises InputError as `answer_in_json`."""
+    """Return the grammar of JSON of a schema. Raises InputError as `answer_in_json`."""
     words, grammar = _build_grammar(tokenizer, schema)
 
     def open_to(answer: Sequence[int]) -> Iterator[np.ndarray]:
@@ -120,7 +148,14 @@ def schema_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -
 
 
 class SchemaMask(LogitsProcessor):
-    """Masks the scores of tokens that cannot continue JSON of a schema, after `prompt` tokens that all rows share."""
+    """A mask of the tokens that cannot continue JSON of a schema.
+
+    Args:
+        tokenizer: of the model.
+        schema: of the JSON.
+        prompt: the number of tokens before the JSON, the same for all rows.
+        rows: answers that are decoded together.
+    """
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any], prompt: int, rows: int = 1) -> None:
         words, grammar = _build_grammar(tokenizer, schema)
@@ -128,7 +163,7 @@ class SchemaMask(LogitsProcessor):
         self._seen = prompt
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """The scores [B, V] after the tokens [B, T]: minus infinity where a token may not follow."""
+        """Return the scores [B, V] after the tokens [B, T]: minus infinity for tokens that may not follow."""
         for matcher, row in zip(self._matchers, input_ids[:, self._seen :].tolist(), strict=True):
             for token in row:
                 matcher.take_token(token)
@@ -141,7 +176,7 @@ class SchemaMask(LogitsProcessor):
 
 
 class _Matcher:
-    """How far JSON of a schema has come. Raises InputError where llguidance does not know the schema."""
+    """The state of JSON that is being decoded. Raises InputError if llguidance does not know the schema."""
 
     def __init__(self, words: Any, grammar: str) -> None:
         from llguidance import LLMatcher
@@ -150,12 +185,12 @@ class _Matcher:
         self._check_error()
 
     def take_token(self, token: int) -> None:
-        """The next token; what follows the end is ignored."""
+        """Add the next token; tokens after the end are ignored."""
         if not self._matcher.is_stopped():
             self._matcher.consume_token(token)
 
     def allowed_tokens(self) -> np.ndarray:
-        """Whether each token may follow: bool [V], V a multiple of 32 that is at least the vocabulary."""
+        """Return the tokens that may follow: bool [V], V a multiple of 32 that is at least the vocabulary."""
         bits = np.unpackbits(np.frombuffer(self._matcher.compute_bitmask(), np.uint8), bitorder="little")
         self._check_error()
         return bits.astype(bool)
@@ -166,7 +201,7 @@ class _Matcher:
 
 
 def _build_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> tuple[Any, str]:
-    """A vocabulary and a grammar as llguidance reads them. Raises InputError where it is missing."""
+    """Return a vocabulary and a grammar as llguidance reads them. Raises InputError if it is missing."""
     try:
         from llguidance import LLMatcher
         from llguidance.hf import from_tokenizer
@@ -177,12 +212,12 @@ def _build_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -
 
 
 def _build_bridge(tokenizer: PreTrainedTokenizerFast, before: list[int]) -> str:
-    """What stands between a thought, or none, and JSON."""
+    """Return the text between a thought, or none, and JSON."""
     return (THOUGHT if "<think>" in tokenizer.decode(before) else "") + ANSWER
 
 
 def _crop_cache(cache: DynamicCache, after: int) -> None:
-    """Drops all keys and values after so many tokens."""
+    """Drop all keys and values after the first `after` tokens."""
     if (more := int(cache.get_seq_length()) - after) > 0:
         cache.crop(-more)
 
@@ -212,9 +247,15 @@ def _generate_ids(
     temperature: float,
     mask: SchemaMask | None = None,
 ) -> list[int]:
-    """At most `max_new_tokens` tokens after `prompt`, without the end token; free text ends where its thought does.
+    """Return tokens after `prompt`, without the end token; free text ends with its thought.
 
-    cache: keys and values of what was read of the prompt so far; those of the rest and of the answer are added.
+    Args:
+        model, tokenizer: the policy.
+        prompt: token ids.
+        cache: keys and values of the prompt read so far; those of the rest and of the answer are added.
+        max_new_tokens: most tokens.
+        temperature: of the sampling; 0 is greedy.
+        mask: of JSON; None for free text.
     """
     if not max_new_tokens:
         return []

@@ -13,7 +13,7 @@ from torch import nn
 
 from lakewright.policy.networks.prompt_parsing import Boards
 
-ENDS = 5  # planes: free cells, own start and goal, those of the others
+ENDS = 5  # planes: free cells, own start and goal, starts and goals of the others
 DISTANCES = 6  # planes: which neighbour is nearer to the goal, whether the goal can be reached, how far it is
 DISTANCE_SCALE = 10.0  # the distance of which the plane is 1
 UNREACHED = -1
@@ -39,7 +39,7 @@ class AgentMaps(nn.Module):
         self.view = nn.Conv2d(channels + planes, hidden, 3, padding=1)
 
     def forward(self, boards: Boards) -> torch.Tensor:
-        """What each cell and its surroundings mean to each agent: [B, K, n * n, hidden]."""
+        """Return what each cell and its surroundings mean to each agent: [B, K, n * n, hidden]."""
         count, agents = boards.there.shape
         planes = self._stack_planes(boards)
         given = self.read(planes)
@@ -59,7 +59,7 @@ class AgentMaps(nn.Module):
         return seen.flatten(2).mT.unflatten(0, (count, agents))
 
     def _stack_planes(self, boards: Boards) -> torch.Tensor:
-        """The input of each map: float [B * K, planes, n, n]."""
+        """Return the input of each map: float [B * K, planes, n, n]."""
         side, (count, agents) = boards.side, boards.there.shape
 
         def mark_cells(cells: torch.Tensor) -> torch.Tensor:
@@ -78,15 +78,19 @@ class AgentMaps(nn.Module):
 
 def _build_distance_planes(distance: torch.Tensor) -> list[torch.Tensor]:
     reached = distance != UNREACHED
-    ways = (distance + 1) * reached  # 0 where there is no way, as beyond the border
+    ways = (distance + 1) * reached  # 0 for unreachable cells, as beyond the border
     nearer = [(beside > 0) & (beside + 1 == ways) for beside in shift_values(ways)]
     return [*nearer, reached, distance * reached / DISTANCE_SCALE]
 
 
 def cost_to_go(free: torch.Tensor, goals: torch.Tensor) -> torch.Tensor:
-    """Steps from each cell to a goal, int [..., n, n], UNREACHED where there is no way.
+    """Return the steps from each cell to a goal, int [..., n, n], UNREACHED for cells without a path.
 
-    Args: free, bool [..., n, n]. goals, bool [..., n, n], the one goal of each map.
+    A breadth-first search on all maps at once: each round adds the free neighbours of the cells reached so far.
+
+    Args:
+        free: bool [..., n, n].
+        goals: bool [..., n, n], the one goal of each map.
     """
     reached = goals & free
     distance = torch.where(reached, 0, UNREACHED)
@@ -101,12 +105,12 @@ def cost_to_go(free: torch.Tensor, goals: torch.Tensor) -> torch.Tensor:
 
 
 def spread_cells(cells: torch.Tensor) -> torch.Tensor:
-    """The cells [..., n, n] beside those that are set."""
+    """Return the cells [..., n, n] next to those that are set."""
     up, down, left, right = shift_values(cells)
     return up | down | left | right
 
 
 def shift_values(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """What the cells above, below, left and right of each cell hold, [..., n, n] each, 0 beyond the border."""
+    """Return the values above, below, left and right of each cell, [..., n, n] each, 0 beyond the border."""
     wide = torch.nn.functional.pad(values, (1, 1, 1, 1))
     return wide[..., :-2, 1:-1], wide[..., 2:, 1:-1], wide[..., 1:-1, :-2], wide[..., 1:-1, 2:]

@@ -18,12 +18,17 @@ from lakewright.policy.networks.prompt_parsing import NOWHERE, Boards, parse_ans
 
 
 class BoardConfig(PretrainedConfig):
-    """Widths and depths of a `BoardNetwork`.
+    """Widths and depths of a `BoardNetwork`, as its checkpoints store them in config.json.
 
-    channels, iterations: of the map of each agent. hidden, layers: of what each agent knows at a step. cost_to_go:
-    whether the maps begin with the distances of all cells from the agent's goal. keeps_rules: whether an agent never
-    collides with one that has chosen before it in the same step, as long as it has another move. never_repeats: whether
-    the last one never brings all agents back to where they were together, as long as it has another move.
+    Args:
+        vocab_size: tokens of the codec and any extra words.
+        channels, iterations: of the map of each agent.
+        hidden, layers: of what each agent knows at a step.
+        cost_to_go: begin the maps with the distances of all cells from the agent's goal.
+        keeps_rules: let no agent collide with one that has chosen before it in the same step, unless no other move is
+            left.
+        never_repeats: let the last agent never repeat an earlier joint state, unless no other move is left.
+        given: more fields of transformers.
     """
 
     model_type = BOARD_NETWORK
@@ -43,12 +48,12 @@ class BoardConfig(PretrainedConfig):
         self.vocab_size, self.channels, self.iterations = vocab_size, channels, iterations
         self.hidden, self.layers = hidden, layers
         self.cost_to_go, self.keeps_rules, self.never_repeats = cost_to_go, keeps_rules, never_repeats
-        fixed = {"tie_word_embeddings": False, "use_cache": False}  # there are no keys and values to keep
+        fixed = {"tie_word_embeddings": False, "use_cache": False}  # a board network has no cache of keys and values
         super().__init__(**{**fixed, **given})
 
 
 class BoardNetwork(PreTrainedModel, GenerationMixin):
-    """Maps of the agents, made once for a prompt, and the choices of every step."""
+    """The maps of the agents, computed once for a prompt, and the choices of every step."""
 
     config_class = BoardConfig
     base_model_prefix = "network"
@@ -69,10 +74,13 @@ class BoardNetwork(PreTrainedModel, GenerationMixin):
         logits_to_keep: int = 0,
         **_: Any,
     ) -> CausalLMOutput:
-        """Logits [B, L, V] of the word after each place of an answer; LOW everywhere else.
+        """Return the logits [B, L, V] of the word after each place of an answer; LOW everywhere else.
 
-        Args: input_ids, int [B, L], prompts with answers, padded on either side with `<pad>`, which no mask needs to
-        tell. logits_to_keep: only the last places; 0 keeps all.
+        Args:
+            input_ids: int [B, L], prompts with answers, padded with `<pad>` on either side.
+            attention_mask: ignored, as padding is read from the ids.
+            logits_to_keep: only the last places; 0 means all.
+            _: other arguments of transformers, ignored.
         """
         boards = parse_boards(input_ids)
         states = parse_answers(input_ids, boards)
@@ -88,14 +96,14 @@ class BoardNetwork(PreTrainedModel, GenerationMixin):
         return CausalLMOutput(logits=spread[:, -logits_to_keep:])
 
     def make_maps(self, boards: Boards) -> tuple[torch.Tensor, torch.Tensor]:
-        """The maps of all different boards, [D, K, n * n, hidden], and which of them each board has, int [B]."""
+        """Return the maps of all different boards, [D, K, n * n, hidden], and which of them each board has, int [B]."""
         named = torch.cat([boards.free.long(), boards.starts, boards.goals, boards.there.long()], 1)
         _, which = torch.unique(named, dim=0, return_inverse=True)
         one_of_each = which.new_zeros(int(which.max()) + 1).scatter(0, which, torch.arange(len(which)).to(which))
         return self.maps(boards[one_of_each]), which
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Layers begin as torch makes them; tables small. A hook of transformers."""
+        """Keep the initial weights of torch, except for small embedding tables. A hook of transformers."""
         if isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight, std=0.1)
 
@@ -105,13 +113,13 @@ AutoModelForCausalLM.register(BoardConfig, BoardNetwork)
 
 
 class BoardDecoder:
-    """The state of B boards with G answers each: where the agents of every answer are, and whose turn it is."""
+    """The state of B boards with G answers each: the cells of all agents, and the agent that moves next."""
 
     def __init__(self, model: Any, copies: int, length: int) -> None:
-        self._model, self._copies = model, copies  # the length is known to the caller alone
+        self._model, self._copies = model, copies  # the length is not needed: nothing is allocated for it
 
     def read_prompts(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Reads prompts int [B, P]: the logits of the first word of answers, [B, G, V]. mask: not needed."""
+        """Read prompts int [B, P]: the logits of the first word of answers, [B, G, V]. mask: not needed."""
         boards = parse_boards(ids)
         self._maps, which = self._model.make_maps(boards)
         answers = torch.arange(len(ids), device=ids.device).repeat_interleave(self._copies)
@@ -126,24 +134,25 @@ class BoardDecoder:
         return self._compute_logits()
 
     def add_tokens(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Adds one word to every answer, int [B, G]: the logits of the next, [B, G, V]."""
+        """Add one word to every answer, int [B, G]: the logits of the next, [B, G, V]."""
         rows = torch.arange(len(self._turn), device=tokens.device)
         self._following[rows, self._turn] = self._boards.cells_of(tokens.flatten())
         self._turn = self._turn + 1
+        # Joint states are computed once all agents of an answer have moved; until then only the next agent chooses.
         over = (self._turn == self._boards.there.sum(1)).nonzero().squeeze(1)
         if len(over):
             self._begin_next_step(over)
         return self._compute_logits()
 
     def select_boards(self, boards: torch.Tensor) -> None:
-        """Continues with some boards only, int [B']."""
+        """Continue with some boards only, int [B']."""
         rows = (boards[:, None] * self._copies + torch.arange(self._copies, device=boards.device)).flatten()
         self._boards, self._which, self._turn = self._boards[rows], self._which[rows], self._turn[rows]
         self._cells, self._before, self._past = self._cells[rows], self._before[rows], self._past[rows]
         self._following, self._known = self._following[rows], self._known[rows]
 
     def _begin_next_step(self, rows: torch.Tensor) -> None:
-        """All agents of these answers have moved."""
+        """Begin the next step of answers whose agents have all moved."""
         before, cells, boards = self._cells[rows], self._following[rows], self._boards[rows]
         self._turn = self._turn.index_fill(0, rows, 0)
         self._before = self._before.index_copy(0, rows, before)

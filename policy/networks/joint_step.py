@@ -1,8 +1,8 @@
-"""How the agents of a board choose their next moves, one after another, from where all of them are.
+"""The choice of the agents' next moves, one agent after another, from where all of them are.
 
 Agents exchange messages in several rounds; a message depends on both agents, their offset, and on what the sender's map
 says about the receiver's cell. Then each chooses, knowing the moves of those before it in the same step. Moves that
-collide with theirs, or bring all agents back to where they were at an earlier time, may be excluded.
+collide with theirs, or bring all agents back to an earlier joint state, may be excluded.
 """
 
 import torch
@@ -43,7 +43,7 @@ class JointStep(nn.Module):
     def exchange_messages(
         self, boards: Boards, maps: torch.Tensor, which: torch.Tensor, cells: torch.Tensor, before: torch.Tensor
     ) -> torch.Tensor:
-        """What each agent knows before any has chosen: [S, K, hidden].
+        """Return what each agent knows before any has chosen: [S, K, hidden].
 
         Args:
             boards: one for each state.
@@ -109,7 +109,7 @@ class JointStep(nn.Module):
 
 
 class _Messages(nn.Module):
-    """One round: what each hears from the others, the mean and the most, is added to what it knows."""
+    """One round: the mean and the maximum of the others' messages are added to what each agent knows."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -122,7 +122,14 @@ class _Messages(nn.Module):
     def forward(
         self, own: torch.Tensor, others: torch.Tensor, between: torch.Tensor, heard: torch.Tensor
     ) -> torch.Tensor:
-        """Args: own [..., H], others and between [..., K, H], heard bool [..., K]."""
+        """Return what each agent knows after the round, [..., H].
+
+        Args:
+            own: [..., H], what the receiver knows.
+            others: [..., K, H], what the senders know.
+            between: [..., K, H], what lies between both.
+            heard: bool [..., K], the senders that are heard.
+        """
         own_normed = self.norm(own)
         messages = self.receive(own_normed)[..., None, :] + self.send(self.norm(others))
         messages = messages.add_(between).relu_() * heard[..., None]  # in place: these are the largest tensors of all
@@ -138,10 +145,18 @@ def _mark_conflicts(
     decided: torch.Tensor,
     others: torch.Tensor,
 ) -> torch.Tensor:
-    """What stands against each move because of each other agent, float [Q, K, 15].
+    """Return the conflicts of each move with each other agent, float [Q, K, 15].
 
-    For every move: whether it meets an agent that has chosen, exchanges cells with it, or leads to the cell of one that
-    has not chosen.
+    For each of the 5 moves: does it meet an agent that has chosen, exchange cells with it, or lead to the cell of an
+    agent that has not chosen?
+
+    Args:
+        targets: int [Q, 5], the cells that moves lead to.
+        own_cell: int [Q, 1].
+        at: int [Q, K], where agents are.
+        then: int [Q, K], where they are a step later.
+        decided: bool [Q, K], the agents that have chosen.
+        others: bool [Q, K], all agents but the one that chooses.
     """
     target = targets[:, None]  # [Q, 1, 5]
     meets = (target == then[..., None]) & decided[..., None]
@@ -159,22 +174,35 @@ def _find_repeats(
     agent: torch.Tensor,
     last: torch.Tensor,
 ) -> torch.Tensor:
-    """Which moves of those that choose last in a step lead back to a joint state of the past, bool [Q, 5]."""
+    """Return the moves of the last agent in a step that lead back to an earlier joint state, bool [Q, 5].
+
+    Args:
+        targets: int [Q, 5], the cells that moves lead to.
+        past: int [S, T, K], all joint states so far.
+        then: int [Q, K], where agents are a step later.
+        state: int [Q], the joint state of each choice.
+        agent: int [Q], the agent that chooses.
+        last: bool [Q], True if it is the last one of its step.
+    """
     rows = last.nonzero().squeeze(1)
     earlier, own = past[state[rows]], agent[rows, None, None]  # [R, T, K]
+    # A move repeats a joint state if it leads to the same cell (`same`) and all other agents, which have chosen, are
+    # where they were (`alike`).
     alike = (earlier == then[rows, None]).scatter(2, own.expand(*earlier.shape[:2], 1), True).all(2)
     same = earlier.gather(2, own.expand(*earlier.shape[:2], 1)) == targets[rows, None]  # [R, T, 5]
     return torch.zeros_like(targets, dtype=torch.bool).index_copy(0, rows, (same & alike[..., None]).any(1))
 
 
 def _exclude_moves(legal: torch.Tensor, excluded: torch.Tensor) -> torch.Tensor:
-    """The legal moves [Q, 5] without those excluded, or as they are where none would be left."""
+    """Return the legal moves [Q, 5] without those excluded, or all of them if none would be left."""
     left = legal & ~excluded
     return torch.where(left.any(1, keepdim=True), left, legal)
 
 
 def _find_targets(cells: torch.Tensor, free: torch.Tensor, side: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where moves from `cells`, int [Q, 1], lead to, -1 off the grid, and which lead to free cells: [Q, 5] each."""
+    """Return the cells that moves from `cells`, int [Q, 1], lead to, -1 off the grid, and which of them are free: [Q,
+    5] each.
+    """
     down, right = torch.tensor(DELTAS, device=cells.device).T
     rows, columns = cells // side + down, cells % side + right
     inside = (rows >= 0) & (rows < side) & (columns >= 0) & (columns < side)
@@ -183,14 +211,14 @@ def _find_targets(cells: torch.Tensor, free: torch.Tensor, side: int) -> tuple[t
 
 
 def _find_moves(cells: torch.Tensor, later: torch.Tensor, side: int) -> torch.Tensor:
-    """The moves that lead from cells to those a step later; what is no move is a wait."""
+    """Return the moves that lead from cells to those a step later; any other change counts as a wait."""
     change = torch.stack([later // side - cells // side, later % side - cells % side], -1)
     matches = (change[..., None, :] == torch.tensor(DELTAS, device=cells.device)).all(-1)
     return torch.where(matches.any(-1), matches.int().argmax(-1), WAIT)
 
 
 def _number_offsets(cells: torch.Tensor, side: int) -> torch.Tensor:
-    """The numbers of the offsets from each agent to each other one, int [S, K, K]."""
+    """Return the numbers of the offsets from each agent to each other one, int [S, K, K]."""
     parts = (cells // side, cells % side)
     rows, columns = ((part[:, None] - part[:, :, None]).clamp(-REACH, REACH) + REACH for part in parts)
     return rows * (2 * REACH + 1) + columns

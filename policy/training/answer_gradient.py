@@ -20,11 +20,11 @@ class AnswerGroup(msgspec.Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """Of all its answers."""
+        """The tokens of all its answers."""
         return sum(map(len, self.answers))
 
     def split_rows(self, words: int) -> list["AnswerGroup"]:
-        """The group in parts whose scores over a vocabulary of `words` fit into memory."""
+        """Return the group in parts whose scores over a vocabulary of `words` fit into memory."""
         rows = answers_at_once(max(map(len, self.answers)), words)
         places = range(0, len(self.answers), rows)
         cut = [(self.answers[at : at + rows], self.advantages[at : at + rows]) for at in places]
@@ -38,12 +38,21 @@ def train_on_answers(
     grammar: Grammar,
     settings: AnswerTraining,
 ) -> dict[str, float]:
-    """Trains `model` in place; the loss of the first step, and the divergence from the reference after the last.
+    """Train `model` in place on groups of its own answers.
 
     With r the ratio of a token's probability to that before the training, A the advantage of its answer and d the
     log-ratio of the reference to the model, the loss of a group is the mean over its tokens of
 
-        -min(r A, clip(r, 1 - epsilon, 1 + epsilon) A) + kl (exp(d) - d - 1).
+            -min(r A, clip(r, 1 - epsilon, 1 + epsilon) A) + kl (exp(d) - d - 1).
+
+    Args:
+        model: gave the answers.
+        reference: the model that it shall stay close to.
+        groups: answers with their advantages.
+        grammar: that the answers were given under.
+        settings: rates and bounds.
+
+    Returns the loss of the first step, and the divergence from the reference after the last.
     """
     words = model.config.vocab_size
     parts = [(part, 1 / group.tokens / len(groups)) for group in groups for part in group.split_rows(words)]
@@ -59,7 +68,12 @@ def _run_updates(
     grammar: Grammar,
     settings: AnswerTraining,
 ) -> dict[str, float]:
-    """As `train_on_answers`. parts: of groups, each with the share of one of its tokens in the mean over groups."""
+    """Run the updates of `train_on_answers`, whose result this returns.
+
+    Args:
+        model, reference, grammar, settings: as for `train_on_answers`.
+        parts: parts of groups, each with the share of one of its tokens in the mean over groups.
+    """
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate, weight_decay=0.0)
     with torch.no_grad():
         before = [_log_probs(model, part, grammar)[0] for part, _ in parts]
@@ -74,6 +88,7 @@ def _run_updates(
     for _ in range(settings.updates):
         optimizer.zero_grad(set_to_none=True)
         losses.append(0.0)
+        # One part after another, because the scores of all groups together would not fit into memory.
         for loss, _ in iterate_terms():
             loss.backward()
             losses[-1] += float(loss.detach())
@@ -92,18 +107,27 @@ def _compute_terms(
     anchor: torch.Tensor,
     settings: AnswerTraining,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sums over the tokens of a group: of the loss, and of the divergence from the reference."""
+    """Return sums over the tokens of a group: of the loss, and of the divergence from the reference.
+
+    Args:
+        model: the policy.
+        group: answers with their advantages.
+        grammar: that the answers were given under.
+        old: log-probabilities [G, T] before the training.
+        anchor: log-probabilities [G, T] of the reference.
+        settings: bounds and weights.
+    """
     now, there = _log_probs(model, group, grammar)
     advantages = torch.tensor(list(group.advantages), device=now.device)[:, None]
     ratio = (now - old).exp()
     clipped = ratio.clamp(1 - settings.epsilon, 1 + settings.epsilon)
     gain = torch.minimum(ratio * advantages, clipped * advantages)
     away = anchor - now
-    divergence = away.exp() - away - 1
+    divergence = away.exp() - away - 1  # an unbiased estimate of the KL divergence, at least 0
     return ((settings.kl * divergence - gain) * there).sum(), (divergence * there).sum()
 
 
 def _log_probs(model: PreTrainedModel, group: AnswerGroup, grammar: Grammar) -> tuple[torch.Tensor, torch.Tensor]:
-    """As of `log_probs_under_grammar`, 0 where there is no token."""
+    """Return the result of `log_probs_under_grammar`, with 0 for padding."""
     taken, there = log_probs_under_grammar(model, group.prompt, group.answers, grammar)
     return taken.masked_fill(~there, 0.0), there

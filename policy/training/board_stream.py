@@ -28,7 +28,7 @@ PATIENCE = 1.0  # seconds between two checks whether the process that draws is a
 
 
 def with_hole_ratios(config: EnvConfig, hole_ratios: Sequence[float]) -> tuple[EnvConfig, ...]:
-    """The config with each of the hole ratios at all of its sizes; unchanged where none is given."""
+    """Return the config with each of the hole ratios at all of its sizes; unchanged if none is given."""
 
     def all_at(ratio: float) -> EnvConfig:
         replaced = {size: msgspec.structs.replace(cell, hole_ratio=ratio) for size, cell in config.sizes.items()}
@@ -40,15 +40,19 @@ def with_hole_ratios(config: EnvConfig, hole_ratios: Sequence[float]) -> tuple[E
 class BoardStream(TaskStream[Task]):
     """An endless stream of tasks: chunks of each of `configs` alternate, and no index is repeated.
 
-    teams: numbers of agents that alternate within a chunk, instead of the one of its config. first: the place of the
-    first task. chunk: boards of one config after another, CHUNK by default. kept: whether `taken` holds all tasks taken
-    so far.
-    excluded: the `symmetric_fingerprint` of each board that must not be used; another board of its chunk takes its
-    place, and `replaced` counts those among the tasks taken.
+    Configs, teams, seed and the place in the stream determine a board, so that a stream opened again at `first`
+    continues with the same boards. Boards are drawn by a process that ends with this one, even if this one is killed.
+    Use the stream in a `with` statement.
 
-    Configs, teams, seed and its place in the stream determine a board, so that a stream opened again at `first`
-    continues with the same boards. The process ends with this one, even where this one is killed. Use it in a `with`
-    statement.
+    Args:
+        configs: of the boards.
+        seed: of the boards.
+        first: the place of the first task.
+        chunk: boards of one config in sequence, CHUNK by default.
+        recorded: collect all tasks in `taken`.
+        teams: numbers of agents that alternate within a chunk, instead of the one of its config.
+        excluded: the `symmetric_fingerprint` of each board that must not be used; another board of its chunk takes its
+            place, and `replaced` counts those among the tasks taken.
     """
 
     def __init__(
@@ -57,7 +61,7 @@ class BoardStream(TaskStream[Task]):
         seed: int,
         first: int = 0,
         chunk: int | None = None,
-        kept: bool = False,
+        recorded: bool = False,
         teams: Sequence[int] = (),
         excluded: Collection[bytes] = (),
     ) -> None:
@@ -72,22 +76,22 @@ class BoardStream(TaskStream[Task]):
         given = (self._chunks, mixed, seed, first // chunk, chunk, cache, frozenset(excluded))
         self._process = spawned.Process(target=_serve_chunks, args=given, daemon=True)
         self._process.start()
-        self._kept, self.taken = kept, list[Task]()
+        self._recorded, self.taken = recorded, list[Task]()
         self._left = self._next_chunk()[first % chunk :]
         self.waited = 0.0
 
     def take(self, count: int) -> list[Task]:
-        """The next tasks. Raises InputError where boards cannot be drawn."""
+        """Return the next tasks. Raises InputError if boards cannot be drawn."""
         while len(self._left) < count:
             self._left += self._next_chunk()
         some, self._left = self._left[:count], self._left[count:]
         self.replaced += sum(replaced for _, replaced in some)
         tasks = [task for task, _ in some]
-        self.taken += tasks if self._kept else []
+        self.taken += tasks if self._recorded else []
         return tasks
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         self._process.kill()
         self._process.join()
         self._chunks.close()
@@ -114,7 +118,7 @@ class BoardStream(TaskStream[Task]):
 
 
 def tasks_of(*made: dict[int, Batch]) -> list[Task]:
-    """The tasks of generated boards, in the order of their indices."""
+    """Return the tasks of generated boards, in the order of their indices."""
     batches = [batch for part in made for batch in part.values()]
     places = np.argsort(np.concatenate([batch.index for batch in batches]))
     tasks = [task for batch in batches for task in _unpack_batch(batch)]
@@ -140,7 +144,17 @@ def _serve_chunks(
     cache: str | None,
     excluded: frozenset[bytes],
 ) -> None:
-    """The separate process: puts chunk after chunk into the queue, which is bounded and makes it wait."""
+    """Put chunk after chunk into the queue, which is bounded and makes this process wait.
+
+    Args:
+        chunks: the queue.
+        mixed: the configs of each chunk, one for each number of agents.
+        seed: of the boards.
+        number: the first chunk.
+        chunk: boards in a chunk.
+        cache: the folder of compiled programs.
+        excluded: fingerprints of boards that must not be used.
+    """
     end_with_starter()
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_compilation_cache_dir", cache)
@@ -153,9 +167,16 @@ def _serve_chunks(
 
 
 def _draw_chunks(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int) -> Iterator[list[Task]]:
-    """The chunks `number`, `number` + 1 and so on: of one config after another.
+    """Yield the chunks `number`, `number` + 1 and so on: of one config after another.
 
-    A few boards of many kinds take almost as long as many, so that after the first chunk of a config AT_ONCE are drawn.
+    A few boards of many kinds take almost as long as many, so that after the first chunk of a config AT_ONCE are drawn
+    together.
+
+    Args:
+        mixed: the configs of each chunk.
+        seed: of the boards.
+        number: the first chunk.
+        chunk: boards in a chunk.
     """
     drawn: list[deque[list[Task]]] = [deque() for _ in mixed]
     for place in itertools.count(number):
@@ -168,20 +189,21 @@ def _draw_chunks(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, c
 
 
 def _replace_excluded(tasks: list[Task], excluded: frozenset[bytes]) -> list[tuple[Task, bool]]:
-    """The tasks, where excluded ones are replaced by the one before them that is not, and whether each is replaced.
+    """Return the tasks, each excluded one replaced by the last allowed one before it, and which ones are replaced.
 
-    Raises InputError where all are excluded.
+    Raises InputError if all are excluded.
     """
     if not excluded:
         return [(task, False) for task in tasks]
     allowed = [symmetric_fingerprint(task.board) not in excluded for task in tasks]
     if not any(allowed):
         raise InputError(f"all of {len(tasks)} boards drawn are excluded; draw other boards, or exclude fewer")
-    last = tasks[max(place for place, kept in enumerate(allowed) if kept)]
+    # Before the first allowed task, the last one of the chunk takes the place.
+    last = tasks[max(place for place, is_allowed in enumerate(allowed) if is_allowed)]
     found = []
-    for task, kept in zip(tasks, allowed, strict=True):
-        last = task if kept else last
-        found.append((last, not kept))
+    for task, is_allowed in zip(tasks, allowed, strict=True):
+        last = task if is_allowed else last
+        found.append((last, not is_allowed))
     return found
 
 

@@ -13,21 +13,21 @@ from lakewright.policy.training.grpo_trainer import Clock, PlanTrainer
 from lakewright.policy.training.optimizers import build_average
 from lakewright.policy.training.training_state import Place, TrainingState
 
-SECONDS = 60.0  # of training, at least, between two times that it is kept
-SHARE = 0.05  # of the time, at most, that keeping may take
+SECONDS = 60.0  # of training, at least, between two saved states
+SHARE = 0.05  # of the time, at most, that saving may take
 
 
 class Report(TrainerCallback):
-    """Passes the log of each step on, and ends the training where `on_step` returns True."""
+    """Passes the log of each step on, and ends the training if `on_step` returns True."""
 
     def __init__(self, on_step: Callable[[dict[str, Any]], bool | None]) -> None:
         self._on_step = on_step
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """A hook of transformers' Trainer."""
+        """Report the figures of a step. A hook of transformers' Trainer."""
         if not logs or "reward" not in logs:
             return
-        # TRL's epochs are passes over place holders, counted anew where a training goes on.
+        # TRL's epochs are passes over place holders, counted from 0 in a resumed training.
         figures = {name: value for name, value in logs.items() if name != "epoch"}
         if self._on_step({"step": state.global_step, **figures}):
             control.should_training_stop = True
@@ -41,17 +41,17 @@ class Average(TrainerCallback):
         self.averaged: AveragedModel | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        """A hook of transformers' Trainer."""
+        """Begin the average. A hook of transformers' Trainer."""
         if self._decay:
             self.averaged = build_average(model, self._decay)
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        """A hook of transformers' Trainer."""
+        """Update the average. A hook of transformers' Trainer."""
         if self.averaged:
             self.averaged.update_parameters(model)
 
     def load_into(self, model: torch.nn.Module) -> None:
-        """Loads the averaged weights into `model`; it is not replaced, as the trainer has changed its forward."""
+        """Load the averaged weights into `model`; it is not replaced, as the trainer has changed its forward."""
         if self.averaged:
             model.load_state_dict(self.averaged.module.state_dict())
 
@@ -63,15 +63,22 @@ class Until(TrainerCallback):
         self._seconds, self._clock = 60 * minutes, clock
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """A hook of transformers' Trainer."""
+        """End the training once the time is over. A hook of transformers' Trainer."""
         if self._clock.seconds() >= self._seconds:
             control.should_training_stop = True
 
 
 class StateSaver(TrainerCallback):
-    """Loads what is kept before the first step, and keeps the training after steps.
+    """Loads the saved state, if any, before the first step, and saves the training after steps: see `TrainingState`.
 
-    notes: what the caller wants kept with it.
+    A training that is killed and run again loses about a minute, and ends with the same weights.
+
+    Args:
+        path: of the state.
+        trainer: whose model and optimizer are saved.
+        average: whose averaged weights are saved.
+        clock: the seconds of the training.
+        notes: gives the caller's text that is saved with the state.
     """
 
     def __init__(
@@ -81,7 +88,7 @@ class StateSaver(TrainerCallback):
         self._boards, self._next = 0, SECONDS
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """A hook of transformers' Trainer."""
+        """Load the saved state. A hook of transformers' Trainer."""
         if self._path.exists():
             place = self._collect_state().load(self._path)
             self._boards = place.boards
@@ -90,7 +97,7 @@ class StateSaver(TrainerCallback):
         self._next = self._clock.seconds() + SECONDS
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """After a step, once its figures are reported. A hook of transformers' Trainer."""
+        """Save the state after a step, once its figures are reported. A hook of transformers' Trainer."""
         if not logs or "reward" not in logs:
             return
         self._boards += round(logs["sampled/groups"])

@@ -1,4 +1,4 @@
-"""How training uses its machines: precision, adapters, vLLM, several processes, and where figures are reported to."""
+"""The use of machines in training: precision, adapters, vLLM, several processes, and reports to other tools."""
 
 import importlib.util
 import os
@@ -16,12 +16,12 @@ ROOM = 4096  # tokens of the longest prompt that vLLM keeps room for
 
 
 def rank_and_processes() -> tuple[int, int]:
-    """The number of this process, from 0, and how many there are: launchers set both in the environment."""
+    """Return the number of this process, from 0, and how many there are: launchers set both in the environment."""
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def check_host(settings: HostSettings) -> None:
-    """Raises InputError where a setting needs a package that is not installed."""
+    """Raise InputError if a setting needs a package that is not installed."""
     if settings.vllm != "off" and not _is_installed("vllm"):
         raise InputError(
             f"grpo.host.vllm is {settings.vllm}, but vLLM is not installed; pip install 'lakewright[vllm]' where there "
@@ -37,9 +37,9 @@ def check_host(settings: HostSettings) -> None:
 
 
 def share_batch(prompts: int, group: int, settings: HostSettings) -> dict[str, Any]:
-    """TRL's batch sizes for `prompts` groups a step, whole groups in each process.
+    """Return TRL's batch sizes for `prompts` groups a step, whole groups in each process.
 
-    Raises InputError where they cannot be divided evenly.
+    Raises InputError if they cannot be divided evenly.
     """
     _, processes = rank_and_processes()
     if prompts % processes:
@@ -58,7 +58,10 @@ def share_batch(prompts: int, group: int, settings: HostSettings) -> dict[str, A
 
 
 def build_host_arguments(settings: HostSettings, length: int, autocast: bool = False) -> dict[str, Any]:
-    """TRL's arguments for a host. length: of the longest answer, in tokens. autocast: to bfloat16."""
+    """Return TRL's arguments for a host.
+
+    `length` is that of the longest answer, in tokens; `autocast` computes in bfloat16.
+    """
     given: dict[str, Any] = {
         "bf16": settings.bf16 or autocast,
         "activation_checkpointing": settings.checkpointing,
@@ -74,7 +77,7 @@ def build_host_arguments(settings: HostSettings, length: int, autocast: bool = F
 
 
 def build_adapter(settings: HostSettings) -> Any:
-    """peft's config of the adapter, if one is wanted."""
+    """Return peft's config of the adapter; None if the settings ask for none."""
     if not settings.lora:
         return None
     from peft import LoraConfig
@@ -84,7 +87,7 @@ def build_adapter(settings: HostSettings) -> Any:
 
 
 def prepare_training(model: PreTrainedModel, settings: HostSettings) -> PreTrainedModel:
-    """The model as a host trains it in one process: with an adapter, with activations that are computed again."""
+    """Return the model as one process trains it: with an adapter, and with activations that are computed again."""
     if settings.checkpointing:
         model.activation_checkpointing_enable({"use_reentrant": False})
     if not settings.lora:
@@ -95,25 +98,25 @@ def prepare_training(model: PreTrainedModel, settings: HostSettings) -> PreTrain
 
 
 def merge_adapter(model: Any, settings: HostSettings) -> PreTrainedModel:
-    """The model with its adapter, if it has one, merged into the weights."""
+    """Return the model with its adapter, if it has one, merged into the weights."""
     return model.merge_and_unload() if settings.lora else model
 
 
 def is_split(trainer: Any) -> bool:
-    """Whether optimizers see pieces of the weights: FSDP, or any ZeRO."""
+    """Return True if optimizers see pieces of the weights: FSDP, or any ZeRO."""
     return bool(trainer.is_fsdp_enabled or trainer.accelerator.state.deepspeed_plugin is not None)
 
 
 def is_sharded(trainer: Any) -> bool:
-    """Whether no process holds all weights: FSDP, or ZeRO 3."""
+    """Return True if no process holds all weights: FSDP, or ZeRO 3."""
     plugin = trainer.accelerator.state.deepspeed_plugin
     return bool(trainer.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3))
 
 
 def gather_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrainedModel:
-    """The trained model with all its weights, an adapter merged into it.
+    """Return the trained model with all its weights, an adapter merged into it.
 
-    Sharded weights are put together in the folder `scratch`, and the first process only returns the whole model.
+    Sharded weights are gathered in the folder `scratch`, and only the first process returns the whole model.
     """
     if is_sharded(trainer):
         trainer.save_model(str(scratch))
@@ -124,7 +127,10 @@ def gather_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrai
 
 
 def sample_by_vllm(trainer: Any, prompts: list[list[int]], copies: int) -> Samples:
-    """As `lakewright.policy.inference.sample`, by the trainer's vLLM; every process must call it equally often."""
+    """Return answers as `lakewright.policy.inference.sample`, by the trainer's vLLM.
+
+    Every process must call it equally often.
+    """
     repeated = [prompt for prompt in prompts for _ in range(copies)]
     made = trainer.vllm_generation.generate(prompts=repeated, images=None, num_generations=copies)
     _, answers, scores, _ = made

@@ -14,7 +14,7 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 RISE = 50  # steps until the rates reach their full value
-LEAST = 0.1  # of the rates, at the end
+LEAST = 0.1  # share of the rates at the end
 # The quintic of the paper: it raises small singular values fast and brings all of them near one.
 A, B, C = 3.4445, -4.7750, 2.0315
 ITERATIONS = 5
@@ -33,7 +33,9 @@ class CombinedOptimizer(torch.optim.Optimizer):
             group["initial_lr"] = group["lr"]
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As in every optimizer, which makes new groups: the parts get them. Launchers call this to place the state."""
+        """Load a state as every optimizer does, and give the new groups to the parts. Launchers call this to place the
+        state.
+        """
         super().load_state_dict(state_dict)
         groups = iter(self.param_groups)
         for part in self.parts:
@@ -41,24 +43,24 @@ class CombinedOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """A step of each."""
+        """Make a step of each part."""
         for part in self.parts:
             part.step()
 
     def scale_rates(self, scale: float) -> None:
-        """Sets every rate to a share of what it was at first."""
+        """Set every rate to a share of its initial value."""
         for group in self.param_groups:
             group["lr"] = scale * group["initial_lr"]
 
 
 def build_muon_and_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> CombinedOptimizer:
-    """Muon for matrices and the kernels of convolutions, AdamW for embeddings, head and the rest."""
+    """Return Muon for matrices and the kernels of convolutions, AdamW for embeddings, head and the rest."""
     matrices, others = _split_weights(model)
     return CombinedOptimizer([Muon(matrices, lr=matrix_rate), _build_adamw_part(others, other_rate)])
 
 
 def build_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -> CombinedOptimizer:
-    """AdamW for all weights, with the same two rates."""
+    """Return AdamW for all weights, with the same two rates."""
     matrices, others = _split_weights(model)
     parts = [_build_adamw_part(matrices, matrix_rate, fused=True), _build_adamw_part(others, other_rate, fused=True)]
     return CombinedOptimizer(parts)
@@ -67,12 +69,12 @@ def build_adamw(model: torch.nn.Module, matrix_rate: float, other_rate: float) -
 def _build_adamw_part(
     weights: list[torch.nn.Parameter], rate: float, fused: bool | None = None
 ) -> torch.optim.Optimizer:
-    """fused: all in one pass over the weights, which is faster where there are many."""
+    """Return AdamW for some weights. fused: all in one pass over the weights, which is faster for many weights."""
     return torch.optim.AdamW(weights, lr=rate, weight_decay=0.0, betas=(0.9, 0.95), fused=fused)
 
 
 def _split_weights(model: torch.nn.Module) -> tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]]:
-    """The weights that are trained: matrices and kernels, and embeddings, head and the rest."""
+    """Return the weights that are trained: matrices and kernels, and embeddings, head and the rest."""
     trained = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
     matrices = [weight for name, weight in trained if is_matrix(name, weight)]
     chosen = {id(weight) for weight in matrices}
@@ -80,18 +82,21 @@ def _split_weights(model: torch.nn.Module) -> tuple[list[torch.nn.Parameter], li
 
 
 def is_matrix(name: str, parameter: torch.Tensor) -> bool:
-    """Whether Muon trains a parameter of that name."""
+    """Return True if Muon trains a parameter of that name."""
     return parameter.ndim >= 2 and not any(table in name for table in ("embed", "head"))
 
 
 def rate_scale(step: int, done: float) -> float:
-    """A short linear rise, then a cosine down to a tenth; `done`: the share of the training that is over."""
+    """Return a short linear rise, then a cosine down to a tenth.
+
+    `done` is the share of the training that is over.
+    """
     rise = min(1.0, (step + 1) / RISE)
     return rise * (LEAST + (1 - LEAST) * 0.5 * (1 + math.cos(math.pi * min(done, 1.0))))
 
 
 def build_average(model: torch.nn.Module, decay: float) -> AveragedModel:
-    """An exponential average of a model's weights, to be updated after each step.
+    """Return an exponential average of a model's weights, to be updated after each step.
 
     The decay after n steps is min(decay, (1 + n) / (10 + n)), as in TensorFlow's ExponentialMovingAverage with
     num_updates. With a constant decay, the average of a short training is close to its first steps.
@@ -115,13 +120,14 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Updates every matrix that has a gradient."""
+        """Update every matrix that has a gradient."""
         for group in self.param_groups:
             by_shape = defaultdict(list)
             for matrix in group["params"]:
                 if matrix.grad is not None:
                     by_shape[matrix.shape].append(matrix)
             for shape, matrices in by_shape.items():
+                # Matrices of one shape are orthogonalised in one call, which costs far less than one call each.
                 momenta = torch.stack([self._update_momentum(m, group["momentum"]) for m in matrices])
                 updates = orthogonalise_matrices(momenta.flatten(2))
                 scale = 0.2 * max(updates.shape[1:]) ** 0.5
@@ -138,7 +144,8 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalise_matrices(matrices: torch.Tensor) -> torch.Tensor:
-    """Approximately the nearest orthogonal matrices, by Newton-Schulz iterations: [M, rows, columns]."""
+    """Return approximately the nearest orthogonal matrices, by Newton-Schulz iterations: [M, rows, columns]."""
+    # Of x and its transpose the wide one has the smaller Gram matrix.
     wide = matrices if matrices.shape[1] <= matrices.shape[2] else matrices.mT
     x = wide / wide.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
     for _ in range(ITERATIONS):

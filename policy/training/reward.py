@@ -1,4 +1,4 @@
-"""Verdicts on answers, from the lake's simulator in batches, and their rewards."""
+"""Verdicts on answers by the lake's simulator, in batches, and their rewards."""
 
 import dataclasses
 
@@ -20,11 +20,16 @@ CHUNK = 256  # plans judged at a time; the last chunk is filled up, so that one 
 def judge_answers(
     tasks: list[Task], answers: list[list[int]], horizon: int, codec: Codec | None = None
 ) -> tuple[Verdict, np.ndarray]:
-    """The verdict on each answer (token ids) to its task, numpy arrays [B], and the plans int8 [B, K, horizon].
+    """Return the verdict on each answer to its task, numpy arrays [B], and the plans int8 [B, K, horizon].
 
-    K is the size of the largest team; in smaller ones the missing agents do not move (PAD) and are never `at_goal`.
-    An answer that cannot be parsed gets PARSE_ERROR. codec: of the answers, by default that of tokens, which needs no
-    tokenizer.
+    K is the size of the largest team; in smaller ones the missing agents do not move (PAD) and are never `at_goal`. An
+    answer that cannot be parsed gets PARSE_ERROR.
+
+    Args:
+        tasks: B tasks.
+        answers: token ids.
+        horizon: steps of the longest plan.
+        codec: of the answers, by default that of tokens, which needs no tokenizer.
     """
     decode = codec.decode_answer if codec else _decode_tokens
     return _judge_plans(
@@ -33,14 +38,21 @@ def judge_answers(
 
 
 def reward_texts(tasks: list[Task], texts: list[str], horizon: int, settings: RewardSettings) -> np.ndarray:
-    """The reward of each answer in words to its task, float [B]; one of more than `horizon` steps is no plan."""
+    """Return the reward of each answer in text to its task, float [B].
+
+    Args:
+        tasks: B tasks.
+        texts: the answers.
+        horizon: a longer answer holds no plan.
+        settings: the parts of the reward.
+    """
     plans = [text_plan(text, task.board, horizon) for task, text in zip(tasks, texts, strict=True)]
     verdicts, moves = _judge_plans(tasks, plans, horizon)
     return compute_rewards(tasks, verdicts, moves, settings)
 
 
 def _judge_plans(tasks: list[Task], plans: list[np.ndarray | None], horizon: int) -> tuple[Verdict, np.ndarray]:
-    """The verdict on each plan, int8 [K, horizon] or None where there is none, and all plans int8 [B, K, horizon]."""
+    """Return the verdict on each plan, int8 [K, horizon] or None, and all plans int8 [B, K, horizon]."""
     parsed = np.array([plan is not None for plan in plans])
     moves = np.full((len(tasks), int(_count_agents(tasks).max()), horizon), PAD, np.int8)
     for row, plan in zip(moves, plans, strict=True):
@@ -53,7 +65,7 @@ def _judge_plans(tasks: list[Task], plans: list[np.ndarray | None], horizon: int
 
 
 def play_plans(tasks: list[Task], moves: np.ndarray) -> Verdict:
-    """The verdict on plans int8 [B, K, T] for boards of any sizes and teams, as in `judge_answers`: numpy arrays [B].
+    """Return the verdicts on plans int8 [B, K, T] for boards of any sizes and teams, as in `judge_answers`.
 
     Teams of equal size are played together. Boards are padded with holes to the largest size: codecs have already
     turned moves that leave the board into JUMP.
@@ -77,7 +89,7 @@ def _count_agents(tasks: list[Task]) -> np.ndarray:
 
 
 def _judge_chunk(boards: list[Board], moves: np.ndarray, agents: int) -> Verdict:
-    """The verdicts on a chunk of plans for one number of agents, `at_goal` filled up to `agents`."""
+    """Return the verdicts on a chunk of plans for one number of agents, `at_goal` padded to `agents`."""
     rows = np.minimum(np.arange(CHUNK), len(boards) - 1)
     chunk = jax.tree.map(lambda *fields: jnp.asarray(np.stack(fields)), *(boards[row] for row in rows))
     found = jax.tree.map(lambda field: np.asarray(field)[: len(boards)], _verdicts(chunk, jnp.asarray(moves[rows])))
@@ -86,7 +98,14 @@ def _judge_chunk(boards: list[Board], moves: np.ndarray, agents: int) -> Verdict
 
 
 def compute_rewards(tasks: list[Task], verdicts: Verdict, moves: np.ndarray, settings: RewardSettings) -> np.ndarray:
-    """The reward of each answer, float [B]."""
+    """Return the reward of each answer, float [B].
+
+    Args:
+        tasks: B tasks.
+        verdicts: arrays [B].
+        moves: int8 [B, K, T].
+        settings: the parts of the reward.
+    """
     length = np.maximum((moves != PAD).sum(axis=2).max(axis=1), 1)
     optimum = np.array([task.sum_of_costs for task in tasks])
     legal_share = np.minimum(verdicts.legal_steps / length, 1.0)

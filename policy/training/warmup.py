@@ -23,16 +23,11 @@ from lakewright.policy.training.settings import WarmupSettings
 from lakewright.policy.training.training_state import Place, TrainingState
 
 POOL = 8  # batches drawn together, then sorted by length
-SECONDS = 60.0  # of training, at least, between two times that it is kept
-RARELY = 30  # times as long as the keeping takes lie between two of them,
-LONGEST = 300.0  # but at most so many seconds
-
-
+SECONDS = 60.0  # of training, at least, between two saved states
+RARELY = 30  # saving takes at most 1 / 30 of the time,
+LONGEST = 300.0  # unless that would take more seconds than this between two saved states
 WORTH_SHARING = 4  # tokens that all prompts of a batch begin with, as those of chat templates do
-
-
 IGNORED = -100  # the label of tokens without a loss: prompt and padding
-
 
 Example: TypeAlias = tuple[list[int], list[int]]  # prompt and answer, token ids
 
@@ -47,17 +42,24 @@ def warm_up(
     settings: WarmupSettings,
     seed: int,
     on_step: Callable[[int, float], None] = lambda step, loss: None,
-    kept: Path | None = None,
+    state_file: Path | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> PreTrainedModel:
-    """Trains `model` on the reference answers of `tasks` and on `extra` examples; returns the averaged model.
+    """Train `model` on the reference answers of `tasks` and on `extra` examples; return the averaged model.
 
-    Args: play: how the tasks are asked and answered. tasks: seen again and again, or a stream of which each is seen
-    once. extra, settings, seed: as they say. on_step: gets each step and its loss. kept: a file in which the training
-    is kept about once a minute; if it is there, the training continues from it: a stream must then begin at its
-    `kept_place`. Its first steps are reported once more. clock: the seconds that `minutes` are counted in.
+    Args:
+        model: the policy.
+        play: asks the tasks and knows their answers.
+        tasks: a sequence that is seen again and again, or a stream of which each task is seen once.
+        extra: more examples, token ids.
+        settings: of the warm-up.
+        seed: of batches, symmetries and dropout.
+        on_step: gets each step and its loss.
+        state_file: a file to which the training is saved about once a minute, and from which it resumes if the file
+            exists: a stream must then begin at its `kept_place`, and the earlier losses are reported again.
+        clock: gives the seconds that `minutes` are counted in.
 
-    Raises InputError where that file is of another training, and as `play` does.
+    Raises InputError if that file is of another training, and as `play` does.
     """
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
@@ -65,20 +67,22 @@ def warm_up(
     optimizer = build(model, settings.matrix_rate, settings.other_rate)
     averaged = build_average(model, settings.decay)
     state, place = TrainingState(model, averaged, optimizer), Place()
-    if kept is not None and kept.exists():
-        place = state.load(kept)
+    if state_file is not None and state_file.exists():
+        place = state.load(state_file)
         rng.bit_generator.state = json.loads(place.random)
         for step, known in enumerate(state.losses):
             on_step(step, known)
     model.train()
     boards = place.boards
     batches: list[list[Example]] = []
-    begun, saver = clock(), _Saver(kept, clock)
+    begun, saver = clock(), _Saver(state_file, clock)
     for step in range(place.step, settings.steps):
         seconds = place.seconds + clock() - begun
+        # Only between two pools: the state holds no batches, so that a resumed training draws the same ones next.
         if step % POOL == 0 and saver.is_due():
             replaced = place.replaced + (tasks.replaced if isinstance(tasks, TaskStream) else 0)
             saver.save_state(state, Place(step, boards, seconds, json.dumps(rng.bit_generator.state), replaced))
+        # The share of the training that is over, by steps or by the clock: it ends with the nearer of both.
         done = max(step / settings.steps, seconds / (60 * settings.minutes) if settings.minutes else 0)
         if done >= 1:
             break
@@ -86,41 +90,53 @@ def warm_up(
             mixed = extra if done >= settings.extra_from else []
             batches = _draw_batches(play, tasks, mixed, settings, rng)
             boards += POOL * _count_boards(settings, mixed)
-        batch = batches[step % POOL]
-        loss = plan_loss(model, batch, play.tokenizer.pad_token_id)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.scale_rates(rate_scale(step, done))
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        loss = _update_weights(model, optimizer, batches[step % POOL], play.tokenizer.pad_token_id)
         averaged.update_parameters(model)
-        state.losses.append(loss.item())
-        on_step(step, state.losses[-1])
+        state.losses.append(loss)
+        on_step(step, loss)
     return cast(PreTrainedModel, averaged.module)
 
 
+def _update_weights(model: PreTrainedModel, optimizer: torch.optim.Optimizer, batch: list[Example], pad: int) -> float:
+    """Make one update on a batch and return its loss.
+
+    Args:
+        model: the policy.
+        optimizer: of its weights.
+        batch: examples.
+        pad: the id of padding.
+    """
+    loss = plan_loss(model, batch, pad)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return loss.item()
+
+
 class _Saver:
-    """Keeps a training in a file now and then, the more rarely the longer it takes; without a file, never."""
+    """Saves a training now and then, less often if saving takes long; never without a file."""
 
     def __init__(self, file: Path | None, clock: Callable[[], float]) -> None:
         self.file = file
         self.clock = clock
-        self.kept = clock()
+        self.saved_at = clock()
         self.pause = SECONDS
 
     def is_due(self) -> bool:
-        return self.file is not None and self.clock() - self.kept > self.pause
+        return self.file is not None and self.clock() - self.saved_at > self.pause
 
     def save_state(self, state: TrainingState, place: Place) -> None:
         assert self.file is not None
-        asked = self.clock()
+        begun = self.clock()
         state.save(self.file, place)
-        self.kept = self.clock()
-        self.pause = max(SECONDS, min(RARELY * (self.kept - asked), LONGEST))
+        self.saved_at = self.clock()
+        self.pause = max(SECONDS, min(RARELY * (self.saved_at - begun), LONGEST))
 
 
 def _count_boards(settings: WarmupSettings, extra: Sequence[Example]) -> int:
-    """The examples of a batch that are boards."""
+    """Return how many examples of a batch are boards."""
     return settings.batch - (round(settings.batch * settings.extra_share) if extra else 0)
 
 
@@ -131,7 +147,15 @@ def _draw_batches(
     settings: WarmupSettings,
     rng: np.random.Generator,
 ) -> list[list[Example]]:
-    """A pool of batches of examples of similar length, so that little of a batch is padding."""
+    """Return a pool of batches of examples of similar length, so that little of a batch is padding.
+
+    Args:
+        play: asks the tasks and knows their answers.
+        tasks: a sequence or a stream.
+        extra: the caller's examples.
+        settings: of the warm-up.
+        rng: draws tasks, symmetries and the order of batches.
+    """
     boards = _count_boards(settings, extra)
     others = settings.batch - boards
     drawn = _draw_tasks(tasks, POOL * boards, rng)
@@ -149,16 +173,20 @@ def _draw_tasks(tasks: Tasks[T], count: int, rng: np.random.Generator) -> list[T
 
 
 def plan_loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Tensor:
-    """Cross entropy of the answers, the mean over their tokens."""
+    """Return the cross entropy of the answers, the mean over their tokens."""
     logits, labels = _score_answers(model, examples, pad)
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
 
 
 @torch.inference_mode()
 def reference_log_probs(model: PreTrainedModel, play: Play[T], tasks: Sequence[T], batch: int = 64) -> np.ndarray:
-    """The log-probability of each reference answer at temperature 1, its end included: float64 [B], at most 0.
+    """Return the log-probability of each reference answer at temperature 1, its end included: float64 [B].
 
-    Args: batch: answers read together, those of similar length. Raises InputError as `play` does.
+    Args:
+        model, play, tasks: the policy, the kind of tasks, and the tasks.
+        batch: answers read together, those of similar length.
+
+    Raises InputError as `play` does.
     """
     examples = [(play.encode_prompt(task), play.encode_reference(task)) for task in tasks]
     order = sorted(range(len(examples)), key=lambda place: sum(map(len, examples[place])))
@@ -175,7 +203,7 @@ def reference_log_probs(model: PreTrainedModel, play: Play[T], tasks: Sequence[T
 
 
 def _score_answers(model: PreTrainedModel, examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The scores of words float32 [B, T, V] and the words that follow int [B, T], IGNORED where none is learned."""
+    """Return the scores of words float32 [B, T, V] and the words that follow int [B, T], IGNORED outside of answers."""
     width = max(len(prompt) + len(answer) for prompt, answer in examples)
     ids = torch.full((len(examples), width), pad)
     labels = torch.full((len(examples), width), IGNORED)
@@ -192,7 +220,14 @@ def _score_answers(model: PreTrainedModel, examples: list[Example], pad: int) ->
 
 
 def _compute_logits(model: PreTrainedModel, ids: torch.Tensor, shared: int, known: int) -> torch.Tensor:
-    """The scores of the tokens from `known` on; the `shared` first tokens, the same in all rows, are read once."""
+    """Return the scores of the tokens from `known` on.
+
+    Args:
+        model: the policy.
+        ids: int [B, L], prompts and answers.
+        shared: the number of first tokens that are the same in all rows; they are read once.
+        known: the length of the shortest prompt.
+    """
     given: dict[str, Any] = {"logits_to_keep": ids.shape[1] - known + 1}
     if shared >= WORTH_SHARING and not isinstance(model, BoardNetwork):
         read = model(input_ids=ids[:1, :shared], use_cache=True, logits_to_keep=1).past_key_values

@@ -142,7 +142,7 @@ class LakeTrainee(Trainee[Task]):
         purpose = f"stage {number} boards" + f" of process {rank}" * (rank > 0)
         seed, config = seed_for(settings.seed, purpose), (config_of(stage.design()),)
         excluded = _list_excluded(settings)
-        with BoardStream(config, seed, kept=True, teams=settings.teams, excluded=excluded) as stream:
+        with BoardStream(config, seed, recorded=True, teams=settings.teams, excluded=excluded) as stream:
             yield stream
 
     def keep_problems(self, stage: Stage, tasks: Tasks[Task]) -> None:

@@ -44,7 +44,7 @@ def learn(scratch, way, kept=None, until=STEPS + 1, model=None):
         scratch=scratch,
         on_step=on_step,
         on_groups=lambda groups: boards.extend(group.board for group in groups),
-        kept=kept,
+        state_file=kept,
         notes=lambda: f"after {len(steps)}",
     )
     return weights(trained), steps, boards

@@ -58,7 +58,7 @@ def reinforce(scratch, kept=None, until=math.inf):
     settings = GrpoSettings(steps=4, prompts=2, group=3, learning_rate=1e-3, guided=True)
     drawn = DrawnTasks(draw_pairs)
     return weights(
-        train_grpo(model, play, drawn, settings, seed=5, scratch=scratch, on_step=on_step, kept=kept)
+        train_grpo(model, play, drawn, settings, seed=5, scratch=scratch, on_step=on_step, state_file=kept)
     ), rewards
 
 
