@@ -66,12 +66,8 @@ def warm_up(
     build = build_muon_and_adamw if settings.optimizer == "muon" else build_adamw
     optimizer = build(model, settings.matrix_rate, settings.other_rate)
     averaged = build_average(model, settings.decay)
-    state, place = TrainingState(model, averaged, optimizer), Place()
-    if state_file is not None and state_file.exists():
-        place = state.load(state_file)
-        rng.bit_generator.state = json.loads(place.random)
-        for step, known in enumerate(state.losses):
-            on_step(step, known)
+    state = TrainingState(model, averaged, optimizer)
+    place = _load_state(state, state_file, rng, on_step)
     model.train()
     boards = place.boards
     batches: list[list[Example]] = []
@@ -96,6 +92,26 @@ def warm_up(
         state.losses.append(loss)
         on_step(step, loss)
     return cast(PreTrainedModel, averaged.module)
+
+
+def _load_state(
+    state: TrainingState, file: Path | None, rng: np.random.Generator, on_step: Callable[[int, float], None]
+) -> Place:
+    """Load a saved training, report its losses, and return its place; the beginning if there is no file.
+
+    Args:
+        state: to be loaded.
+        file: of the saved training.
+        rng: set to its state of that time.
+        on_step: gets each step and its loss.
+    """
+    if file is None or not file.exists():
+        return Place()
+    place = state.load(file)
+    rng.bit_generator.state = json.loads(place.random)
+    for step, loss in enumerate(state.losses):
+        on_step(step, loss)
+    return place
 
 
 def _update_weights(model: PreTrainedModel, optimizer: torch.optim.Optimizer, batch: list[Example], pad: int) -> float:
