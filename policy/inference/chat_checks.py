@@ -1,4 +1,4 @@
-"""Checks that a language model can be asked for plans and designs, by the model itself before it is trained."""
+"""Checks that a language model can be asked for plans and designs, made with the model before it is trained."""
 
 import jinja2
 import torch

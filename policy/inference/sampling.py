@@ -145,7 +145,7 @@ def _decode_answers(
     tokens = torch.full((len(prompts), copies, max_new_tokens), tokenizer.eos_token_id, device=model.device)
     scores = torch.zeros(tokens.shape, device=model.device)
     ended = torch.zeros(tokens.shape[:2], dtype=torch.bool, device=model.device)
-    open_ = torch.arange(len(prompts), device=model.device)
+    open_ = torch.arange(len(prompts), device=model.device)  # prompts that the decoder still holds
     make = decoder_of(model)
     assert make
     decoder = make(copies, max_new_tokens)
@@ -155,10 +155,12 @@ def _decode_answers(
             logits = mask(tokens[0, :, :step], logits[0])[None]
         chosen, score = _choose_tokens(logits, temperature)
         tokens[open_, :, step], scores[open_, :, step] = chosen, score
+        # An answer that has ended is decoded further with its group; `sample` cuts it off at its end.
         ended[open_] |= torch.isin(chosen, ends)
         unfinished = ~ended[open_].all(-1)
         if step + 1 == max_new_tokens or not unfinished.any():
             break
+        # Dropping copies all keys and values, so it pays only once many prompts have no open answer left.
         if unfinished.sum() <= DROPPED * len(open_):
             left = unfinished.nonzero().squeeze(-1)
             decoder.select_boards(left)

@@ -1,4 +1,4 @@
-"""Model folders: where a model is by its name, and the checks of a folder's files before its weights are read."""
+"""Model folders: the place of a model by its name, and checks of a folder's files before its weights are read."""
 
 import json
 import re

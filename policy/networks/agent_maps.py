@@ -47,13 +47,15 @@ class AgentMaps(nn.Module):
         there = boards.there.flatten()[:, None, None, None].float()
         others = (boards.there.sum(1, keepdim=True) - 1).clamp(min=1).float()[:, :, None, None, None]
 
-        def of_others(state: torch.Tensor) -> torch.Tensor:
+        def average_others(state: torch.Tensor) -> torch.Tensor:
+            # The mean over all agents but one is the sum of all without its own part, so no pairs are formed.
             state = (self.exchange(state) * there).unflatten(0, (count, agents))
             return ((state.sum(1, keepdim=True) - state) / others).flatten(0, 1)
 
         state = torch.zeros_like(given[:, : self.exchange.in_channels])
         for _ in range(self.iterations):
-            gate, new = (self.update(state + of_others(state)) + given).chunk(2, 1)
+            gate, new = (self.update(state + average_others(state)) + given).chunk(2, 1)
+            # Holes stay 0, so that nothing spreads through them.
             state = torch.lerp(state, new.tanh(), gate.sigmoid()) * free
         seen = self.view(torch.cat([state, planes], 1))
         return seen.flatten(2).mT.unflatten(0, (count, agents))

@@ -1,7 +1,7 @@
 """A causal model of the tokens codec that computes on the board: its config, its weights, its decoder.
 
-It reads the same words as the other models and gives logits for the same vocabulary, but of an answer it only chooses
-among the free neighbours of an agent's cell and, after whole steps, the end; every other word has a logit of LOW.
+It reads the same words as the other models and gives logits for the same vocabulary. Of an answer it only chooses
+among the free neighbours of an agent's cell and, after whole steps, the end. Every other word has a logit of LOW.
 """
 
 from typing import Any

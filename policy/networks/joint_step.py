@@ -73,7 +73,7 @@ class JointStep(nn.Module):
         state: torch.Tensor,
         agent: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits of moves and end, of one agent of a state each, and the words that stand for them: [Q, 6] each.
+        """Return logits of moves and end, of one agent of a state each, and the words that stand for them: [Q, 6] each.
 
         Args:
             boards: one for each state.
@@ -88,6 +88,7 @@ class JointStep(nn.Module):
         own_cell = at.gather(1, agent[:, None])
         targets, legal = _find_targets(own_cell, boards.free[state], boards.side)
         numbers = torch.arange(cells.shape[1], device=cells.device)
+        # Agents choose in the order of their numbers, so those before this one are a step ahead.
         decided = there & (numbers < agent[:, None])
         others = there & (numbers != agent[:, None])
         marks = _mark_conflicts(targets, own_cell, at, then, decided, others)
@@ -98,9 +99,11 @@ class JointStep(nn.Module):
         all_home = ((at == boards.goals[state]) | ~there).all(1, keepdim=True)
         logits = self.head(self.choose(torch.cat([informed, marks.amax(1), all_home.float()], 1)).relu())
         if self.keeps_rules:
+            # The first ten marks break a rule, the last five only may: an agent that has not chosen can still leave.
             broken = marks[..., : 2 * len(MOVES)].amax(1).bool().unflatten(1, (2, -1)).any(1)
             legal = _exclude_moves(legal, broken)
         if self.never_repeats:
+            # Only the last agent of a step can tell that the whole joint state would come again.
             last = agent + 1 == there.sum(1)
             legal = _exclude_moves(legal, _find_repeats(targets, past, then, state, agent, last))
         possible = torch.cat([legal, agent[:, None] == 0], 1)  # an answer ends only after whole steps

@@ -40,8 +40,8 @@ def train_on_answers(
 ) -> dict[str, float]:
     """Train `model` in place on groups of its own answers.
 
-    With r the ratio of a token's probability to that before the training, A the advantage of its answer and d the
-    log-ratio of the reference to the model, the loss of a group is the mean over its tokens of
+    Let r be the ratio of a token's probability to that before the training, A the advantage of its answer, and d the
+    log-ratio of the reference to the model. The loss of a group is the mean over its tokens of
 
             -min(r A, clip(r, 1 - epsilon, 1 + epsilon) A) + kl (exp(d) - d - 1).
 

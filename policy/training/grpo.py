@@ -1,8 +1,8 @@
 """GRPO on tasks that a `Play` asks and judges, a batch at once, through TRL's trainer.
 
-In addition to TRL's own figures the log of a step holds, of all answers sampled, the share of valid ones (`valid`), of
-each failure (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`;
-`frac_reward_zero_std` is the share of those that were trained on).
+In addition to TRL's own figures the log of a step holds shares of all answers sampled: of valid ones (`valid`) and of
+each failure (`failure/NAME`). `sampled/zero_variance` is the share of sampled groups whose rewards are all equal,
+`frac_reward_zero_std` that of the groups that were trained on.
 """
 
 import itertools

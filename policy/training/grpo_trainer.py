@@ -2,7 +2,7 @@
 
 TRL sends every answer together with its prompt through the model, though the answers of a group share the prompt, which
 is the larger part. Here each prompt of a batch is read once, and its keys and values serve all of its answers,
-gradients included; answers of similar length are read together, so that an endless one does not pad all others.
+gradients included. Answers of similar length are read together, so that an endless one does not pad all others.
 """
 
 import os
@@ -87,6 +87,7 @@ class PlanTrainer(GRPOTrainer):
 
     def continue_at(self, step: int, tokens: int) -> None:
         """Resume after `step` steps and `tokens` tokens, of prompts too; call it when the training begins."""
+        # What transformers restores from a checkpoint of its own, which is not written here.
         self.state.global_step = self._globalstep_last_logged = step
         self.state.num_input_tokens_seen = tokens
         assert self.lr_scheduler is not None

@@ -97,7 +97,7 @@ def warm_up(
 def _load_state(
     state: TrainingState, file: Path | None, rng: np.random.Generator, on_step: Callable[[int, float], None]
 ) -> Place:
-    """Load a saved training, report its losses, and return its place; the beginning if there is no file.
+    """Load a saved training, report its losses, and return its place; without a file, the beginning.
 
     Args:
         state: to be loaded.
