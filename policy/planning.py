@@ -13,11 +13,10 @@ from itertools import islice
 import torch
 from transformers import PreTrainedModel
 
-from lakewright.core_jax.rows import Row, VerdictRow, board_of, find_distance, plan_of, verify_rows
-from lakewright.core_jax.terms import FAILURE_NAMES, Failure
+from lakewright.core_jax.rows import Row, VerdictRow, board_of, find_distance, plan_of
 from lakewright.policy.codecs.codec import Codec, codec_for
-from lakewright.policy.codecs.text_answer import Refused, parse_answer
 from lakewright.policy.inference.sampling import sample
+from lakewright.policy.judging import best_valid, judge_plans
 from lakewright.policy.models.building import get_codec
 from lakewright.policy.models.loading import load_model
 
@@ -145,35 +144,3 @@ def sum_shortest_paths(row: Row) -> float:
     """Return the sum of the agents' shortest paths, the others ignored: no plan costs less. Infinite without a path."""
     distances = [find_distance(row, agent) for agent in range(row.agents)]
     return sum(float("inf") if steps is None else steps for steps in distances)
-
-
-def read_plan(text: str, agents: int) -> list[str] | Refused:
-    """Return the plan that an answer names, a string of moves for each agent, or why it is refused."""
-    moves = parse_answer(text, agents)
-    return moves if isinstance(moves, Refused) else plan_of(moves)
-
-
-def judge_plans(rows: Sequence[Row], plans: Sequence[list[str] | Refused]) -> list[VerdictRow]:
-    """Return the simulator's verdict on a plan for each row; a refused answer is a parse error."""
-    readable = [(row, plan) for row, plan in zip(rows, plans, strict=True) if not isinstance(plan, Refused)]
-    verdicts = iter(verify_rows([row for row, _ in readable], [plan for _, plan in readable]))
-    return [
-        _refuse_plan(row) if isinstance(plan, Refused) else next(verdicts)
-        for row, plan in zip(rows, plans, strict=True)
-    ]
-
-
-def best_valid(verdicts: Sequence[VerdictRow]) -> int | None:
-    """Return the index of the valid plan with least sum of costs, then makespan, then index; None if none is valid."""
-    valid = [
-        (found.sum_of_costs, found.makespan, place)
-        for place, found in enumerate(verdicts)
-        if found.valid and found.sum_of_costs is not None and found.makespan is not None
-    ]
-    return min(valid)[2] if valid else None
-
-
-def _refuse_plan(row: Row) -> VerdictRow:
-    """Return the verdict on an answer that holds no plan."""
-    optimal = [None if label is None else False for label in (row.makespan, row.sum_of_costs)]
-    return VerdictRow(row.id, False, FAILURE_NAMES[Failure.PARSE_ERROR], None, None, None, None, *optimal)

@@ -25,7 +25,7 @@ from lakewright.experiments.resumable.claims import Claim
 from lakewright.experiments.resumable.journal import Journal
 from lakewright.policy.codecs import PROMPT, Refusal, Refused, encode_compact_prompt, encode_prompt
 from lakewright.policy.inference import BudgetSpentError
-from lakewright.policy.planning import judge_plans, read_plan
+from lakewright.policy.judging import judge_plans, read_plan
 
 
 class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

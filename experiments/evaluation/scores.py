@@ -9,7 +9,7 @@ import numpy as np
 from lakewright.core_jax.results import Outcomes, pass_at_k, wilson
 from lakewright.core_jax.rows import Row, VerdictRow
 from lakewright.core_jax.types import FAILURE_NAMES
-from lakewright.policy.planning import best_valid
+from lakewright.policy.judging import best_valid
 
 Interval = tuple[float, float]
 CRITERIA: dict[str, Callable[[VerdictRow], bool]] = {

@@ -10,7 +10,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import generate
 from lakewright.core_jax.rows import Row, VerdictRow, rows_of
 from lakewright.policy.codecs import encode_prompt, plan_text
-from lakewright.policy.planning import judge_plans, read_plan
+from lakewright.policy.judging import judge_plans, read_plan
 from lakewright.policy.tasks import Task, task_of
 
 VALID, COST = 0.7, 0.3  # an answer that costs c beyond the optimum scores VALID + COST / (1 + c)

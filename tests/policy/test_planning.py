@@ -11,7 +11,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, verify_rows
 from lakewright.policy import planning
 from lakewright.policy.inference import sample
-from lakewright.policy.planning import best_valid, load_planner, sum_shortest_paths
+from lakewright.policy.judging import best_valid
+from lakewright.policy.planning import load_planner, sum_shortest_paths
 from tests.support.boards.generated_rows import BLOCKED, rows
 
 ROWS = [*rows()[:12], *rows()[-12:], BLOCKED]

@@ -6,7 +6,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import board_key
 from lakewright.experiments.interop.text_tasks import BoardStream, TextTask, score
 from lakewright.policy.codecs import Refused
-from lakewright.policy.planning import judge_plans, read_plan
+from lakewright.policy.judging import judge_plans, read_plan
 from tests.support.boards.generated_rows import small_rows
 
 KIND = (3, 2, 0.2, 0.5)
