@@ -31,6 +31,7 @@ def check_chat_model(place: str, model: PreTrainedModel, codec: TextCodec, task:
 
 
 def _check_template(place: str, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Check that the chat template keeps both turns of a conversation."""
     if not tokenizer.chat_template:
         raise InputError(f"{place}: its tokenizer has no chat template; choose a model that was trained to chat")
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": USER}]
@@ -61,6 +62,11 @@ def _check_moves(place: str, codec: TextCodec) -> None:
 
 @torch.inference_mode()
 def _check_answer(place: str, model: PreTrainedModel, codec: TextCodec, task: Task) -> None:
+    """Check that the model answers something to `task`.
+
+    Args:
+        place, model, codec, task: as for `check_chat_model`.
+    """
     prompt = codec.encode_prompt(task.board)
     made = sample(model, codec.tokenizer, [prompt], max_new_tokens=ENOUGH, temperature=0.0, scored=False)
     if not codec.decode_text(prompt, made.answers[0]).strip():

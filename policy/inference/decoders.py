@@ -229,6 +229,7 @@ def _attend_to_both(query: torch.Tensor, prompt: Pair, answer: Pair, bias: torch
 
 
 def _apply_norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
+    """Return the RMS norm of x, in one fused operation."""
     return functional.rms_norm(x, (x.shape[-1],), norm.weight, norm.variance_epsilon)
 
 

@@ -138,4 +138,5 @@ def sample_by_vllm(trainer: Any, prompts: list[list[int]], copies: int) -> Sampl
 
 
 def _is_installed(package: str) -> bool:
+    """Return True if a package can be imported."""
     return importlib.util.find_spec(package) is not None
