@@ -24,7 +24,8 @@ from lakewright.policy.codecs import (
     codec_for,
     encode_prompt,
 )
-from lakewright.policy.models import prepare_place, resolve_shape
+from lakewright.policy.model_settings import resolve_shape
+from lakewright.policy.models import prepare_place
 
 SAMPLES = 100  # of the engineer's examples, whose length varies
 EACH = 4  # problems in text of each cell

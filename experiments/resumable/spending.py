@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from lakewright.experiments.resumable.journal import Journal
-from lakewright.policy.inference import Charge, charged
+from lakewright.policy.inference import Charge, sum_charges
 
 
 class Spending:
@@ -21,7 +21,7 @@ class Spending:
         if not self._path.exists():
             return 0, 0
         with Journal(self._path, Charge) as journal:
-            return charged(journal)
+            return sum_charges(journal)
 
     def add(self, charge: Charge) -> None:
         """Keeps a charge, whole or not at all; once this returns it survives a kill."""

@@ -26,7 +26,7 @@ from lakewright.experiments.loop.settings import seed_for
 from lakewright.experiments.loop.training import Trainee, load_policy
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.models import save_checkpoint
-from lakewright.policy.training import AnswerGroup, train_on_answers, trainable, without_adapter
+from lakewright.policy.training import AnswerGroup, merge_adapter, prepare_training, train_on_answers
 
 TRAINED = "self_trained"
 
@@ -40,7 +40,7 @@ def train_engineer(trainee: Trainee, folder: RunFolder, number: int) -> None:
     """
     settings, stage = trainee.settings, folder.stage(number)
     policy, tokenizer = load_policy(settings, stage.checkpoint)
-    model = trainable(policy, settings.grpo.host)
+    model = prepare_training(policy, settings.grpo.host)
     reference, _ = load_policy(settings, folder.warmup.checkpoint)
     speech = speech_of(settings, tokenizer, stage.design(), trainee.environment.space)
     spoken = speech.spoken(read(stage.proposal, Decision).proposal)
@@ -62,7 +62,7 @@ def train_engineer(trainee: Trainee, folder: RunFolder, number: int) -> None:
             bar.set_postfix(reward=f"{group.figures['reward']:.2f}")
     groups.append(_judge_group(trainee, folder, number, speech, answers))
     write(stage.engineer, EngineerTraining(prompt, groups))
-    save_checkpoint(stage.engineer_checkpoint, without_adapter(model, settings.grpo.host), tokenizer)
+    save_checkpoint(stage.engineer_checkpoint, merge_adapter(model, settings.grpo.host), tokenizer)
 
 
 def _in_ids(

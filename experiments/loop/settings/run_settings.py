@@ -20,7 +20,8 @@ from lakewright.experiments.loop.settings.preset_files import preset_table
 from lakewright.experiments.runtime.named_values import set_value
 from lakewright.policy.codecs import CodecName, TextSettings
 from lakewright.policy.inference import EndpointSettings
-from lakewright.policy.models import ModelName, ModelSettings, is_board_network, resolve_shape
+from lakewright.policy.model_settings import ModelName, ModelSettings, resolve_shape
+from lakewright.policy.models import is_board_network
 from lakewright.policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
 FIRST = EnvConfig({size: SizeConfig(0.25, 0.25, 0.5) for size in (3, 4, 5, 6)})

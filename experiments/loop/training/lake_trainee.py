@@ -40,8 +40,9 @@ from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import Codec, TextCodec, build_tokenizer, codec_for
 from lakewright.policy.evaluation import evaluate, outcomes_by_size
-from lakewright.policy.inference import check_speech
-from lakewright.policy.models import build_model, resolve_shape
+from lakewright.policy.inference import check_chat_model
+from lakewright.policy.model_settings import resolve_shape
+from lakewright.policy.models import build_model
 from lakewright.policy.play import Play, Tasks
 from lakewright.policy.tasks import Task, board_of, task_of
 from lakewright.policy.tasks import row_of as row_of_task
@@ -117,7 +118,7 @@ class LakeTrainee(Trainee[Task]):
         """As `Trainee.check_start`: a language model must end its answers."""
         codec = codec_for(self.settings.codec, tokenizer, self.settings.text)
         if isinstance(codec, TextCodec):
-            check_speech(self.settings.start, model, codec, self.make_task(held_out[0]))
+            check_chat_model(self.settings.start, model, codec, self.make_task(held_out[0]))
 
     @contextmanager
     def stream_references(self, warmup: Stage, first: int) -> Iterator[Tasks[Task]]:
@@ -141,7 +142,7 @@ class LakeTrainee(Trainee[Task]):
         purpose = f"stage {number} boards" + f" of process {rank}" * (rank > 0)
         seed, config = seed_for(settings.seed, purpose), (config_of(stage.design()),)
         excluded = _list_excluded(settings)
-        with BoardStream(config, seed, kept=True, teams=settings.teams, excluded=excluded) as stream:
+        with BoardStream(config, seed, recorded=True, teams=settings.teams, excluded=excluded) as stream:
             yield stream
 
     def keep_problems(self, stage: Stage, tasks: Tasks[Task]) -> None:
@@ -170,7 +171,7 @@ class LakeTrainee(Trainee[Task]):
     def describe_answers(self, answered: Answered, play: Play[Task]) -> dict[str, Any]:
         """As `Trainee.describe_answers`: the plans for a board."""
         assert isinstance(play, BoardPlay)
-        texts = (play.codec.words(answered.prompt, answer) for answer in answered.answers)
+        texts = (play.codec.decode_text(answered.prompt, answer) for answer in answered.answers)
         judged = zip(answered.judged.details, texts, strict=True)
         answers = [Answer.of(one.moves, one.failure, one.agent, one.step, text) for one, text in judged]
         return msgspec.to_builtins(BoardAnswers(answered.key, answers))
@@ -205,7 +206,7 @@ def measure(
 
 def _texts(codec: Codec, tasks: list[Task], answers: list[list[int]]) -> list[str]:
     prompts = (codec.encode_prompt(task.board) for task in tasks)
-    return [codec.words(prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
+    return [codec.decode_text(prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
 
 
 def _record(tasks: list[Task], verdicts: Verdict) -> Validation:

@@ -138,7 +138,7 @@ def _train_on(
             on_step=on_step,
             on_groups=on_groups,
             on_answers=_log_first(log_rollouts, trainee, play, MOST_KEPT - len(before.rollouts)),
-            kept=kept,
+            state_file=kept,
             notes=lambda: _Lines.so_far(stage).notes(),
         )
 

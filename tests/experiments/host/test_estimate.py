@@ -22,19 +22,20 @@ from lakewright.experiments.loop.training import load_policy, make_trainee
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings, TokensCodec
 from lakewright.policy.evaluation import evaluate
-from lakewright.policy.models import ModelSettings, build_model, gguf_files, load_model, save_checkpoint
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import build_model, gguf_files, load_model, save_checkpoint
 from lakewright.policy.training import (
     AnswerGroup,
     GrpoSettings,
     HostSettings,
     LoraSettings,
     WarmupSettings,
+    prepare_training,
     train_grpo,
     train_on_answers,
-    trainable,
     warm_up,
 )
-from lakewright.policy.training.optimizers import muon_and_adamw
+from lakewright.policy.training.optimizers import build_muon_and_adamw
 from tests.support.models.gguf_model import write_gguf
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import board_play, tasks, tiny_run, tokenizer
@@ -61,7 +62,9 @@ def trained_as(shape, optimizer: str, adapter: int = 0) -> Trained:
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_weights_gradients_and_optimizer_state_are_counted_exactly(optimizer):
     model = build_model(MODEL, tokenizer(), 0)
-    stepping = torch.optim.AdamW(model.parameters()) if optimizer == "adamw" else muon_and_adamw(model, 1e-3, 1e-3)
+    stepping = (
+        torch.optim.AdamW(model.parameters()) if optimizer == "adamw" else build_muon_and_adamw(model, 1e-3, 1e-3)
+    )
     model(input_ids=torch.tensor([[1, 2, 3]])).logits.sum().backward()
     stepping.step()
     trained = trained_as(shape_of_model(model, "tiny"), optimizer)
@@ -213,7 +216,7 @@ def test_the_peak_of_the_training_of_an_engineer_in_words_is_as_estimated(host):
     with peak_of_tensors() as peak:
         policy, _ = load_policy(settings, deep_checkpoint())
         reference, _ = load_policy(settings, deep_checkpoint())
-        model = trainable(policy, host)
+        model = prepare_training(policy, host)
         train_on_answers(model, reference, [group], lambda ids: [words for _ in ids], engineer.training)
     assert_near(phases_of(settings)["engineer"], peak.bytes, str(host))
 

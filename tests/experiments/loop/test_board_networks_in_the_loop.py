@@ -11,8 +11,8 @@ from lakewright.experiments.loop.records import RunFolder, excluded_met
 from lakewright.experiments.loop.redesign.teacher_models import tools_of
 from lakewright.experiments.loop.settings import run_settings
 from lakewright.experiments.view.run_table import as_json, as_table
-from lakewright.policy.models import ModelSettings, answers_only_plans, load_checkpoint
-from lakewright.policy.networks import BoardNetworkSettings
+from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+from lakewright.policy.models import answers_only_plans, load_checkpoint
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import run_loop

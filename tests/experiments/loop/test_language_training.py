@@ -26,7 +26,7 @@ from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.evaluation import evaluate
 from lakewright.policy.models import load_model
 from lakewright.policy.training import GrpoSettings, WarmupSettings, train_grpo, warm_up
-from lakewright.policy.training.hardware import share_of
+from lakewright.policy.training.hardware import share_batch
 from lakewright.policy.training.settings import HostSettings, LoraSettings
 from tests.support.boards.generated_rows import SMALL, rows, small_rows
 from tests.support.models.small_language_model import language, language_checkpoint, language_model
@@ -119,13 +119,13 @@ def test_what_the_host_cannot_do_is_reported(tmp_path, name):
 
 def test_processes_share_whole_groups(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
-    assert share_of(8, 16, HostSettings(micro_batch=8)) == {
+    assert share_batch(8, 16, HostSettings(micro_batch=8)) == {
         "per_device_train_batch_size": 8,
         "gradient_accumulation_steps": 4,
         "generation_batch_size": 128,
     }
     with pytest.raises(InputError, match=r"grpo\.prompts is 6, which 4 processes cannot share; make it a multiple"):
-        share_of(6, 16, HostSettings())
+        share_batch(6, 16, HostSettings())
 
 
 def text_run(**changes):

@@ -37,7 +37,7 @@ from lakewright.experiments.loop.records import (
 from lakewright.experiments.loop.redesign import story_of
 from lakewright.experiments.loop.training import make_trainee
 from lakewright.policy.models import load_checkpoint
-from lakewright.policy.training import kept_training
+from lakewright.policy.training import callbacks
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.killable import begin, code_of, server
 from tests.support.processes.watching import wait_for
@@ -159,8 +159,8 @@ def test_a_text_run_that_is_cut_off_at_every_few_renamings_ends_as_if_it_had_not
     run, cuts = RunFolder(tmp_path / "run"), 0
     while True:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kept_training, "SECONDS", -math.inf)  # within a stage, each step is kept
-            patch.setattr(kept_training, "SHARE", math.inf)
+            patch.setattr(callbacks, "SECONDS", -math.inf)  # within a stage, each step is kept
+            patch.setattr(callbacks, "SHARE", math.inf)
             cut_power(patch, renamings=3 + cuts % 4, before=cuts % 2 == 0)
             try:
                 run_loop(text_run(), run)

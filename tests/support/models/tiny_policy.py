@@ -18,7 +18,8 @@ from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.settings.run_settings import ValidationSettings
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TokensCodec, build_tokenizer
-from lakewright.policy.models import ModelSettings, build_model
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import build_model
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.boards.generated_rows import rows

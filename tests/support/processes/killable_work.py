@@ -53,9 +53,7 @@ def few_rows_a_part(patch: pytest.MonkeyPatch, rows: int = 8) -> None:
 def keep_training_at_every_step() -> None:
     """Trainings learn few made-up examples, and can be cut off between any two steps that they may be kept at."""
     importlib.import_module("lakewright.experiments.loop.training.warmup").SYNTHETIC = FEW_MADE_UP
-    stage, warmup = (
-        importlib.import_module(f"lakewright.policy.training.{name}") for name in ("kept_training", "warmup")
-    )
+    stage, warmup = (importlib.import_module(f"lakewright.policy.training.{name}") for name in ("callbacks", "warmup"))
     stage.SECONDS = warmup.SECONDS = -1.0
     stage.SHARE, warmup.LONGEST = math.inf, 0.0
 

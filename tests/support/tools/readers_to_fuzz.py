@@ -87,8 +87,8 @@ PARTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "generation_c
 
 def checkpoints() -> Fuzzed:
     """The JSON files of checkpoints: a digit says which one, the others are whole."""
-    from lakewright.policy.models import ModelSettings, build_model, load_checkpoint, save_checkpoint
-    from lakewright.policy.networks import BoardNetworkSettings
+    from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+    from lakewright.policy.models import build_model, load_checkpoint, save_checkpoint
     from tests.support.models.tiny_policy import MODEL, tokenizer
 
     _be_quiet()
