@@ -10,8 +10,8 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, Qwen3Config
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.models import check_configs, prepare_place
 from lakewright.policy.training import is_matrix
 

@@ -9,6 +9,7 @@ import msgspec
 from tabulate import tabulate
 
 from lakewright.core_jax.errors import InputError, one_line
+from lakewright.core_jax.support import derive_key
 from lakewright.engineer.delta import list_changes, summarize
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence, evidence_text
@@ -17,10 +18,12 @@ from lakewright.engineer.proposal import Stateless
 from lakewright.engineer.steps import Next
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake_form import to_lake
-from lakewright.experiments.loop.records import Decision, EngineerTraining, RunFolder, Stage, read
-from lakewright.experiments.loop.redesign import teacher_of, trust_region
-from lakewright.experiments.loop.settings import RunSettings, key_for
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record
+from lakewright.experiments.loop.redesign.decision import load_teacher
+from lakewright.experiments.loop.redesign.difficulty import find_trust_region
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.view.catalogue.run_space import RunSpace, describe_next
 
 RECORDED = "recorded"  # the name under which the decision of the run itself is shown
@@ -57,10 +60,10 @@ class Replayed(msgspec.Struct, frozen=True):
 def shown_stage(folder: RunFolder, number: int) -> Shown:
     """The record of a finished stage. Raises InputError where there is none."""
     stage = finished_stage(folder, number)
-    decision = read(stage.proposal, Decision) if stage.proposal.exists() else None
+    decision = read_record(stage.proposal, Decision) if stage.proposal.exists() else None
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []
-    trial = read(stage.trial, Trial) if stage.trial.exists() else None
-    engineer = read(stage.engineer, EngineerTraining) if stage.engineer.exists() else None
+    trial = read_record(stage.trial, Trial) if stage.trial.exists() else None
+    engineer = read_record(stage.engineer, EngineerTraining) if stage.engineer.exists() else None
     return Shown(
         folder=str(folder.folder),
         stage=number,
@@ -189,11 +192,11 @@ def _replay_stages(
     state, environment = None, make_trainee(settings).environment
     for number in numbers:
         stage = finished_stage(folder, number)
-        teacher = teacher_of(settings, folder, stage, state)
+        teacher = load_teacher(settings, folder, stage, state)
         if only is not None and number != only and isinstance(teacher, Stateless):
             continue
-        key = key_for(settings.seed, f"stage {number} teacher")
-        guard = trust_region(settings, environment, stage)
+        key = derive_key(settings.seed, f"stage {number} teacher")
+        guard = find_trust_region(settings, environment, stage)
         attempts = negotiate(teacher, stage.read_evidence(), stage.design(), environment, key, guard)
         state = teacher.state_dict()
         yield Replayed(str(folder.folder), number, settings.teacher, attempts)

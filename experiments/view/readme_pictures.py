@@ -10,7 +10,9 @@ import cyclopts
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.loop.records import Chapter, Example, RunFolder, chapters
+from lakewright.experiments.loop.records.history import Chapter, read_chapters
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Example
 from lakewright.experiments.view.catalogue.run_space import RunSpace, find_space
 from lakewright.experiments.view.pages.run_charts import rates_chart, strata_chart
 from lakewright.experiments.view.pictures.board_pictures import strip_svg
@@ -24,7 +26,7 @@ def write_pictures(folder: RunFolder, out: Path) -> None:
 
     Raises InputError where the run has no such plan yet.
     """
-    history = chapters(folder)
+    history = read_chapters(folder)
     write_atomically(out / "board.svg", strip_svg(_to_show(folder, history)).encode())
     write_atomically(out / "curves.svg", curves_svg(history, find_space(folder, folder.settings())).encode())
 

@@ -8,17 +8,15 @@ from tabulate import tabulate
 
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.experiments.environments.lake_form import to_lake
-from lakewright.experiments.loop.records import (
+from lakewright.experiments.loop.records.history import (
     Chapter,
-    RunFolder,
-    Stage,
-    Validation,
-    chapters,
-    examination_of,
-    excluded_met,
-    met_in_training,
-    read,
+    count_excluded,
+    count_met_in_training,
+    read_chapters,
+    read_examination,
 )
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.view.catalogue.run_space import RunSpace, find_space
 
 LAKE_DRAWN = "boards drawn from (size: share hole wait)"
@@ -37,15 +35,15 @@ def as_json(folder: RunFolder) -> dict[str, Any]:
         "checkpoint": str(last.checkpoint) if last else None,
         "best": str(best.checkpoint) if best else None,
         **(_count_repeated(folder) if lake else {}),
-        "stages": [_plain_chapter(chapter, lake) for chapter in chapters(folder)],
+        "stages": [_plain_chapter(chapter, lake) for chapter in read_chapters(folder)],
     }
 
 
 def _count_repeated(folder: RunFolder) -> dict[str, Any]:
     """How many held-out boards were met in training, and how many boards of `exclude` were replaced."""
     return {
-        "held_out_boards_met_in_training": met_in_training(folder),
-        "excluded_boards_drawn_and_replaced": excluded_met(folder),
+        "held_out_boards_met_in_training": count_met_in_training(folder),
+        "excluded_boards_drawn_and_replaced": count_excluded(folder),
     }
 
 
@@ -53,7 +51,7 @@ def as_table(folder: RunFolder) -> str:
     """One line for each finished stage, and its most common failures below."""
     about = find_space(folder, folder.settings())
     lines: list[tuple[str, ...]] = []
-    for chapter in chapters(folder):
+    for chapter in read_chapters(folder):
         drawn = about.describe_design(chapter.design) if chapter.design else about.references
         name = chapter.name + f" ({about.undone})" * chapter.rolled_back
         rates = [f"{100 * measure.share(chapter.pooled):.1f}" for measure in about.measures]
@@ -85,20 +83,20 @@ def _last(folder: RunFolder) -> Stage | None:
 
 
 def _checkpoint(stage: Stage) -> str:
-    found = pool_tallies(read(stage.validation, Validation).outcomes.values())
+    found = pool_tallies(read_record(stage.validation, Validation).outcomes.values())
     return f"{stage.checkpoint}, {100 * found.valid_rate:.1f} % valid"
 
 
 def _list_examinations(folder: RunFolder) -> Iterator[str]:
     """How well the engineer has learned its part, where the warm-up taught it."""
-    if learned := examination_of(folder):
+    if learned := read_examination(folder):
         yield learned.summary()
 
 
 def _left_out(folder: RunFolder) -> Iterator[str]:
     """How many boards were kept out of the training, where any are to be."""
     if excluded := folder.settings().exclude:
-        yield f"boards of {excluded} drawn in training, and replaced: {excluded_met(folder)}"
+        yield f"boards of {excluded} drawn in training, and replaced: {count_excluded(folder)}"
 
 
 def _plain_chapter(chapter: Chapter, lake: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import refuse_file, write_atomically
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue
 from lakewright.experiments.view.pages.board_pages import SITE_PAGES
 from lakewright.experiments.view.pages.rendering import Page, render_page, static_files

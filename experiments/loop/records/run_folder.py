@@ -28,9 +28,9 @@ from lakewright.experiments.loop.records.stage_records import (
     EngineerTraining,
     Rollback,
     Validation,
-    read,
+    read_record,
 )
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.resumable.claims import Claim
 
 FORMAT = 2
@@ -81,20 +81,20 @@ class Stage:
 
     def design(self) -> Design:
         """What the stage's problems are drawn from."""
-        return read(self.env, Design)
+        return read_record(self.env, Design)
 
     def following(self) -> Next:
         """What the next stage is drawn from, and why; for folders without next.json, as read from their other files."""
         if self.next.exists():
-            return read(self.next, Next)
+            return read_record(self.next, Next)
         if self.rolled_back():
-            verdict = read(self.proposal, Decision).verdict
+            verdict = read_record(self.proposal, Decision).verdict
             return Next(verdict.design, "rollback", verdict.reasons)
-        return chosen(self)
+        return choose_next(self)
 
     def rolled_back(self) -> Rollback | None:
         """The record of the rollback, where the stage is rolled back."""
-        found = read(self.rollback, Rollback) if self.rollback.exists() else None
+        found = read_record(self.rollback, Rollback) if self.rollback.exists() else None
         return found if found and found.back else None
 
     def read_evidence(self) -> Evidence:
@@ -112,11 +112,11 @@ class Stage:
 
     def calibration(self) -> Calibration | None:
         """How well the difficulty model foresaw this stage; None for the first, of which there was no forecast."""
-        return read(self.difficulty, Forecast).calibration if self.difficulty.exists() else None
+        return read_record(self.difficulty, Forecast).calibration if self.difficulty.exists() else None
 
     def engineer_figures(self) -> list[dict[str, float]]:
         """The figures of each group that `self_trained` was trained on, and last of those after; empty without."""
-        groups = read(self.engineer, EngineerTraining).groups if self.engineer.exists() else []
+        groups = read_record(self.engineer, EngineerTraining).groups if self.engineer.exists() else []
         return [group.figures for group in groups]
 
     def next_design(self) -> Design:
@@ -124,15 +124,15 @@ class Stage:
         return self.following().design
 
 
-def chosen(stage: Stage) -> Next:
+def choose_next(stage: Stage) -> Next:
     """What guard and trial left of the proposal after a stage that stands."""
-    verdict = read(stage.proposal, Decision).verdict
-    return decide_next(verdict, stage.design(), read(stage.trial, Trial) if stage.trial.exists() else None)
+    verdict = read_record(stage.proposal, Decision).verdict
+    return decide_next(verdict, stage.design(), read_record(stage.trial, Trial) if stage.trial.exists() else None)
 
 
 def _share_valid(stage: Stage) -> float:
     """The share of valid answers of a stage's policy on the held-out set."""
-    return pool_tallies(read(stage.validation, Validation).outcomes.values()).valid_rate
+    return pool_tallies(read_record(stage.validation, Validation).outcomes.values()).valid_rate
 
 
 class RunFolder:
@@ -163,7 +163,7 @@ class RunFolder:
     def standing(self, number: int) -> Stage:
         """The stage, or the warm-up, whose policy the run continues with after stage `number`; -1 is the warm-up."""
         stage = self.stage(number) if number >= 0 else self.warmup
-        return self.named(read(stage.rollback, Rollback).weights) if stage.rollback.exists() else stage
+        return self.named(read_record(stage.rollback, Rollback).weights) if stage.rollback.exists() else stage
 
     def best(self) -> Stage | None:
         """The finished stage, or the warm-up, with most valid plans on the held-out set; of equals the last."""

@@ -169,7 +169,7 @@ class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 TRANSLATED = (Design, Forecast, Evidence, Decision, Trial, Next, Validation, Sampled)
 
 
-def write(path: Path, value: msgspec.Struct, *, lake: bool = True) -> None:
+def write_record(path: Path, value: msgspec.Struct, *, lake: bool = True) -> None:
     """Writes a record as indented JSON, whole or not at all. lake: whether it is of a run of the lake."""
     if lake and isinstance(value, TRANSLATED):
         write_json(path, to_lake(msgspec.to_builtins(value, str_keys=True)))
@@ -177,7 +177,7 @@ def write(path: Path, value: msgspec.Struct, *, lake: bool = True) -> None:
         write_json(path, value)
 
 
-def read(path: Path, kind: type[T]) -> T:
+def read_record(path: Path, kind: type[T]) -> T:
     """Reads a record, of the lake or of another environment.
 
     Raises InputError naming file, field, value and remedy.

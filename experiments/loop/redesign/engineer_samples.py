@@ -12,17 +12,18 @@ from typing import TypeGuard
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import write_json
+from lakewright.core_jax.support import derive_key, derive_seed, write_json
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.guard import GuardVerdict, judge
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Asked, ask_about, parse_answer
 from lakewright.engineer.trial import measure_leads
-from lakewright.experiments.loop.records import RunFolder, read
-from lakewright.experiments.loop.redesign.difficulty import trust_region
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import read_record
+from lakewright.experiments.loop.redesign.difficulty import find_trust_region
 from lakewright.experiments.loop.redesign.trial import start_trial
-from lakewright.experiments.loop.settings import RunSettings, key_for, seed_for
-from lakewright.experiments.loop.training import Trainee, load_engineer
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import Trainee, load_engineer
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.policy.inference import SchemaSettings, sample_in_json
 
@@ -89,35 +90,38 @@ def sample_engineers(
     or another process works there.
     """
     settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
-    space, key = environment.space, key_for(settings.seed, f"stage {number} samples")
+    space, key = environment.space, derive_key(settings.seed, f"stage {number} samples")
     asked = ask_about(stage.read_evidence(), stage.design(), space, settings.evidence, key)
-    guard = trust_region(settings, environment, stage)
+    guard = find_trust_region(settings, environment, stage)
     found: list[EngineerAnswers] = []
     proposed: list[list[Design]] = []
     work = Sampling(CLAIM.format, str(folder.folder), settings, number, list(places), answers)
     with CLAIM.held(out, work) if out is not None else nullcontext():
         for place, masked in itertools.product(places, (False, True)):
             kept = out / f"answers-{len(found)}.json" if out is not None else None
-            said = _said(settings, place, asked, masked, answers, on_progress, kept)
+            said = _sample_answers(settings, place, asked, masked, answers, on_progress, kept)
             verdicts = [
-                _verdict(text, space, lambda delta: judge(stage.design(), delta, environment, guard)) for text in said
+                _judge_text(text, space, lambda delta: judge(stage.design(), delta, environment, guard))
+                for text in said
             ]
-            found.append(_counted(place, masked, said, verdicts, stage.design()))
-            proposed.append([verdict.design for verdict in verdicts if _changes(verdict, stage.design())])
+            found.append(_count_answers(place, masked, said, verdicts, stage.design()))
+            proposed.append([verdict.design for verdict in verdicts if _is_change(verdict, stage.design())])
     if not trial:
         return found
-    winners = _winners(trainee, folder, number, proposed)
+    winners = _find_winners(trainee, folder, number, proposed)
     return [
         msgspec.structs.replace(one, won=sum(design in winners for design in designs))
         for one, designs in zip(found, proposed, strict=True)
     ]
 
 
-def _changes(verdict: GuardVerdict | str, current: Design) -> TypeGuard[GuardVerdict]:
+def _is_change(verdict: GuardVerdict | str, current: Design) -> TypeGuard[GuardVerdict]:
     return isinstance(verdict, GuardVerdict) and verdict.status != "refused" and verdict.design != current
 
 
-def _winners(trainee: Trainee, folder: RunFolder, number: int, proposed: Sequence[Sequence[Design]]) -> list[Design]:
+def _find_winners(
+    trainee: Trainee, folder: RunFolder, number: int, proposed: Sequence[Sequence[Design]]
+) -> list[Design]:
     """The designs that a trial says are more likely better than that of the stage than not."""
     rivals: list[Design] = []
     for design in itertools.chain.from_iterable(proposed):
@@ -130,7 +134,7 @@ def _winners(trainee: Trainee, folder: RunFolder, number: int, proposed: Sequenc
     return [rival for rival, lead in zip(rivals, leads, strict=True) if lead.better > 0.5]
 
 
-def _said(
+def _sample_answers(
     settings: RunSettings,
     place: str,
     asked: Asked,
@@ -140,7 +144,7 @@ def _said(
     kept: Path | None,
 ) -> list[str]:
     """The answers of a model; kept: the file that holds those it has given."""
-    said = read(kept, Kept).said if kept is not None and kept.exists() else []
+    said = read_record(kept, Kept).said if kept is not None and kept.exists() else []
     on_progress(len(said))
     if len(said) == answers:
         return said
@@ -148,7 +152,7 @@ def _said(
     how = SchemaSettings(0, settings.engineer.answer, settings.engineer.temperature or 1.0)
     while len(said) < answers:
         copies = min(TOGETHER, answers - len(said))
-        seed = seed_for(settings.seed, f"engineer samples {masked} {len(said)}")
+        seed = derive_seed(settings.seed, f"engineer samples {masked} {len(said)}")
         schema = asked.schema if masked else None
         said += sample_in_json(model, tokenizer, asked.messages, schema, how, copies, seed)
         if kept is not None:
@@ -157,7 +161,7 @@ def _said(
     return said
 
 
-def _verdict(text: str, space: DesignSpace, judged: Callable[[Delta], GuardVerdict]) -> GuardVerdict | str:
+def _judge_text(text: str, space: DesignSpace, judged: Callable[[Delta], GuardVerdict]) -> GuardVerdict | str:
     """The guard's verdict, or why the answer cannot be read."""
     try:
         return judged(parse_answer(text, space)[0])
@@ -165,7 +169,7 @@ def _verdict(text: str, space: DesignSpace, judged: Callable[[Delta], GuardVerdi
         return str(error)
 
 
-def _counted(
+def _count_answers(
     place: str, masked: bool, said: list[str], verdicts: Sequence[GuardVerdict | str], current: Design
 ) -> EngineerAnswers:
     parsed = [verdict for verdict in verdicts if isinstance(verdict, GuardVerdict)]
@@ -187,16 +191,16 @@ def _counted(
     )
 
 
-def samples_table(found: Sequence[EngineerAnswers]) -> str:
+def format_samples(found: Sequence[EngineerAnswers]) -> str:
     """The counts as Markdown, and the first answers of each model below."""
-    parts = [counts_table(found)]
+    parts = [format_counts(found)]
     for one in found:
         parts.append(f"{one.model}, {'with' if one.masked else 'without'} the mask:")
         parts += [f"  {number + 1}. {text!r}" for number, text in enumerate(one.said[:SHOWN])]
     return "\n\n".join(parts)
 
 
-def counts_table(found: Sequence[EngineerAnswers]) -> str:
+def format_counts(found: Sequence[EngineerAnswers]) -> str:
     """The counts as Markdown, one line for each model without the mask and with it."""
     from tabulate import tabulate
 

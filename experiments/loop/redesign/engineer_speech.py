@@ -10,7 +10,7 @@ from lakewright.engineer.evidence import DELTA, DeltaGrammar
 from lakewright.engineer.proposal import Proposal, Spoken
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Allowed, answer_schema
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.inference import (
     Grammar,
     SchemaSettings,
@@ -92,7 +92,7 @@ def speaks_tokens(tokenizer: PreTrainedTokenizerFast) -> bool:
     return DELTA in tokenizer.get_vocab()
 
 
-def speech_of(
+def make_speech(
     settings: RunSettings, tokenizer: PreTrainedTokenizerFast, design: Design, space: DesignSpace
 ) -> EngineerSpeech:
     """That of a checkpoint asked for a change of `design`."""

@@ -16,7 +16,7 @@ from lakewright.engineer.teachers import TEACHERS, check_teacher
 from lakewright.engineer.trial import ProposalReward, TrialSettings
 from lakewright.experiments.loop.settings.guard_table import GuardTable
 from lakewright.experiments.loop.settings.launch import LaunchSettings
-from lakewright.experiments.loop.settings.preset_files import preset_table
+from lakewright.experiments.loop.settings.preset_files import read_preset
 from lakewright.experiments.runtime.named_values import set_value
 from lakewright.policy.codecs import CodecName, TextSettings
 from lakewright.policy.inference import EndpointSettings
@@ -246,13 +246,13 @@ def load_settings(preset: str, overrides: list[str]) -> RunSettings:
 
     Raises InputError naming the setting, its value and the remedy.
     """
-    raw = preset_table(preset)
+    raw = read_preset(preset)
     for override in overrides:
         set_value(raw, override, "grpo.steps=10")
     return convert(raw, RunSettings, f"preset {preset}")
 
 
-def with_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> RunSettings:
+def replace_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> RunSettings:
     """Settings with another teacher, its options the default, and overrides.
 
     Raises InputError naming the setting, its value and the remedy.
@@ -265,11 +265,13 @@ def with_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> R
     return convert(raw, RunSettings, "settings")
 
 
-def merged(raw: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def merge_tables(raw: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """A table with the values of another, table by table; neither is altered."""
-    both = {name: merged(raw[name], value) for name, value in changes.items() if _tables(raw.get(name), value)}
+    both = {
+        name: merge_tables(raw[name], value) for name, value in changes.items() if _are_tables(raw.get(name), value)
+    }
     return {**raw, **changes, **both}
 
 
-def _tables(one: Any, other: Any) -> bool:
+def _are_tables(one: Any, other: Any) -> bool:
     return isinstance(one, dict) and isinstance(other, dict)

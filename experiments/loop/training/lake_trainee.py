@@ -14,28 +14,19 @@ from lakewright.core_jax.config import EnvConfig, hole_ratio_of, with_teams
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, can_draw_all, generate, generate_in_turn
 from lakewright.core_jax.rows import Row, board_key, read_all, rows_in_turn, rows_of, symmetric_fingerprint, write_rows
+from lakewright.core_jax.support import derive_seed
 from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.evidence import Drawn
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
-from lakewright.experiments.loop.records import (
-    Answer,
-    BoardAnswers,
-    Example,
-    Excluded,
-    RunFolder,
-    Sampled,
-    Stage,
-    Validation,
-    held_out_of,
-    write,
-    write_answers,
-)
-from lakewright.experiments.loop.settings import RunSettings, seed_for
-from lakewright.experiments.loop.training.policies import load_policy
-from lakewright.experiments.loop.training.trainee import Trainee, check_settings
+from lakewright.experiments.loop.records.board_answers import Answer, BoardAnswers, write_answers
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Example, Excluded, Sampled, Validation, write_record
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import Codec, TextCodec, build_tokenizer, codec_for
@@ -70,7 +61,7 @@ class LakeTrainee(Trainee[Task]):
         """Boards of each size, hole ratio and wait ratio of the settings."""
         if not folder.validation.exists():
             write_rows(folder.validation, _draw_held_out(self.settings))
-        return held_out_of(folder)
+        return read_held_out(folder)
 
     def count_held_out(self) -> int:
         """As `Trainee.count_held_out`."""
@@ -104,7 +95,7 @@ class LakeTrainee(Trainee[Task]):
         settings = self.settings
         words = self.words if resolve_shape(settings.model).architecture == "qwen3" else ()
         tokenizer = build_tokenizer(words)
-        return build_model(settings.model, tokenizer, seed_for(settings.seed, "model"), settings.device), tokenizer
+        return build_model(settings.model, tokenizer, derive_seed(settings.seed, "model"), settings.device), tokenizer
 
     def play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> BoardPlay:
         """As `Trainee.play`."""
@@ -123,7 +114,7 @@ class LakeTrainee(Trainee[Task]):
     def stream_references(self, warmup: Stage, first: int) -> Iterator[Tasks[Task]]:
         """A fixed set, or boards drawn while training."""
         settings = self.settings
-        seed, boards = seed_for(settings.seed, "warm-up boards"), settings.warmup.boards
+        seed, boards = derive_seed(settings.seed, "warm-up boards"), settings.warmup.boards
         if settings.warmup.fresh:
             configs = with_hole_ratios(settings.warmup_env, settings.warmup.hole_ratios)
             excluded = _list_excluded(settings)
@@ -139,7 +130,7 @@ class LakeTrainee(Trainee[Task]):
         """Boards drawn while training, in each process others."""
         settings, (rank, _) = self.settings, rank_and_processes()
         purpose = f"stage {number} boards" + f" of process {rank}" * (rank > 0)
-        seed, config = seed_for(settings.seed, purpose), (config_of(stage.design()),)
+        seed, config = derive_seed(settings.seed, purpose), (config_of(stage.design()),)
         excluded = _list_excluded(settings)
         with BoardStream(config, seed, kept=True, teams=settings.teams, excluded=excluded) as stream:
             yield stream
@@ -150,22 +141,22 @@ class LakeTrainee(Trainee[Task]):
         rows = [row_of_task(task, f"drawn_{place:07d}") for place, task in enumerate(tasks.taken)]
         figures = {"fresh": len(rows), "scored": 0, "replayed": 0, "tokens": 0}
         statistics = self.count_problems(list(map(problem_of, rows)), [])
-        write(stage.sampled, Sampled(statistics, self.settings.sampler.name, figures, {}))
+        write_record(stage.sampled, Sampled(statistics, self.settings.sampler.name, figures, {}))
         write_rows(stage.boards, rows)
         if self.settings.exclude:
-            write(stage.excluded, Excluded(tasks.replaced))
+            write_record(stage.excluded, Excluded(tasks.replaced))
 
     def validate(self, stage: Stage, held_out: Sequence[Problem]) -> None:
         """As `Trainee.validate`."""
         rows, texts = list(map(row_of, held_out)), list[str]()
-        record, verdicts, plans = measure(self, stage, rows, "validation", texts.extend)
+        record, verdicts, plans = measure_policy(self, stage, rows, "validation", texts.extend)
         answers = [
-            _answer(row, plan, verdicts, place, text)
+            _make_answer(row, plan, verdicts, place, text)
             for place, (row, plan, text) in enumerate(zip(rows, plans, texts, strict=True))
         ]
         kept = [BoardAnswers(board_key(row), [answer]) for row, answer in zip(rows, answers, strict=True)]
         write_answers(stage.plans, kept)
-        write(stage.validation, msgspec.structs.replace(record, examples=_choose_examples(rows, answers)))
+        write_record(stage.validation, msgspec.structs.replace(record, examples=_choose_examples(rows, answers)))
 
     def describe_answers(self, answered: Answered, play: Play[Task]) -> dict[str, Any]:
         """As `Trainee.describe_answers`: the plans for a board."""
@@ -176,7 +167,7 @@ class LakeTrainee(Trainee[Task]):
         return msgspec.to_builtins(BoardAnswers(answered.key, answers))
 
 
-def measure(
+def measure_policy(
     trainee: LakeTrainee,
     stage: Stage,
     boards: Sequence[Row],
@@ -197,18 +188,18 @@ def measure(
             play,
             tasks,
             on_progress=bar.update,
-            on_answers=lambda found: on_texts(_texts(play.codec, tasks, found)),
+            on_answers=lambda found: on_texts(_read_texts(play.codec, tasks, found)),
         )
     verdicts = jax.tree.map(np.asarray, verdicts)
-    return _record(tasks, verdicts), verdicts, plans
+    return _record_outcomes(tasks, verdicts), verdicts, plans
 
 
-def _texts(codec: Codec, tasks: list[Task], answers: list[list[int]]) -> list[str]:
+def _read_texts(codec: Codec, tasks: list[Task], answers: list[list[int]]) -> list[str]:
     prompts = (codec.encode_prompt(task.board) for task in tasks)
     return [codec.words(prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
 
 
-def _record(tasks: list[Task], verdicts: Verdict) -> Validation:
+def _record_outcomes(tasks: list[Task], verdicts: Verdict) -> Validation:
     forced = np.flatnonzero([task.wait_required for task in tasks])
     of_forced = jax.tree.map(lambda field: field[forced], verdicts)
     waits = outcomes_by_size([tasks[place] for place in forced], of_forced)
@@ -220,7 +211,7 @@ def _record(tasks: list[Task], verdicts: Verdict) -> Validation:
     )
 
 
-def _answer(row: Row, plan: np.ndarray, verdicts: Verdict, place: int, text: str) -> Answer:
+def _make_answer(row: Row, plan: np.ndarray, verdicts: Verdict, place: int, text: str) -> Answer:
     failure, agent, step = (int(field[place]) for field in (verdicts.failure, verdicts.agent, verdicts.step))
     return Answer.of(plan[: row.agents], failure, agent, step, text)
 
@@ -232,11 +223,11 @@ def _choose_examples(rows: list[Row], answers: list[Answer]) -> list[Example]:
     failed = [one for one in both if one[1].failure not in (VALID, UNREAD)]
     return [
         Example(problem_of(row), found.text, found.failure, found.step, {"plan": found.plan, "agent": found.agent})
-        for row, found in [*_spread(valid), *_spread(failed)]
+        for row, found in [*_spread_evenly(valid), *_spread_evenly(failed)]
     ]
 
 
-def _spread(found: list[tuple[Row, Answer]]) -> list[tuple[Row, Answer]]:
+def _spread_evenly(found: list[tuple[Row, Answer]]) -> list[tuple[Row, Answer]]:
     """At most EXAMPLES of them, evenly over their range."""
     return [found[int(place)] for place in np.linspace(0, len(found) - 1, min(EXAMPLES, len(found)))]
 
@@ -271,7 +262,7 @@ def _draw_held_out(settings: RunSettings) -> list[Row]:
     with progress("held-out boards", len(configs) * chosen.boards, "boards") as bar:
         for config in configs:
             ((size, cell),) = config.sizes.items()
-            seed = seed_for(chosen.seed, f"held-out {size} {cell.hole_ratio} {cell.wait_ratio}")
+            seed = derive_seed(chosen.seed, f"held-out {size} {cell.hole_ratio} {cell.wait_ratio}")
             rows += rows_of(generate(config, seed, chosen.boards, bar.update), config)
     return rows
 

@@ -14,10 +14,11 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.results import Group
-from lakewright.experiments.loop.records import Stage, read_problems
-from lakewright.experiments.loop.settings import launch_stage, seed_for
-from lakewright.experiments.loop.training.policies import load_policy
-from lakewright.experiments.loop.training.trainee import Trainee
+from lakewright.core_jax.support import derive_seed
+from lakewright.experiments.loop.records.run_folder import Stage
+from lakewright.experiments.loop.records.stage_rollouts import read_problems
+from lakewright.experiments.loop.settings.launch import launch_stage
+from lakewright.experiments.loop.training.trainee import Trainee, load_policy
 from lakewright.experiments.resumable.line_logs import line_log, lines_so_far
 from lakewright.experiments.runtime.free_cores import FreeCores
 from lakewright.experiments.runtime.progress_bars import progress
@@ -28,18 +29,18 @@ from lakewright.policy.training import Answered, kept_place, rank_and_processes,
 KEPT_A_STEP, MOST_KEPT = 4, 1024  # groups whose plans are kept
 
 
-def train(trainee: Trainee, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
+def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
     """GRPO from the previous checkpoint until `tokens` are generated.
 
     Interrupted, it continues where it was at most a minute or so before; in several processes it starts over.
     """
     if trainee.settings.launch.elsewhere:
-        _launch(trainee, stage, previous.onward, number, tokens)
+        _train_in_processes(trainee, stage, previous.onward, number, tokens)
     else:
         train_here(trainee, stage, previous.onward, number, tokens)
 
 
-def _launch(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens: float) -> None:
+def _train_in_processes(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens: float) -> None:
     """Trains in processes that are launched for it, which call `train_here`."""
     settings = trainee.settings
     _free_accelerator()
@@ -107,10 +108,10 @@ def _train_on(
     grpo = settings.grpo.of_stage(number)
     cores, spent = FreeCores(), sum(round(figures["sampled/tokens"]) for figures in before.steps)
     with (
-        _bar(grpo.steps, rank) as bar,
-        _log(stage.train_log, rank, before.steps) as log,
-        _log(stage.groups, rank, before.groups) as log_group,
-        _log(stage.rollouts, rank, before.rollouts) as log_rollouts,
+        _open_bar(grpo.steps, rank) as bar,
+        _open_log(stage.train_log, rank, before.steps) as log,
+        _open_log(stage.groups, rank, before.groups) as log_group,
+        _open_log(stage.rollouts, rank, before.rollouts) as log_rollouts,
     ):
         bar.update(len(before.steps))
 
@@ -133,7 +134,7 @@ def _train_on(
             play,
             tasks,
             grpo,
-            seed=seed_for(settings.seed, f"stage {number} GRPO"),
+            seed=derive_seed(settings.seed, f"stage {number} GRPO"),
             scratch=stage.scratch,
             on_step=on_step,
             on_groups=on_groups,
@@ -179,13 +180,13 @@ def _log_first(
     return keep
 
 
-def _bar(steps: int, rank: int) -> AbstractContextManager[tqdm]:
+def _open_bar(steps: int, rank: int) -> AbstractContextManager[tqdm]:
     """The progress bar of the first process."""
     return nullcontext(tqdm(disable=True)) if rank else progress("GRPO", steps, "steps")
 
 
 @contextmanager
-def _log(path: Path, rank: int, before: list[dict[str, Any]]) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _open_log(path: Path, rank: int, before: list[dict[str, Any]]) -> Iterator[Callable[[dict[str, Any]], None]]:
     """The log of the first process, with the lines from before an interruption."""
     with nullcontext(lambda figures: None) if rank else line_log(path) as log:
         for figures in before:

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
@@ -15,9 +16,9 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.evidence import Drawn, vocabulary_of
 from lakewright.engineer.guard import check_floor
-from lakewright.experiments.loop.records import RunFolder, Stage
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.training.policies import load_policy
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
 from lakewright.policy.play import Play, Tasks
 from lakewright.policy.training import Answered, roll_out
 
@@ -137,3 +138,41 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
     for name in (*settings.limits.reach, *settings.limits.most):
         if name not in known:
             raise InputError(f"guard: {name!r:.60} is no knob; choose from {', '.join(known)}")
+
+
+def make_trainee(settings: RunSettings) -> Trainee:
+    """The trainee of a run by its settings. Raises InputError where the environment cannot be used."""
+    # Each kind of trainee is a subclass in a file of its own, which imports this one.
+    if settings.environment == "lake":
+        from lakewright.experiments.loop.training.lake_trainee import LakeTrainee
+
+        return LakeTrainee(settings)
+    from lakewright.experiments.loop.training.text_trainee import TextTrainee
+
+    return TextTrainee(settings)
+
+
+def load_policy(
+    settings: RunSettings, place: str | Path, device: str | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """The policy in a checkpoint, on `device` or that of the settings. Raises InputError as `load_checkpoint`."""
+    model, tokenizer = load_checkpoint(place, settings.codec, _choose_dtype(settings), device or settings.device)
+    return _apply_settings(settings, model), tokenizer
+
+
+def load_engineer(settings: RunSettings, place: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """The model in a checkpoint of any codec, to be asked as the engineer. Raises InputError as `load_model`."""
+    model, tokenizer = load_model(place, _choose_dtype(settings), settings.device)
+    return _apply_settings(settings, model), tokenizer
+
+
+def _apply_settings(settings: RunSettings, model: PreTrainedModel) -> PreTrainedModel:
+    if settings.autocast:
+        compute_in_bfloat16(model)
+    if settings.freeze_embeddings:
+        model.get_input_embeddings().requires_grad_(False)
+    return model
+
+
+def _choose_dtype(settings: RunSettings) -> torch.dtype:
+    return torch.bfloat16 if settings.grpo.host.bf16 else torch.float32

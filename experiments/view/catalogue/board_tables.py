@@ -8,7 +8,9 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_raw
-from lakewright.experiments.loop.records import Answer, RunFolder, Stage, Validation, read, read_answers
+from lakewright.experiments.loop.records.board_answers import Answer, read_answers
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.view.catalogue.board_table import (
     COUNTED,
     KEY,
@@ -87,7 +89,7 @@ def _with_plans(boards: Path, stage: Stage) -> tuple[str, list[Any]]:
         digit = "substr(?, CAST(boards.place AS INTEGER) + 1, 1)"
         known = {"success": f"CASE {digit} WHEN '1' THEN 1 WHEN '0' THEN 0 END", "completions": "1"}
         query, values = boards_of_file(boards, known)
-        return query, [read(stage.validation, Validation).valid, *values]
+        return query, [read_record(stage.validation, Validation).valid, *values]
     known = {name: f"p.answer.{name}" for name in ("failure", "agent", "step")}
     known |= {"answer": "p.answer.plan", "failures": "[p.answer.failure]", "kept": "p.board IS NOT NULL"}
     known |= {"success": "CAST(p.answer.failure = 'none' AS INTEGER)", "completions": "1"}

@@ -10,7 +10,8 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.engineer.environment import Problem
-from lakewright.experiments.loop.records import RunFolder, held_out_of, problems_of
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_stage_problems
 from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS
 from lakewright.experiments.view.catalogue.board_tables import policies_of, written_so_far
 from lakewright.experiments.view.catalogue.discovery import MissingError
@@ -86,7 +87,7 @@ def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = ""
     if not stage.problems.exists():
         raise MissingError(f"{name}: {stage.problems.name} of {part} is not there yet; load the page again later")
     groups = _count_groups(written_so_far(stage.groups))
-    found = _join(problems_of(stage), _read_answers(written_so_far(stage.rollouts)), groups)
+    found = _join(read_stage_problems(stage), _read_answers(written_so_far(stage.rollouts)), groups)
     return ProblemTable(f"Problems of stage {int(number)}", found, [])
 
 
@@ -100,7 +101,7 @@ def _read_held_out(folder: RunFolder, name: str, policy: str) -> ProblemTable:
     answers = _read_answers(policies[chosen].plans) if chosen else {}
     counts = {key: (sum(one.failure == "none" for one in given), len(given)) for key, given in answers.items()}
     of = f", answers of {chosen.replace('-', ' ').replace('warmup', 'the warm-up')}" if chosen else ""
-    return ProblemTable(f"Held-out problems{of}", _join(held_out_of(folder), answers, counts), list(policies))
+    return ProblemTable(f"Held-out problems{of}", _join(read_held_out(folder), answers, counts), list(policies))
 
 
 def _join(

@@ -7,8 +7,10 @@ from pathlib import Path
 import msgspec
 
 from lakewright.core_jax.support import is_locked
-from lakewright.experiments.loop.records import Done, RunFolder, Stage, left, read, spent
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Done, read_record
+from lakewright.experiments.loop.records.token_budget import count_remaining_tokens, count_run_tokens
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.view.catalogue.pace import Limits, Pace, pace_of
 from lakewright.experiments.view.catalogue.run_space import LAKE
 from lakewright.experiments.view.catalogue.stamps import files_of
@@ -68,7 +70,7 @@ def _is_spent(folder: RunFolder, settings: RunSettings, number: int) -> bool:
     """Whether a run ends before stage `number`, as its tokens are generated."""
     if number <= 0 or settings.budget is None or folder.stage(number).folder.exists():
         return False
-    return left(settings.budget, spent(folder, number)) <= 0
+    return count_remaining_tokens(settings.budget, count_run_tokens(folder, number)) <= 0
 
 
 def _describe_current(folder: RunFolder, settings: RunSettings, name: str, number: int, stage: Stage) -> StageProgress:
@@ -82,7 +84,7 @@ def _describe_current(folder: RunFolder, settings: RunSettings, name: str, numbe
 def _read_limits(folder: RunFolder, settings: RunSettings, number: int) -> Limits:
     """What ends the training of a stage, or of the warm-up."""
     training = settings.grpo.of_stage(number) if number >= 0 else settings.warmup
-    tokens = left(settings.budget, spent(folder, number)) if number >= 0 else math.inf
+    tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number)) if number >= 0 else math.inf
     seconds = 60 * training.minutes if training.minutes else None
     return Limits(training.steps, seconds, tokens if math.isfinite(tokens) else None)
 
@@ -106,5 +108,5 @@ def _estimate_left(folder: RunFolder, stages: list[StageProgress]) -> float | No
     waiting = sum(stage.state == "waiting" for stage in stages)
     if now.number < 0:
         return None if waiting else here
-    done = [read(folder.stage(number).done, Done).seconds for number in range(now.number)]
+    done = [read_record(folder.stage(number).done, Done).seconds for number in range(now.number)]
     return here + waiting * (sum(done) / len(done) if done else here + now.pace.seconds)

@@ -12,8 +12,9 @@ from lakewright.engineer.steps import Next
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.environments.registry import load_environment
-from lakewright.experiments.loop.records import RunFolder, Validation, read
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 Count = Callable[[Tally], tuple[int, int]]
 LAKE = "lake"
@@ -192,7 +193,7 @@ def _list_designs(folder: RunFolder, settings: RunSettings) -> Iterator[Design]:
 def _list_tallies(folder: RunFolder) -> Iterator[dict[int | str, Tally]]:
     for stage in (folder.warmup, *folder.finished_stages()):
         if stage.validation.exists():
-            yield read(stage.validation, Validation).outcomes
+            yield read_record(stage.validation, Validation).outcomes
 
 
 def _count_grade(name: str) -> Count:

@@ -8,7 +8,9 @@ from markupsafe import Markup
 
 from lakewright.core_jax.rows import Row, board_key
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
-from lakewright.experiments.loop.records import Answer, Example, RunFolder, Stage, Validation, read, read_answers
+from lakewright.experiments.loop.records.board_answers import Answer, read_answers
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Example, Validation, read_record
 from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS, Filters, Tile
 from lakewright.experiments.view.catalogue.board_tables import answers_to, policies_of, table_of
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
@@ -133,13 +135,13 @@ def _greedy(stage: Stage, tile: Tile) -> Example | None:
     if not tile.row:
         return None
     kept = [_given(tile.row, answer) for answer in read_answers(stage.plans, tile.row, tile.place)]
-    key, examples = board_key(tile.row), read(stage.validation, Validation).examples
+    key, examples = board_key(tile.row), read_record(stage.validation, Validation).examples
     return next((example for example in [*kept, *examples] if board_key(example.row) == key), None)
 
 
 def _digit(stage: Stage, place: int) -> bool | None:
     """Whether a policy's plan for a held-out board is valid, as folders of versions that kept no plans say."""
-    return {"1": True, "0": False}.get(read(stage.validation, Validation).valid[place : place + 1])
+    return {"1": True, "0": False}.get(read_record(stage.validation, Validation).valid[place : place + 1])
 
 
 def _crumbs(item: Item, part: str) -> list[Crumb]:

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import is_locked, read_raw
 from lakewright.engineer.tally import pool_tallies
-from lakewright.experiments.loop.records import RunFolder, Validation, read
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
 from lakewright.experiments.view.catalogue.run_progress import progress_of
@@ -62,7 +63,7 @@ def _summarise_item(item: Item) -> dict[str, Any]:
     done = [stage for stage in progress.stages if stage.state == "done"]
     stage = folder.stage(done[-1].number) if done and done[-1].number >= 0 else folder.warmup
     there = stage.validation.exists()
-    valid = pool_tallies(read(stage.validation, Validation).outcomes.values()).valid_rate if there else None
+    valid = pool_tallies(read_record(stage.validation, Validation).outcomes.values()).valid_rate if there else None
     count = sum(stage.number >= 0 for stage in done)
     words = f"{settings.teacher}, seed {settings.seed}; {count} of {settings.stages} stages; "
     words += _describe_problems(settings)

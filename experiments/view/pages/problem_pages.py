@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.catalogue.problem_table import AnsweredProblem, ProblemFilters, read_problem_table

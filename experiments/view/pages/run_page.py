@@ -8,17 +8,11 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
-from lakewright.experiments.loop.records import (
-    Chapter,
-    Example,
-    RunFolder,
-    chapters,
-    examination_of,
-    held_out_of,
-    met_in_training,
-    problems_of,
-)
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.records.history import Chapter, count_met_in_training, read_chapters, read_examination
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Example
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_stage_problems
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.catalogue.run_progress import StageProgress, progress_of
 from lakewright.experiments.view.catalogue.run_space import Measure, RunSpace, describe_next, find_space
@@ -51,7 +45,7 @@ def report_page(folder: RunFolder) -> Page:
 
 
 def _values(folder: RunFolder, name: str) -> dict[str, Any]:
-    settings, history = folder.settings(), chapters(folder)
+    settings, history = folder.settings(), read_chapters(folder)
     progress, about = progress_of(folder, settings), find_space(folder, settings)
     forecast = charts.forecast_chart(history, about)
     return {
@@ -116,7 +110,7 @@ def _describe_next(folder: RunFolder, history: Sequence[Chapter], about: RunSpac
 
 def _examination(folder: RunFolder) -> str:
     """How well the engineer has learned its part, in a sentence; empty where the warm-up did not teach it."""
-    learned = examination_of(folder)
+    learned = read_examination(folder)
     return f"After the warm-up {learned.summary()}." if learned else ""
 
 
@@ -152,12 +146,12 @@ def _count_traits(history: Sequence[Chapter], about: RunSpace) -> list[tuple[int
 def _count_met(folder: RunFolder, about: RunSpace) -> dict[str, int]:
     """How many held-out problems of each stratum also occur among the problems of the finished stages."""
     if about.lake:
-        return {about.label(size): count for size, count in met_in_training(folder).items() if count}
+        return {about.label(size): count for size, count in count_met_in_training(folder).items() if count}
     if not folder.held_out.exists():
         return {}
     stages = [stage for stage in folder.finished_stages() if stage.problems.exists()]
-    trained = {problem.key for stage in stages for problem in problems_of(stage)}
-    met = Counter(problem.cell.stratum for problem in held_out_of(folder) if problem.key in trained)
+    trained = {problem.key for stage in stages for problem in read_stage_problems(stage)}
+    met = Counter(problem.cell.stratum for problem in read_held_out(folder) if problem.key in trained)
     return {about.label(stratum): met[stratum] for stratum in about.space.sort_strata(met)}
 
 

@@ -12,18 +12,17 @@ from lakewright.engineer.negotiation import Attempt
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.charts.difficulty_map import difficulty_svg
-from lakewright.experiments.loop.records import (
-    Chapter,
+from lakewright.experiments.loop.records.history import Chapter
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import (
     Decision,
     Done,
     EngineerTraining,
     Example,
     Rollback,
-    RunFolder,
     Sampled,
-    Stage,
     Validation,
-    read,
+    read_record,
 )
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.catalogue.run_space import RunSpace, describe_next, find_space, format_value
@@ -89,9 +88,9 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
     stage, before = folder.stage(number), folder.stage(number - 1) if number else folder.warmup
     following = folder.stage(number + 1)
     about = find_space(folder, folder.settings())
-    decision = read(stage.proposal, Decision) if stage.proposal.exists() else None
+    decision = read_record(stage.proposal, Decision) if stage.proposal.exists() else None
     evidence = stage.read_evidence() if stage.evidence.exists() else None
-    trial = read(stage.trial, Trial) if stage.trial.exists() else None
+    trial = read_record(stage.trial, Trial) if stage.trial.exists() else None
     design = stage.design() if stage.env.exists() else None
     return {
         "about": about,
@@ -101,7 +100,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "number": number,
         "steps": STEPS,
         "finished": stage.done.exists(),
-        "seconds": read(stage.done, Done).seconds if stage.done.exists() else None,
+        "seconds": read_record(stage.done, Done).seconds if stage.done.exists() else None,
         "design": _tabulate_design(design, about) if design else None,
         "sampled": _sampled(stage, about),
         "evidence_text": evidence_text(evidence, about.space) if evidence else None,
@@ -116,7 +115,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "next_sampled": _sampled(following, about),
         "own_change": _change(before, stage, about),
         "next_change": _change(stage, following, about),
-        "rollback": read(stage.rollback, Rollback) if stage.rollback.exists() else None,
+        "rollback": read_record(stage.rollback, Rollback) if stage.rollback.exists() else None,
         **_kept_problems(stage, following, about),
         "most_side": MOST_SIDE,
     }
@@ -136,7 +135,7 @@ def _next_values(stage: Stage, design: Design | None, number: int, about: RunSpa
 
 def _kept_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[str, Any]:
     """The problems that can be looked at, and the policy's answers to some of the held-out ones."""
-    examples = read(stage.validation, Validation).examples if stage.validation.exists() else []
+    examples = read_record(stage.validation, Validation).examples if stage.validation.exists() else []
     return {
         "next_drawn": following.boards.exists() or following.problems.exists(),
         "problems_kept": stage.boards.exists() or stage.problems.exists(),
@@ -147,7 +146,7 @@ def _kept_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[str,
 
 def _frontier(stage: Stage, about: RunSpace) -> dict[str, Any]:
     """The difficulty model's forecast: a picture, or a table where there are several levels."""
-    forecast = read(stage.difficulty, Forecast) if stage.difficulty.exists() else None
+    forecast = read_record(stage.difficulty, Forecast) if stage.difficulty.exists() else None
     drawn = forecast is not None and len(about.space.levels) < 2
     return {
         "frontier": mark_svg(difficulty_svg(forecast, about.space)) if forecast and drawn else None,
@@ -177,7 +176,7 @@ def _engineer(stage: Stage) -> Table | None:
     """What the checkpoint's own proposals earned, round by round, where it was trained on them."""
     if not stage.engineer.exists():
         return None
-    groups = read(stage.engineer, EngineerTraining).groups
+    groups = read_record(stage.engineer, EngineerTraining).groups
     names = list(groups[0].figures)
     rows = [
         [str(turn), *(f"{group.figures[name]:.3g}" if name in group.figures else "" for name in names)]
@@ -249,7 +248,7 @@ def _sampled(stage: Stage, about: RunSpace) -> Table | None:
     """What was really drawn, means by stratum."""
     if not stage.sampled.exists():
         return None
-    statistics, words = read(stage.sampled, Sampled).statistics, about.space.words
+    statistics, words = read_record(stage.sampled, Sampled).statistics, about.space.words
     knobs = [knob.name for knob in about.space.knobs]
     measures = list(dict.fromkeys(name for found in statistics.values() for name in found.measures))
     known = any(found.acceptance is not None for found in statistics.values())
@@ -281,7 +280,7 @@ def _change(before: Stage, after: Stage, about: RunSpace) -> Table | None:
     """Valid answers to the held-out problems, by stratum and over all."""
     if not before.validation.exists() or not after.validation.exists():
         return None
-    one, other = (read(stage.validation, Validation).outcomes for stage in (before, after))
+    one, other = (read_record(stage.validation, Validation).outcomes for stage in (before, after))
     strata = about.space.sort_strata(one.keys() & other.keys())
     rows = [_change_row(about.label(stratum), one[stratum], other[stratum]) for stratum in strata]
     rows.append(_change_row("all", pool_tallies(one.values()), pool_tallies(other.values())))

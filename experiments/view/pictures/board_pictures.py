@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.types import DELTAS, MOVES
 from lakewright.experiments.charts.frame import escape_text
-from lakewright.experiments.loop.records import Example
+from lakewright.experiments.loop.records.stage_records import Example
 from lakewright.experiments.view.pictures import board_art as art
 from lakewright.experiments.view.pictures.board_art import CELL, FONT, INK, PAPER, SOFT
 from lakewright.experiments.view.pictures.replay import Cell, Ending, ending, letters_of, positions, waiting

@@ -6,7 +6,7 @@ import msgspec
 
 from lakewright.core_jax.rows import Row
 from lakewright.experiments.charts.frame import escape_text
-from lakewright.experiments.loop.records import Example
+from lakewright.experiments.loop.records.stage_records import Example
 from lakewright.experiments.view.pictures import board_art as art
 from lakewright.experiments.view.pictures.board_art import CELL, FONT, PAPER
 from lakewright.experiments.view.pictures.replay import Cell, Ending, ending, positions, waiting

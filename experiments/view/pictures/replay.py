@@ -5,7 +5,7 @@ from typing import NamedTuple
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.types import DELTAS, MOVES
 from lakewright.experiments.environments.lake import problem_of
-from lakewright.experiments.loop.records import Example
+from lakewright.experiments.loop.records.stage_records import Example
 
 Cell = tuple[int, int]
 

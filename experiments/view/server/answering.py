@@ -9,7 +9,7 @@ from typing import Any
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, verify_rows
 from lakewright.core_jax.solver import check_memory
-from lakewright.experiments.loop.records import RunFolder, Stage
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from lakewright.experiments.view.catalogue.run_space import LAKE
 from lakewright.experiments.view.pages.editor_page import drawn_row

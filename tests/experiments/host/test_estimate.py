@@ -16,9 +16,8 @@ from lakewright.experiments.cli import main
 from lakewright.experiments.host.estimate import Estimate, estimate_of, estimate_table
 from lakewright.experiments.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
 from lakewright.experiments.host.model_shape import adapter_weights, model_shape, shape_of_model
-from lakewright.experiments.loop.settings import RunSettings, load_settings
-from lakewright.experiments.loop.settings.run_settings import EngineerSettings
-from lakewright.experiments.loop.training import load_policy, make_trainee
+from lakewright.experiments.loop.settings.run_settings import EngineerSettings, RunSettings, load_settings
+from lakewright.experiments.loop.training.trainee import load_policy, make_trainee
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings, TokensCodec
 from lakewright.policy.evaluation import evaluate

@@ -13,17 +13,12 @@ import pytest
 from lakewright.engineer.delta import edit_design
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake import design_of, lake_space
-from lakewright.experiments.loop.records import (
-    Decision,
-    RunFolder,
-    Sampled,
-    Validation,
-    chapters,
-    read,
-    read_rollouts,
-)
-from lakewright.experiments.loop.redesign import story_of
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.records.history import read_chapters
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Decision, Sampled, Validation, read_record
+from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
+from lakewright.experiments.loop.redesign.story import describe_stage
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.study import study
 from lakewright.experiments.sweep import folder as sweep_folder
 from lakewright.policy.models import save_checkpoint
@@ -80,16 +75,16 @@ def test_every_record_of_an_old_run_is_read(old):
     stage, space = run.stage(0), lake_space()
     start = design_of(run.settings().env)
     assert stage.design() == start
-    assert read(stage.validation, Validation).outcomes.keys() == start.strata.keys()
-    assert read(stage.sampled, Sampled).statistics.keys() <= start.strata.keys()
-    decision, trial = read(stage.proposal, Decision), read(stage.trial, Trial)
+    assert read_record(stage.validation, Validation).outcomes.keys() == start.strata.keys()
+    assert read_record(stage.sampled, Sampled).statistics.keys() <= start.strata.keys()
+    decision, trial = read_record(stage.proposal, Decision), read_record(stage.trial, Trial)
     assert edit_design(start, decision.proposal.delta, space).keys() == start.strata.keys()
     assert [tried.design for tried in trial.candidates] == [start, decision.verdict.design]
     assert stage.following().design == trial.candidates[trial.chosen].design
     assert stage.read_evidence().design == start
     assert sum(group.completions for _, group in read_rollouts(stage)) == 8
-    assert story_of(run, 0, space)[-1].startswith("next")
-    assert [chapter.name for chapter in chapters(run)] == ["warm-up", "stage 0"]
+    assert describe_stage(run, 0, space)[-1].startswith("next")
+    assert [chapter.name for chapter in read_chapters(run)] == ["warm-up", "stage 0"]
 
 
 def test_an_old_run_whose_weights_are_there_goes_on_to_its_end(old):

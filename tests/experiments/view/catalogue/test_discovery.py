@@ -6,7 +6,7 @@ import time
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from tests.support.models.tiny_policy import tiny_run
 

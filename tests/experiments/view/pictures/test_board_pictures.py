@@ -11,7 +11,7 @@ from lakewright.core_jax.lake.dynamics import step
 from lakewright.core_jax.rows import check_plan
 from lakewright.core_jax.rows.row import Row
 from lakewright.core_jax.types import LETTERS
-from lakewright.experiments.loop.records import Example
+from lakewright.experiments.loop.records.stage_records import Example
 from lakewright.experiments.view.pictures.board_art import CELL
 from lakewright.experiments.view.pictures.board_pictures import (
     BAR,
