@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command: 0 done, 1 failed or rows left out, 2 bad input, 130 interrupted."""
     keep_compiled_programs()
     try:
-        return _run(sys.argv[1:] if arguments is None else arguments)
+        return _run_command(sys.argv[1:] if arguments is None else arguments)
     except InputError as error:
         print_error(str(error))
         return 2
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run_command(arguments: Sequence[str]) -> int:
     _check_text(arguments)
     overrides, words = take_overrides(arguments)
     try:
@@ -101,7 +101,7 @@ def build_app() -> App:
         help_epilogue="Shell completion: lakewright --install-completion (bash, zsh, fish).",
         help_format="plaintext",
         help_formatter=help_style(),
-        version=_version,
+        version=_read_version,
         default_parameter=PLAIN,
         verbose=False,
     )
@@ -116,7 +116,7 @@ def build_app() -> App:
     return app
 
 
-def _version() -> str:
+def _read_version() -> str:
     from importlib.metadata import version
 
     return version("lakewright")

@@ -52,7 +52,7 @@ def bench(
         print_found(other.measure_rates(), json, other.format_table)
         return 0
     if campaign is not None:
-        return _campaign(campaign, seed, journal, agents, json)
+        return _check_labels(campaign, seed, journal, agents, json)
     from lakewright.experiments.bench import lake
     from lakewright.experiments.bench.measurement import format_table
 
@@ -67,7 +67,7 @@ def bench(
     return 0
 
 
-def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, json: bool) -> int:
+def _check_labels(boards: int, seed: int, journal: Path | None, agents: int | None, json: bool) -> int:
     """The exit code is 1 where a label is wrong."""
     from lakewright.experiments.label_checks.campaign import check_labels, format_totals
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from lakewright.experiments.cli.conventions.options import TRACKERS, Json, check_name_of_teacher
-from lakewright.experiments.cli.conventions.output import encoded, print_found, print_summary
+from lakewright.experiments.cli.conventions.output import encode_line, print_found, print_summary
 from lakewright.experiments.cli.conventions.overrides import Overrides
 from lakewright.experiments.loop.settings.preset_files import list_presets
 from lakewright.experiments.runtime.library_setup import prepare_training
@@ -65,7 +65,7 @@ def run(
     publisher = Publisher(folder, track)
     with folder.locked():
         run_loop(settings, folder, publisher.publish)
-        _report(folder, json)
+        _print_report(folder, json)
 
 
 @app.command(help_epilogue="example: lakewright track runs/demo --to tensorboard")
@@ -99,16 +99,16 @@ def report(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = Fa
     """
     from lakewright.experiments.loop.records.run_folder import RunFolder
 
-    _report(RunFolder(folder), json)
+    _print_report(RunFolder(folder), json)
 
 
-def _report(folder: "RunFolder", json: bool) -> None:
+def _print_report(folder: "RunFolder", json: bool) -> None:
     from lakewright.experiments.view.run_table import as_json, as_table
     from lakewright.experiments.view.site import write_report
 
     write_report(folder)
     folder.link_best()  # of runs of versions that had none
-    print(encoded(as_json(folder)) if json else f"report: {folder.report}\n{as_table(folder)}")
+    print(encode_line(as_json(folder)) if json else f"report: {folder.report}\n{as_table(folder)}")
 
 
 @app.command(

@@ -102,7 +102,7 @@ def _name(settings: RunSettings) -> str:
 
 
 def _built(settings: RunSettings) -> PreTrainedModel:
-    model, _ = make_trainee(msgspec.structs.replace(settings, device="cpu")).build()
+    model, _ = make_trainee(msgspec.structs.replace(settings, device="cpu")).build_model()
     return model
 
 

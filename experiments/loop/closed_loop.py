@@ -85,12 +85,12 @@ def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[
     if not settings.grpo.fresh and not trainee.problems_file(stage).exists():
         before = folder.stage(number - 1) if number else None
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number))
-        make_problems(trainee, stage, folder.standing(number - 1), before, number, tokens)
+        make_problems(trainee, stage, folder.find_standing(number - 1), before, number, tokens)
     if not stage.checkpoint.exists():
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number) + count_stage_tokens(stage))
-        train_stage(trainee, stage, folder.standing(number - 1), number, tokens)
+        train_stage(trainee, stage, folder.find_standing(number - 1), number, tokens)
     if not stage.validation.exists():
-        trainee.validate(stage, held_out)
+        trainee.validate_stage(stage, held_out)
     if settings.rollback.enabled and not stage.rollback.exists():
         write_record(stage.rollback, compare_stages(settings, folder, number))
     if not stage.difficulty.exists():
@@ -107,7 +107,7 @@ def _redesign(trainee: Trainee, folder: RunFolder, number: int) -> None:
     settings, stage = trainee.settings, folder.stage(number)
     if not stage.proposal.exists():
         write_record(stage.proposal, make_decision(trainee, folder, number), lake=trainee.lake)
-    stands = folder.standing(number).folder == stage.folder  # else training it further would be lost
+    stands = folder.find_standing(number).folder == stage.folder  # else training it further would be lost
     to_train = settings.teacher == TRAINED and stands and not stage.engineer_checkpoint.exists()
     if to_train and _goes_on(settings, folder, number) and read_record(stage.proposal, Decision).proposal.tokens:
         train_engineer(trainee, folder, number)

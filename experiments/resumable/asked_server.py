@@ -21,7 +21,7 @@ def ask_server(settings: EndpointSettings, temperature: float, spending: Spendin
     settings: of the server. temperature: of the answers. spending: what was paid before. recorded: whether what is
     asked now is added to it.
     """
-    paid, forms = dollars(settings, *spending.tokens()), list(settings.schemas)
+    paid, forms = dollars(settings, *spending.count_tokens()), list(settings.schemas)
     endpoint = Endpoint(settings, paid, spending.add) if recorded else Endpoint(settings, paid)
 
     def answer(messages: list[Message], schema: dict, seed: int) -> EndpointAnswer:

@@ -38,10 +38,10 @@ class Rejects:
             raise InputError(f"{path}: is a folder; choose a file for --rejects")
         self._path, self._source, self._folder = path, source, folder
 
-    def keep(self, number: int, left_out: Iterable[tuple[Chunk, Sequence[int]]]) -> None:
+    def save_rows(self, number: int, left_out: Iterable[tuple[Chunk, Sequence[int]]]) -> None:
         """Keeps the rows left out of part `number`: chunks of the source, and places in each."""
         found = [chunk.take(places) for chunk, places in left_out if places]
-        with replacing(self._part(number)) as beside, open(beside, "wb") as file:
+        with replacing(self._part_file(number)) as beside, open(beside, "wb") as file:
             for rows in found:
                 if isinstance(rows, list):
                     file.writelines(rows)
@@ -53,7 +53,7 @@ class Rejects:
 
     def assemble(self, parts: int) -> None:
         """Writes what `parts` parts have kept; the file is there at once and whole."""
-        kept = [part for part in map(self._part, range(parts)) if part.exists() and part.stat().st_size]
+        kept = [part for part in map(self._part_file, range(parts)) if part.exists() and part.stat().st_size]
         with replacing(self._path) as beside:
             if self._source.suffix == ".jsonl":
                 with open(beside, "wb") as lines:
@@ -67,5 +67,5 @@ class Rejects:
                         for place in range(batches.num_record_batches):
                             parquet.write_batch(batches.get_batch(place))
 
-    def _part(self, number: int) -> Path:
+    def _part_file(self, number: int) -> Path:
         return self._folder / f"{number:06d}.rejected"

@@ -16,7 +16,7 @@ class Spending:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def tokens(self) -> tuple[int, int]:
+    def count_tokens(self) -> tuple[int, int]:
         """The tokens in and out that may have been billed. Raises InputError where the file is damaged."""
         if not self._path.exists():
             return 0, 0

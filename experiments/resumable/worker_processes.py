@@ -95,14 +95,14 @@ class _Worker:
 
     def _start(self) -> None:
         self._pipe, theirs = self._context.Pipe()
-        self._process = self._context.Process(target=_serve, args=(theirs, self._begin))
+        self._process = self._context.Process(target=_serve_calls, args=(theirs, self._begin))
         self._process.start()
         theirs.close()  # so that the pipe ends with the process
         if self._stopped:
             self._process.kill()
 
 
-def _serve(pipe: Connection, begin: Callable[[], object]) -> None:
+def _serve_calls(pipe: Connection, begin: Callable[[], object]) -> None:
     """Calls the functions that come through the pipe, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal signals all processes; the first one ends the others
     end_with_starter()

@@ -50,4 +50,4 @@ def take_final_test(trainee: Trainee, policy: Stage, problems: Sequence[Problem]
     else:
         tested = Stage(policy.folder)
         tested.plans, tested.validation = path.with_name("test_answers.jsonl"), path
-        trainee.validate(tested, problems)
+        trainee.validate_stage(tested, problems)

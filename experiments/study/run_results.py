@@ -117,7 +117,7 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tal
         ),
         curve=_read_curve(run, len(stages)),
         leads=[max(trial.leads[1:], key=lambda lead: lead.mean) for trial in trials if trial.leads],
-        calibrations=[known for stage in stages if (known := stage.calibration())],
+        calibrations=[known for stage in stages if (known := stage.read_calibration())],
         engineer=[figures for stage in stages if (figures := stage.engineer_figures())],
         forced_sizes=valid_with_trait(strata, WAIT) if lake else {},
         drawn=[stage.design().strata for stage in stages],
@@ -137,7 +137,7 @@ def is_finished(run: RunFolder, planned: Planned) -> bool:
 
 def last_policy(run: RunFolder) -> Stage:
     """The stage, or the warm-up, of a run's last policy."""
-    return run.standing(len(run.finished_stages()) - 1)
+    return run.find_standing(len(run.finished_stages()) - 1)
 
 
 def to_percent(tally: Tally, count: int) -> float:
@@ -174,7 +174,7 @@ def _read_curve(run: RunFolder, stages: int) -> list[CurvePoint]:
     for number in range(stages):
         mine = count_stage_tokens(run.stage(number))
         tokens = count_run_tokens(run, number).total + mine.training + mine.sampling
-        points.append(CurvePoint(tokens, _held_out_valid(run.standing(number))))
+        points.append(CurvePoint(tokens, _held_out_valid(run.find_standing(number))))
     return points
 
 

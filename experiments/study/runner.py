@@ -61,7 +61,7 @@ def sum_up(spec: Path, out: Path) -> Results:
     Raises InputError where the folder holds another study, or the warm-up is not finished.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
-    CLAIM.refuse_other(folder.plan, CLAIM.read(out), plan)
+    CLAIM.refuse_other(folder.plan, CLAIM.read_work(out), plan)
     if not folder.start.warmup.done.exists():
         raise InputError(f"{out}: the warm-up is not finished; leave out --results-only until it is")
     return _summed_up(plan, folder)

@@ -150,11 +150,11 @@ class StudyFolder:
 
     def open(self, plan: Plan) -> None:
         """Starts the study, or checks that the folder holds this one. Raises InputError if it holds another."""
-        CLAIM.take(self.folder, plan)
+        CLAIM.take_folder(self.folder, plan)
 
     def held(self, plan: Plan) -> AbstractContextManager[None]:
         """Opens the study and keeps other processes out of its folder."""
-        return CLAIM.held(self.folder, plan)
+        return CLAIM.hold_folder(self.folder, plan)
 
 
 def plan_of(path: Path) -> Plan:

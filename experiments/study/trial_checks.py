@@ -72,7 +72,7 @@ def check_trials(out: Path, count: int, boards: int) -> TrialReliability:
     fewer of them, or other boards were asked for before.
     """
     folder = StudyFolder(out)
-    plan = CLAIM.read(out)
+    plan = CLAIM.read_work(out)
     trials = [found for planned in plan.runs for found in _list_trials(folder, planned)]
     if len(trials) < count:
         raise InputError(f"{out}: holds {len(trials)} trials so far; give --count {len(trials)} or fewer")
@@ -141,7 +141,7 @@ def _try_again(run: RunFolder, planned: Planned, trial: Trial, number: int, boar
     more = msgspec.structs.replace(planned.settings.trial, boards=boards)
     settings = msgspec.structs.replace(planned.settings, trial=more)
     designs = [trial.candidates[0].design, trial.candidates[best].design]
-    work = start_trial(make_trainee(settings), run.standing(number), f"stage {number} second trial")
+    work = start_trial(make_trainee(settings), run.find_standing(number), f"stage {number} second trial")
     again = try_designs(work, designs)
     current, rival = (candidate.score for candidate in again.candidates)
     lead = trial.leads[best]

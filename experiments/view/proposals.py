@@ -72,7 +72,7 @@ def shown_stage(folder: RunFolder, number: int) -> Shown:
         evidence=stage.read_evidence(),
         attempts=attempts,
         trial=trial,
-        following=stage.following(),
+        following=stage.read_next(),
         engineer=engineer,
     )
 

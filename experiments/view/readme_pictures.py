@@ -16,7 +16,7 @@ from lakewright.experiments.loop.records.stage_records import Example
 from lakewright.experiments.view.catalogue.run_space import RunSpace, find_space
 from lakewright.experiments.view.pages.run_charts import rates_chart, strata_chart
 from lakewright.experiments.view.pictures.board_pictures import strip_svg
-from lakewright.experiments.view.pictures.replay import ending
+from lakewright.experiments.view.pictures.replay import describe_ending
 
 INK, WIDE, HIGH = "#2b3440", 460, 292  # of the curves: two pictures side by side
 
@@ -47,7 +47,7 @@ def _to_show(folder: RunFolder, history: list[Chapter]) -> Example:
     valid = [example for example in last if example.failure == "none" and example.row.wait_required]
     if not valid:
         raise InputError(f"{folder.folder}: has no valid plan with a forced wait to draw; train longer")
-    return max(valid, key=lambda example: ending(example).step)
+    return max(valid, key=lambda example: describe_ending(example).step)
 
 
 def main(run_folder: Path, out: Path, /) -> None:

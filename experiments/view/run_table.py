@@ -28,7 +28,7 @@ def as_json(folder: RunFolder) -> dict[str, Any]:
     checkpoint: that of the policy that counts. best: the one with most valid answers on the held-out set. A run of the
     lake has the names of the lake's records.
     """
-    last, best = _last(folder), folder.best()
+    last, best = _find_last(folder), folder.find_best()
     lake = folder.settings().environment == "lake"
     return {
         "folder": str(folder.folder),
@@ -70,19 +70,19 @@ def _head_drawn(about: RunSpace) -> str:
 
 def _that_counts(folder: RunFolder) -> Iterator[str]:
     """The policy that a run continues with, or ended with, and the best one where that is another."""
-    if last := _last(folder):
-        line = f"the policy that counts: {_checkpoint(last)}"
-        if (best := folder.best()) and best.folder != last.folder:
+    if last := _find_last(folder):
+        line = f"the policy that counts: {_describe_checkpoint(last)}"
+        if (best := folder.find_best()) and best.folder != last.folder:
             link = f" ({folder.best_link})" if folder.best_link.is_symlink() else ""
-            line += f"; the best: {_checkpoint(best)}{link}"
+            line += f"; the best: {_describe_checkpoint(best)}{link}"
         yield line
 
 
-def _last(folder: RunFolder) -> Stage | None:
-    return folder.standing(len(folder.finished_stages()) - 1) if folder.warmup.done.exists() else None
+def _find_last(folder: RunFolder) -> Stage | None:
+    return folder.find_standing(len(folder.finished_stages()) - 1) if folder.warmup.done.exists() else None
 
 
-def _checkpoint(stage: Stage) -> str:
+def _describe_checkpoint(stage: Stage) -> str:
     found = pool_tallies(read_record(stage.validation, Validation).outcomes.values())
     return f"{stage.checkpoint}, {100 * found.valid_rate:.1f} % valid"
 

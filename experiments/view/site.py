@@ -72,11 +72,11 @@ class _Links:
         if query or address.startswith(DYNAMIC) or page >= SITE_PAGES:
             return None
         if address.startswith("static/"):
-            return self._relative(address)
+            return self._write_relative(address)
         self.followed.append(Place(address, page))
-        return self._relative(self.followed[-1].file)
+        return self._write_relative(self.followed[-1].file)
 
-    def _relative(self, file: str) -> str:
+    def _write_relative(self, file: str) -> str:
         return quote(os.path.relpath(f"/{file}", f"/{self._here}"))
 
 

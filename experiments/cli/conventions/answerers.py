@@ -83,17 +83,17 @@ def answerer_of(
     if (who.model_name is None) != (who.endpoint is None):
         raise InputError("--endpoint URL and --model-name NAME belong together; give both, or neither")
     if who.solver:
-        return _solver(who.solver, who.seed)
-    return _model(who, model, prompt) if who.model else _endpoint(who, endpoint)
+        return _make_solver(who.solver, who.seed)
+    return _make_model(who, model, prompt) if who.model else _make_endpoint(who, endpoint)
 
 
-def _solver(solver: str, seed: int) -> Callable[[Path], "Answerer"]:
+def _make_solver(solver: str, seed: int) -> Callable[[Path], "Answerer"]:
     from lakewright.experiments.evaluation.answerers import PlannerAnswerer
 
     return lambda out: PlannerAnswerer(solver, seed)
 
 
-def _model(who: Answering, options: ModelOptions, prompt: str) -> Callable[[Path], "Answerer"]:
+def _make_model(who: Answering, options: ModelOptions, prompt: str) -> Callable[[Path], "Answerer"]:
     place = who.model or ""
     prepare_training(place)
     from lakewright.experiments.evaluation.answerers import ModelAnswerer
@@ -107,7 +107,7 @@ def _model(who: Answering, options: ModelOptions, prompt: str) -> Callable[[Path
     return lambda out: ModelAnswerer(place, settings, options.device, options.batch, who.seed)
 
 
-def _endpoint(who: Answering, options: EndpointOptions) -> Callable[[Path], "Answerer"]:
+def _make_endpoint(who: Answering, options: EndpointOptions) -> Callable[[Path], "Answerer"]:
     from lakewright.experiments.evaluation.answerers import EndpointAnswerer
     from lakewright.policy.inference import EndpointSettings
 

@@ -47,7 +47,7 @@ def points_of(folder: RunFolder, chapter: int) -> Iterator[Point]:
 
 def _read_lines(stage: Stage) -> list[dict[str, float]]:
     """The numbers of each step of the training."""
-    return [{name: value for name, value in line.items() if _is_figure(name, value)} for line in stage.steps()]
+    return [{name: value for name, value in line.items() if _is_figure(name, value)} for line in stage.read_steps()]
 
 
 def _is_figure(name: str, value: object) -> bool:
@@ -76,12 +76,12 @@ def _read_redesign(stage: Stage, *, lake: bool) -> dict[str, float]:
     """What the engineer made of the design for the stage that follows, what the trial found, and what it all cost."""
     back, done = stage.rolled_back() is not None, read_record(stage.done, Done)
     figures = {"loop/taken_back": float(back), "loop/seconds": done.seconds}
-    figures |= dict(_list_design(stage.following().design.strata, lake=lake))
+    figures |= dict(_list_design(stage.read_next().design.strata, lake=lake))
     if groups := stage.engineer_figures():
         names = ("reward", "distinct", "refused")
         figures |= {f"train/engineer/{name}": groups[-1][name] for name in names}
         figures["train/engineer/reward_before"] = groups[0]["reward"]
-    if known := stage.calibration():
+    if known := stage.read_calibration():
         figures |= {"difficulty/brier": known.brier, "difficulty/brier_of_constant": known.baseline}
     if stage.trial.exists():
         trial = read_record(stage.trial, Trial)

@@ -24,7 +24,7 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     text: str = ""
 
     @classmethod
-    def of(cls, moves: np.ndarray, failure: int, agent: int, step: int, text: str = "") -> "Answer":
+    def from_moves(cls, moves: np.ndarray, failure: int, agent: int, step: int, text: str = "") -> "Answer":
         """The answer of these moves, int8 [K, T], and of this verdict."""
         return cls(plan_of(moves), FAILURE_NAMES[int(failure)], int(agent), int(step), text)
 

@@ -59,7 +59,7 @@ def make_case(example: Example, environment: Environment) -> Case:
 
 
 def _make_round(stage: Stage, environment: Environment) -> Round:
-    note = "; ".join(stage.following().reasons)
+    note = "; ".join(stage.read_next().reasons)
     undone = stage.rolled_back() is not None
     outcomes = read_record(stage.validation, Validation).outcomes
     return Round(stage.design(), outcomes, _find_change(stage, environment), note, undone)
@@ -92,7 +92,7 @@ def _list_hyperparameters(settings: RunSettings) -> dict[str, float | str]:
 
 def _average_figures(stage: Stage) -> dict[str, float | str]:
     """The means of the last steps' figures."""
-    log = stage.steps()[-LAST_STEPS:]
+    log = stage.read_steps()[-LAST_STEPS:]
     last = log[-1] if log else {}
     names = [name for name, value in last.items() if isinstance(value, int | float) and name not in NO_EVIDENCE]
     return {name: float(np.mean([line[name] for line in log if line.get(name) is not None])) for name in names}

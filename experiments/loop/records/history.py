@@ -87,13 +87,13 @@ def _read_chapter(name: str, stage: Stage) -> Chapter:
     return Chapter(
         name=name,
         validation=read_record(stage.validation, Validation),
-        log=stage.steps(),
+        log=stage.read_steps(),
         seconds=read_record(stage.done, Done).seconds,
         design=stage.design() if stage.env.exists() else None,
         decision=read_record(stage.proposal, Decision) if stage.proposal.exists() else None,
         trial=read_record(stage.trial, Trial) if stage.trial.exists() else None,
         tokens=count_stage_tokens(stage) if stage.env.exists() else Spent(),
         rolled_back=stage.rolled_back() is not None,
-        calibration=stage.calibration(),
+        calibration=stage.read_calibration(),
         engineer=stage.engineer_figures(),
     )

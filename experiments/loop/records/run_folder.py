@@ -83,7 +83,7 @@ class Stage:
         """What the stage's problems are drawn from."""
         return read_record(self.env, Design)
 
-    def following(self) -> Next:
+    def read_next(self) -> Next:
         """What the next stage is drawn from, and why; for folders without next.json, as read from their other files."""
         if self.next.exists():
             return read_record(self.next, Next)
@@ -101,7 +101,7 @@ class Stage:
         """All that was known after the stage. Raises InputError where its file holds something else."""
         return read_evidence(read_raw(self.evidence), str(self.evidence), {2: from_lake})
 
-    def steps(self) -> list[dict[str, Any]]:
+    def read_steps(self) -> list[dict[str, Any]]:
         """The figures of each step of the training; none where it has no log. Raises InputError on a damaged log."""
         if not self.train_log.exists():
             return []
@@ -110,7 +110,7 @@ class Stage:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{self.train_log}: not lines of JSON ({error}); correct the file") from error
 
-    def calibration(self) -> Calibration | None:
+    def read_calibration(self) -> Calibration | None:
         """How well the difficulty model foresaw this stage; None for the first, of which there was no forecast."""
         return read_record(self.difficulty, Forecast).calibration if self.difficulty.exists() else None
 
@@ -121,7 +121,7 @@ class Stage:
 
     def next_design(self) -> Design:
         """The design that was decided on after the stage."""
-        return self.following().design
+        return self.read_next().design
 
 
 def choose_next(stage: Stage) -> Next:
@@ -156,16 +156,16 @@ class RunFolder:
         """The files of stage `number`, from 0."""
         return Stage(self.folder / f"stage_{number:02d}")
 
-    def named(self, name: str) -> Stage:
+    def find_stage(self, name: str) -> Stage:
         """The stage, or the warm-up, of that folder name."""
         return Stage(self.folder / name)
 
-    def standing(self, number: int) -> Stage:
+    def find_standing(self, number: int) -> Stage:
         """The stage, or the warm-up, whose policy the run continues with after stage `number`; -1 is the warm-up."""
         stage = self.stage(number) if number >= 0 else self.warmup
-        return self.named(read_record(stage.rollback, Rollback).weights) if stage.rollback.exists() else stage
+        return self.find_stage(read_record(stage.rollback, Rollback).weights) if stage.rollback.exists() else stage
 
-    def best(self) -> Stage | None:
+    def find_best(self) -> Stage | None:
         """The finished stage, or the warm-up, with most valid plans on the held-out set; of equals the last."""
         stages = [stage for stage in (self.warmup, *self.finished_stages()) if stage.validation.exists()]
         return max(reversed(stages), key=_share_valid, default=None)
@@ -175,7 +175,7 @@ class RunFolder:
 
         What is there and is no link stays. Where the file system has no links, there is no such path.
         """
-        best, beside = self.best(), self.folder / ".best"
+        best, beside = self.find_best(), self.folder / ".best"
         if best is None or (self.best_link.exists() and not self.best_link.is_symlink()):
             return
         with contextlib.suppress(OSError):
@@ -196,8 +196,8 @@ class RunFolder:
         trained = self.warmup.folder.exists() or self.stage(0).folder.exists()
         if not trained and CLAIM.is_in(self.folder) and self.settings() != settings:
             self.validation.unlink(missing_ok=True)  # before the claim: the other run has other held-out boards
-        CLAIM.take(self.folder, RunConfig(FORMAT, settings), replace=not trained)
+        CLAIM.take_folder(self.folder, RunConfig(FORMAT, settings), replace=not trained)
 
     def settings(self) -> RunSettings:
         """The settings of the run. Raises InputError where there is none, or one of another format."""
-        return CLAIM.read(self.folder).settings
+        return CLAIM.read_work(self.folder).settings

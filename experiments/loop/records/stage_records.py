@@ -133,7 +133,7 @@ class EngineerGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     figures: dict[str, float]
     said: list[str] = []
 
-    def read(self, space: DesignSpace) -> list[Delta | InputError]:
+    def read_deltas(self, space: DesignSpace) -> list[Delta | InputError]:
         """What each answer means, or why it means nothing."""
         return read_json_answers(self.said, space) if self.said else read_token_answers(self.answers, space)
 
@@ -147,10 +147,10 @@ class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt: list[str]
     groups: list[EngineerGroup]
 
-    def proposed(self, space: DesignSpace) -> list[tuple[list[str], Delta | InputError]]:
+    def list_proposed(self, space: DesignSpace) -> list[tuple[list[str], Delta | InputError]]:
         """The answers that are tried, and what they mean: those of the engineer before the training, and after it."""
         tried = (self.groups[0], self.groups[-1])
-        return [answer for group in tried for answer in zip(group.answers, group.read(space), strict=True)]
+        return [answer for group in tried for answer in zip(group.answers, group.read_deltas(space), strict=True)]
 
     @property
     def tokens(self) -> int:

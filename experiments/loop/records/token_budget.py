@@ -55,7 +55,7 @@ def _count_scored(stage: Stage) -> int:
 
 
 def _count_trained(stage: Stage) -> int:
-    return round(sum(step["sampled/tokens"] for step in stage.steps()))  # a log has floats only
+    return round(sum(step["sampled/tokens"] for step in stage.read_steps()))  # a log has floats only
 
 
 def _count_asked(stage: Stage) -> int:

@@ -61,7 +61,7 @@ def _ask_again(trainee: Trainee, stage: Stage) -> Next:
     """The first answer of the engineer after its training that can be used; without one, what it answered before."""
     environment, current = trainee.environment, stage.design()
     guard = find_trust_region(trainee.settings, environment, stage)
-    answers = read_record(stage.engineer, EngineerTraining).groups[-1].read(environment.space)
+    answers = read_record(stage.engineer, EngineerTraining).groups[-1].read_deltas(environment.space)
     verdicts = (judge(current, delta, environment, guard) for delta in answers if isinstance(delta, Delta))
     if verdict := next((verdict for verdict in verdicts if verdict.status != "refused"), None):
         reasons = [f"asked again after its training: {verdict.summary()}"]
@@ -99,7 +99,7 @@ def load_teacher(
 
 def compare_stages(settings: RunSettings, folder: RunFolder, number: int) -> Rollback:
     """The verdict on stage `number`: rolled back where its policy lost problems beyond what chance explains."""
-    stage, before = folder.stage(number), folder.standing(number - 1)
+    stage, before = folder.stage(number), folder.find_standing(number - 1)
     comparison = compare_answers(*(_read_valid(part) for part in (before, stage)))
     back = comparison.p_value < settings.rollback.level
     weights = before if back and settings.rollback.weights else stage
@@ -124,9 +124,9 @@ def design_before(folder: RunFolder, number: int, rollback: Rollback) -> Design:
 
     Where weights stay, a stage may be trained from one that was rolled back itself: its design is not returned to.
     """
-    before = folder.named(rollback.against)
+    before = folder.find_stage(rollback.against)
     while before.env.exists() and (earlier := before.rolled_back()):
-        before = folder.named(earlier.against)
+        before = folder.find_stage(earlier.against)
     return (before if before.env.exists() else folder.stage(number)).design()
 
 

@@ -96,7 +96,7 @@ def sample_engineers(
     found: list[EngineerAnswers] = []
     proposed: list[list[Design]] = []
     work = Sampling(CLAIM.format, str(folder.folder), settings, number, list(places), answers)
-    with CLAIM.held(out, work) if out is not None else nullcontext():
+    with CLAIM.hold_folder(out, work) if out is not None else nullcontext():
         for place, masked in itertools.product(places, (False, True)):
             kept = out / f"answers-{len(found)}.json" if out is not None else None
             said = _sample_answers(settings, place, asked, masked, answers, on_progress, kept)
@@ -129,7 +129,7 @@ def _find_winners(
             rivals.append(design)
     if not rivals:
         return []
-    work = start_trial(trainee, folder.standing(number), f"stage {number} samples")
+    work = start_trial(trainee, folder.find_standing(number), f"stage {number} samples")
     leads = measure_leads(work, folder.stage(number).design(), rivals)
     return [rival for rival, lead in zip(rivals, leads, strict=True) if lead.better > 0.5]
 

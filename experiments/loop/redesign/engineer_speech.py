@@ -28,15 +28,15 @@ class EngineerSpeech(Protocol):
 
     grammar: Grammar
 
-    def spoken(self, proposal: Proposal) -> Spoken:
+    def read_proposal(self, proposal: Proposal) -> Spoken:
         """The prompt and the answers of a proposal."""
         ...
 
-    def sample(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
+    def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
         """A group of answers."""
         ...
 
-    def texts(self, answers: Sequence[Sequence[str]]) -> list[str]:
+    def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
         """What the answers of a language model say; nothing of one that speaks in the tokens of a codec."""
         ...
 
@@ -48,16 +48,16 @@ class TokenSpeech:
         self.settings, self.tokenizer, self.allowed = settings, tokenizer, allowed
         self.grammar = grammar_of(tokenizer, allowed)
 
-    def spoken(self, proposal: Proposal) -> Spoken:
+    def read_proposal(self, proposal: Proposal) -> Spoken:
         """As `EngineerSpeech`."""
         return Spoken(proposal.prompt.split(), [line.split() for line in proposal.answer.split("\n")])
 
-    def sample(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
+    def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
         """As `EngineerSpeech`."""
         how: dict[str, Any] = {"copies": self.settings.engineer.group, "temperature": TEMPERATURE, "seed": seed}
         return sample_under_grammar(model, self.tokenizer, prompt, self.allowed, **how)
 
-    def texts(self, answers: Sequence[Sequence[str]]) -> list[str]:
+    def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
         """As `EngineerSpeech`."""
         return []
 
@@ -69,19 +69,19 @@ class JsonSpeech:
         self.settings, self.tokenizer, self.schema = settings, tokenizer, schema
         self.grammar = schema_grammar(tokenizer, schema)
 
-    def spoken(self, proposal: Proposal) -> Spoken:
+    def read_proposal(self, proposal: Proposal) -> Spoken:
         """As `EngineerSpeech`."""
         assert proposal.spoken, "a proposal of SelfTrainedLlmTeacher"
         return proposal.spoken
 
-    def sample(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
+    def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
         """As `EngineerSpeech`."""
         chosen, ids = self.settings.engineer, self.tokenizer.convert_tokens_to_ids(list(prompt))
         how = SchemaSettings(reasoning=0, answer=chosen.answer, temperature=TEMPERATURE)
         answers = sample_json_ids(model, self.tokenizer, ids, self.schema, how, chosen.group, seed)
         return [self.tokenizer.convert_ids_to_tokens(answer) for answer in answers]
 
-    def texts(self, answers: Sequence[Sequence[str]]) -> list[str]:
+    def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
         """As `EngineerSpeech`."""
         ids = (self.tokenizer.convert_tokens_to_ids(list(answer)) for answer in answers)
         return [str(self.tokenizer.decode(answer, skip_special_tokens=True)) for answer in ids]

@@ -42,7 +42,7 @@ def train_engineer(trainee: Trainee, folder: RunFolder, number: int) -> None:
     model = trainable(policy, settings.grpo.host)
     reference, _ = load_policy(settings, folder.warmup.checkpoint)
     speech = make_speech(settings, tokenizer, stage.design(), trainee.environment.space)
-    spoken = speech.spoken(read_record(stage.proposal, Decision).proposal)
+    spoken = speech.read_proposal(read_record(stage.proposal, Decision).proposal)
     prompt, answers = spoken.prompt, spoken.answers
     measured = _measure_gain(trainee, folder, number, tokenizer)
     torch.manual_seed(derive_seed(settings.seed, f"stage {number} engineer training"))
@@ -56,7 +56,7 @@ def train_engineer(trainee: Trainee, folder: RunFolder, number: int) -> None:
                 figures = train_on_answers(model, reference, useful, speech.grammar, settings.engineer.training)
                 group.figures.update(figures)
             groups.append(group)
-            answers = speech.sample(
+            answers = speech.sample_answers(
                 model, prompt, derive_seed(settings.seed, f"stage {number} engineer round {turn + 1}")
             )
             bar.update()
@@ -78,8 +78,8 @@ def _judge_group(
 ) -> EngineerGroup:
     """A group of answers with what they earn."""
     stage, space = folder.stage(number), trainee.environment.space
-    group = EngineerGroup(answers, [], {}, speech.texts(answers))
-    verdicts = [_judge_answer(trainee, stage, delta) for delta in group.read(space)]
+    group = EngineerGroup(answers, [], {}, speech.decode_answers(answers))
+    verdicts = [_judge_answer(trainee, stage, delta) for delta in group.read_deltas(space)]
     earned = reward_proposals(verdicts, _make_score(trainee, stage), trainee.settings.engineer.reward, space)
     return msgspec.structs.replace(group, earned=earned, figures=_average_figures(answers, earned))
 
@@ -124,7 +124,7 @@ def _measure_gain(
         return []
     before, now = folder.stage(number - 1), folder.stage(number)
     training = read_record(before.engineer, EngineerTraining)
-    for answer, delta in training.proposed(trainee.environment.space):
+    for answer, delta in training.list_proposed(trainee.environment.space):
         verdict = _judge_answer(trainee, before, delta)
         if verdict.status != "refused" and verdict.design == now.design() != before.design():
             advantage = weight * 10 * (_measure_valid(folder, number) - _measure_valid(folder, number - 1))

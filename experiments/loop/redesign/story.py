@@ -14,13 +14,13 @@ MOST = 200  # characters of a proposal
 
 def describe_stage(folder: RunFolder, number: int, space: DesignSpace) -> list[str]:
     """The lines of a finished stage."""
-    stage, before = folder.stage(number), folder.standing(number - 1)
+    stage, before = folder.stage(number), folder.find_standing(number - 1)
     lines = [
         _describe_validation(
             read_record(before.validation, Validation), read_record(stage.validation, Validation), space
         )
     ]
-    following = stage.following()
+    following = stage.read_next()
     if stage.rolled_back():
         lines.append(f"rolled back {following.reasons[0]}")
     if following.source != "rollback":

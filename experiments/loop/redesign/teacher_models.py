@@ -86,7 +86,7 @@ def _sample_tokens(
     settings: RunSettings, load: Callable[[], Policy], prompt: list[str], allowed: Allowed, seed: int
 ) -> list[list[str]]:
     model, tokenizer = load()
-    return TokenSpeech(settings, tokenizer, allowed).sample(model, prompt, seed)
+    return TokenSpeech(settings, tokenizer, allowed).sample_answers(model, prompt, seed)
 
 
 def _sample_json(
@@ -95,8 +95,8 @@ def _sample_json(
     model, tokenizer = load()
     speech = JsonSpeech(settings, tokenizer, schema)
     prompt = tokenizer.convert_ids_to_tokens(json_prompt(tokenizer, messages))
-    answers = speech.sample(model, prompt, seed)
-    return Said(Spoken(prompt, answers), speech.texts(answers))
+    answers = speech.sample_answers(model, prompt, seed)
+    return Said(Spoken(prompt, answers), speech.decode_answers(answers))
 
 
 def _ask_endpoint(settings: RunSettings, spending: Spending, recorded: bool) -> Ask:

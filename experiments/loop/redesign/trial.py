@@ -35,7 +35,7 @@ def try_proposals(trainee: Trainee, folder: RunFolder, number: int) -> Trial | N
     guard = find_trust_region(trainee.settings, environment, stage)
     others = _list_candidates(trainee, stage, decision)
     rivals = list_rivals(decision.verdict, others, current, environment, guard)
-    work = start_trial(trainee, folder.standing(number), f"stage {number} trial")
+    work = start_trial(trainee, folder.find_standing(number), f"stage {number} trial")
     return try_rivals(work, rivals, current, read_forecast(stage), decision.verdict.design)
 
 
@@ -43,5 +43,5 @@ def _list_candidates(trainee: Trainee, stage: Stage, decision: Decision) -> list
     """What else is tried with the proposal: its own candidates, and what the trained engineer proposes now."""
     if not stage.engineer.exists():
         return list(decision.proposal.candidates)
-    proposed = read_record(stage.engineer, EngineerTraining).proposed(trainee.environment.space)
+    proposed = read_record(stage.engineer, EngineerTraining).list_proposed(trainee.environment.space)
     return [delta for _, delta in proposed if isinstance(delta, Delta)]

@@ -67,7 +67,7 @@ class LakeTrainee(Trainee[Task]):
         """As `Trainee.count_held_out`."""
         return len(_list_configs(self.settings)) * self.settings.validation.boards
 
-    def draw(
+    def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], list[Acceptance]]:
         """As `Trainee.draw`; the teams of the run alternate."""
@@ -90,14 +90,14 @@ class LakeTrainee(Trainee[Task]):
         """As `Trainee.make_task`."""
         return task_of(row_of(problem))
 
-    def build(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    def build_model(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
         """A model of the shape of the settings, which knows the engineer's words unless it is a board network."""
         settings = self.settings
         words = self.words if resolve_shape(settings.model).architecture == "qwen3" else ()
         tokenizer = build_tokenizer(words)
         return build_model(settings.model, tokenizer, derive_seed(settings.seed, "model"), settings.device), tokenizer
 
-    def play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> BoardPlay:
+    def make_play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> BoardPlay:
         """As `Trainee.play`."""
         settings = self.settings
         return BoardPlay(codec_for(settings.codec, tokenizer, settings.text), settings.horizon, settings.reward)
@@ -146,7 +146,7 @@ class LakeTrainee(Trainee[Task]):
         if self.settings.exclude:
             write_record(stage.excluded, Excluded(tasks.replaced))
 
-    def validate(self, stage: Stage, held_out: Sequence[Problem]) -> None:
+    def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
         """As `Trainee.validate`."""
         rows, texts = list(map(row_of, held_out)), list[str]()
         record, verdicts, plans = measure_policy(self, stage, rows, "validation", texts.extend)
@@ -163,7 +163,7 @@ class LakeTrainee(Trainee[Task]):
         assert isinstance(play, BoardPlay)
         texts = (play.codec.words(answered.prompt, answer) for answer in answered.answers)
         judged = zip(answered.judged.details, texts, strict=True)
-        answers = [Answer.of(one.moves, one.failure, one.agent, one.step, text) for one, text in judged]
+        answers = [Answer.from_moves(one.moves, one.failure, one.agent, one.step, text) for one, text in judged]
         return msgspec.to_builtins(BoardAnswers(answered.key, answers))
 
 
@@ -181,7 +181,7 @@ def measure_policy(
     """
     tasks = [task_of(row) for row in boards]
     model, tokenizer = load_policy(trainee.settings, stage.checkpoint)
-    play = trainee.play(model, tokenizer)
+    play = trainee.make_play(model, tokenizer)
     with progress(label, len(tasks), "boards") as bar:
         verdicts, plans = evaluate(
             model,
@@ -213,7 +213,7 @@ def _record_outcomes(tasks: list[Task], verdicts: Verdict) -> Validation:
 
 def _make_answer(row: Row, plan: np.ndarray, verdicts: Verdict, place: int, text: str) -> Answer:
     failure, agent, step = (int(field[place]) for field in (verdicts.failure, verdicts.agent, verdicts.step))
-    return Answer.of(plan[: row.agents], failure, agent, step, text)
+    return Answer.from_moves(plan[: row.agents], failure, agent, step, text)
 
 
 def _choose_examples(rows: list[Row], answers: list[Answer]) -> list[Example]:

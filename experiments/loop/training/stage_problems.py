@@ -25,7 +25,7 @@ def make_problems(
     settings = trainee.settings
     count, sampler = settings.grpo.of_stage(number).boards, _load_sampler(trainee, before, number)
     source = _Source(trainee, stage.design(), policy, number, tokens / 2)
-    drawn = sampler.draw(count, source, source.score, derive_key(settings.seed, f"stage {number} sampler"))
+    drawn = sampler.draw(count, source, source.score_problems, derive_key(settings.seed, f"stage {number} sampler"))
     statistics = trainee.count_problems(drawn.problems, source.acceptance)
     figures = {"fresh": drawn.fresh, "scored": drawn.scored, "replayed": drawn.replayed, "tokens": source.tokens}
     record = Sampled(statistics, settings.sampler.name, figures, sampler.state_dict())
@@ -56,12 +56,14 @@ class _Source:
         """The next `count` problems of the stage's design, or of another one."""
         seed, noun = derive_seed(self.trainee.settings.seed, self.purpose), self.environment.space.words.problems
         with progress(noun, count, noun) as bar:
-            problems, acceptance = self.trainee.draw(design or self.design, count, seed, self.drawn, bar.update)
+            problems, acceptance = self.trainee.draw_problems(
+                design or self.design, count, seed, self.drawn, bar.update
+            )
         self.drawn += count
         self.acceptance += acceptance
         return problems
 
-    def score(self, problems: list[Problem]) -> list[Rollout]:
+    def score_problems(self, problems: list[Problem]) -> list[Rollout]:
         """Each problem with a group of answers of the current policy, until the allowance of tokens is spent."""
         settings, groups = self.trainee.settings, list[Group]()
         with progress("scores", len(problems) * settings.sampler.plans, self.trainee.answers) as bar:

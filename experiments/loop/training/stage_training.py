@@ -102,9 +102,9 @@ def _train_on(
     tasks: Tasks,
 ) -> PreTrainedModel:
     settings, (rank, processes) = trainee.settings, rank_and_processes()
-    play = trainee.play(model, tokenizer)
+    play = trainee.make_play(model, tokenizer)
     kept = stage.scratch / "training.safetensors" if processes == 1 else None
-    before = _Lines.of(kept_place(kept).notes)
+    before = _Lines.from_notes(kept_place(kept).notes)
     grpo = settings.grpo.of_stage(number)
     cores, spent = FreeCores(), sum(round(figures["sampled/tokens"]) for figures in before.steps)
     with (
@@ -140,7 +140,7 @@ def _train_on(
             on_groups=on_groups,
             on_answers=_log_first(log_rollouts, trainee, play, MOST_KEPT - len(before.rollouts)),
             kept=kept,
-            notes=lambda: _Lines.so_far(stage).notes(),
+            notes=lambda: _Lines.so_far(stage).write_notes(),
         )
 
 
@@ -152,14 +152,14 @@ class _Lines(msgspec.Struct, frozen=True):
     rollouts: list[dict[str, Any]] = []
 
     @classmethod
-    def of(cls, notes: str) -> "_Lines":
+    def from_notes(cls, notes: str) -> "_Lines":
         return msgspec.json.decode(notes, type=cls) if notes else cls()
 
     @classmethod
     def so_far(cls, stage: Stage) -> "_Lines":
         return cls(*map(lines_so_far, (stage.train_log, stage.groups, stage.rollouts)))
 
-    def notes(self) -> str:
+    def write_notes(self) -> str:
         return msgspec.json.encode(self).decode()
 
 

@@ -78,7 +78,7 @@ class TextTrainee(Trainee[Problem]):
                     bar.update(chosen.boards)
         return list({problem.key: problem for problem in problems}.values())
 
-    def draw(
+    def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], list[Any]]:
         """As `Trainee.draw`."""
@@ -94,12 +94,12 @@ class TextTrainee(Trainee[Problem]):
         """The problem itself."""
         return problem
 
-    def build(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    def build_model(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
         """A transformer that reads bytes, and knows the engineer's words."""
         settings = self.settings
         return build_byte_policy(settings.model, derive_seed(settings.seed, "model"), settings.device, self.words)
 
-    def play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> TextPlay[Problem]:
+    def make_play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> TextPlay[Problem]:
         """As `Trainee.play`."""
         return play_texts(
             model,
@@ -114,7 +114,7 @@ class TextTrainee(Trainee[Problem]):
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, held_out: Sequence[Problem]
     ) -> None:
         """As `Trainee.check_start`: prompts and reference answers must fit the model."""
-        play = self.play(model, tokenizer)
+        play = self.make_play(model, tokenizer)
         for problem in held_out:
             play.encode_prompt(problem)
             if problem.answer:
@@ -162,11 +162,11 @@ class TextTrainee(Trainee[Problem]):
         write_record(stage.sampled, Sampled(statistics, self.settings.sampler.name, figures, {}), lake=False)
         write_problems(stage.problems, problems)
 
-    def validate(self, stage: Stage, held_out: Sequence[Problem]) -> None:
+    def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
         """As `Trainee.validate`."""
         model, tokenizer = load_policy(self.settings, stage.checkpoint)
         with progress("validation", len(held_out), "problems") as bar:
-            answered = answer_groups(model, self.play(model, tokenizer), list(held_out), on_progress=bar.update)
+            answered = answer_groups(model, self.make_play(model, tokenizer), list(held_out), on_progress=bar.update)
         texts = [str(one.judged.details[0]) for one in answered]
         verdicts = self.environment.verdicts(held_out, texts)
         outcomes = Outcomes.of(self.environment.space, held_out, verdicts)

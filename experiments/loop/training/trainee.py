@@ -59,7 +59,7 @@ class Trainee(abc.ABC, Generic[T]):
         """How many problems are held out, about."""
 
     @abc.abstractmethod
-    def draw(
+    def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], Sequence[Any]]:
         """The problems first .. first + count - 1 of a design and a seed, and how often attempts at them met."""
@@ -73,11 +73,11 @@ class Trainee(abc.ABC, Generic[T]):
         """A problem as a task of the policy."""
 
     @abc.abstractmethod
-    def build(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    def build_model(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
         """A model of random weights."""
 
     @abc.abstractmethod
-    def play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Play[T]:
+    def make_play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Play[T]:
         """How a model is asked and judged."""
 
     @abc.abstractmethod
@@ -99,7 +99,7 @@ class Trainee(abc.ABC, Generic[T]):
         """Keeps the problems that were drawn while a stage was trained, and their statistics."""
 
     @abc.abstractmethod
-    def validate(self, stage: Stage, held_out: Sequence[Problem]) -> None:
+    def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
         """Answers the held-out problems with the policy of a stage, and keeps answers and outcomes."""
 
     @abc.abstractmethod
@@ -122,7 +122,7 @@ class Trainee(abc.ABC, Generic[T]):
         model, tokenizer = load_policy(self.settings, checkpoint)
         return roll_out(
             model,
-            self.play(model, tokenizer),
+            self.make_play(model, tokenizer),
             list(map(self.make_task, problems)),
             samples,
             temperature=self.settings.grpo.temperature,

@@ -32,7 +32,7 @@ def warm_up(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> Non
     """
     settings = trainee.settings
     if not warmup.checkpoint.exists():
-        model, tokenizer = load_policy(settings, settings.start) if settings.start else trainee.build()
+        model, tokenizer = load_policy(settings, settings.start) if settings.start else trainee.build_model()
         trainee.check_start(model, tokenizer, held_out)
         if settings.warmup.steps:
             model = _learn_answers(trainee, warmup, model, tokenizer)
@@ -41,13 +41,13 @@ def warm_up(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> Non
                 pass
         save_checkpoint(warmup.checkpoint, model, tokenizer)
     if not warmup.validation.exists():
-        trainee.validate(warmup, held_out)
+        trainee.validate_stage(warmup, held_out)
 
 
 def _learn_answers(
     trainee: Trainee, warmup: Stage, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
 ) -> PreTrainedModel:
-    settings, play = trainee.settings, trainee.play(model, tokenizer)
+    settings, play = trainee.settings, trainee.make_play(model, tokenizer)
     taught = _draw_lessons(trainee, "synthetic evidence", SYNTHETIC) if _answers_engineer(trainee, model) else []
     extra = [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in taught]
     cores, kept = FreeCores(), warmup.scratch / "training.safetensors"

@@ -87,7 +87,7 @@ def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = ""
     if not stage.problems.exists():
         raise MissingError(f"{name}: {stage.problems.name} of {part} is not there yet; load the page again later")
     groups = _count_groups(written_so_far(stage.groups))
-    found = _join(read_stage_problems(stage), _read_answers(written_so_far(stage.rollouts)), groups)
+    found = _join_answers(read_stage_problems(stage), _read_answers(written_so_far(stage.rollouts)), groups)
     return ProblemTable(f"Problems of stage {int(number)}", found, [])
 
 
@@ -101,10 +101,10 @@ def _read_held_out(folder: RunFolder, name: str, policy: str) -> ProblemTable:
     answers = _read_answers(policies[chosen].plans) if chosen else {}
     counts = {key: (sum(one.failure == "none" for one in given), len(given)) for key, given in answers.items()}
     of = f", answers of {chosen.replace('-', ' ').replace('warmup', 'the warm-up')}" if chosen else ""
-    return ProblemTable(f"Held-out problems{of}", _join(read_held_out(folder), answers, counts), list(policies))
+    return ProblemTable(f"Held-out problems{of}", _join_answers(read_held_out(folder), answers, counts), list(policies))
 
 
-def _join(
+def _join_answers(
     problems: list[Problem], answers: Mapping[str, list[TextAnswer]], counts: Mapping[str, tuple[int, int]]
 ) -> list[AnsweredProblem]:
     return [

@@ -29,7 +29,7 @@ from lakewright.experiments.view.catalogue.run_space import RunSpace, describe_n
 from lakewright.experiments.view.pages import run_charts as charts
 from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, format_percent, format_points, mark_svg
 from lakewright.experiments.view.pictures.board_art import MOST_SIDE, is_drawable
-from lakewright.experiments.view.pictures.played_plans import played
+from lakewright.experiments.view.pictures.played_plans import draw_played
 from lakewright.experiments.view.pictures.replay import make_example
 
 STEPS = ("evidence", "prompt", "answer", "delta", "guard", "trial", "drawn", "change", "plans")
@@ -102,19 +102,19 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "finished": stage.done.exists(),
         "seconds": read_record(stage.done, Done).seconds if stage.done.exists() else None,
         "design": _tabulate_design(design, about) if design else None,
-        "sampled": _sampled(stage, about),
+        "sampled": _show_sampled(stage, about),
         "evidence_text": evidence_text(evidence, about.space) if evidence else None,
-        "maps": _maps(evidence, following, number, about),
-        **_frontier(stage, about),
-        "engineer": _engineer(stage),
+        "maps": _draw_maps(evidence, following, number, about),
+        **_show_forecast(stage, about),
+        "engineer": _show_engineer(stage),
         "decision": decision,
-        "attempts": _attempts(decision, design, about) if decision and design else [],
-        "trial": _trial(trial, about) if trial else None,
+        "attempts": _list_attempts(decision, design, about) if decision and design else [],
+        "trial": _show_trial(trial, about) if trial else None,
         "trial_tokens": trial.tokens if trial else 0,
         **_next_values(stage, design, number, about),
-        "next_sampled": _sampled(following, about),
-        "own_change": _change(before, stage, about),
-        "next_change": _change(stage, following, about),
+        "next_sampled": _show_sampled(following, about),
+        "own_change": _show_change(before, stage, about),
+        "next_change": _show_change(stage, following, about),
         "rollback": read_record(stage.rollback, Rollback) if stage.rollback.exists() else None,
         **_kept_problems(stage, following, about),
         "most_side": MOST_SIDE,
@@ -124,7 +124,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
 def _next_values(stage: Stage, design: Design | None, number: int, about: RunSpace) -> dict[str, Any]:
     """What is trained on next, and why."""
     known = stage.done.exists() and (stage.proposal.exists() or stage.next.exists())
-    following = stage.following() if known else None
+    following = stage.read_next() if known else None
     return {
         "next_design": list_stratum_changes(design, following.design, about) if design and following else None,
         "next_source": following.source if following else "",
@@ -139,12 +139,12 @@ def _kept_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[str,
     return {
         "next_drawn": following.boards.exists() or following.problems.exists(),
         "problems_kept": stage.boards.exists() or stage.problems.exists(),
-        "players": _players(examples) if about.lake else [],
+        "players": _make_players(examples) if about.lake else [],
         "texts": [] if about.lake else _list_texts(examples, about),
     }
 
 
-def _frontier(stage: Stage, about: RunSpace) -> dict[str, Any]:
+def _show_forecast(stage: Stage, about: RunSpace) -> dict[str, Any]:
     """The difficulty model's forecast: a picture, or a table where there are several levels."""
     forecast = read_record(stage.difficulty, Forecast) if stage.difficulty.exists() else None
     drawn = forecast is not None and len(about.space.levels) < 2
@@ -172,7 +172,7 @@ def _head_columns(about: RunSpace) -> tuple[str, ...]:
     return about.space.words.token, *(column.short for column in about.space.columns)
 
 
-def _engineer(stage: Stage) -> Table | None:
+def _show_engineer(stage: Stage) -> Table | None:
     """What the checkpoint's own proposals earned, round by round, where it was trained on them."""
     if not stage.engineer.exists():
         return None
@@ -199,21 +199,21 @@ def list_stratum_changes(old: Design, new: Design, about: RunSpace, delta: Delta
     return found
 
 
-def _attempts(decision: Decision, design: Design, about: RunSpace) -> list[dict[str, Any]]:
+def _list_attempts(decision: Decision, design: Design, about: RunSpace) -> list[dict[str, Any]]:
     """Every answer of a round, refused ones first, with its delta and its verdict."""
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)]
     return [
         {
             "proposal": attempt.proposal,
             "verdict": attempt.verdict,
-            "edits": _edits(attempt.proposal.delta, about),
+            "edits": _list_edits(attempt.proposal.delta, about),
             "diff": list_stratum_changes(design, attempt.verdict.design, about, attempt.proposal.delta),
         }
         for attempt in attempts
     ]
 
 
-def _edits(delta: Delta | None, about: RunSpace) -> Table | None:
+def _list_edits(delta: Delta | None, about: RunSpace) -> Table | None:
     """What was proposed, as it was proposed."""
     if delta is None or not delta.edits:
         return None
@@ -226,7 +226,7 @@ def _edits(delta: Delta | None, about: RunSpace) -> Table | None:
     return Table(header, rows, prose=len(header) - 1)
 
 
-def _trial(trial: Trial, about: RunSpace) -> Table:
+def _show_trial(trial: Trial, about: RunSpace) -> Table:
     header = ("", "p (1 - p)", "informative groups %", f"valid {about.space.words.answers} %")
     rows = []
     for place, tried in enumerate(trial.candidates):
@@ -244,7 +244,7 @@ def _tabulate_design(design: Design, about: RunSpace) -> Table:
     return Table(_head_columns(about), rows)
 
 
-def _sampled(stage: Stage, about: RunSpace) -> Table | None:
+def _show_sampled(stage: Stage, about: RunSpace) -> Table | None:
     """What was really drawn, means by stratum."""
     if not stage.sampled.exists():
         return None
@@ -264,7 +264,7 @@ def _sampled(stage: Stage, about: RunSpace) -> Table | None:
     return Table(header, rows)
 
 
-def _maps(evidence: Evidence | None, following: Stage, number: int, about: RunSpace) -> list:
+def _draw_maps(evidence: Evidence | None, following: Stage, number: int, about: RunSpace) -> list:
     """How hard problems were in training, before the redesign and after it."""
     found = []
     if evidence and evidence.groups:
@@ -276,7 +276,7 @@ def _maps(evidence: Evidence | None, following: Stage, number: int, about: RunSp
     return found
 
 
-def _change(before: Stage, after: Stage, about: RunSpace) -> Table | None:
+def _show_change(before: Stage, after: Stage, about: RunSpace) -> Table | None:
     """Valid answers to the held-out problems, by stratum and over all."""
     if not before.validation.exists() or not after.validation.exists():
         return None
@@ -293,7 +293,7 @@ def _change_row(name: str, before: Tally, after: Tally) -> tuple[str, ...]:
     return name, str(after.problems), format_percent(was), format_percent(now), format_points(now - was)
 
 
-def _players(examples: Sequence[Example]) -> list[dict[str, Any]]:
+def _make_players(examples: Sequence[Example]) -> list[dict[str, Any]]:
     """Plans for held-out boards to be stepped through; next to those that fail, the certified ones."""
     found: list[dict[str, Any]] = []
     for example in _choose_examples(examples):
@@ -301,9 +301,9 @@ def _players(examples: Sequence[Example]) -> list[dict[str, Any]]:
         if not is_drawable(row.size):
             found.append({"title": row.id, "played": None, "side": row.size})
             continue
-        found.append({"title": row.id, "played": played(example)})
+        found.append({"title": row.id, "played": draw_played(example)})
         if example.failure != "none" and row.plan:
-            found.append({"title": f"{row.id}: the certified plan", "played": played(make_example(row, row.plan))})
+            found.append({"title": f"{row.id}: the certified plan", "played": draw_played(make_example(row, row.plan))})
     return found
 
 

@@ -20,7 +20,7 @@ class KeptPages:
         self._lock = threading.Lock()
         self._letters = 0
 
-    def get(self, address: str, stamp: str) -> str | None:
+    def find_page(self, address: str, stamp: str) -> str | None:
         """The page, if it was kept under the same stamp."""
         with self._lock:
             kept = self._pages.get(address)
@@ -29,7 +29,7 @@ class KeptPages:
             self._pages.move_to_end(address)
             return kept.html
 
-    def keep(self, address: str, stamp: str, html: str) -> None:
+    def keep_page(self, address: str, stamp: str, html: str) -> None:
         """Keeps a page; those asked for longest ago make room."""
         with self._lock:
             if before := self._pages.pop(address, None):

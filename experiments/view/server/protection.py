@@ -40,12 +40,12 @@ class Protection:
                     headers[name] = value
             await send(message)
 
-        if refusal := self._refusal(scope["method"], Headers(scope=scope)):
+        if refusal := self._find_refusal(scope["method"], Headers(scope=scope)):
             await PlainTextResponse(*refusal)(scope, receive, protected)
         else:
             await self._app(scope, receive, protected)
 
-    def _refusal(self, method: str, headers: Headers) -> tuple[str, int] | None:
+    def _find_refusal(self, method: str, headers: Headers) -> tuple[str, int] | None:
         if method not in METHODS:
             return "lakewright view only reads: GET and HEAD", 405
         if _name_of(headers.get("host", "")) not in self._hosts:

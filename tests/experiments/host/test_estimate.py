@@ -238,8 +238,8 @@ def test_the_peak_of_a_step_in_bytes_is_as_estimated(tmp_path):
     cell = trainee.environment.space.cell(4, terms=4, carry=True)
     problems = trainee.environment.draw_cell(cell, 16, 0)
     with peak_of_tensors() as peak:
-        model, words = trainee.build()
-        train_grpo(model, trainee.play(model, words), problems, settings.grpo, seed=0, scratch=tmp_path)
+        model, words = trainee.build_model()
+        train_grpo(model, trainee.make_play(model, words), problems, settings.grpo, seed=0, scratch=tmp_path)
     found = phases_of(settings)
     assert_near(max(found["update"], found["sampling"]), peak.bytes, "bytes")
 

@@ -78,7 +78,7 @@ def test_a_stage_whose_policy_fell_is_rolled_back_with_weights_and_config(tmp_pa
     assert found.source == "rollback"
     assert found.reasons == ["rolled back to stage_00: 9 lost, 1 gained, p 0.011"]
     assert not run.stage(1).proposal.exists(), "nobody is asked after a fall"
-    assert run.standing(1).folder.name == "stage_00"
+    assert run.find_standing(1).folder.name == "stage_00"
     before = state(run.folder)
     results = iter([FELL])
     longer = tiny_run(teacher="random", trial=off, stages=3)
@@ -102,11 +102,11 @@ def test_after_a_first_stage_that_was_rolled_back_the_teacher_is_asked_for_other
     monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: next(results))
     run = RunFolder(tmp_path / "run")
     run_loop(tiny_run(teacher="random", trial=TrialSettings(enabled=False)), run)
-    following = run.stage(0).following()
+    following = run.stage(0).read_next()
     assert following.source == "proposal", "its own config again would do the same harm again"
     assert following.reasons[0] == "rolled back to warmup: 9 lost, 1 gained, p 0.011"
     assert run.stage(1).design() == following.design == decision(run, 0).verdict.design != FIRST
-    assert run.standing(0).folder.name == "warmup"
+    assert run.find_standing(0).folder.name == "warmup"
     told = [line.split()[0] for line in describe_stage(run, 0, lake_space())]
     assert (told[:3], told[-1]) == (["validation", "rolled", "proposal"], "next")
     assert run.stage(1).read_evidence().history[0].undone
@@ -135,19 +135,19 @@ def test_a_run_whose_teacher_has_no_state_from_an_older_version_resumes(tmp_path
 
 def test_what_follows_a_stage_is_in_one_record_and_is_read_from_older_folders_too(tmp_path):
     trial = read_record(finished("random").stage(0).trial, Trial)
-    sources = {name: finished(name).stage(0).following().source for name in ("fixed", "random")}
+    sources = {name: finished(name).stage(0).read_next().source for name in ("fixed", "random")}
     assert sources == {"fixed": "current", "random": "trial" if trial.chosen else "current"}
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
-    following = [run.stage(number).following() for number in (0, 1)]
+    following = [run.stage(number).read_next() for number in (0, 1)]
     for number in (0, 1):
         run.stage(number).next.unlink()
-    assert [run.stage(number).following() for number in (0, 1)] == following
+    assert [run.stage(number).read_next() for number in (0, 1)] == following
     posed = GuardVerdict("accepted", ["taken back to warmup: 9 boards lost, 1 gained, p 0.011"], FIRST)
     write_record(run.stage(0).proposal, msgspec.structs.replace(decision(run, 0), verdict=posed))
     write_record(run.stage(0).rollback, Rollback("warmup", FELL, True, "warmup"))
     run.stage(0).trial.unlink()
-    assert run.stage(0).following() == Next(FIRST, "rollback", posed.reasons)
+    assert run.stage(0).read_next() == Next(FIRST, "rollback", posed.reasons)
 
 
 def test_weights_stay_where_only_the_config_is_to_go_back(tmp_path, monkeypatch):

@@ -171,7 +171,7 @@ def let_speak(stage):
 @pytest.mark.parametrize(("name", "place"), [("self", "stage_00"), ("base", "warmup")])
 def test_a_language_model_checkpoint_answers_under_the_schema(tmp_path, name, place):
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
-    let_speak(run.named(place))
+    let_speak(run.find_stage(place))
     found = make_decision(make_trainee(tiny_run(teacher=name, engineer=ENGINEER)), run, 0)
     assert found.proposal.prompt.startswith("[system]")
     assert "\nANSWER:\n{" in found.proposal.answer

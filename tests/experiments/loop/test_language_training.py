@@ -201,7 +201,7 @@ def test_two_processes_train_a_stage_whose_checkpoint_is_validated(tmp_path, mon
     assert weights(model).keys() == weights(language_model()).keys(), "an adapter is merged into the weights"
     number = torch.bfloat16 if settings.grpo.host.bf16 else torch.float32
     assert {weight.dtype for weight in weights(model).values()} == {number}
-    trainee.validate(stage, list(map(problem_of, rows()[:2])))
+    trainee.validate_stage(stage, list(map(problem_of, rows()[:2])))
     assert stage.validation.exists()
 
 

@@ -75,10 +75,10 @@ def test_what_a_server_takes_is_recorded_and_capped_over_the_stages_and_failures
     taken = (100 * 10 + 50 * 20) / 1e6
     with serving(saying(json.dumps(GOOD))) as server:
         assert asked(run, server, **prices, max_cost=0.1).proposal.dollars == pytest.approx(taken)
-        assert Spending(run.spending).tokens() == (100, 50)
+        assert Spending(run.spending).count_tokens() == (100, 50)
         server.plan.append(closed)
         assert "sends no completion" in asked(run, server, **prices, max_cost=0.2).verdict.reasons[0]
-        tokens_in, tokens_out = Spending(run.spending).tokens()
+        tokens_in, tokens_out = Spending(run.spending).count_tokens()
         assert tokens_out == 50 + 60, "what failed may have cost its most"
         before, spent = len(server.seen), (tokens_in * 10 + tokens_out * 20) / 1e6
         refused = asked(run, server, **prices, max_cost=spent + taken)

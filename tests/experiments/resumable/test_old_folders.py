@@ -80,7 +80,7 @@ def test_every_record_of_an_old_run_is_read(old):
     decision, trial = read_record(stage.proposal, Decision), read_record(stage.trial, Trial)
     assert edit_design(start, decision.proposal.delta, space).keys() == start.strata.keys()
     assert [tried.design for tried in trial.candidates] == [start, decision.verdict.design]
-    assert stage.following().design == trial.candidates[trial.chosen].design
+    assert stage.read_next().design == trial.candidates[trial.chosen].design
     assert stage.read_evidence().design == start
     assert sum(group.completions for _, group in read_rollouts(stage)) == 8
     assert describe_stage(run, 0, space)[-1].startswith("next")
@@ -92,7 +92,7 @@ def test_an_old_run_whose_weights_are_there_goes_on_to_its_end(old):
     settings, before = run.settings(), files(old / "run")
     trainee = make_trainee(settings)
     for stage in (run.warmup, run.stage(0)):
-        save_checkpoint(stage.checkpoint, *trainee.build())
+        save_checkpoint(stage.checkpoint, *trainee.build_model())
     run_loop(settings, run)
     assert [stage.folder.name for stage in run.finished_stages()] == ["stage_00", "stage_01"]
     after = files(old / "run")
@@ -111,12 +111,12 @@ def test_an_old_run_or_study_with_other_settings_than_today_is_refused_by_name(o
 
 def test_an_old_study_belongs_to_its_plan(old):
     folder, before = study.StudyFolder(old / "study"), files(old / "study")
-    folder.open(study.CLAIM.read(old / "study"))
+    folder.open(study.CLAIM.read_work(old / "study"))
     assert files(old / "study") == before
 
 
 def test_an_old_sweep_resumes_with_the_same_boards_and_keeps_its_shards(old, capsys, monkeypatch):
-    manifest = sweep_folder.CLAIM.read(old / "sweep")
+    manifest = sweep_folder.CLAIM.read_work(old / "sweep")
     monkeypatch.setattr(sweep_folder, "versions", lambda: manifest.versions)  # as if the libraries were those of then
     before = files(old / "sweep")
     code, table, _ = lakewright(capsys, "sweep", "status", old / "sweep")

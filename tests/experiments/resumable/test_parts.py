@@ -310,7 +310,7 @@ def test_parts_grow_while_they_are_quick_and_by_the_kinds_of_boards_in_them():
     pace, chunk = Pace(), Chunk(Path(), 1, [b"row"] * 16)
     sizes = []
     for seconds, kinds in [(0.1, 1)] * 8 + [(0.1, 20)] * 3 + [(0.1, 1000)] * 3 + [(60.0, 1000)] * 2:
-        sizes.append(sum(map(len, pace.take(itertools.repeat(chunk, MOST_ROWS)))))
+        sizes.append(sum(map(len, pace.take_chunks(itertools.repeat(chunk, MOST_ROWS)))))
         pace.adapt(seconds, kinds)
     assert sizes[7] == SOME_ROWS
     assert sizes[10] == ROWS_A_KIND * 20

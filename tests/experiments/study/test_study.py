@@ -238,7 +238,7 @@ def test_a_study_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tm
         source = RunFolder(whole.folder / run.folder.relative_to(out))
         parts = [source.warmup] if run.folder == out / "start" else source.finished_stages()
         for part in parts:
-            if not (target := run.named(part.folder.name)).done.exists():
+            if not (target := run.find_stage(part.folder.name)).done.exists():
                 shutil.copytree(part.folder, target.folder)
         if not run.validation.exists():
             write_atomically(run.validation, source.validation.read_bytes())

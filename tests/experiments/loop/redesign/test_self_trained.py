@@ -54,7 +54,7 @@ def test_the_answers_of_the_trained_engineer_are_tried_too():
     stage = finished("self_trained").stage(0)
     training_record = read_record(stage.engineer, EngineerTraining)
     answers = [*training_record.groups[0].answers, *training_record.groups[-1].answers]
-    assert [answer for answer, _ in training_record.proposed(lake_space())] == answers
+    assert [answer for answer, _ in training_record.list_proposed(lake_space())] == answers
     found = _list_candidates(
         make_trainee(tiny_run(teacher="self_trained")), stage, read_record(stage.proposal, Decision)
     )

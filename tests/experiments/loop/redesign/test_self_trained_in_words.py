@@ -57,7 +57,7 @@ def test_a_group_of_answers_in_json_is_rewarded_and_trained_on():
         assert [set(parse_answer(text, lake_space())[0].edits) for text in group.said] == [set(SMALL.sizes)] * 3, (
             group.said
         )
-        assert group.read(lake_space()) == [parse_answer(text, lake_space())[0] for text in group.said]
+        assert group.read_deltas(lake_space()) == [parse_answer(text, lake_space())[0] for text in group.said]
     assert any("loss" in group.figures for group in training.groups[:-1]), "no group was trained on"
     answers = [answer for group in training.groups for answer in group.answers]
     assert count_stage_tokens(stage).engineer == sum(map(len, answers)) > 900
@@ -74,7 +74,7 @@ def test_the_tokens_of_an_answer_are_those_that_were_sampled():
 def test_answers_before_and_after_the_training_are_tried():
     stage = finished().stage(0)
     groups = read_record(stage.engineer, EngineerTraining).groups
-    expected = [delta for group in (groups[0], groups[-1]) for delta in group.read(lake_space())]
+    expected = [delta for group in (groups[0], groups[-1]) for delta in group.read_deltas(lake_space())]
     assert _list_candidates(make_trainee(in_words()), stage, decision(finished(), 0)) == expected
     assert all(isinstance(delta, Delta) for delta in expected)
 

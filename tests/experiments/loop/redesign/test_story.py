@@ -39,7 +39,7 @@ def test_a_stage_that_was_rolled_back_is_shown_as_such_and_the_policy_that_count
     write_record(run.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))
     run.stage(1).proposal.unlink()
     write_record(run.stage(1).next, decide_next_stage(make_trainee(tiny_run()), run, 1))
-    assert run.stage(1).following().design == design_of(ENV)
+    assert run.stage(1).read_next().design == design_of(ENV)
     assert "rolled back to stage_00: 9 lost" in describe_stage(run, 1, lake_space())[1]
     *_, last = as_table(run).splitlines()
     assert str(run.stage(0).checkpoint) in last
@@ -67,5 +67,5 @@ def test_the_engineer_of_the_demo_reads_its_evidence(tmp_path):
 
 def test_the_last_line_names_the_policy_that_counts():
     run = finished("random")
-    stage = run.standing(1)
+    stage = run.find_standing(1)
     assert as_table(run).splitlines()[-1].startswith(f"the policy that counts: {stage.checkpoint}")
