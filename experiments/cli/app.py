@@ -1,4 +1,4 @@
-"""The command line, `lakewright COMMAND ...`: every command group, and what an error comes to.
+"""The command line, `lakewright COMMAND ...`: every command group, and the exit code of every error.
 
 A new group of commands is one more file here with an `app`, and its name in GROUPS or FLAT below.
 """
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_error(system_error(error))
         return 2 if isinstance(error, WRONG_PATH) or is_of_the_disk(error) else 1
     except KeyboardInterrupt:
-        print_error("interrupted; finished work is kept, and the same command resumes")
+        print_error("interrupted; finished work is saved, and the same command resumes")
         return INTERRUPTED
 
 
@@ -70,12 +70,12 @@ def _run_command(arguments: Sequence[str]) -> int:
 
 
 def _check_text(arguments: Sequence[str]) -> None:
-    """Raises InputError on an argument that is no UTF-8, such as the name of a file from elsewhere."""
+    """Raises InputError on an argument that is not UTF-8, such as the name of a file from elsewhere."""
     for argument in arguments:
         try:
             argument.encode()
         except UnicodeEncodeError as error:
-            raise InputError(f"{argument!r:.60}: is no UTF-8; rename the file") from error
+            raise InputError(f"{argument!r:.60}: is not UTF-8; rename the file") from error
 
 
 def _check_values(given: Mapping[str, Any]) -> None:

@@ -39,7 +39,7 @@ def bench(
         files: Measure commands on files instead, and the core's own rates.
         environments: Measure the Gymnasium environments instead: joint moves of random play.
         pogema: A Python that has POGEMA, which is measured with them.
-        campaign: Check the labels of so many fresh boards of teams against another solver instead.
+        campaign: Check the labels of this many fresh boards of teams against another solver instead.
         seed: The same seed gives the same boards of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
     """

@@ -1,7 +1,7 @@
-"""The closed loop: train on problems, validate, show the engineer the evidence, train on what it asks for.
+"""The closed loop: training on problems, validation, evidence for the engineer, and its redesign of the problems.
 
-Every step leaves a file and is skipped where that file exists, so a run that was killed at any instant resumes where it
-was: a finished stage is never touched again, and an interrupted one repeats at most one step.
+Every step writes a file and is skipped if that file exists, so a run that was killed at any instant resumes there. A
+finished stage is never touched again, and an interrupted one repeats at most one step.
 """
 
 import importlib.metadata

@@ -14,7 +14,7 @@ from lakewright.policy.training import check_host
 
 
 class RunPlan(msgspec.Struct, frozen=True):
-    """What a run would do. failures, columns: of the environment's space. budget: the most tokens, if limited."""
+    """The plan of a run. failures, columns: of the environment's space. budget: the most tokens, if limited."""
 
     environment: str
     teacher: str
@@ -68,7 +68,7 @@ def describe_plan(plan: RunPlan) -> str:
 
 
 def check_machine(settings: RunSettings) -> None:
-    """Raises InputError where a device, a package, the key of a server or memory is missing, or a start is no model."""
+    """Raises InputError if a device, a package, memory or a server's key is missing, or the start is not a model."""
     check_device(settings.device)
     check_host(settings.grpo.host)
     check_askable(settings)

@@ -23,7 +23,7 @@ FIRST_FORMAT = 1  # of files that were written before they had a `format`
 
 @dataclasses.dataclass(frozen=True)
 class Claim(Generic[W]):
-    """How one kind of work claims its folders.
+    """The rules by which one kind of work claims its folders.
 
     kind: what such a folder holds, for messages. file: the name of its record. work: the type of the record, a Struct
     with a field `format`: all that identifies the work. format: the one that this version reads and writes. command:
@@ -62,7 +62,7 @@ class Claim(Generic[W]):
             yield
 
     def is_in(self, folder: Path) -> bool:
-        """Whether `folder` holds a record of this kind."""
+        """Return True if `folder` holds a record of this kind."""
         return (folder / self.file).exists()
 
     def read_work(self, folder: Path) -> W:

@@ -32,5 +32,5 @@ def lines_so_far(path: Path) -> list[dict[str, Any]]:
 
 
 def _part_file(path: Path) -> Path:
-    """Where `replacing` has the log while it grows."""
+    """The path at which `replacing` writes the log while it grows."""
     return path.with_name(f".{path.name}.part")

@@ -1,8 +1,8 @@
-"""Long files are made in parts, and a finished part is kept: a command that was killed resumes where it was.
+"""Long files, made in parts: a finished part is saved, so a command that was killed resumes after it.
 
 Until OUT is whole there is a folder next to it, .OUT.parts. Its job.json says what is made, and each part is a file of
-columns with a record, such as 000000.arrow and 000000.json; the record is written last and makes the part count.
-How long a part is depends on the clock; how OUT is laid out does not, as it is written from the parts in one go.
+columns with a record, such as 000000.arrow and 000000.json; the record is written last and commits the part. The
+length of a part depends on the clock. The layout of OUT does not: OUT is written from all parts at the end.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ from lakewright.experiments.resumable.claims import describe_difference
 from lakewright.experiments.resumable.overwriting import refuse_overwriting, refuse_within
 from lakewright.experiments.resumable.rejects import Rejects
 
-# A part is what SECONDS of work make: a kill costs no more. It has FEWEST_ROWS at first. Where there are few kinds of
-# boards SOME_ROWS are enough; where there are many it has more, as a solver fills up its blocks, but no more than lie
-# in memory with ease.
+# A part takes about SECONDS of work, as a kill loses at most one part. It begins with FEWEST_ROWS. SOME_ROWS are enough
+# for few kinds of boards. Many kinds need ROWS_A_KIND each, so that the solver's blocks are full, up to MOST_ROWS and
+# MOST_BYTES, which bound the memory.
 SECONDS = 10.0
 FEWEST_ROWS, SOME_ROWS, ROWS_A_KIND, MOST_ROWS, MOST_BYTES = 512, 1 << 15, 1 << 11, 1 << 16, 1 << 25
 MOST_LISTED = 20  # rows left out of which a message each says why; beyond them they are counted
@@ -37,7 +37,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file as it was when the work on it began."""
+    """The state of an input file when the work on it began."""
 
     path: str
     bytes: int
@@ -102,17 +102,17 @@ class Parts:
             self._count_part(_read_record(self._record_file(self.number), Part))
 
     def read_reports(self) -> Iterator[str]:
-        """What was reported, most of it about rows left out."""
+        """The reports of all parts, most of them about rows left out."""
         for number in range(self.number):
             part = _read_record(self._record_file(number), Part)
             yield from (*part.bad_rows, *part.notes)
 
     def select_listed(self, problems: Sequence[str]) -> list[str]:
-        """Those of the problems with rows that are still listed: of a file all of whose rows are bad, the first few."""
+        """The problems with rows that are still listed: only the first few of all parts."""
         return list(problems[: max(MOST_LISTED - self.tally["bad_rows"], 0)])
 
     def add_part(self, part: Part, rows: pa.RecordBatch | None = None) -> None:
-        """Keeps a finished part and its rows, if it has any."""
+        """Saves a finished part and its rows, if it has any."""
         with replacing(self._rows_file(self.number)) as beside, pa.ipc.new_file(beside, self._schema) as file:
             if rows is not None:
                 file.write(rows)
@@ -150,7 +150,7 @@ class Parts:
 
 @contextlib.contextmanager
 def parts_of(out: Path, job: Job, schema: pa.Schema, rejects: Path | None = None) -> Iterator[Parts]:
-    """Yields the parts of `out` that `job` finished before. They are kept unless the file is complete at the end.
+    """Yields the parts of `out` that `job` finished before. They are removed once the file is complete.
 
     Args:
         out: The file that is made.
@@ -195,7 +195,7 @@ def work_in_parts(
     for line in parts.read_reports():
         report(line)
     pace, chunks = Pace(), read_chunks(source, parts.consumed)
-    gc.freeze()  # collections would walk all that is imported, again and again: a third of the time
+    gc.freeze()  # else each collection visits every imported object, which takes a third of the time
     try:
         while taken := pace.take_chunks(chunks):
             begun = time.monotonic()
@@ -223,7 +223,7 @@ def _check_rows(
 
 
 class Pace:
-    """How many rows make the next part."""
+    """The number of rows of the next part."""
 
     def __init__(self) -> None:
         self.rows = FEWEST_ROWS
@@ -247,14 +247,14 @@ class Pace:
 
 
 def _claim_folder(out: Path, folder: Path, job: Job) -> None:
-    """Makes `folder` that of `job`; what it holds of the same job is kept."""
+    """Makes `folder` that of `job`; parts of the same job stay."""
     if _job_file(folder).exists():
         there = _read_record(_job_file(folder), Job)
         if there == job:
             return
         if any(_read_record(record, Part).consumed for record in folder.glob("[0-9]*.json")):
             raise InputError(
-                f"{out}: an unfinished `lakewright {there.command}` is kept in {folder}, of another input or other "
+                f"{out}: an unfinished `lakewright {there.command}` is saved in {folder}, of another input or other "
                 f"options ({describe_difference(there, job)}); repeat that command, or remove the folder"
             )
     for file in folder.iterdir():

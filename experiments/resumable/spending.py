@@ -1,4 +1,4 @@
-"""What requests to a server may have cost, in a file that survives a kill between a request and its answer."""
+"""Possible costs of requests to a server, in a file that survives a kill between a request and its answer."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ class Spending:
             return charged(journal)
 
     def add(self, charge: Charge) -> None:
-        """Keeps a charge, whole or not at all; once this returns it survives a kill."""
+        """Saves a charge, whole or not at all; once this returns it survives a kill."""
         line = msgspec.json.encode(charge) + b"\n"
         with open(self._path, "ab", buffering=0) as lines:
             end = lines.tell()

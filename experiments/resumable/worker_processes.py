@@ -1,4 +1,4 @@
-"""Processes that work side by side. One that dies costs only its item, which is repeated by a new one."""
+"""Parallel worker processes. If one dies, only its item is lost, and a new worker repeats it."""
 
 import contextlib
 import multiprocessing

@@ -1,4 +1,4 @@
-"""What teachers proposed, or would propose, on the recorded evidence of a run; nothing is written."""
+"""Proposals that teachers made, or would make, on the recorded evidence of a run; nothing is written."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -30,7 +30,7 @@ RECORDED = "recorded"  # the name under which the decision of the run itself is 
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """One stage of a run as the engineer saw it, and what came of it."""
+    """One stage of a run: the evidence for the engineer, its answers, and the next design."""
 
     folder: str
     stage: int
@@ -44,7 +44,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """What one teacher makes of one stage's evidence."""
+    """The proposals of one teacher on one stage's evidence."""
 
     folder: str
     stage: int
@@ -94,7 +94,7 @@ def plain_replay(found: Replayed, about: RunSpace) -> dict[str, Any]:
 
 
 def ask_teacher(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
-    """What the teacher of `settings` proposes after a finished stage, having seen those before it."""
+    """The proposal of the teacher of `settings` after a finished stage, with those before it observed."""
     finished_stage(folder, number)
     *_, last = _replay_stages(settings, folder, range(number + 1), only=number)
     return last
@@ -173,7 +173,7 @@ def side_by_side(found: Sequence[Replayed], designs: Mapping[tuple[str, int], tu
 def _describe_outcome(replay: Replayed, design: Design, about: RunSpace) -> tuple[str, str]:
     """The verdict on what a teacher proposed, and what would change or why it was refused."""
     if not replay.attempts:
-        return "not asked", f"the stage was {about.undone}"
+        return "not asked", "the stage was rolled back"
     verdict = replay.last.verdict
     if verdict.status == "refused":
         return verdict.status, escape_controls(verdict.reasons[0])

@@ -40,7 +40,7 @@ def as_json(folder: RunFolder) -> dict[str, Any]:
 
 
 def _count_repeated(folder: RunFolder) -> dict[str, Any]:
-    """How many held-out boards were met in training, and how many boards of `exclude` were replaced."""
+    """Numbers of held-out boards met in training, and of boards of `exclude` that were replaced."""
     return {
         "held_out_boards_met_in_training": count_met_in_training(folder),
         "excluded_boards_drawn_and_replaced": count_excluded(folder),
@@ -53,7 +53,7 @@ def as_table(folder: RunFolder) -> str:
     lines: list[tuple[str, ...]] = []
     for chapter in read_chapters(folder):
         drawn = about.describe_design(chapter.design) if chapter.design else about.references
-        name = chapter.name + f" ({about.undone})" * chapter.rolled_back
+        name = chapter.name + " (rolled back)" * chapter.rolled_back
         rates = [f"{100 * measure.share(chapter.pooled):.1f}" for measure in about.measures]
         lines.append((name, *rates, drawn))
         lines.append(("", *("" for _ in rates), f"failures: {_failure_line(chapter.pooled)}"))
@@ -69,7 +69,7 @@ def _head_drawn(about: RunSpace) -> str:
 
 
 def _that_counts(folder: RunFolder) -> Iterator[str]:
-    """The policy that a run continues with, or ended with, and the best one where that is another."""
+    """The policy that a run continues with, or ended with, and the best one if it is another."""
     if last := _find_last(folder):
         line = f"the policy that counts: {_describe_checkpoint(last)}"
         if (best := folder.find_best()) and best.folder != last.folder:
@@ -88,13 +88,13 @@ def _describe_checkpoint(stage: Stage) -> str:
 
 
 def _list_examinations(folder: RunFolder) -> Iterator[str]:
-    """How well the engineer has learned its part, where the warm-up taught it."""
+    """The result of the engineer's examination, if the warm-up taught the engineer's part."""
     if learned := read_examination(folder):
         yield learned.summary()
 
 
 def _left_out(folder: RunFolder) -> Iterator[str]:
-    """How many boards were kept out of the training, where any are to be."""
+    """The number of boards excluded from training, in runs with `exclude`."""
     if excluded := folder.settings().exclude:
         yield f"boards of {excluded} drawn in training, and replaced: {count_excluded(folder)}"
 

@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """Where it lies in the site."""
+        """The folder of the page in the site."""
         return f"{self.address}/page-{self.page}" if self.page else self.address
 
     @property

@@ -1,4 +1,4 @@
-"""Who answers in `lakewright benchmark eval`: the options of a model, a server and a solver, and what they make."""
+"""Answerers of `lakewright benchmark eval`: a model, a server or a solver, made from their options."""
 
 import dataclasses
 from collections.abc import Callable
@@ -28,7 +28,7 @@ WHO = Group(show=False, validator=_exactly_one)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answering:
-    """Who answers, and how long and by which chance."""
+    """The choice of the answerer, its time limit and its seed."""
 
     model: Annotated[str | None, Parameter(group=WHO, metavar="PATH")] = None
     """A checkpoint folder, a model's name on the hub, or `pretrained`: the weights that come with lakewright."""
@@ -46,7 +46,7 @@ class Answering:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """How a model of --model answers."""
+    """The options of a model given by --model."""
 
     device: Annotated[str, Parameter(choices=DEVICES)] = "auto"
     """Where it runs; auto is a GPU if there is one."""
@@ -58,7 +58,7 @@ class ModelOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EndpointOptions:
-    """How the server of --endpoint is asked."""
+    """The options of the server given by --endpoint."""
 
     concurrency: int = 8
     """Requests at a time."""
@@ -77,7 +77,10 @@ class EndpointOptions:
 def answerer_of(
     who: Answering, model: ModelOptions, endpoint: EndpointOptions, prompt: str
 ) -> Callable[[Path], "Answerer"]:
-    """What makes the answerer for the folder of an evaluation. Raises InputError on options that do not go together."""
+    """A function that makes the answerer in the folder of an evaluation.
+
+    Raises InputError on options that do not go together.
+    """
     if prompt == "compact" and who.model is None:
         raise InputError("--prompt is compact, which goes with --model only; leave it out")
     if (who.model_name is None) != (who.endpoint is None):

@@ -1,4 +1,4 @@
-"""What commands print: results on standard output, errors in one line on standard error."""
+"""The output of commands: results on standard output, errors in one line on standard error."""
 
 import sys
 from collections.abc import Callable

@@ -14,7 +14,7 @@ Named = tuple[str, Path]
 
 
 def paths_of(arguments: Mapping[str, Any], overrides: Sequence[str]) -> tuple[list[Named], list[Named]]:
-    """What a command writes and what it reads, each path with the name that a message has for it.
+    """The paths that a command writes and those that it reads, each with its name in messages.
 
     arguments: the values of a command's parameters, by name. overrides: settings of a run, as `name=value`.
     """

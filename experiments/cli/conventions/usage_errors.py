@@ -29,7 +29,7 @@ def _describe_problem(error: CycloptsError) -> str:
         case UnusedCliTokensError(unused_tokens=[first, *_]):
             return f"{first!r:.60} is not understood; remove it"
         case UnknownCommandError(unused_tokens=[first, *_]):
-            return f"{first!r:.60} is no command; choose from {', '.join(_list_commands(error.app))}"
+            return f"{first!r:.60} is not a command; choose from {', '.join(_list_commands(error.app))}"
         case ValidationError(exception_message=message) if message:
             return message
     return " ".join(str(error).split()).rstrip(".")

@@ -19,7 +19,7 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 PREFERRED = "another proposal of yours, which the trial preferred"
 LAST_STEPS = 8  # steps of the log whose means are the figures of a training
-NO_EVIDENCE = ("step", "step_time")  # the place in the log, and the clock: the machine's matter, another at every run
+NO_EVIDENCE = ("step", "step_time")  # the line of the log, and the time, which differs from run to run
 
 
 def collect_evidence(
@@ -71,7 +71,7 @@ def _read_summary(stage: Stage) -> str:
 
 
 def _find_change(stage: Stage, environment: Environment) -> Delta | None:
-    """What the engineer proposed; where the trial preferred another of its proposals, what that one changed."""
+    """The delta that the engineer proposed; if the trial preferred another proposal, the delta of that one."""
     if not stage.proposal.exists():
         return None
     decision, design, following = read_record(stage.proposal, Decision), stage.design(), stage.next_design()

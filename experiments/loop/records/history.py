@@ -53,27 +53,27 @@ def read_chapters(folder: RunFolder) -> list[Chapter]:
 
 
 def count_met_in_training(folder: RunFolder) -> dict[int, int]:
-    """How many held-out boards of each size also occur among the boards of the finished stages.
+    """Number of held-out boards of each size that also occur among the boards of the finished stages.
 
-    There are so few 3x3 boards that some do. Boards that are not kept are not counted: those of the warm-up.
+    There are few 3x3 boards, so some do. The boards of the warm-up are not saved and not counted.
     """
     if not folder.validation.exists():
         return {}
-    kept = [stage.boards for stage in folder.finished_stages() if stage.boards.exists()]
-    trained = {fingerprint(row) for boards in kept for row in read_all(boards)}
+    saved = [stage.boards for stage in folder.finished_stages() if stage.boards.exists()]
+    trained = {fingerprint(row) for boards in saved for row in read_all(boards)}
     held_out = read_all(folder.validation)
     met = Counter(row.size for row in held_out if fingerprint(row) in trained)
     return {size: met[size] for size in sorted({row.size for row in held_out})}
 
 
 def read_examination(folder: RunFolder) -> Examination | None:
-    """How well the engineer has learned its part; None where the warm-up has not taught it."""
+    """The result of the engineer's examination; None if the warm-up did not teach the engineer's part."""
     file = folder.warmup.examination
     return read_record(file, Examination) if file.exists() else None
 
 
 def count_excluded(folder: RunFolder) -> int:
-    """How many boards of `exclude`, or symmetric to one, were drawn in training; others were trained on instead."""
+    """Number of boards of `exclude`, or symmetric to one, that training drew and replaced by others."""
     stages = [folder.warmup, *folder.finished_stages()]
     return sum(read_record(stage.excluded, Excluded).boards for stage in stages if stage.excluded.exists())
 

@@ -1,9 +1,9 @@
-"""The run folder: what a run writes where, each file whole or not there at all.
+"""The run folder: its files, each of which is whole or absent.
 
     config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  best (a link to the best checkpoint)
     report.html  spending.jsonl (of an endpoint)
 
-docs/loop.md says what each file of a stage holds. `Stage` has their names; done.json makes a stage count.
+docs/loop.md says what each file of a stage holds. `Stage` has their names; a stage is finished once done.json exists.
 """
 
 import contextlib
@@ -72,7 +72,7 @@ class Stage:
         self.trial = folder / "trial.json"
         self.next = folder / "next.json"
         self.done = folder / "done.json"
-        self.scratch = folder / ".scratch"  # what TRL writes; gone once the stage is done
+        self.scratch = folder / ".scratch"  # files of TRL; removed once the stage is done
 
     @property
     def onward(self) -> Path:
@@ -80,11 +80,11 @@ class Stage:
         return self.engineer_checkpoint if self.engineer_checkpoint.exists() else self.checkpoint
 
     def design(self) -> Design:
-        """What the stage's problems are drawn from."""
+        """The design that the stage's problems are drawn from."""
         return read_record(self.env, Design)
 
     def read_next(self) -> Next:
-        """What the next stage is drawn from, and why; for folders without next.json, as read from their other files."""
+        """The design of the next stage, and why; from the other files in folders without next.json."""
         if self.next.exists():
             return read_record(self.next, Next)
         if self.rolled_back():
@@ -111,7 +111,7 @@ class Stage:
             raise InputError(f"{self.train_log}: not lines of JSON ({error}); correct the file") from error
 
     def read_calibration(self) -> Calibration | None:
-        """How well the difficulty model foresaw this stage; None for the first, of which there was no forecast."""
+        """Calibration of the difficulty model's forecast of this stage; None for the first, which has no forecast."""
         return read_record(self.difficulty, Forecast).calibration if self.difficulty.exists() else None
 
     def engineer_figures(self) -> list[dict[str, float]]:
@@ -125,7 +125,7 @@ class Stage:
 
 
 def choose_next(stage: Stage) -> Next:
-    """What guard and trial left of the proposal after a stage that stands."""
+    """The next design after a stage that is not rolled back, by the guard's verdict and the trial."""
     verdict = read_record(stage.proposal, Decision).verdict
     return decide_next(verdict, stage.design(), read_record(stage.trial, Trial) if stage.trial.exists() else None)
 
@@ -173,7 +173,7 @@ class RunFolder:
     def link_best(self) -> None:
         """Lets the path `best` in the folder lead to the checkpoint of the best stage, by a link that moves with it.
 
-        What is there and is no link stays. Where the file system has no links, there is no such path.
+        A file or folder of that name that is not a link stays. On a file system without links the path is not made.
         """
         best, beside = self.find_best(), self.folder / ".best"
         if best is None or (self.best_link.exists() and not self.best_link.is_symlink()):

@@ -1,4 +1,4 @@
-"""What the files of a stage hold: validation, boards, rollback, decision, trial, what is next, and how long it took."""
+"""The records of a stage: validation, boards, rollback, decision, trial, next design, and duration."""
 
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,7 +63,7 @@ class Excluded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """validation.json: the outcomes on the held-out set by stratum, and some answers to look at.
+    """validation.json: the outcomes on the held-out set by stratum, and some answers as examples.
 
     by_trait: by stratum and knob, the outcomes on the problems that have the trait. valid: a digit for each problem in
     the order of the set, 1 where the answer is valid.
@@ -134,7 +134,7 @@ class EngineerGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     said: list[str] = []
 
     def read_deltas(self, space: DesignSpace) -> list[Delta | InputError]:
-        """What each answer means, or why it means nothing."""
+        """The delta of each answer, or why it has none."""
         return read_json_answers(self.said, space) if self.said else read_token_answers(self.answers, space)
 
 
@@ -154,7 +154,7 @@ class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def tokens(self) -> int:
-        """How many were generated beyond the first group, which the proposal counts."""
+        """Number of tokens generated after the first group, which the proposal counts."""
         return sum(len(answer) for group in self.groups[1:] for answer in group.answers)
 
 

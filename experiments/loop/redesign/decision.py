@@ -36,7 +36,7 @@ def gather_evidence(trainee: Trainee, folder: RunFolder, number: int) -> Evidenc
 
 
 def make_decision(trainee: Trainee, folder: RunFolder, number: int) -> Decision:
-    """Asks the teacher, lets the guard judge; what cannot be used keeps the design and is recorded."""
+    """Asks the teacher and validates its proposal; one that cannot be used is recorded, and the design stays."""
     settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
     teacher = load_teacher(settings, folder, stage, _state_before(folder, number), recorded=True)
     key = jax.random.key(derive_seed(settings.seed, f"stage {number} teacher"))
@@ -47,7 +47,7 @@ def make_decision(trainee: Trainee, folder: RunFolder, number: int) -> Decision:
 
 
 def decide_next_stage(trainee: Trainee, folder: RunFolder, number: int) -> Next:
-    """What the stage after `number` is drawn from: what was decided, or what served before a stage rolled back."""
+    """The design of the stage after `number`: the one decided on or, after a rollback, the one from before."""
     stage = folder.stage(number)
     reasons = [_describe_fall(rollback)] if (rollback := stage.rolled_back()) else []
     if before := find_return(folder, number):
@@ -86,7 +86,7 @@ def _state_before(folder: RunFolder, number: int) -> dict[str, Any]:
 def load_teacher(
     settings: RunSettings, folder: RunFolder, stage: Stage, state: dict[str, Any] | None, *, recorded: bool = False
 ) -> Teacher:
-    """The teacher of a run after `stage`, in the state that it was left in; as new where that is empty.
+    """The teacher of a run after `stage`, in the given state; in its first state if that is empty.
 
     settings, folder: the run. stage: the last that ended. state: of the teacher. recorded: whether the run pays for
     what is asked of a server.

@@ -1,6 +1,6 @@
-"""Many answers of a language model to one question of the loop: how many can be read, and what the guard says.
+"""Samples of a language model's answers to one question of the loop, with counts of those that can be used.
 
-Each model is asked freely, in the words of its prompt alone, and under the mask that admits only JSON of the schema.
+Each model answers freely, by the prompt alone, and under the mask that admits only JSON of the schema.
 """
 
 import itertools
@@ -32,7 +32,7 @@ SHOWN = 5
 
 
 class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """sampling.json: what was asked, so that a folder of answers belongs to one question."""
+    """sampling.json: the question, so that a folder of answers belongs to one question."""
 
     format: int
     run: str
@@ -122,7 +122,7 @@ def _is_change(verdict: GuardVerdict | str, current: Design) -> TypeGuard[GuardV
 def _find_winners(
     trainee: Trainee, folder: RunFolder, number: int, proposed: Sequence[Sequence[Design]]
 ) -> list[Design]:
-    """The designs that a trial says are more likely better than that of the stage than not."""
+    """The designs that are, by a trial, more likely better than the stage's design than not."""
     rivals: list[Design] = []
     for design in itertools.chain.from_iterable(proposed):
         if design not in rivals:
@@ -143,7 +143,7 @@ def _sample_answers(
     on_progress: Callable[[int], object],
     kept: Path | None,
 ) -> list[str]:
-    """The answers of a model; kept: the file that holds those it has given."""
+    """The answers of a model. kept: the file that holds those sampled before."""
     said = read_record(kept, Kept).said if kept is not None and kept.exists() else []
     on_progress(len(said))
     if len(said) == answers:

@@ -1,4 +1,4 @@
-"""How a checkpoint that is trained as the engineer answers: in the tokens of its codec, or in JSON under a mask."""
+"""Answers of a checkpoint that is trained as the engineer: in tokens of its codec, or in JSON under a mask."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ TEMPERATURE = 1.0  # that of the training on the answers: at another they are no
 
 
 class EngineerSpeech(Protocol):
-    """How groups of answers are sampled, and what of them is trained on; all of them as tokens."""
+    """A form of answers: sampling of groups, and the tokens that are trained on."""
 
     grammar: Grammar
 
@@ -37,12 +37,12 @@ class EngineerSpeech(Protocol):
         ...
 
     def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
-        """What the answers of a language model say; nothing of one that speaks in the tokens of a codec."""
+        """The answers of a language model as text; empty for tokens of a codec."""
         ...
 
 
 class TokenSpeech:
-    """The engineer's words are tokens, and the grammar says which may follow."""
+    """Answers in tokens of the codec, under a grammar of deltas."""
 
     def __init__(self, settings: RunSettings, tokenizer: PreTrainedTokenizerFast, allowed: Allowed) -> None:
         self.settings, self.tokenizer, self.allowed = settings, tokenizer, allowed
@@ -63,7 +63,7 @@ class TokenSpeech:
 
 
 class JsonSpeech:
-    """A language model answers in JSON of a schema at once, without a thought before it."""
+    """Answers of a language model in JSON of a schema, without reasoning before it."""
 
     def __init__(self, settings: RunSettings, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> None:
         self.settings, self.tokenizer, self.schema = settings, tokenizer, schema
@@ -95,7 +95,7 @@ def speaks_tokens(tokenizer: PreTrainedTokenizerFast) -> bool:
 def make_speech(
     settings: RunSettings, tokenizer: PreTrainedTokenizerFast, design: Design, space: DesignSpace
 ) -> EngineerSpeech:
-    """That of a checkpoint asked for a change of `design`."""
+    """The form in which a checkpoint answers when asked for a change of `design`."""
     if speaks_tokens(tokenizer):
         return TokenSpeech(settings, tokenizer, DeltaGrammar(space, design.strata).allowed)
     summary = settings.evidence.chosen().self_summary

@@ -31,7 +31,7 @@ TRAINED = "self_trained"
 
 
 def train_engineer(trainee: Trainee, folder: RunFolder, number: int) -> None:
-    """Trains the stage's policy on groups of its own proposals, and keeps weights and figures next to the stage's.
+    """Trains the stage's policy on groups of its own proposals, and saves weights and figures next to the stage's.
 
     The first group is what was proposed; each further round samples one from the weights trained so far, and the last
     group is the trained engineer's. The next stage continues from these weights; the policy after the warm-up is the
@@ -85,7 +85,7 @@ def _judge_group(
 
 
 def _make_score(trainee: Trainee, stage: Stage) -> Score:
-    """How much more a design is worth than the stage's by its forecast; nothing where there is none."""
+    """A function of a design: its forecast worth beyond that of the stage's design; 0 without a forecast."""
     environment, known, power = trainee.environment, read_forecast(stage), trainee.settings.engineer.reward.power
     space, current = environment.space, environment.cells(stage.design())
     if known is None:

@@ -30,7 +30,7 @@ Policy = tuple[PreTrainedModel, PreTrainedTokenizerFast]
 
 
 def make_tools(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: bool) -> Tools:
-    """What the teacher of a run needs after `stage`. Raises InputError where its model cannot be asked at all.
+    """Everything that the teacher of a run needs after `stage`. Raises InputError if its model cannot be asked at all.
 
     recorded: whether the run pays for what is asked of a server.
     """
@@ -44,7 +44,7 @@ def make_tools(settings: RunSettings, folder: RunFolder, stage: Stage, recorded:
 
 
 def check_askable(settings: RunSettings) -> None:
-    """Raises InputError where the teacher cannot be asked: a server needs a key, a checkpoint in words a mask."""
+    """Raises InputError if the teacher cannot be asked: a server without a key, or a mask without its package."""
     teachers = (settings.teacher, settings.teacher_options.get("match"))
     if settings.answers_in_json and not importlib.util.find_spec("llguidance"):
         raise InputError(

@@ -40,7 +40,7 @@ def try_proposals(trainee: Trainee, folder: RunFolder, number: int) -> Trial | N
 
 
 def _list_candidates(trainee: Trainee, stage: Stage, decision: Decision) -> list[Delta]:
-    """What else is tried with the proposal: its own candidates, and what the trained engineer proposes now."""
+    """The designs that are tried beside the proposal: its own candidates, and those of the trained engineer."""
     if not stage.engineer.exists():
         return list(decision.proposal.candidates)
     proposed = read_record(stage.engineer, EngineerTraining).list_proposed(trainee.environment.space)

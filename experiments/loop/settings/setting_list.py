@@ -105,7 +105,7 @@ def _as_json(value: Any) -> Any:
 
 
 def describe_type(kind: inspect.Type) -> str:
-    """A type in words, with its range or its choices."""
+    """A type as text, with its range or its choices."""
     match kind:
         case inspect.Metadata(type=inner, extra_json_schema=schema):
             return ", ".join(schema["enum"]) if schema and "enum" in schema else describe_type(inner)

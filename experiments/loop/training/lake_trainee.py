@@ -38,12 +38,12 @@ from lakewright.policy.tasks import Task, board_of, task_of
 from lakewright.policy.tasks import row_of as row_of_task
 from lakewright.policy.training import Answered, BoardStream, rank_and_processes, tasks_of, with_hole_ratios
 
-EXAMPLES = 6  # boards kept to look at, of each kind: valid plans on boards that force a wait, and failures
+EXAMPLES = 6  # boards saved as examples, of each kind: valid plans on boards that force a wait, and failures
 VALID, UNREAD = FAILURE_NAMES[Failure.NONE], FAILURE_NAMES[Failure.PARSE_ERROR]
 
 
 class LakeTrainee(Trainee[Task]):
-    """A policy that plans for the agents on boards, in tokens of cells, in words or as a board network."""
+    """A policy that plans for the agents on boards, in tokens of cells, in text or as a board network."""
 
     answers, references, lake = "plans", "certified plans", True
 
@@ -176,8 +176,8 @@ def measure_policy(
 ) -> tuple[Validation, Verdict, np.ndarray]:
     """Greedy plans of a stage's policy for some boards: the record without examples, verdicts [B], plans [B, K, T].
 
-    trainee, stage: the policy. boards: what it plans for. label: what the progress bar is called. on_texts: gets what
-    was said to each board, nothing in tokens.
+    trainee, stage: the policy. boards: what it plans for. label: what the progress bar is called. on_texts: gets the
+    text of each answer, empty in tokens.
     """
     tasks = [task_of(row) for row in boards]
     model, tokenizer = load_policy(trainee.settings, stage.checkpoint)
@@ -270,7 +270,7 @@ def _draw_held_out(settings: RunSettings) -> list[Row]:
 def _list_configs(settings: RunSettings) -> list[EnvConfig]:
     """A config for each team, size, hole ratio and wait ratio; with teams, only those whose boards can be drawn.
 
-    Raises InputError where that leaves a team without boards.
+    Raises InputError if a team is left without boards.
     """
     chosen = settings.validation
     configs = [

@@ -15,7 +15,7 @@ from lakewright.experiments.runtime.library_setup import prepare_training
 
 
 def main() -> int:
-    """Trains; the first process keeps the results and reports bad input, on which the exit code is 2."""
+    """Trains; the first process saves the results and reports bad input, on which the exit code is 2."""
     run, number, previous, tokens = sys.argv[1:]
     end_with_starter()
     prepare_training()

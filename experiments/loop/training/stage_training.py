@@ -26,13 +26,13 @@ from lakewright.policy.models import save_checkpoint
 from lakewright.policy.play import Play, Tasks
 from lakewright.policy.training import Answered, kept_place, rank_and_processes, train_grpo
 
-KEPT_A_STEP, MOST_KEPT = 4, 1024  # groups whose plans are kept
+KEPT_A_STEP, MOST_KEPT = 4, 1024  # groups whose plans are saved
 
 
 def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
     """GRPO from the previous checkpoint until `tokens` are generated.
 
-    Interrupted, it continues where it was at most a minute or so before; in several processes it starts over.
+    An interrupted training resumes from a state about a minute old; in several processes it starts over.
     """
     if trainee.settings.launch.elsewhere:
         _train_in_processes(trainee, stage, previous.onward, number, tokens)
@@ -58,14 +58,14 @@ def _train_in_processes(trainee: Trainee, stage: Stage, previous: Path, number: 
 
 
 def _free_accelerator() -> None:
-    """Gives back what models of this process hold on the GPU: the launched processes need it."""
+    """Frees the GPU memory that models of this process hold, for the launched processes."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
 def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens: float) -> None:
-    """Trains in this process, which may be one of several; the first one keeps the results.
+    """Trains in this process, which may be one of several; the first one saves the results.
 
     Of several processes, groups.jsonl holds the problems of the first.
     """
@@ -145,7 +145,7 @@ def _train_on(
 
 
 class _Lines(msgspec.Struct, frozen=True):
-    """The lines of the logs of a stage, kept with the training."""
+    """The lines of the logs of a stage, saved with the state of the training."""
 
     steps: list[dict[str, Any]] = []
     groups: list[dict[str, Any]] = []
@@ -166,7 +166,7 @@ class _Lines(msgspec.Struct, frozen=True):
 def _log_first(
     log: Callable[[dict[str, Any]], None], trainee: Trainee, play: Play, left: int
 ) -> Callable[[list[Answered]], None]:
-    """Logs the answers of the first groups of each step, to be looked at: the log stays small however long the stage.
+    """Logs the answers of the first groups of each step, as examples: the log stays small in a long stage.
 
     log: takes a line. trainee, play: who answers. left: how many lines more there may be.
     """

@@ -9,7 +9,7 @@ import msgspec
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import derive_seed
+from lakewright.core_jax.support import derive_seed, write_atomically
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
@@ -25,7 +25,7 @@ from lakewright.policy.play import DrawnTasks, Play, Tasks
 from lakewright.policy.text_play import TextPlay, build_byte_policy, play_texts
 from lakewright.policy.training import Answered, answer_groups, rank_and_processes
 
-EXAMPLES = 12  # held-out problems kept to look at, half of them valid
+EXAMPLES = 12  # held-out problems saved as examples, half of them valid
 MOST_CELLS = 200  # of the grid that are held out; of a larger one, problems of the design with equal shares
 
 
@@ -207,6 +207,4 @@ def _choose_examples(held_out: Sequence[Problem], texts: Sequence[str], verdicts
 
 
 def _write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:
-    from lakewright.core_jax.support import write_atomically
-
     write_atomically(path, msgspec.json.Encoder().encode_lines(lines))

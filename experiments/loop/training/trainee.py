@@ -1,4 +1,4 @@
-"""The `Trainee`: the policy of a run as the loop sees it, for the lake and for environments whose problems are text."""
+"""The `Trainee`: the policy of a run, its loading, and the operations on it that the loop needs."""
 
 import abc
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Trainee(abc.ABC, Generic[T]):
-    """What a run trains, and what its problems are to a policy, tasks of type T.
+    """The policy that a run trains, and the form of its problems for it: tasks of type T.
 
     environment: draws problems, and says what may be changed. start: the design of the first stage. answers,
     references: what answers and reference answers are called. lake: whether its records have the lake's own form.
@@ -52,11 +52,11 @@ class Trainee(abc.ABC, Generic[T]):
 
     @abc.abstractmethod
     def hold_out(self, folder: RunFolder) -> list[Problem]:
-        """The held-out problems of a run, drawn once and kept in its folder."""
+        """The held-out problems of a run, drawn once and saved in its folder."""
 
     @abc.abstractmethod
     def count_held_out(self) -> int:
-        """How many problems are held out, about."""
+        """Approximate number of held-out problems."""
 
     @abc.abstractmethod
     def draw_problems(
@@ -66,7 +66,7 @@ class Trainee(abc.ABC, Generic[T]):
 
     @abc.abstractmethod
     def count_problems(self, problems: Sequence[Problem], acceptance: Sequence[Any]) -> dict[Stratum, Drawn]:
-        """What was really drawn, by stratum."""
+        """Statistics of the problems that were drawn, by stratum."""
 
     @abc.abstractmethod
     def make_task(self, problem: Problem) -> T:
@@ -78,7 +78,7 @@ class Trainee(abc.ABC, Generic[T]):
 
     @abc.abstractmethod
     def make_play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Play[T]:
-        """How a model is asked and judged."""
+        """The prompts for a model, and the judging of its answers."""
 
     @abc.abstractmethod
     def check_start(
@@ -96,11 +96,11 @@ class Trainee(abc.ABC, Generic[T]):
 
     @abc.abstractmethod
     def keep_problems(self, stage: Stage, tasks: Tasks[T]) -> None:
-        """Keeps the problems that were drawn while a stage was trained, and their statistics."""
+        """Saves the problems that were drawn while a stage was trained, and their statistics."""
 
     @abc.abstractmethod
     def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
-        """Answers the held-out problems with the policy of a stage, and keeps answers and outcomes."""
+        """Answers the held-out problems with the policy of a stage, and saves answers and outcomes."""
 
     @abc.abstractmethod
     def describe_answers(self, answered: Answered, play: Play[T]) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
     known = [column.name for column in environment.space.columns]
     for name in (*settings.limits.reach, *settings.limits.most):
         if name not in known:
-            raise InputError(f"guard: {name!r:.60} is no knob; choose from {', '.join(known)}")
+            raise InputError(f"guard: {name!r:.60} is not a knob; choose from {', '.join(known)}")
 
 
 def make_trainee(settings: RunSettings) -> Trainee:

@@ -85,7 +85,7 @@ def _held_out(folder: RunFolder, item: Item, policy: str) -> BoardTable:
 
 def _with_plans(boards: Path, stage: Stage) -> tuple[str, list[Any]]:
     """SQL that reads the held-out boards with a policy's plans, and its values."""
-    if not stage.plans.exists():  # in folders of older versions, which kept a digit for each board
+    if not stage.plans.exists():  # in folders of older versions, which saved a digit for each board
         digit = "substr(?, CAST(boards.place AS INTEGER) + 1, 1)"
         known = {"success": f"CASE {digit} WHEN '1' THEN 1 WHEN '0' THEN 0 END", "completions": "1"}
         query, values = boards_of_file(boards, known)
@@ -191,7 +191,7 @@ MOST = 64  # plans of a board
 
 
 def answers_to(item: Item, part: str, tile: Tile) -> list[Answer]:
-    """The plans that are kept for a board of a table, at most MOST; those that could not be read have no moves."""
+    """The plans that were saved for a board of a table, at most MOST; those that could not be read have no moves."""
     if item.kind is Kind.RUN and tile.row and part.startswith("stage-"):
         stage = RunFolder(item.path).stage(int(part.removeprefix("stage-")))
         return read_answers(written_so_far(stage.rollouts), tile.row, tile.place)[:MOST]

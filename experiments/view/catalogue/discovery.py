@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from lakewright.core_jax.errors import InputError
 
-SECONDS = 1.0  # that a listing is kept
+SECONDS = 1.0  # for which a listing is cached
 MISSED = 0.05  # and where an item is not among them, which may be new
 DEEPEST = 6  # folders below a given one
 MOST_FOLDERS = 20_000
@@ -18,7 +18,7 @@ MAP_FILES = (".map", ".scen")  # boards of another format, that are converted fi
 
 
 class Kind(enum.StrEnum):
-    """What an item is."""
+    """The kind of an item."""
 
     RUN = "run"
     STUDY = "study"
@@ -41,7 +41,7 @@ BEGUN = ("validation.parquet", "held_out.jsonl", "warmup", ".lock")
 
 
 class MissingError(InputError):
-    """What a page names is not there, or no longer."""
+    """An item or file that a page names is not there, or no longer."""
 
 
 class Item(NamedTuple):
@@ -83,7 +83,7 @@ class Catalogue:
         """The item of that kind and name. Raises MissingError."""
         found = self._refresh_items().get((kind, name)) or self._refresh_items(MISSED).get((kind, name))
         if found is None:
-            raise MissingError(f"{kind} {name!r:.80} is not here, or no longer; go back to the list of what there is")
+            raise MissingError(f"{kind} {name!r:.80} not found; return to the index")
         self.check_inside(found.path)
         return found
 

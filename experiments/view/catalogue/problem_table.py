@@ -21,7 +21,7 @@ MOST_ANSWERS = 8  # shown of a problem
 
 
 class ProblemFilters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which problems are wanted; what is empty is not asked for. policy: whose answers, by default the last."""
+    """A filter of problems; an empty field does not filter. policy: whose answers, by default the last."""
 
     stratum: str = ""
     verdict: str = ""
@@ -53,7 +53,7 @@ class AnsweredProblem(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Whether all answers are valid, none, or some; empty without answers."""
+        """`all`, `none` or `some` answers are valid; empty without answers."""
         if not self.answers:
             return ""
         return "valid" if self.valid == self.answers else "mixed" if self.valid else "failed"
@@ -76,7 +76,7 @@ def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = ""
     """The problems of a run with their answers.
 
     folder: the run. name: what it is called. part: `held-out` or `stage-N`. policy: whose answers to the held-out ones.
-    Raises MissingError where there is no such part yet, InputError where a file is damaged.
+    Raises MissingError if the part does not exist yet, InputError where a file is damaged.
     """
     if part == "held-out":
         return _read_held_out(folder, name, policy)
@@ -127,7 +127,7 @@ def _read_answers(path: Path) -> dict[str, list[TextAnswer]]:
 
 
 def _count_groups(path: Path) -> dict[str, tuple[int, int]]:
-    """How many answers to each problem are valid, and how many there are."""
+    """The numbers of valid answers and of all answers, by problem."""
     valid: Counter[str] = Counter()
     answers: Counter[str] = Counter()
     for group in _read_lines(path, _GROUP):

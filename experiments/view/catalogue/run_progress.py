@@ -1,4 +1,4 @@
-"""How far a run is: what each stage has finished, what is being done now, how fast, and how long it will take."""
+"""The progress of a run: finished stages, the step in progress, its speed, and the time it will take."""
 
 import math
 import time
@@ -41,12 +41,12 @@ class Progress(msgspec.Struct, frozen=True):
 
     @property
     def now(self) -> StageProgress | None:
-        """What is being done."""
+        """The stage in progress."""
         return next((stage for stage in self.stages if stage.state == "current"), None)
 
 
 def progress_of(folder: RunFolder, settings: RunSettings) -> Progress:
-    """Where a run is. Cheap: it looks at names, times, and the logs of a run in progress."""
+    """The progress of a run. Cheap: it reads only names, times, and the logs of a run in progress."""
     parts = [("warm-up", -1, folder.warmup), *((f"stage {n}", n, folder.stage(n)) for n in range(settings.stages))]
     first = next((place for place, (_, _, stage) in enumerate(parts) if not stage.done.exists()), len(parts))
     stages = [StageProgress(name, number, "done", "done") for name, number, _ in parts[:first]]
@@ -82,7 +82,7 @@ def _describe_current(folder: RunFolder, settings: RunSettings, name: str, numbe
 
 
 def _read_limits(folder: RunFolder, settings: RunSettings, number: int) -> Limits:
-    """What ends the training of a stage, or of the warm-up."""
+    """The limits of the training of a stage, or of the warm-up."""
     training = settings.grpo.of_stage(number) if number >= 0 else settings.warmup
     tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number)) if number >= 0 else math.inf
     seconds = 60 * training.minutes if training.minutes else None
@@ -90,7 +90,7 @@ def _read_limits(folder: RunFolder, settings: RunSettings, number: int) -> Limit
 
 
 def _name_activity(stage: Stage, settings: RunSettings) -> str:
-    """In words, what a stage that is trained does, by which of its files are there."""
+    """The step of a stage in training, as text, by which of its files exist."""
     problems = "boards" if settings.environment == LAKE else "problems"
     if stage.proposal.exists():
         return f"deciding on the next {problems}"

@@ -117,7 +117,7 @@ def checkpoints_of(item: Item) -> list[tuple[str, str]]:
 
 
 def _over_checkpoints(item: Item, tile: Tile) -> list[dict[str, Any]]:
-    """For every policy of the run whether its plan for this held-out board is valid, and the plan where it is kept."""
+    """For every policy of the run whether its plan for this held-out board is valid, and the plan if it was saved."""
     found = []
     for name, stage in policies_of(RunFolder(item.path)).items():
         given = _find_greedy(stage, tile)
@@ -131,7 +131,7 @@ def _draw_played(given: Example | None) -> Played | None:
 
 
 def _find_greedy(stage: Stage, tile: Tile) -> Example | None:
-    """The plan of a policy for a held-out board, where it is kept; older versions kept some."""
+    """The plan of a policy for a held-out board, if it was saved; older versions saved some."""
     if not tile.row:
         return None
     kept = [_make_given(tile.row, answer) for answer in read_answers(stage.plans, tile.row, tile.place)]
@@ -140,7 +140,7 @@ def _find_greedy(stage: Stage, tile: Tile) -> Example | None:
 
 
 def _read_digit(stage: Stage, place: int) -> bool | None:
-    """Whether a policy's plan for a held-out board is valid, as folders of versions that kept no plans say."""
+    """Whether a policy's plan for a held-out board is valid, from folders of versions that saved no plans."""
     return {"1": True, "0": False}.get(read_record(stage.validation, Validation).valid[place : place + 1])
 
 

@@ -1,4 +1,4 @@
-"""Every item as a card: what it is, how far it is, how well a run's policy does; and the first page, of all cards."""
+"""Cards of items, with kind, progress and the result of a run's policy; and the first page, of all cards."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -56,7 +56,7 @@ def _summarise_run(item: Item) -> dict[str, Any]:
 
 
 def _summarise_item(item: Item) -> dict[str, Any]:
-    """How far a run is, and the share of valid answers of its last policy."""
+    """The progress of a run, and the share of valid answers of its last policy."""
     folder = RunFolder(item.path)
     settings = folder.settings()
     progress, state = progress_of(folder, settings), ""

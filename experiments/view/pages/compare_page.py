@@ -26,7 +26,7 @@ SEED = re.compile(r"-s\d+$")
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What of the runs is compared. arms: whether runs that differ in their seed alone are one curve."""
+    """The choice of what is compared. arms: whether runs that differ in their seed alone are one curve."""
 
     measure: str = "valid"
     arms: bool = False

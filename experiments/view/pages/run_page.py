@@ -1,4 +1,4 @@
-"""The page of a run: how far it is, what came of it, its stages and curves; and the report, a run in one file."""
+"""The page of a run: progress, result, stages and curves; and the report, a run in one file."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ Log = Sequence[Mapping[str, float | None]]
 
 
 def run_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
-    """What a run has done so far, also while it runs. Raises InputError where its files cannot be read."""
+    """The page of a run so far, also while it runs. Raises InputError where its files cannot be read."""
     folder = RunFolder(item.path)
     values = _collect_values(folder, item.name)
     live = values["progress"].state == "running"
@@ -77,7 +77,7 @@ def _collect_values(folder: RunFolder, name: str) -> dict[str, Any]:
 
 
 def result_of(history: Sequence[Chapter], about: RunSpace, now: StageProgress | None = None) -> str:
-    """What came of a run, in a sentence. now: what is being done."""
+    """The result of a run, in a sentence. now: the stage in progress."""
     if not history:
         doing = now.doing if now else "preparing"
         return f"Nothing is finished yet; the warm-up comes first: {doing}."
@@ -89,16 +89,16 @@ def result_of(history: Sequence[Chapter], about: RunSpace, now: StageProgress | 
         share = format_percent(valid.share(first.pooled))
         return f"After the {first.name} {share}% of {answers} are valid{''.join(shares)}."
     back = [chapter.name for chapter in history if chapter.rolled_back]
-    undone = f" {about.undone.capitalize()}: {', '.join(back)}." if back else ""
+    undone = f" Rolled back: {', '.join(back)}." if back else ""
     if first is last:
-        return f"No stage was kept: the policy of the {first.name} counts.{undone}"
+        return f"Every stage was rolled back: the policy of the {first.name} is final.{undone}"
     gains = [f", and {one.where}, {_describe_change(one, first, last)}" for one in traits]
     change = _describe_change(valid, first, last)
     return f"From {first.name} to {last.name}, valid {answers} go {change}{''.join(gains)}.{undone}"
 
 
 def _describe_next(folder: RunFolder, history: Sequence[Chapter], about: RunSpace) -> str:
-    """What the run trains on now, and why, where it has a stage to come; the lake's page has it on that of a stage."""
+    """The design of the stage to come, and the reason for it; of the lake, the page of a stage has it."""
     number = len(_select_stages(history)) - 1
     stage = folder.stage(number)
     last = number + 1 == folder.settings().stages
@@ -108,7 +108,7 @@ def _describe_next(folder: RunFolder, history: Sequence[Chapter], about: RunSpac
 
 
 def _describe_examination(folder: RunFolder) -> str:
-    """How well the engineer has learned its part, in a sentence; empty where the warm-up did not teach it."""
+    """The result of the engineer's examination, in a sentence; empty if the warm-up did not teach its part."""
     learned = read_examination(folder)
     return f"After the warm-up {learned.summary()}." if learned else ""
 
@@ -126,7 +126,7 @@ def _make_results(history: Sequence[Chapter], about: RunSpace) -> Table:
     header = ("", *(f"{measure.title} %" for measure in about.measures), "tokens", "minutes")
     rows = [
         (
-            chapter.name + f" ({about.undone})" * chapter.rolled_back,
+            chapter.name + " (rolled back)" * chapter.rolled_back,
             *(format_percent(measure.share(chapter.pooled)) for measure in about.measures),
             f"{tokens:,.0f}".replace(",", " "),
             f"{chapter.seconds / 60:.1f}",
@@ -137,13 +137,13 @@ def _make_results(history: Sequence[Chapter], about: RunSpace) -> Table:
 
 
 def _count_traits(history: Sequence[Chapter], about: RunSpace) -> list[tuple[int, str]]:
-    """How many held-out problems have each trait, and what these are called."""
+    """The number of held-out problems with each trait, and the name of these."""
     tally = history[-1].pooled if history else None
     return [(measure.counts(tally)[1], measure.where) for measure in about.measures if tally and measure.where]
 
 
 def _count_met(folder: RunFolder, about: RunSpace) -> dict[str, int]:
-    """How many held-out problems of each stratum also occur among the problems of the finished stages."""
+    """Number of held-out problems of each stratum that also occur among the problems of the finished stages."""
     if about.lake:
         return {about.label(size): count for size, count in count_met_in_training(folder).items() if count}
     if not folder.held_out.exists():
@@ -155,7 +155,7 @@ def _count_met(folder: RunFolder, about: RunSpace) -> dict[str, int]:
 
 
 def _make_forecasts(history: Sequence[Chapter]) -> Table | None:
-    """How well the difficulty model foresaw each stage."""
+    """The calibration of the difficulty model's forecast of each stage."""
     known = [(chapter.name, chapter.calibration) for chapter in history if chapter.calibration]
     rows = [(name, str(found.groups), f"{found.brier:.4f}", f"{found.baseline:.4f}") for name, found in known]
     return Table(("", "groups", "Brier score", "of one prediction for all"), rows) if rows else None

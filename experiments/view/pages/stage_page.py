@@ -1,4 +1,4 @@
-"""The page of a stage: evidence, prompt, answer, delta, guard, trial, the problems drawn, and what came of them."""
+"""The page of a stage: evidence, prompt, answer, delta, guard, trial, the problems drawn, and the outcomes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -122,7 +122,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
 
 
 def _next_values(stage: Stage, design: Design | None, number: int, about: RunSpace) -> dict[str, Any]:
-    """What is trained on next, and why."""
+    """The next design, and the reason for it."""
     known = stage.done.exists() and (stage.proposal.exists() or stage.next.exists())
     following = stage.read_next() if known else None
     return {
@@ -134,7 +134,7 @@ def _next_values(stage: Stage, design: Design | None, number: int, about: RunSpa
 
 
 def _kept_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[str, Any]:
-    """The problems that can be looked at, and the policy's answers to some of the held-out ones."""
+    """The problems that can be shown, and the policy's answers to some of the held-out ones."""
     examples = read_record(stage.validation, Validation).examples if stage.validation.exists() else []
     return {
         "next_drawn": following.boards.exists() or following.problems.exists(),
@@ -173,7 +173,7 @@ def _head_columns(about: RunSpace) -> tuple[str, ...]:
 
 
 def _show_engineer(stage: Stage) -> Table | None:
-    """What the checkpoint's own proposals earned, round by round, where it was trained on them."""
+    """The rewards of the checkpoint's own proposals, round by round, if it was trained on them."""
     if not stage.engineer.exists():
         return None
     groups = read_record(stage.engineer, EngineerTraining).groups
@@ -186,7 +186,7 @@ def _show_engineer(stage: Stage) -> Table | None:
 
 
 def list_stratum_changes(old: Design, new: Design, about: RunSpace, delta: Delta | None = None) -> list[StratumChange]:
-    """What changes from one design to another, stratum by stratum.
+    """The changes from one design to another, stratum by stratum.
 
     old, new: the designs. about: their space. delta: has the reasons.
     """
@@ -214,7 +214,7 @@ def _list_attempts(decision: Decision, design: Design, about: RunSpace) -> list[
 
 
 def _list_edits(delta: Delta | None, about: RunSpace) -> Table | None:
-    """What was proposed, as it was proposed."""
+    """The proposed changes, before the guard."""
     if delta is None or not delta.edits:
         return None
     rows = []
@@ -245,7 +245,7 @@ def _tabulate_design(design: Design, about: RunSpace) -> Table:
 
 
 def _show_sampled(stage: Stage, about: RunSpace) -> Table | None:
-    """What was really drawn, means by stratum."""
+    """Statistics of the problems that were drawn: means by stratum."""
     if not stage.sampled.exists():
         return None
     statistics, words = read_record(stage.sampled, Sampled).statistics, about.space.words
@@ -265,7 +265,7 @@ def _show_sampled(stage: Stage, about: RunSpace) -> Table | None:
 
 
 def _draw_maps(evidence: Evidence | None, following: Stage, number: int, about: RunSpace) -> list:
-    """How hard problems were in training, before the redesign and after it."""
+    """Maps of the difficulty of problems in training, before the redesign and after it."""
     found = []
     if evidence and evidence.groups:
         found.append(mark_svg(charts.difficulty_map(evidence, f"Stage {number}: before the redesign", about)))

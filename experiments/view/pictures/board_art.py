@@ -1,4 +1,4 @@
-"""What is on a drawn board, as SVG about the middle of a cell: agents, goals, holes, plates, text."""
+"""The parts of a drawn board, as SVG about the middle of a cell: agents, goals, holes, plates, text."""
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.charts.frame import escape_text
@@ -68,7 +68,7 @@ def draw_body(agent: int) -> str:
 
 
 def draw_gift(agent: int) -> str:
-    """What waits for an agent on its goal."""
+    """The gift on the goal of an agent."""
     return (
         f'<g fill="{colour_of(agent)}" stroke="{INK}"><circle cx="-4" cy="-14.5" r="3.2"/>'
         '<circle cx="4" cy="-14.5" r="3.2"/><path d="M-10-7h20v10h-20zM-12-12h24v5h-24z"/></g>'

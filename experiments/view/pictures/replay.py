@@ -1,4 +1,4 @@
-"""A plan played on its board: where the agents are at each time, and how it ends, in words."""
+"""A plan played on its board: the cells of the agents at each time, and the ending as text."""
 
 from typing import NamedTuple
 
@@ -51,7 +51,7 @@ def find_arrival(row: Row, plan: list[str], agent: int) -> int:
 
 
 def describe_ending(example: Example) -> Ending:
-    """How a plan ends."""
+    """The ending of a plan."""
     row, plan, failure = example.row, example.plan, example.failure
     if failure == "none":
         return _describe_arrival(row, plan)
@@ -94,7 +94,7 @@ def _describe_failure(row: Row, plan: list[str], step: int, failure: str, agents
     names, cell = " and ".join(f"A{agent}" for agent in agents), find_positions(row, plan, step)[agents[0]]
     if failure == "illegal_move":
         jumps = letters_of(plan, agents[0])[step - 1 : step] not in MOVES
-        return f"{names} jumps from {cell} to a cell that is no neighbour" if jumps else f"{names} leaves the board"
+        return f"{names} jumps from {cell} to a cell that is not a neighbour" if jumps else f"{names} leaves the board"
     if failure == "goal_not_reached":
         return f"the plan is over and {names} is at {cell}, its goal at {row.goals[agents[0]]}"
     if failure == "swap_conflict":

@@ -1,4 +1,4 @@
-"""What is computed on request: the labels of a drawn board by the real solver, and a checkpoint's plan for it."""
+"""Computations on request: the labels of a drawn board by the solver, and a checkpoint's plan for it."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ from lakewright.policy.models import PRETRAINED
 
 PATIENCE = 120.0  # seconds that a question to a checkpoint waits for those before it
 SOON = 0.7  # seconds that a first board waits for its programs, before the page says that they are compiled
-MODELS = 2  # checkpoints kept in memory
+MODELS = 2  # checkpoints cached in memory
 NO_PLAN = "no plan could be read from its answer"
 
 
@@ -129,7 +129,7 @@ def _stage_of(folder: RunFolder, part: str) -> Stage:
         return folder.warmup
     if part.startswith("stage-") and number.isascii() and number.isdigit() and len(number) < 4:
         return folder.stage(int(number))
-    raise MissingError(f"{part!r:.40} is no stage; choose warmup or stage-0, stage-1 ...")
+    raise MissingError(f"{part!r:.40} is not a stage; choose warmup or stage-0, stage-1 ...")
 
 
 def _describe_solved(row: Row) -> str:

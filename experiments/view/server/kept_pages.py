@@ -1,10 +1,10 @@
-"""Pages that are kept until a file behind them changes, so that they are made once however often they are asked for."""
+"""A cache of pages, each valid until a file behind it changes."""
 
 import threading
 from collections import OrderedDict
 from typing import NamedTuple
 
-MOST_LETTERS = 1 << 25  # of all kept pages together
+MOST_LETTERS = 1 << 25  # of all cached pages together
 
 
 class _Kept(NamedTuple):
@@ -21,7 +21,7 @@ class KeptPages:
         self._letters = 0
 
     def find_page(self, address: str, stamp: str) -> str | None:
-        """The page, if it was kept under the same stamp."""
+        """The page, if it was cached under the same stamp."""
         with self._lock:
             kept = self._pages.get(address)
             if kept is None or kept.stamp != stamp:
@@ -30,7 +30,7 @@ class KeptPages:
             return kept.html
 
     def keep_page(self, address: str, stamp: str, html: str) -> None:
-        """Keeps a page; those asked for longest ago make room."""
+        """Caches a page; the least recently used ones are dropped for it."""
         with self._lock:
             if before := self._pages.pop(address, None):
                 self._letters -= len(before.html)

@@ -1,4 +1,4 @@
-"""What keeps other sites out: the Host and Origin of every request, and a policy against inline scripts."""
+"""Protection from other sites: checks of Host and Origin, and a policy against inline scripts."""
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse

@@ -66,11 +66,11 @@ class _Site:
         return await _respond(self._answering.draw_board, request.query_params.get("board", ""), short=True)
 
     async def solve_board(self, request: Request) -> Response:
-        """What the solver says about the editor's board."""
+        """The solver's answer to the editor's board."""
         return await _respond(self._answering.solve_board, request.query_params.get("board", ""), short=True)
 
     async def ask_checkpoint(self, request: Request) -> Response:
-        """What a checkpoint plans for a board."""
+        """The plan of a checkpoint for a board."""
         asked = (request.query_params.get(name, "") for name in ("board", "checkpoint"))
         return await _respond(self._answering.ask_checkpoint, *asked, short=True)
 
@@ -86,7 +86,7 @@ class _Site:
         return Response(status_code=304, headers=headers) if known == tag else HTMLResponse(html, headers=headers)
 
     def _render_cached(self, address: str, query: str) -> str:
-        """A page; one whose files have not changed since is kept."""
+        """A page, from the cache if its files have not changed."""
         place, asked = f"{address}?{query}", parse_qs(query, keep_blank_values=True)
         stamp = self._make_stamp(address, asked)
         if stamp and (kept := self._kept.find_page(place, stamp)):
@@ -98,7 +98,7 @@ class _Site:
         return html
 
     def _make_stamp(self, address: str, asked: Mapping[str, list[str]]) -> str:
-        """What changes with what a page shows; empty where that is not known. The first page is kept for a second."""
+        """A text that changes whenever the page does; empty if unknown. The first page is cached for a second."""
         kind, *rest = address.split("/")
         if kind == "":
             return f"{time.monotonic():.0f}"
@@ -119,7 +119,7 @@ def write_link(address: str, **query: object) -> str:
 
 
 async def _respond(function, *arguments, short: bool = False, **named) -> Response:
-    """A response, or a page (where `short`, a line) that says in words why there is none."""
+    """A response, or a page (where `short`, a line) that says why there is none."""
     try:
         found = await run_in_threadpool(function, *arguments, **named)
         return found if isinstance(found, Response) else HTMLResponse(found)

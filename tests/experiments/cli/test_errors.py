@@ -94,7 +94,7 @@ def test_a_wrong_option_is_reported(tmp_path, capsys, name):
         ("file/out.jsonl", ["file"]),
         ("folder.jsonl", ["folder.jsonl"]),
         ("x" * 300 + ".jsonl", ["File name too long", "choose a shorter name"]),
-        (b"caf\xe9.jsonl".decode(errors="surrogateescape"), ["is no UTF-8; rename the file"]),
+        (b"caf\xe9.jsonl".decode(errors="surrogateescape"), ["is not UTF-8; rename the file"]),
     ],
 )
 def test_a_place_where_nothing_can_be_written_is_reported(tmp_path, capsys, out, parts):

@@ -82,13 +82,13 @@ class Text(HTMLParser):
         self.tags.add(tag)
 
 
-def test_a_stage_that_was_taken_back_is_not_the_result(folder):
+def test_a_stage_that_was_rolled_back_is_not_the_result(folder):
     finish_all(folder)
     write_record(folder.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))
     words = Text(written(folder)).words
     assert "From warm-up to stage 0, valid plans go from 15.0% to 30.0%" in words
-    assert "Taken back: stage 1." in words
-    assert "stage 1 (taken back)" in words
+    assert "Rolled back: stage 1." in words
+    assert "stage 1 (rolled back)" in words
 
 
 def test_the_training_of_the_engineer_and_the_forecasts_of_the_difficulty_model_are_drawn(tmp_path):

@@ -43,7 +43,7 @@ def test_a_stage_that_was_rolled_back_is_shown_as_such_and_the_policy_that_count
     assert "rolled back to stage_00: 9 lost" in describe_stage(run, 1, lake_space())[1]
     *_, last = as_table(run).splitlines()
     assert str(run.stage(0).checkpoint) in last
-    assert "stage 1 (taken back)" in as_table(run)
+    assert "stage 1 (rolled back)" in as_table(run)
     assert [stage.get("taken_back") for stage in as_json(run)["stages"]] == [None, False, True]
 
 

@@ -14,7 +14,7 @@ from tests.support.models.tiny_policy import tiny_run
 def test_a_run_that_was_just_begun_is_found_though_the_list_is_kept_for_a_second(tmp_path):
     catalogue = Catalogue([tmp_path])
     assert catalogue.items() == []
-    with pytest.raises(MissingError, match="is not here"):
+    with pytest.raises(MissingError, match="not found"):
         catalogue.find(Kind.RUN, f"{tmp_path.name}/new")
     run = RunFolder(tmp_path / "new")
     run.open(tiny_run())

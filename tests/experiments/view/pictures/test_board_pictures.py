@@ -99,7 +99,7 @@ def test_a_valid_plan_ends_when_the_last_agent_arrives():
     [
         (["RD", "LW"], "hole", 0, 1, [(1, 1)], "Fails at t = 2: A0 steps into the hole at (1, 1)."),
         (["U", "L"], "illegal_move", 0, 0, [(0, 0)], "Fails at t = 1: A0 leaves the board."),
-        (["R?", "LW"], "illegal_move", 0, 1, [(0, 1)], "A0 jumps from (0, 1) to a cell that is no neighbour"),
+        (["R?", "LW"], "illegal_move", 0, 1, [(0, 1)], "A0 jumps from (0, 1) to a cell that is not a neighbour"),
         (["DD", "LW"], "vertex_conflict", 0, 1, [(2, 0)], "Fails at t = 2: A0 and A1 meet at (2, 0)."),
         (["DD", "LU"], "swap_conflict", 0, 1, [(2, 0), (1, 0)], "A0 and A1 swap (1, 0) and (2, 0)."),
         (["RR", "WW"], "goal_not_reached", 1, 2, [(2, 1)], "A1 is at (2, 1), its goal at (2, 0)."),
