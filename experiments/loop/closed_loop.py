@@ -109,14 +109,14 @@ def _redesign(trainee: Trainee, folder: RunFolder, number: int) -> None:
         write_record(stage.proposal, make_decision(trainee, folder, number), lake=trainee.lake)
     stands = folder.find_standing(number).folder == stage.folder  # else training it further would be lost
     to_train = settings.teacher == TRAINED and stands and not stage.engineer_checkpoint.exists()
-    if to_train and _goes_on(settings, folder, number) and read_record(stage.proposal, Decision).proposal.tokens:
+    if to_train and _has_next_stage(settings, folder, number) and read_record(stage.proposal, Decision).proposal.tokens:
         train_engineer(trainee, folder, number)
-    to_try = settings.trial.enabled and not stage.trial.exists() and _goes_on(settings, folder, number)
+    to_try = settings.trial.enabled and not stage.trial.exists() and _has_next_stage(settings, folder, number)
     if to_try and (trial := try_proposals(trainee, folder, number)):
         write_record(stage.trial, trial, lake=trainee.lake)
 
 
-def _goes_on(settings: RunSettings, folder: RunFolder, number: int) -> bool:
+def _has_next_stage(settings: RunSettings, folder: RunFolder, number: int) -> bool:
     """Whether another stage follows: otherwise no proposal needs to be tried."""
     return (
         number + 1 < settings.stages

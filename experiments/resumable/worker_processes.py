@@ -28,8 +28,9 @@ def side_by_side(
 ) -> Generator[tuple[A, Future[R]]]:
     """Each item with its finished result, in the order in which they finish; closing the generator stops the work.
 
-    function, begin: of a module, or partials of such, as other processes find them by their names. begin: called once
-    in each process. A result raises what `function` raised, or WorkerDiedError.
+    function: what is called with each of the items. workers: the number of processes. begin: called once in each of
+    them. Both belong to a module, or are partials of such, as other processes find them by name. A result raises what
+    `function` raised, or WorkerDiedError.
     """
     idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
     processes = [_Worker(begin) for _ in range(workers)]

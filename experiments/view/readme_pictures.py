@@ -27,7 +27,7 @@ def write_pictures(folder: RunFolder, out: Path) -> None:
     Raises InputError where the run has no such plan yet.
     """
     history = read_chapters(folder)
-    write_atomically(out / "board.svg", strip_svg(_to_show(folder, history)).encode())
+    write_atomically(out / "board.svg", strip_svg(_choose_example(folder, history)).encode())
     write_atomically(out / "curves.svg", curves_svg(history, find_space(folder, folder.settings())).encode())
 
 
@@ -42,7 +42,7 @@ def curves_svg(history: list[Chapter], about: RunSpace) -> str:
     return f'{opening}<rect width="{width}" height="{height}" fill="#fff"/>{"".join(placed)}</svg>'
 
 
-def _to_show(folder: RunFolder, history: list[Chapter]) -> Example:
+def _choose_example(folder: RunFolder, history: list[Chapter]) -> Example:
     last = history[-1].validation.examples if history else []
     valid = [example for example in last if example.failure == "none" and example.row.wait_required]
     if not valid:

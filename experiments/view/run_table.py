@@ -61,14 +61,16 @@ def as_table(folder: RunFolder) -> str:
     alignment = ("left", *["right"] * len(about.measures), "left")
     table = tabulate(lines, header, tablefmt="plain", colalign=alignment if lines else None, disable_numparse=True)
     known = [f"{about.problem}; shown is what the records hold"] if about.problem else []
-    return "\n".join([table, *_list_examinations(folder), *_left_out(folder), *known, *_that_counts(folder)])
+    return "\n".join(
+        [table, *_list_examinations(folder), *_describe_excluded(folder), *known, *_describe_final(folder)]
+    )
 
 
 def _head_drawn(about: RunSpace) -> str:
     return LAKE_DRAWN if about.lake else f"{about.space.words.problems} drawn from"
 
 
-def _that_counts(folder: RunFolder) -> Iterator[str]:
+def _describe_final(folder: RunFolder) -> Iterator[str]:
     """The policy that a run continues with, or ended with, and the best one if it is another."""
     if last := _find_last(folder):
         line = f"the policy that counts: {_describe_checkpoint(last)}"
@@ -93,7 +95,7 @@ def _list_examinations(folder: RunFolder) -> Iterator[str]:
         yield learned.summary()
 
 
-def _left_out(folder: RunFolder) -> Iterator[str]:
+def _describe_excluded(folder: RunFolder) -> Iterator[str]:
     """The number of boards excluded from training, in runs with `exclude`."""
     if excluded := folder.settings().exclude:
         yield f"boards of {excluded} drawn in training, and replaced: {count_excluded(folder)}"

@@ -79,7 +79,8 @@ def answerer_of(
 ) -> Callable[[Path], "Answerer"]:
     """A function that makes the answerer in the folder of an evaluation.
 
-    Raises InputError on options that do not go together.
+    who: the answerer that was named. model, endpoint: the options of either. prompt: its form. Raises InputError on
+    options that exclude each other.
     """
     if prompt == "compact" and who.model is None:
         raise InputError("--prompt is compact, which goes with --model only; leave it out")

@@ -25,7 +25,7 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     @classmethod
     def from_moves(cls, moves: np.ndarray, failure: int, agent: int, step: int, text: str = "") -> "Answer":
-        """The answer of these moves, int8 [K, T], and of this verdict."""
+        """The answer of moves, int8 [K, T], and a verdict: failure, agent, step. text: the answer as text."""
         return cls(plan_of(moves), FAILURE_NAMES[int(failure)], int(agent), int(step), text)
 
 

@@ -25,7 +25,10 @@ NO_EVIDENCE = ("step", "step_time")  # the line of the log, and the time, which 
 def collect_evidence(
     settings: RunSettings, environment: Environment, stages: Sequence[Stage], forecast: Forecast | None = None
 ) -> Evidence:
-    """The evidence after the last of `stages`, which has no decision yet; `stages` begin with the first."""
+    """The evidence after the last of `stages`, which has no decision yet.
+
+    settings, environment: of the run. stages: all from the first one. forecast: after the last one, if there is any.
+    """
     *past, now = stages
     validation = read_record(now.validation, Validation)
     return Evidence(

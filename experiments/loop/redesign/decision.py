@@ -38,7 +38,7 @@ def gather_evidence(trainee: Trainee, folder: RunFolder, number: int) -> Evidenc
 def make_decision(trainee: Trainee, folder: RunFolder, number: int) -> Decision:
     """Asks the teacher and validates its proposal; one that cannot be used is recorded, and the design stays."""
     settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
-    teacher = load_teacher(settings, folder, stage, _state_before(folder, number), recorded=True)
+    teacher = load_teacher(settings, folder, stage, _read_state_before(folder, number), recorded=True)
     key = jax.random.key(derive_seed(settings.seed, f"stage {number} teacher"))
     guard = find_trust_region(settings, environment, stage)
     count = settings.engineer.proposals
@@ -49,7 +49,7 @@ def make_decision(trainee: Trainee, folder: RunFolder, number: int) -> Decision:
 def decide_next_stage(trainee: Trainee, folder: RunFolder, number: int) -> Next:
     """The design of the stage after `number`: the one decided on or, after a rollback, the one from before."""
     stage = folder.stage(number)
-    reasons = [_describe_fall(rollback)] if (rollback := stage.rolled_back()) else []
+    reasons = [_describe_rollback(rollback)] if (rollback := stage.rolled_back()) else []
     if before := find_return(folder, number):
         return Next(before, "rollback", reasons)
     again = trainee.settings.engineer.asked_again and stage.engineer.exists() and not stage.trial.exists()
@@ -70,12 +70,12 @@ def _ask_again(trainee: Trainee, stage: Stage) -> Next:
     return msgspec.structs.replace(before, reasons=["after its training no answer can be used", *before.reasons])
 
 
-def _describe_fall(rollback: Rollback) -> str:
+def _describe_rollback(rollback: Rollback) -> str:
     found = rollback.comparison
     return f"rolled back to {rollback.against}: {found.lost} lost, {found.gained} gained, p {found.p_value:.2g}"
 
 
-def _state_before(folder: RunFolder, number: int) -> dict[str, Any]:
+def _read_state_before(folder: RunFolder, number: int) -> dict[str, Any]:
     """The state in which the teacher was left when last asked before stage `number`; empty if it never was."""
     for earlier in reversed(range(number)):
         if folder.stage(earlier).proposal.exists():
@@ -88,8 +88,8 @@ def load_teacher(
 ) -> Teacher:
     """The teacher of a run after `stage`, in the given state; in its first state if that is empty.
 
-    settings, folder: the run. stage: the last that ended. state: of the teacher. recorded: whether the run pays for
-    what is asked of a server.
+    settings, folder: the run. stage: the last that ended. state: of the teacher. recorded: whether requests to a
+    server are charged to the run.
     """
     teacher = make_teacher(settings.teacher, make_tools(settings, folder, stage, recorded), settings.teacher_options)
     if state:
@@ -115,11 +115,11 @@ def find_return(folder: RunFolder, number: int) -> Design | None:
     stage = folder.stage(number)
     if not (rollback := stage.rolled_back()):
         return None
-    before = design_before(folder, number, rollback)
+    before = find_design_before(folder, number, rollback)
     return before if before != stage.design() else None
 
 
-def design_before(folder: RunFolder, number: int, rollback: Rollback) -> Design:
+def find_design_before(folder: RunFolder, number: int, rollback: Rollback) -> Design:
     """The design that a stage which is rolled back gives way to; the first, which has none before it, keeps its own.
 
     Where weights stay, a stage may be trained from one that was rolled back itself: its design is not returned to.

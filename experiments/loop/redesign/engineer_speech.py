@@ -95,7 +95,10 @@ def speaks_tokens(tokenizer: PreTrainedTokenizerFast) -> bool:
 def make_speech(
     settings: RunSettings, tokenizer: PreTrainedTokenizerFast, design: Design, space: DesignSpace
 ) -> EngineerSpeech:
-    """The form in which a checkpoint answers when asked for a change of `design`."""
+    """The form in which a checkpoint answers when asked for a change of `design`.
+
+    settings: of the run. tokenizer: of the checkpoint. space: what may be changed.
+    """
     if speaks_tokens(tokenizer):
         return TokenSpeech(settings, tokenizer, DeltaGrammar(space, design.strata).allowed)
     summary = settings.evidence.chosen().self_summary

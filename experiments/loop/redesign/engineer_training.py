@@ -50,7 +50,7 @@ def train_engineer(trainee: Trainee, folder: RunFolder, number: int) -> None:
     with progress("engineer", settings.engineer.training.rounds, "rounds") as bar:
         for turn in range(settings.engineer.training.rounds):
             group = _judge_group(trainee, folder, number, speech, answers)
-            sampled = _in_ids(tokenizer, prompt, answers, [part.advantage for part in group.earned])
+            sampled = _encode_group(tokenizer, prompt, answers, [part.advantage for part in group.earned])
             parts = [sampled, *measured]
             if useful := [part for part in parts if any(part.advantages)]:
                 figures = train_on_answers(model, reference, useful, speech.grammar, settings.engineer.training)
@@ -66,7 +66,7 @@ def train_engineer(trainee: Trainee, folder: RunFolder, number: int) -> None:
     save_checkpoint(stage.engineer_checkpoint, without_adapter(model, settings.grpo.host), tokenizer)
 
 
-def _in_ids(
+def _encode_group(
     tokenizer: PreTrainedTokenizerFast, prompt: list[str], answers: list[list[str]], advantages: list[float]
 ) -> AnswerGroup:
     ids = tokenizer.convert_tokens_to_ids
@@ -128,7 +128,7 @@ def _measure_gain(
         verdict = _judge_answer(trainee, before, delta)
         if verdict.status != "refused" and verdict.design == now.design() != before.design():
             advantage = weight * 10 * (_measure_valid(folder, number) - _measure_valid(folder, number - 1))
-            return [_in_ids(tokenizer, training.prompt, [answer], [advantage])]
+            return [_encode_group(tokenizer, training.prompt, [answer], [advantage])]
     return []
 
 

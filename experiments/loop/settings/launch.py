@@ -51,8 +51,8 @@ def launch_stage(
 ) -> None:
     """Trains stage `number` of the run in a folder, from the checkpoint `previous`, until `tokens` are generated.
 
-    log: the file for the output of the processes. on_wait: called every second. Raises InputError where the processes
-    refuse their input or fail.
+    settings: of the launch. run: the folder. log: the file for the output of the processes. on_wait: called every
+    second. Raises InputError if the processes refuse their input or fail.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     env = {**os.environ, **starter()}
@@ -74,7 +74,7 @@ def launch_stage(
 
 
 def launch_command(settings: LaunchSettings, run: Path, number: int, previous: Path, tokens: float) -> list[str]:
-    """The command and its arguments."""
+    """The command that trains, and its arguments, which are those of `launch_stage`."""
     if settings.config != "none":
         config = resources.files("trl") / "accelerate_configs" / f"{settings.config}.yaml"
         how = ["--config_file", str(config)]

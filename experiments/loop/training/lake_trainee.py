@@ -70,7 +70,7 @@ class LakeTrainee(Trainee[Task]):
     def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], list[Acceptance]]:
-        """As `Trainee.draw`; the teams of the run alternate."""
+        """As `Trainee.draw_problems`; the teams of the run alternate."""
         configs = with_teams(config_of(design), self.settings.teams)
         made = generate_in_turn(configs, seed, count, on_progress, first)
         acceptance = [part for batches in made for batch in batches.values() for part in batch.acceptance]
@@ -98,7 +98,7 @@ class LakeTrainee(Trainee[Task]):
         return build_model(settings.model, tokenizer, derive_seed(settings.seed, "model"), settings.device), tokenizer
 
     def make_play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> BoardPlay:
-        """As `Trainee.play`."""
+        """As `Trainee.make_play`."""
         settings = self.settings
         return BoardPlay(codec_for(settings.codec, tokenizer, settings.text), settings.horizon, settings.reward)
 
@@ -135,8 +135,8 @@ class LakeTrainee(Trainee[Task]):
         with BoardStream(config, seed, kept=True, teams=settings.teams, excluded=excluded) as stream:
             yield stream
 
-    def keep_problems(self, stage: Stage, tasks: Tasks[Task]) -> None:
-        """As `Trainee.keep_problems`."""
+    def save_problems(self, stage: Stage, tasks: Tasks[Task]) -> None:
+        """As `Trainee.save_problems`."""
         assert isinstance(tasks, BoardStream)
         rows = [row_of_task(task, f"drawn_{place:07d}") for place, task in enumerate(tasks.taken)]
         figures = {"fresh": len(rows), "scored": 0, "replayed": 0, "tokens": 0}
@@ -147,7 +147,7 @@ class LakeTrainee(Trainee[Task]):
             write_record(stage.excluded, Excluded(tasks.replaced))
 
     def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
-        """As `Trainee.validate`."""
+        """As `Trainee.validate_stage`."""
         rows, texts = list(map(row_of, held_out)), list[str]()
         record, verdicts, plans = measure_policy(self, stage, rows, "validation", texts.extend)
         answers = [

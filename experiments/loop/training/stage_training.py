@@ -30,7 +30,10 @@ KEPT_A_STEP, MOST_KEPT = 4, 1024  # groups whose plans are saved
 
 
 def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
-    """GRPO from the previous checkpoint until `tokens` are generated.
+    """Trains a stage's policy by GRPO.
+
+    trainee: of the run. stage: to be trained. previous: the stage whose policy it begins with. number: of the stage.
+    tokens: training ends once this many are generated.
 
     An interrupted training resumes from a state about a minute old; in several processes it starts over.
     """
@@ -67,7 +70,8 @@ def _free_accelerator() -> None:
 def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens: float) -> None:
     """Trains in this process, which may be one of several; the first one saves the results.
 
-    Of several processes, groups.jsonl holds the problems of the first.
+    Of several processes, groups.jsonl holds the problems of the first. The arguments are those of `train_stage`, but
+    `previous` is the checkpoint.
     """
     settings, (rank, processes) = trainee.settings, rank_and_processes()
     device = "cpu" if processes > 1 else settings.device  # a trainer of several processes places the weights itself
@@ -78,7 +82,7 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
         model = _train_on(trainee, stage, number, tokens, model, tokenizer, tasks)
     if not rank:
         if settings.grpo.fresh:
-            trainee.keep_problems(stage, tasks)
+            trainee.save_problems(stage, tasks)
         save_checkpoint(stage.checkpoint, model, tokenizer)
 
 

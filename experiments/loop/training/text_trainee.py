@@ -81,7 +81,7 @@ class TextTrainee(Trainee[Problem]):
     def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], list[Any]]:
-        """As `Trainee.draw`."""
+        """As `Trainee.draw_problems`."""
         problems = self.environment.draw(design, count, seed, first)
         on_progress(count)
         return problems, []
@@ -100,7 +100,7 @@ class TextTrainee(Trainee[Problem]):
         return build_byte_policy(settings.model, derive_seed(settings.seed, "model"), settings.device, self.words)
 
     def make_play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> TextPlay[Problem]:
-        """As `Trainee.play`."""
+        """As `Trainee.make_play`."""
         return play_texts(
             model,
             tokenizer,
@@ -154,8 +154,8 @@ class TextTrainee(Trainee[Problem]):
         self._taken = taken
         yield DrawnTasks(draw)
 
-    def keep_problems(self, stage: Stage, tasks: Tasks[Problem]) -> None:
-        """As `Trainee.keep_problems`."""
+    def save_problems(self, stage: Stage, tasks: Tasks[Problem]) -> None:
+        """As `Trainee.save_problems`."""
         problems = [self._taken[place] for place in sorted(self._taken)]
         figures = {"fresh": len(problems), "scored": 0, "replayed": 0, "tokens": 0}
         statistics = self.count_problems(problems, [])
@@ -163,7 +163,7 @@ class TextTrainee(Trainee[Problem]):
         write_problems(stage.problems, problems)
 
     def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
-        """As `Trainee.validate`."""
+        """As `Trainee.validate_stage`."""
         model, tokenizer = load_policy(self.settings, stage.checkpoint)
         with progress("validation", len(held_out), "problems") as bar:
             answered = answer_groups(model, self.make_play(model, tokenizer), list(held_out), on_progress=bar.update)

@@ -62,7 +62,10 @@ class Trainee(abc.ABC, Generic[T]):
     def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], Sequence[Any]]:
-        """The problems first .. first + count - 1 of a design and a seed, and how often attempts at them met."""
+        """The problems first .. first + count - 1 of a design and a seed, and the acceptance of attempts at them.
+
+        on_progress: gets the number of further problems.
+        """
 
     @abc.abstractmethod
     def count_problems(self, problems: Sequence[Problem], acceptance: Sequence[Any]) -> dict[Stratum, Drawn]:
@@ -95,7 +98,7 @@ class Trainee(abc.ABC, Generic[T]):
         """Tasks that are drawn while a stage is trained."""
 
     @abc.abstractmethod
-    def keep_problems(self, stage: Stage, tasks: Tasks[T]) -> None:
+    def save_problems(self, stage: Stage, tasks: Tasks[T]) -> None:
         """Saves the problems that were drawn while a stage was trained, and their statistics."""
 
     @abc.abstractmethod

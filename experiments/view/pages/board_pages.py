@@ -26,7 +26,10 @@ GIVEN = "The plan that was given"
 
 
 def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Page:
-    """A page of boards. Raises InputError where a filter is none, or the file cannot be read."""
+    """A page of boards. Raises InputError if a filter is invalid, or the file cannot be read.
+
+    catalogue: of all items. item: that has the boards. query: the filters. part: as for `table_of`.
+    """
     filters = asked_for(Filters, query)
     table = table_of(catalogue, item, part, filters.policy)
     tiles, more = table.page(filters)
@@ -53,7 +56,11 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
 
 
 def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place: str) -> Page:
-    """One board: its labels, the certified plan, and the plan that was given for it. Raises InputError."""
+    """One board: its labels, the certified plan, and the plan that was given for it.
+
+    catalogue: of all items. item: that has the board. query: unused. part: as for `table_of`. place: of the board in
+    the table. Raises InputError if the board does not exist, or the file cannot be read.
+    """
     table = table_of(catalogue, item, part)
     tile, more = table.at(int(place))
     drawn = tile.row is not None and is_drawable(tile.row.size)

@@ -15,7 +15,10 @@ from lakewright.experiments.view.pages.rendering import Crumb, Page, asked_for, 
 
 
 def problems_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]], part: str) -> Page:
-    """A page of problems. Raises InputError where a filter is none, the run has boards, or a file is damaged."""
+    """A page of problems. Raises InputError if a filter is invalid, the run has boards, or a file is damaged.
+
+    catalogue: of all items, unused. item: the run. query: the filters. part: `held-out` or `stage-N`.
+    """
     filters, folder = asked_for(ProblemFilters, query), RunFolder(item.path)
     about = find_space(folder, folder.settings())
     if about.lake:

@@ -73,7 +73,10 @@ class TextExample(NamedTuple):
 
 
 def stage_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]], number: str) -> Page:
-    """A stage that is finished, or as far as it is. Raises InputError where the run has no such stage."""
+    """A stage so far. Raises InputError if the run has no such stage.
+
+    catalogue, query: unused, as this page has no filters. item: the run. number: of the stage, from 0.
+    """
     folder = RunFolder(item.path)
     stages = folder.settings().stages
     if int(number) >= stages:

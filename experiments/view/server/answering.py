@@ -61,11 +61,11 @@ class Answering:
         row, begun = drawn_row(board), time.perf_counter()
         part, _, name = checkpoint.partition("/")
         if checkpoint == PRETRAINED:
-            title, plan = "The pretrained policy", self._run_alone(self._planned_by_pretrained, row)
+            title, plan = "The pretrained policy", self._run_alone(self._plan_by_pretrained, row)
         else:
             folder, stage = self._stage_of_run(part, name)
             title = f"The checkpoint of {part.replace('-', ' ')}"
-            plan = self._run_alone(self._planned_by_run, folder, stage, row)
+            plan = self._run_alone(self._plan_by_run, folder, stage, row)
         if plan is None:
             return self._render_answer(
                 {"row": None, "played": None, "title": title, "plan_title": title}, NO_PLAN, begun
@@ -101,14 +101,14 @@ class Answering:
         self._catalogue.check_inside(stage.checkpoint)
         return folder, stage
 
-    def _planned_by_run(self, folder: RunFolder, stage: Stage, row: Row) -> list[str] | None:
+    def _plan_by_run(self, folder: RunFolder, stage: Stage, row: Row) -> list[str] | None:
         """A greedy plan; None where the answer was none."""
         from lakewright.experiments.view.server.checkpoints import greedy_plan, load_of_run
 
         key = f"{stage.checkpoint}:{stage.checkpoint.stat().st_mtime_ns}"
         return greedy_plan(self._load_policy(key, lambda: load_of_run(folder.settings(), stage.checkpoint)), row)
 
-    def _planned_by_pretrained(self, row: Row) -> list[str] | None:
+    def _plan_by_pretrained(self, row: Row) -> list[str] | None:
         from lakewright.experiments.view.server.checkpoints import greedy_plan, load_pretrained
 
         return greedy_plan(self._load_policy(PRETRAINED, load_pretrained), row)

@@ -21,7 +21,7 @@ from lakewright.experiments.view.pages.rendering import Page, render_page, stati
 from lakewright.experiments.view.pages.routes import page_for
 from lakewright.experiments.view.server.answering import Answering
 from lakewright.experiments.view.server.exports import export_board
-from lakewright.experiments.view.server.kept_pages import KeptPages
+from lakewright.experiments.view.server.page_cache import PageCache
 from lakewright.experiments.view.server.protection import Protection
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -52,7 +52,7 @@ class _Site:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue, self._answering = catalogue, Answering(catalogue)
-        self._kept = KeptPages()
+        self._cache = PageCache()
 
     async def answer_page(self, request: Request) -> Response:
         """A page, or why there is none."""
@@ -89,12 +89,12 @@ class _Site:
         """A page, from the cache if its files have not changed."""
         place, asked = f"{address}?{query}", parse_qs(query, keep_blank_values=True)
         stamp = self._make_stamp(address, asked)
-        if stamp and (kept := self._kept.find_page(place, stamp)):
-            return kept
+        if stamp and (cached := self._cache.find_page(place, stamp)):
+            return cached
         page = page_for(self._catalogue, address, asked)
         html = render_page(page, write_link)
         if stamp and (not page.live or not address):
-            self._kept.keep_page(place, stamp, html)
+            self._cache.keep_page(place, stamp, html)
         return html
 
     def _make_stamp(self, address: str, asked: Mapping[str, list[str]]) -> str:

@@ -157,7 +157,7 @@ def test_weights_stay_where_only_the_config_is_to_go_back(tmp_path, monkeypatch)
     settings = tiny_run(teacher="random", rollback=RollbackSettings(weights=False))
     found = setbacks.compare_stages(settings, run, 1)
     assert found == Rollback("stage_00", FELL, True, "stage_01")
-    assert setbacks.design_before(run, 1, found) == FIRST
+    assert setbacks.find_design_before(run, 1, found) == FIRST
 
 
 def test_after_two_falls_the_config_is_that_of_before_the_first_though_the_weights_stay(tmp_path, monkeypatch):
@@ -170,7 +170,7 @@ def test_after_two_falls_the_config_is_that_of_before_the_first_though_the_weigh
     found = setbacks.compare_stages(settings, run, 2)
     assert found == Rollback("stage_01", FELL, True, "stage_02"), "it was trained from the weights that stayed"
     write_record(run.stage(1).env, design_of(EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)})))
-    assert setbacks.design_before(run, 2, found) == FIRST
+    assert setbacks.find_design_before(run, 2, found) == FIRST
 
 
 def test_the_first_config_has_none_before_it_and_stays(monkeypatch):
@@ -178,7 +178,7 @@ def test_the_first_config_has_none_before_it_and_stays(monkeypatch):
     run = finished("random")
     found = setbacks.compare_stages(tiny_run(), run, 0)
     assert found == Rollback("warmup", FELL, True, "warmup")
-    assert setbacks.design_before(run, 0, found) == run.stage(0).design()
+    assert setbacks.find_design_before(run, 0, found) == run.stage(0).design()
 
 
 def test_a_run_stops_at_the_step_that_spends_its_budget_and_says_no_more_when_run_again(tmp_path):
