@@ -1,4 +1,4 @@
-"""Parallel worker processes. If one dies, only its item is lost, and a new worker repeats it."""
+"""Processes that work side by side. One that dies costs only its item, which is repeated by a new one."""
 
 import contextlib
 import multiprocessing
@@ -28,9 +28,8 @@ def side_by_side(
 ) -> Generator[tuple[A, Future[R]]]:
     """Each item with its finished result, in the order in which they finish; closing the generator stops the work.
 
-    function: what is called with each of the items. workers: the number of processes. begin: called once in each of
-    them. Both belong to a module, or are partials of such, as other processes find them by name. A result raises what
-    `function` raised, or WorkerDiedError.
+    function, begin: of a module, or partials of such, as other processes find them by their names. begin: called once
+    in each process. A result raises what `function` raised, or WorkerDiedError.
     """
     idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
     processes = [_Worker(begin) for _ in range(workers)]
@@ -96,14 +95,14 @@ class _Worker:
 
     def _start(self) -> None:
         self._pipe, theirs = self._context.Pipe()
-        self._process = self._context.Process(target=_serve_calls, args=(theirs, self._begin))
+        self._process = self._context.Process(target=_serve, args=(theirs, self._begin))
         self._process.start()
         theirs.close()  # so that the pipe ends with the process
         if self._stopped:
             self._process.kill()
 
 
-def _serve_calls(pipe: Connection, begin: Callable[[], object]) -> None:
+def _serve(pipe: Connection, begin: Callable[[], object]) -> None:
     """Calls the functions that come through the pipe, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal signals all processes; the first one ends the others
     end_with_starter()
