@@ -173,7 +173,7 @@ def test_the_walk_of_a_design_follows_the_steps_of_a_stage():
     walk = (HOUSE / "docs" / "architecture.md").read_text().split("## A design")[1].split("\n1. ")[1].split("\n## ")[0]
     steps = re.findall(r"`lakewright\.experiments\.loop\.(?:training|redesign)\.\w+\.(\w+)`", walk)
     assert len(steps) == 8
-    assert "trainee.validate" in calls_of(functions, "_run_stage"), "the ninth, which is the trainee's"
+    assert "trainee.validate_stage" in calls_of(functions, "_run_stage"), "the ninth, which is the trainee's"
     assert [name for name in calls_of(functions, "_run_stage") if name in steps] == steps
 
 
