@@ -95,7 +95,7 @@ class EndpointAnswerer:
         self.name = settings.model
         self.identity = {"endpoint": settings.url, "model": settings.model, "max_tokens": settings.max_tokens}
         spending = Spending(out / "spending.jsonl")
-        self._endpoint = Endpoint(settings, price_tokens(settings, *spending.tokens()), spending.add)
+        self._endpoint = Endpoint(settings, price_tokens(settings, *spending.count_tokens()), spending.add)
 
     @property
     def spent(self) -> float:

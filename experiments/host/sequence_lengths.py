@@ -13,8 +13,8 @@ from lakewright.core_jax.config import holds, holes_of, with_teams
 from lakewright.core_jax.types import Board
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.lessons import synthetic_examples
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.training import Trainee, make_trainee
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.policy.codecs import (
     ByteCodec,
     ChatCodec,

@@ -1,4 +1,4 @@
-"""What requests to a server may have cost, in a file that survives a kill between a request and its answer."""
+"""Possible costs of requests to a server, in a file that survives a kill between a request and its answer."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ class Spending:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def tokens(self) -> tuple[int, int]:
+    def count_tokens(self) -> tuple[int, int]:
         """The tokens in and out that may have been billed. Raises InputError where the file is damaged."""
         if not self._path.exists():
             return 0, 0
@@ -24,7 +24,7 @@ class Spending:
             return sum_charges(journal)
 
     def add(self, charge: Charge) -> None:
-        """Keeps a charge, whole or not at all; once this returns it survives a kill."""
+        """Saves a charge, whole or not at all; once this returns it survives a kill."""
         line = msgspec.json.encode(charge) + b"\n"
         with open(self._path, "ab", buffering=0) as lines:
             end = lines.tell()

@@ -16,9 +16,8 @@ from lakewright.experiments.cli import main
 from lakewright.experiments.host.estimate import Estimate, estimate_of, estimate_table
 from lakewright.experiments.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
 from lakewright.experiments.host.model_shape import adapter_weights, model_shape, shape_of_model
-from lakewright.experiments.loop.settings import RunSettings, load_settings
-from lakewright.experiments.loop.settings.run_settings import EngineerSettings
-from lakewright.experiments.loop.training import load_policy, make_trainee
+from lakewright.experiments.loop.settings.run_settings import EngineerSettings, RunSettings, load_settings
+from lakewright.experiments.loop.training.trainee import load_policy, make_trainee
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings, TokensCodec
 from lakewright.policy.evaluation import evaluate
@@ -242,8 +241,8 @@ def test_the_peak_of_a_step_in_bytes_is_as_estimated(tmp_path):
     cell = trainee.environment.space.cell(4, terms=4, carry=True)
     problems = trainee.environment.draw_cell(cell, 16, 0)
     with peak_of_tensors() as peak:
-        model, words = trainee.build()
-        train_grpo(model, trainee.play(model, words), problems, settings.grpo, seed=0, scratch=tmp_path)
+        model, words = trainee.build_model()
+        train_grpo(model, trainee.make_play(model, words), problems, settings.grpo, seed=0, scratch=tmp_path)
     found = phases_of(settings)
     assert_near(max(found["update"], found["sampling"]), peak.bytes, "bytes")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lakewright.core_jax.rows import read_all
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.policy.training import callbacks
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.killable import begin, code_of, server

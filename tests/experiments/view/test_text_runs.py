@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from lakewright.experiments.cli import main
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.run_space import find_space
 from lakewright.experiments.view.run_table import as_json, as_table
 from lakewright.experiments.view.site import write_report, write_site

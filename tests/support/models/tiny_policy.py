@@ -14,8 +14,7 @@ from lakewright.core_jax.types import PAD
 from lakewright.engineer.evidence import vocabulary_of
 from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.environments.lake import lake_space
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.settings.run_settings import ValidationSettings
+from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TokensCodec, build_tokenizer
 from lakewright.policy.model_settings import ModelSettings

@@ -67,7 +67,7 @@ def command(line: str) -> int:
 
 def tiny_loop(line: str) -> None:
     """Runs a tiny loop in a folder as the command does."""
-    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.records.run_folder import RunFolder
     from tests.support.samples.tiny_runs import RULES, run_loop
 
     folder = RunFolder(Path(line))
@@ -77,7 +77,7 @@ def tiny_loop(line: str) -> None:
 
 def tiny_text_loop(line: str) -> None:
     """Runs a tiny loop on problems in text in a folder."""
-    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.records.run_folder import RunFolder
     from tests.support.samples.text_runs import text_run
     from tests.support.samples.tiny_runs import run_loop
 
