@@ -42,7 +42,7 @@ def bench(
         files: Measure commands on files instead, and the core's own rates.
         environments: Measure the Gymnasium environments instead: joint moves of random play.
         pogema: A Python that has POGEMA, which is measured with them.
-        campaign: Check the labels of so many fresh boards of teams against another solver instead.
+        campaign: Check the labels of this many fresh boards of teams against another solver instead.
         corruption: Damage so many files that commands read, one at a time, and judge what the commands do instead.
         case: Only the case of this number of a corruption campaign.
         seed: The same seed gives the same boards or damages of a campaign.
@@ -57,9 +57,9 @@ def bench(
         print_found(other.measure_rates(), json, other.format_table)
         return 0
     if campaign is not None:
-        return _campaign(campaign, seed, journal, agents, json)
+        return _check_labels(campaign, seed, journal, agents, json)
     if corruption is not None:
-        return _corrupt(corruption, case, seed, journal, json)
+        return _corrupt_files(corruption, case, seed, journal, json)
     from lakewright.experiments.bench import lake
     from lakewright.experiments.bench.measurement import format_table
 
@@ -74,7 +74,7 @@ def bench(
     return 0
 
 
-def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, json: bool) -> int:
+def _check_labels(boards: int, seed: int, journal: Path | None, agents: int | None, json: bool) -> int:
     """The exit code is 1 where a label is wrong."""
     from lakewright.experiments.label_checks.campaign import check_labels, format_totals
 
@@ -90,7 +90,7 @@ def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, 
     return int(any(total.wrong for total in found))
 
 
-def _corrupt(count: int, case: int | None, seed: int, journal: Path | None, json: bool) -> int:
+def _corrupt_files(count: int, case: int | None, seed: int, journal: Path | None, json: bool) -> int:
     """The exit code is 1 where a result is silently different, or a command ends in a traceback or not at all."""
     if count < 1:
         raise InputError(f"--corruption is {count}; give at least 1")

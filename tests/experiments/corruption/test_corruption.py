@@ -1,4 +1,4 @@
-"""One thing in one file that a command reads is damaged: the campaign finds what is silently different, and repeats it."""
+"""The campaign damages one thing in one file, finds results that are silently different, and repeats any case."""
 
 import os
 
