@@ -98,9 +98,10 @@ def _corrupt_files(count: int, case: int | None, seed: int, journal: Path | None
         if value < 0:
             raise InputError(f"{name} is {value}; give 0 or more")
     prepare_training()
+    from lakewright.experiments.cli.app import main  # which imports this file
     from lakewright.experiments.corruption.campaign import corrupt_files, format_totals, has_faults
 
     with progress("corruption", count, "cases") as bar:
-        found = corrupt_files(count, seed, journal, case, bar.update)
+        found = corrupt_files(main, count, seed, journal, case, bar.update)
     print_found(found, json, format_totals)
     return int(has_faults(found))

@@ -25,10 +25,9 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.bench.measurement import format_markdown
-from lakewright.experiments.cli.app import main
 from lakewright.experiments.corruption.commands import COMMANDS, Command, target_in, without_clock
 from lakewright.experiments.corruption.damages import TENSORS, damage_file, list_kinds
-from lakewright.experiments.corruption.fixtures import make_fixtures, tiny_tier, working_in
+from lakewright.experiments.corruption.fixtures import Main, make_fixtures, tiny_tier, working_in
 from lakewright.experiments.loop.settings import preset_files
 from lakewright.experiments.resumable.journal import Journal
 
@@ -83,20 +82,23 @@ class TooLongError(BaseException):
 
 
 def corrupt_files(
+    main: Main,
     count: int,
     seed: int = 0,
     journal: Path | None = None,
     only: int | None = None,
     on_progress: Callable[[int], object] = lambda cases: None,
 ) -> list[Total]:
-    """Runs `count` cases, or the one of the number `only`; on_progress: gets how many more are done.
+    """Runs `count` cases, or the one of the number `only`.
 
-    journal: keeps each finished case; those that it holds are not run again. The small folders that are damaged lie
-    beside it. Raises InputError where the journal is of another campaign.
+    main: the program. seed: gives other cases. journal: keeps each finished case; those that it holds are not run
+    again. The small folders that are damaged lie beside it. on_progress: gets how many more are done.
+
+    Raises InputError where the journal is of another campaign.
     """
     with contextlib.ExitStack() as stack:
         place = Path(f"{journal}.folders") if journal else Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        trials = Trials(make_fixtures(place.absolute()), seed)
+        trials = Trials(main, make_fixtures(place.absolute(), main), seed)
         if only is not None:
             return sum_up([trials.run(only)])
         kept = stack.enter_context(Journal(journal, Case)) if journal else None
@@ -124,8 +126,8 @@ def _read_cases(kept: Journal[Case], path: Path, seed: int) -> list[Case]:
 class Trials:
     """Runs cases on copies of the fixtures, which all lie at one place, as some records hold paths."""
 
-    def __init__(self, fixtures: Path, seed: int) -> None:
-        self._fixtures, self._seed = fixtures, seed
+    def __init__(self, main: Main, fixtures: Path, seed: int) -> None:
+        self._main, self._fixtures, self._seed = main, fixtures, seed
         self._work = fixtures.parent / "work"
         self._expected: dict[str, Ended] = {}
         weights = np.array([command.weight for command in COMMANDS])
@@ -193,7 +195,7 @@ class Trials:
             _limit_time(LIMIT),
         ):
             try:
-                code = main(list(map(str, command.words)))
+                code = self._main(list(map(str, command.words)))
             except TooLongError:
                 trace = HANG
             except BaseException:  # whatever it is, it is the finding

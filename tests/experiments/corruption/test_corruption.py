@@ -1,5 +1,6 @@
 """The campaign damages one thing in one file, finds results that are silently different, and repeats any case."""
 
+import functools
 import os
 
 import msgspec
@@ -26,7 +27,7 @@ def quick(monkeypatch):
     """Only the commands of an engineer's folder, and only such folders."""
     monkeypatch.setattr(campaign, "COMMANDS", QUICK)
     for name in ("_make_boards", "_make_runs"):
-        monkeypatch.setattr(fixtures, name, lambda seed, suffix: None)
+        monkeypatch.setattr(fixtures, name, lambda run, seed, suffix: None)
     monkeypatch.setattr(
         fixtures,
         "_make_folders",
@@ -100,19 +101,19 @@ def test_what_a_command_does_is_judged(ended, harmless, outcome):
 @pytest.mark.usefixtures("quick")
 def test_a_campaign_finds_nothing_and_resumes_and_repeats_any_case(tmp_path):
     journal = tmp_path / "journal.jsonl"
-    corrupt_files(20, 3, journal)
+    corrupt_files(main, 20, 3, journal)
     kept = journal.read_bytes()
     done = []
-    totals = corrupt_files(40, 3, journal, on_progress=done.append)
+    totals = corrupt_files(main, 40, 3, journal, on_progress=done.append)
     assert done == [20, *[1] * 20]
     assert journal.read_bytes().startswith(kept)
     assert sum(sum(total.outcomes.values()) for total in totals) == 40
     assert not has_faults(totals), totals
     cases = [msgspec.json.decode(line) for line in journal.read_bytes().splitlines()]
-    (again,) = corrupt_files(1, 3, journal, only=7)
+    (again,) = corrupt_files(main, 1, 3, journal, only=7)
     assert (again.command, again.what) == (cases[7]["command"], cases[7]["what"])
     with pytest.raises(InputError, match=r"journal.jsonl:1: is case 0 of seed 3, not 0 of seed 4; repeat that seed"):
-        corrupt_files(40, 4, journal)
+        corrupt_files(main, 40, 4, journal)
 
 
 @pytest.mark.usefixtures("quick")
@@ -141,13 +142,13 @@ def test_wrong_numbers_are_refused(capsys):
 
 @pytest.mark.deep
 def test_no_command_is_silently_wrong_about_a_damaged_file():
-    totals = corrupt_files(CASES)
+    totals = corrupt_files(main, CASES)
     assert not has_faults(totals), [case for total in totals for case in total.faults]
 
 
 def test_outcomes_that_were_changed_after_they_were_read_are_refused(tmp_path):
     with fixtures.working_in(tmp_path):
-        fixtures._make_engineer(fixtures.Path("engineer"), 0)
+        fixtures._make_engineer(functools.partial(fixtures.run_quietly, main), fixtures.Path("engineer"), 0)
         path = tmp_path / "engineer" / "outcomes.jsonl"
         whole = path.read_bytes()
         path.write_bytes(whole.replace(b'"valid":false', b'"valid":true ', 1))
