@@ -46,7 +46,7 @@ class Command:
         damaged = fixtures / self.folders[0]
         for what, pattern in self.reads.items():
             for path in sorted(damaged.glob(pattern)) if damaged.is_dir() else [damaged]:
-                if path.is_file() and "best" not in path.parts:
+                if path.is_file() and path.stat().st_size and "best" not in path.parts:
                     found.setdefault(str(path.relative_to(fixtures)), what)
         return [(what, place) for place, what in found.items()]
 
