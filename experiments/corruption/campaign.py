@@ -147,11 +147,12 @@ class Trials:
         target = target_in(self._work, self._fixtures, file)
         possible = list_kinds(target)
         kind = possible[int(random.integers(len(possible)))]
-        before, stat = target.path.read_bytes(), target.path.stat()
+        before, times = target.path.read_bytes(), {path: path.stat() for path in (target.path, target.path.parent)}
         target.path.unlink()  # it may be a link
         target.path.write_bytes(before)
         change = damage_file(target, kind, random)
-        os.utime(target.path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # a disk that errs does not say when
+        for path, stat in times.items():
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # a disk that errs does not say when
         damaged = without_clock(target.path.read_bytes())
         ended = self._call(command)
         if ended.result.get(file) == damaged:  # the file itself is no result

@@ -29,11 +29,15 @@ Main: TypeAlias = Callable[[Sequence[str]], int]
 Run: TypeAlias = Callable[..., None]
 INTERRUPTED = 128 + signal.SIGINT  # the exit code
 TIER = tiers.Tier(teams=((2, 3),), hole_ratios=(0.0, 0.2), wait_ratios=(0.5,), boards=2)
-MODEL = ("start=pretrained", "warmup.steps=0", "grpo.steps=1", "grpo.prompts=4", "grpo.group=2", "horizon=16")
-MODEL += ("validation.hole_ratios=[0.2]", "validation.wait_ratios=[0.5]", "validation.boards=2", "lessons.rule=rules")
+MODEL = (
+    *("start=pretrained", "warmup.steps=0", "grpo.steps=1", "grpo.prompts=4", "grpo.group=2", "horizon=16"),
+    *("validation.hole_ratios=[0.2]", "validation.wait_ratios=[0.5]", "validation.boards=2", "lessons.rule=rules"),
+)
 RUN = ("--teacher", "rules", *MODEL, "stages=2", "trial.boards=8", "trial.samples=2")
-AFTER_TRAINING = ("validation.json", "plans.jsonl", "rollback.json", "difficulty.json", "evidence.json")
-AFTER_TRAINING += ("proposal.json", "trial.json", "next.json", "done.json")
+AFTER_TRAINING = (
+    *("validation.json", "plans.jsonl", "rollback.json", "difficulty.json", "evidence.json"),
+    *("proposal.json", "trial.json", "next.json", "done.json"),
+)
 STUDY = """budget = 400
 baseline = "fixed"
 [settings]

@@ -6,6 +6,7 @@ Answers are kept as they come and judged at the end, so that the same command re
 samples may be added later. Rows without labels are solved first: see `labels`.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -79,10 +80,12 @@ def evaluate(
     if benchmark.resolve() == (out / VERDICTS).resolve():
         raise InputError(f"{benchmark}: would be overwritten by the verdicts; choose another --out")
     found = read_set(benchmark)
-    with locked(out), Journal(out / "answers.jsonl", AnswerRow) as journal:
-        kept = list(journal)
+    with locked(out), contextlib.ExitStack() as stack:
         who = answerer(out)
-        CLAIM.take_folder(out, _describe_job(found, who, settings), replace=not kept)
+        job = _describe_job(found, who, settings)
+        journal = stack.enter_context(Journal(out / "answers.jsonl", AnswerRow, content_hash(job)))
+        CLAIM.take_folder(out, job, replace=journal.empty)
+        kept = list(journal)
         found = label_rows(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
         rows = spread_rows(found.rows, settings.per_cell) if settings.per_cell else found.rows
         there = {(answer.id, answer.sample) for answer in kept}

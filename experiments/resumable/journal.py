@@ -23,12 +23,14 @@ REMEDY = "remove this line and all after it; they are then made again"
 class Journal(Generic[T]):
     """The lines of `path`, each of type `kind`. Opening it removes a line that a kill left unfinished.
 
+    of: what the lines belong to, so that those of another journal are noticed. empty: whether there was no line.
+
     Raises InputError if the file is not such a journal, and leaves it unchanged. Iteration raises InputError at any
     other line that is not a `kind`, or that was changed.
     """
 
-    def __init__(self, path: Path, kind: type[T]) -> None:
-        self._path, self._kind = path, kind
+    def __init__(self, path: Path, kind: type[T], of: str = "") -> None:
+        self._path, self._kind, self._of = path, kind, of
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = open(path, "a+b")  # noqa: SIM115
         self._file.seek(0)
@@ -38,7 +40,8 @@ class Journal(Generic[T]):
             self._file.close()
             raise InputError(f"{path}:1: is not a line of a {kind.__name__} journal; remove it or choose another path")
         self._file.truncate(whole)
-        self._written = hashlib.sha256(text[:whole])
+        self._written = hashlib.sha256(of.encode() + text[:whole])
+        self.empty = not whole
 
     def _is_ours(self, lines: bytes, rest: bytes) -> bool:
         """Whether the first line is a `kind`, or without any the rest is how one begins."""
@@ -56,7 +59,7 @@ class Journal(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         decoder = msgspec.json.Decoder(self._kind)
         self._file.seek(0)
-        for number, text in enumerate(_unseal(self._path, self._file), 1):
+        for number, text in enumerate(_unseal(self._path, self._file, self._of), 1):
             try:
                 yield decoder.decode(text)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -74,21 +77,23 @@ class Journal(Generic[T]):
         os.fsync(self._file.fileno())
 
 
-def check_journal(path: Path) -> None:
-    """Raises InputError where a line of a journal was changed; nothing else is checked."""
+def check_journal(path: Path, of: str) -> None:
+    """Raises InputError where a line of the journal of `of` was changed; nothing else is checked."""
     with open(path, "rb") as file:
-        for _ in _unseal(path, file):
+        for _ in _unseal(path, file, of):
             pass
 
 
-def _unseal(path: Path, lines: Iterable[bytes]) -> Iterator[bytes]:
+def _unseal(path: Path, lines: Iterable[bytes], of: str) -> Iterator[bytes]:
     """The lines without their digests. Raises InputError at one that was changed."""
-    before, sealed = hashlib.sha256(), False
+    before, sealed = hashlib.sha256(of.encode()), False
     for number, line in enumerate(lines, 1):
         text, seal = _split(line)
         sealed = sealed or bool(seal)
         if sealed and seal != _seal(before, text):
-            raise InputError(f"{path}:{number}: this line, or one before it, was changed; {REMEDY}")
+            raise InputError(
+                f"{path}:{number}: this line, or one before it, was changed or is of another folder; {REMEDY}"
+            )
         before.update(line)
         yield text
 

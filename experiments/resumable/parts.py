@@ -122,10 +122,13 @@ class Parts:
 
     def add_part(self, part: Part, rows: pa.RecordBatch | None = None) -> None:
         """Saves a finished part and its rows, if it has any."""
-        files = [self._rows_file(self.number), self._record_file(self.number)]
+        rows_file, record = self._rows_file(self.number), self._record_file(self.number)
         kept = [self.rejects.part_file(self.number)] if self.rejects else []
-        with listed(*files, *(file for file in kept if file.exists())):
-            self._write_part(*files, part, rows)
+        with listed(rows_file, record, *(file for file in kept if file.exists())):
+            with replacing(rows_file) as beside, pa.ipc.new_file(beside, self._schema) as file:
+                if rows is not None:
+                    file.write(rows)
+            write_atomically(record, msgspec.json.encode(part))
         self._count_part(part)
 
     def assemble(self, finish: Callable[[], object] = lambda: None) -> None:
@@ -150,12 +153,6 @@ class Parts:
         left_out = len(part.bad_rows) + part.unlisted
         self.tally.update(part.tally, bad_rows=left_out, unlisted=part.unlisted)
         self.acceptance = pool_acceptance([*self.acceptance, *part.acceptance])
-
-    def _write_part(self, place: Path, record: Path, part: Part, rows: pa.RecordBatch | None) -> None:
-        with replacing(place) as beside, pa.ipc.new_file(beside, self._schema) as file:
-            if rows is not None:
-                file.write(rows)
-        write_atomically(record, msgspec.json.encode(part))
 
     def _rows_file(self, number: int) -> Path:
         return self.folder / f"{number:06d}.arrow"

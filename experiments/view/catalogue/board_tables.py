@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import content_hash
 from lakewright.core_jax.support import read_raw
 from lakewright.experiments.loop.records.board_answers import Answer, read_answers
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
@@ -164,7 +165,8 @@ def _find_answered(catalogue: Catalogue, item: Item) -> BoardTable:
 def _answer_files(item: Item) -> list[Any]:
     """The verdicts and the answers of an evaluation, for DuckDB. Raises InputError where one was changed."""
     verdicts, answers = (_check_there(item.path / name) for name in ("verdicts.jsonl", "answers.jsonl"))
-    check_journal(answers)
+    job = item.path / "job.json"
+    check_journal(answers, content_hash(read_raw(job)) if job.exists() else "")
     return [escaped_glob(verdicts), escaped_glob(answers)]
 
 
