@@ -31,7 +31,8 @@ from lakewright.experiments.loop.training.trainee import Trainee
 
 def gather_evidence(trainee: Trainee, folder: RunFolder, number: int) -> Evidence:
     """All that is known after stage `number`."""
-    stages = [folder.stage(earlier) for earlier in range(number + 1)]
+    first = -1 if trainee.settings.engineer.asked_first else 0
+    stages = [folder.stage(earlier) for earlier in range(first, number + 1)]
     return collect_evidence(trainee.settings, trainee.environment, stages, read_forecast(stages[-1]))
 
 
@@ -77,7 +78,7 @@ def _describe_rollback(rollback: Rollback) -> str:
 
 def _read_state_before(folder: RunFolder, number: int) -> dict[str, Any]:
     """The state in which the teacher was left when last asked before stage `number`; empty if it never was."""
-    for earlier in reversed(range(number)):
+    for earlier in reversed(range(-1, number)):
         if folder.stage(earlier).proposal.exists():
             return read_record(folder.stage(earlier).proposal, Decision).teacher_state
     return {}

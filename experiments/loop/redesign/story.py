@@ -6,7 +6,7 @@ from lakewright.engineer.delta import list_changes, printable, summarize
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Trial
-from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, Validation, read_record
 
 MOST = 200  # characters of a proposal
@@ -20,9 +20,14 @@ def describe_stage(folder: RunFolder, number: int, space: DesignSpace) -> list[s
             read_record(before.validation, Validation), read_record(stage.validation, Validation), space
         )
     ]
-    following = stage.read_next()
     if stage.rolled_back():
-        lines.append(f"rolled back {following.reasons[0]}")
+        lines.append(f"rolled back {stage.read_next().reasons[0]}")
+    return [*lines, *describe_redesign(stage, space)]
+
+
+def describe_redesign(stage: Stage, space: DesignSpace) -> list[str]:
+    """The lines of what was decided after a stage, or after the warm-up."""
+    following, lines = stage.read_next(), list[str]()
     if following.source != "rollback":
         lines += _describe_proposal(read_record(stage.proposal, Decision), space)
         if stage.trial.exists():

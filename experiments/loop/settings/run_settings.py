@@ -60,6 +60,8 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the answers of `self_trained` earn."""
     training: AnswerTraining = AnswerTraining()
     """How `self_trained` is trained on its answers."""
+    asked_first: bool = False
+    """Whether the first stage is redesigned too, from the held-out answers after the warm-up."""
     asked_again: bool = False
     """Whether, where no trial is held, the next stage is drawn from what `self_trained` answers after its training, not
     from what it answered before."""

@@ -65,7 +65,7 @@ class LakeTrainee(Trainee[Task]):
         return read_held_out(folder)
 
     def count_held_out(self) -> int:
-        """As `Trainee.count_held_out`, without finding out which cells of a team cannot be drawn: that takes minutes."""
+        """As `Trainee.count_held_out`: also the boards of cells that cannot be drawn, as trying takes minutes."""
         return len(_list_configs(self.settings)) * self.settings.validation.boards
 
     def draw_problems(
