@@ -15,9 +15,8 @@ from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import assign_shares
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Case, Drawn
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.tally import Tally
+from lakewright.engineer.tally import Case, Drawn, Tally
 
 
 class Problem(msgspec.Struct, frozen=True):

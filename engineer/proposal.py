@@ -8,7 +8,7 @@ import msgspec
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.delta import difference, encode_delta
 from lakewright.engineer.design import Delta, Design, Row
-from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 

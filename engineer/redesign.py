@@ -21,27 +21,34 @@ from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.delta import list_changes, summarize
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty import (
-    DifficultySettings,
-    Forecast,
-    HeldOutCell,
-    Objective,
-    Observation,
-    make_forecast,
-    observe_groups,
-)
+from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
+from lakewright.engineer.difficulty.model import DifficultySettings, Objective
+from lakewright.engineer.difficulty.observations import Observation, observe_groups
 from lakewright.engineer.environment import Environment, Group, Problem
-from lakewright.engineer.evidence import Case, Drawn, Evidence, EvidenceSettings, Round
+from lakewright.engineer.evidence.evidence import Evidence, Round
+from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, widen_reach
-from lakewright.engineer.negotiation import Attempt, negotiate
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.random_generators import Key, fold, make_key
-from lakewright.engineer.rollback import Comparison, RollbackSettings, compare_answers
 from lakewright.engineer.space import DesignSpace, check_design
-from lakewright.engineer.steps import Next, count_held_out, decide_next, group_by_cell, list_rivals, try_rivals
-from lakewright.engineer.tally import Tally
-from lakewright.engineer.teachers import Tools, make_teacher
-from lakewright.engineer.trial import RollOut, Trial, TrialSettings, TrialWork
+from lakewright.engineer.steps import (
+    Attempt,
+    Comparison,
+    Next,
+    RollbackSettings,
+    compare_answers,
+    count_held_out,
+    decide_next,
+    group_by_cell,
+    list_rivals,
+    negotiate,
+    try_rivals,
+)
+from lakewright.engineer.tally import Case, Drawn, Tally
+from lakewright.engineer.teachers.models import Tools
+from lakewright.engineer.teachers.registry import make_teacher
+from lakewright.engineer.trial.signals import TrialSettings
+from lakewright.engineer.trial.trial import RollOut, Trial, TrialWork
 
 STATE = 1  # the form of `state_dict`
 

@@ -1,4 +1,4 @@
-"""The steps of a redesign after the proposal: rivals, their trial, and what is next."""
+"""The steps of a redesign: proposal, rivals, their trial, the test for a rollback, and what is next."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -7,20 +7,109 @@ from typing import Literal
 import msgspec
 
 from lakewright.core_jax import results
+from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.difficulty import (
-    Forecast,
-    HeldOutCell,
-    Worth,
-    estimate_worth,
-)
+from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
+from lakewright.engineer.difficulty.worth import Worth, estimate_worth
 from lakewright.engineer.environment import Environment
-from lakewright.engineer.evidence import CellGroups
+from lakewright.engineer.evidence.evidence import CellGroups, Evidence
 from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, judge
-from lakewright.engineer.trial import Trial, TrialSettings, TrialWork, shortlist, try_beside_current
+from lakewright.engineer.proposal import Proposal, Teacher
+from lakewright.engineer.random_generators import Key, fold, split
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.trial.selection import shortlist
+from lakewright.engineer.trial.signals import TrialSettings
+from lakewright.engineer.trial.trial import Trial, TrialWork, try_beside_current
 
 Source = Literal["proposal", "trial", "rollback", "current"]
+STRETCHES = (2.0, 0.5, 3.0, 1.5, 4.0)  # of a change, in the order in which they are proposed
+TOLD = 300  # characters of a refusal that the teacher is shown: what it wrote itself may be in there
+
+
+class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One try: what was proposed, and the guard's verdict on it."""
+
+    proposal: Proposal
+    verdict: GuardVerdict
+
+
+def negotiate(
+    teacher: Teacher,
+    evidence: Evidence,
+    design: Design,
+    bounds: Bounds,
+    key: Key,
+    settings: GuardSettings,
+    proposals: int = 1,
+) -> list[Attempt]:
+    """Asks until a proposal is not refused, at most `settings.tries` times; the last attempt is what counts.
+
+    teacher: is asked. evidence, design: as in `Teacher.propose`. bounds: the environment. key: consumed. settings: the
+    guard's. proposals: how many deltas are asked for, to be tried side by side.
+
+    Each refusal is in `evidence.refusals` of the next try, and leaves no trace in the teacher's state. Where the
+    last is refused too, its verdict holds `design`.
+    """
+    attempts: list[Attempt] = []
+    before = teacher.state_dict()
+    for attempt_key in split(key, settings.tries):
+        proposal = teacher.propose(evidence, design, bounds.space, attempt_key)
+        attempts.append(Attempt(proposal, judge_proposal(proposal, design, bounds, settings)))
+        if attempts[-1].verdict.status != "refused":
+            if proposals > 1:
+                rivals = fold(key, proposals)
+                proposal = add_rivals(teacher, proposal, evidence, design, bounds.space, rivals, proposals)
+                attempts[-1] = msgspec.structs.replace(attempts[-1], proposal=proposal)
+            break
+        teacher.load_state_dict(before)
+        errors = [*evidence.refusals, "; ".join(attempts[-1].verdict.reasons)[:TOLD]]
+        evidence = msgspec.structs.replace(evidence, refusals=errors)
+    return attempts
+
+
+def judge_proposal(proposal: Proposal, design: Design, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
+    """The guard's verdict on a proposal; one without a delta is refused for its own error."""
+    if proposal.delta is None:
+        return GuardVerdict("refused", [proposal.error], design)
+    return judge(design, proposal.delta, bounds, settings)
+
+
+def add_rivals(
+    teacher: Teacher,
+    proposal: Proposal,
+    evidence: Evidence,
+    design: Design,
+    space: DesignSpace,
+    key: Key,
+    count: int,
+) -> Proposal:
+    """The proposal with candidates, `count` deltas in all where there are so many.
+
+    A teacher that generates no tokens is asked again, each time in the state that the proposal left; what it then
+    learned is forgotten. What lacks is the first change stretched by STRETCHES. The key is consumed.
+    """
+    if proposal.delta is None or not proposal.delta.edits:
+        return proposal
+    deltas = [proposal.delta, *proposal.candidates]
+    if not proposal.tokens:
+        state = teacher.state_dict()
+        for again in split(key, count)[1:]:
+            other = teacher.propose(evidence, design, space, again).delta
+            deltas += [other] if other and other not in deltas else []
+            teacher.load_state_dict(state)
+    deltas += [stretch(proposal.delta, factor, space) for factor in STRETCHES][: max(0, count - len(deltas))]
+    return msgspec.structs.replace(proposal, candidates=tuple(deltas[1:count]))
+
+
+def stretch(delta: Delta, factor: float, space: DesignSpace) -> Delta:
+    """The delta with every change `factor` times as large, within -1 .. 1 or the range of a knob if that is larger."""
+    most = {column.name: max(1.0, column.span) for column in space.columns}
+    edits = {}
+    for stratum, edit in delta.edits.items():
+        changes = {name: max(-most[name], min(most[name], factor * change)) for name, change in edit.changes.items()}
+        edits[stratum] = msgspec.structs.replace(edit, changes=changes)
+    return Delta(edits)
 
 
 class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,3 +193,40 @@ def group_by_cell(groups: Iterable[tuple[Cell, results.Group]]) -> list[CellGrou
         cells[Cell(cell.stratum, cell.values)].append(group)
     order = sorted(cells.items(), key=lambda item: (isinstance(item[0].stratum, str), item[0]))
     return [CellGroups(cell, results.statistics_of(members)) for cell, members in order]
+
+
+class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether and when a stage is rolled back."""
+
+    enabled: bool = True
+    """Whether a stage is rolled back whose policy solves significantly fewer held-out boards."""
+    level: Share = 0.05
+    """Significance level of the one-sided McNemar test."""
+    weights: bool = True
+    """Whether the weights go back too, not only the config."""
+
+
+class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Two policies on the same problems: how many only the later solves, and how many only the earlier.
+
+    p_value: the chance of so many lost among those that changed, if each were as likely gained as lost.
+    """
+
+    gained: int
+    lost: int
+    p_value: float
+
+
+def compare_answers(before: Sequence[bool], after: Sequence[bool]) -> Comparison:
+    """The one-sided exact McNemar test (McNemar 1947) on the valid answers of two policies, problem by problem.
+
+    Raises ValueError where the two have unequal numbers of problems.
+    """
+    from scipy.stats import binomtest  # a second to load: settings are read without it
+
+    pairs = list(zip(before, after, strict=True))
+    gained = sum(new and not old for old, new in pairs)
+    lost = sum(old and not new for old, new in pairs)
+    changed = gained + lost
+    p_value = float(binomtest(lost, changed, 0.5, alternative="greater").pvalue) if changed else 1.0
+    return Comparison(gained, lost, p_value)

@@ -11,7 +11,7 @@ from lakewright.core_jax.results import GroupStatistics
 from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Delta, Design, by_stratum
-from lakewright.engineer.difficulty import Forecast
+from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.evidence.modules import FIELDS, Modules
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.tally import Case, Drawn, Tally

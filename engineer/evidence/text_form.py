@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from lakewright.engineer.cells import Stratum, Value
 from lakewright.engineer.delta import printable, summarize
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty import Forecast
+from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence, Round
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, subtract_tally

@@ -7,8 +7,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design, Edit
-from lakewright.engineer.difficulty import Forecast
-from lakewright.engineer.evidence.evidence import CellGroups, Drawn, Evidence
+from lakewright.engineer.difficulty.forecasting import Forecast
+from lakewright.engineer.evidence.evidence import CellGroups, Evidence
 from lakewright.engineer.evidence.vocabulary import (
     CASE,
     DELTA,
@@ -31,7 +31,7 @@ from lakewright.engineer.evidence.vocabulary import (
     vocabulary_of,
 )
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.tally import Tally
+from lakewright.engineer.tally import Drawn, Tally
 
 HISTORY = 2
 MAX_SUMMARY = 40

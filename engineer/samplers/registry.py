@@ -6,17 +6,16 @@ from typing import Annotated, Any
 import msgspec
 
 from lakewright.core_jax.support import Count, one_of
-from lakewright.engineer.options import checked_options
-from lakewright.engineer.plugins import load_class
+from lakewright.engineer.plugins import checked_options, load_class
 from lakewright.engineer.samplers.base import Sampler
 
 ROOM = "lakewright.engineer.samplers"
 SAMPLERS = {
     "fresh": f"{ROOM}.base:FreshSampler",
     "domain_randomisation": f"{ROOM}.domain_randomisation:DomainRandomisationSampler",
-    "sfl": f"{ROOM}.sfl:SflSampler",
+    "sfl": f"{ROOM}.filtering:SflSampler",
     "plr": f"{ROOM}.plr:PlrSampler",
-    "dapo": f"{ROOM}.dapo:DapoSampler",
+    "dapo": f"{ROOM}.filtering:DapoSampler",
     "vcrl": f"{ROOM}.vcrl:VcrlSampler",
     "pcl": f"{ROOM}.pcl:PclSampler",
 }

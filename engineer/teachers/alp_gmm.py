@@ -10,8 +10,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, Share
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design, Row
-from lakewright.engineer.evidence import CellGroups, Evidence
-from lakewright.engineer.options import Draws
+from lakewright.engineer.evidence.evidence import CellGroups, Evidence
+from lakewright.engineer.plugins import Draws
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.space import DesignSpace, normalize_rows

@@ -10,7 +10,8 @@ from lakewright.core_jax.support import HoleRatio, Share
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design, Edit, Row
-from lakewright.engineer.evidence import STRIDES, Evidence
+from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.evidence.vocabulary import STRIDES
 from lakewright.engineer.proposal import Proposal, Stateless, Teacher, propose_delta, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng, split
 from lakewright.engineer.space import DesignSpace, normalize_rows

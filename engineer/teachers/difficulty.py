@@ -6,9 +6,10 @@ from lakewright.core_jax.support import Natural, Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty import Forecast, HeldOutCell, value_of
-from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.options import Power
+from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
+from lakewright.engineer.difficulty.model import value_of
+from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.plugins import Power
 from lakewright.engineer.proposal import Proposal, Stateless, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.space import DesignSpace

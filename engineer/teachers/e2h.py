@@ -8,7 +8,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Weight
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, Stateless, propose_rows
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace, normalize_rows

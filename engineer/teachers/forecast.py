@@ -3,9 +3,11 @@
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Delta, Design, Edit, Row
-from lakewright.engineer.difficulty import Forecast, value_of
-from lakewright.engineer.evidence import FRONTIER, TOO_EASY, TOO_HARD, Evidence, vocabulary_of
-from lakewright.engineer.options import Power
+from lakewright.engineer.difficulty.forecasting import Forecast
+from lakewright.engineer.difficulty.model import value_of
+from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.evidence.vocabulary import FRONTIER, TOO_EASY, TOO_HARD, vocabulary_of
+from lakewright.engineer.plugins import Power
 from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace

@@ -11,7 +11,7 @@ from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace

@@ -10,15 +10,10 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.delta import read_answer
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.evidence import (
-    STRIDES,
-    Evidence,
-    EvidenceSettings,
-    evidence_text,
-    fit_to_budget,
-    show,
-    token_estimate,
-)
+from lakewright.engineer.evidence.evidence import Evidence, show
+from lakewright.engineer.evidence.modules import EvidenceSettings, fit_to_budget
+from lakewright.engineer.evidence.text_form import evidence_text, token_estimate
+from lakewright.engineer.evidence.vocabulary import STRIDES
 from lakewright.engineer.proposal import Proposal, Stateless
 from lakewright.engineer.random_generators import Key, numpy_rng, split
 from lakewright.engineer.space import DesignSpace

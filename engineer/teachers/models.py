@@ -3,13 +3,19 @@
 import dataclasses
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.evidence import EvidenceSettings
+from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.teachers.controls import MatchedRandomTeacher
 from lakewright.engineer.teachers.llm import Ask, LlmTeacher
 from lakewright.engineer.teachers.registry import make_teacher
-from lakewright.engineer.teachers.self import Decode, SelfTeacher
-from lakewright.engineer.teachers.self_trained import Sample, SampleJson, SelfTrainedLlmTeacher, SelfTrainedTeacher
+from lakewright.engineer.teachers.self import (
+    Decode,
+    Sample,
+    SampleJson,
+    SelfTeacher,
+    SelfTrainedLlmTeacher,
+    SelfTrainedTeacher,
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,9 +5,10 @@ from typing import TypeVar
 
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.design import Delta, Design, Edit
-from lakewright.engineer.difficulty import Objective, value_of
-from lakewright.engineer.evidence import Evidence, vocabulary_of
-from lakewright.engineer.options import Power
+from lakewright.engineer.difficulty.model import Objective, value_of
+from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.evidence.vocabulary import vocabulary_of
+from lakewright.engineer.plugins import Power
 from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace

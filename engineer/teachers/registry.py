@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.options import checked_options
-from lakewright.engineer.plugins import load_class
+from lakewright.engineer.plugins import checked_options, load_class
 
 if TYPE_CHECKING:  # names are read without what teachers need
     from lakewright.engineer.proposal import Teacher

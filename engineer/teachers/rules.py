@@ -8,9 +8,9 @@ from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design, Edit, Row
-from lakewright.engineer.difficulty import Objective
-from lakewright.engineer.evidence import FRONTIER, STRIDES, TOO_EASY, TOO_HARD, Evidence, vocabulary_of
-from lakewright.engineer.evidence.vocabulary import because_token
+from lakewright.engineer.difficulty.model import Objective
+from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.evidence.vocabulary import FRONTIER, STRIDES, TOO_EASY, TOO_HARD, because_token, vocabulary_of
 from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace

@@ -2,8 +2,6 @@ from .reward import Earned as Earned
 from .reward import ProposalReward as ProposalReward
 from .reward import Score as Score
 from .reward import reward_proposals as reward_proposals
-from .rivals import add_rivals as add_rivals
-from .rivals import stretch as stretch
 from .selection import MISFIT as MISFIT
 from .selection import Lead as Lead
 from .selection import choose_rival as choose_rival

@@ -8,7 +8,7 @@ import numpy as np
 from lakewright.core_jax.support import Weight
 from lakewright.engineer.design import Design
 from lakewright.engineer.guard import GuardVerdict
-from lakewright.engineer.options import Power
+from lakewright.engineer.plugins import Power
 from lakewright.engineer.space import DesignSpace
 
 Score = Callable[[Design], float]  # what a design is worth beyond the current one

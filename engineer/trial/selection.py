@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from scipy.stats import norm
 
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.difficulty import DifficultyModel, Mix, Worth, estimate_worth
+from lakewright.engineer.difficulty.model import DifficultyModel
+from lakewright.engineer.difficulty.worth import Mix, Worth, estimate_worth
 from lakewright.engineer.space import DesignSpace
 
 MISFIT = 0.01  # of the model beyond its own uncertainty, in units of p (1 - p)
@@ -74,7 +74,7 @@ def estimate_lead(mix: Mix, current: Mix, values: Mapping[Cell, Sequence[float]]
     precision = 1 / max(error**2, 1e-12), 1 / outlook.variance
     mean = (precision[0] * measured + precision[1] * outlook.mean) / sum(precision)
     deviation = sum(precision) ** -0.5
-    better = float(norm.cdf(mean / deviation)) if any(away.values()) else 0.5
+    better = _normal_cdf(mean / deviation) if any(away.values()) else 0.5
     return Lead(measured, error, outlook.mean, mean, deviation, better)
 
 
@@ -95,7 +95,14 @@ def choose_rival(leads: Sequence[Lead], best: int, proposed: int | None = None) 
         leads[best].mean - leads[proposed].mean,
         math.hypot(leads[best].deviation, leads[proposed].deviation),
     )
-    return proposed if norm.cdf(ahead / spread) <= 0.5 + TIE else best
+    return proposed if _normal_cdf(ahead / spread) <= 0.5 + TIE else best
+
+
+def _normal_cdf(x: float) -> float:
+    """The distribution function of the standard normal distribution."""
+    from scipy.special import ndtr  # loaded by trials alone: an engineer is imported without it
+
+    return float(ndtr(x))
 
 
 def _spreads(values: Mapping[Cell, Sequence[float]]) -> dict[Cell, float]:

@@ -13,7 +13,8 @@ import msgspec
 from lakewright.core_jax.support import Count
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design, by_stratum
-from lakewright.engineer.difficulty import Mix, Objective
+from lakewright.engineer.difficulty.model import Objective
+from lakewright.engineer.difficulty.worth import Mix
 
 FEWEST = 2  # problems of a cell, however small its share
 

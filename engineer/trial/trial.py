@@ -8,7 +8,8 @@ import msgspec
 from lakewright.core_jax.results import Group
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty import Mix, Objective, Worth
+from lakewright.engineer.difficulty.model import Objective
+from lakewright.engineer.difficulty.worth import Mix, Worth
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.trial.selection import Lead, choose_rival, estimate_lead, problems_by_round
 from lakewright.engineer.trial.signals import CellTrial, Signal, TrialSettings, Tried, problems_to_try, sum_up_trial

@@ -12,9 +12,8 @@ from lakewright.core_jax.errors import InputError, one_line
 from lakewright.engineer.delta import list_changes, summarize
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence, evidence_text
-from lakewright.engineer.negotiation import Attempt, negotiate
 from lakewright.engineer.proposal import Stateless
-from lakewright.engineer.steps import Next
+from lakewright.engineer.steps import Attempt, Next, negotiate
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake_form import to_lake
 from lakewright.experiments.loop.records import Decision, EngineerTraining, RunFolder, Stage, read

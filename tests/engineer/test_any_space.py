@@ -31,10 +31,9 @@ from lakewright.engineer.evidence import (
     vocabulary_of,
 )
 from lakewright.engineer.guard import GuardSettings, judge
-from lakewright.engineer.lessons import LessonSettings, synthetic_examples
-from lakewright.engineer.lessons.synthetic_evidence import _draw_round
-from lakewright.engineer.negotiation import negotiate
+from lakewright.engineer.lessons import LessonSettings, _draw_round, synthetic_examples
 from lakewright.engineer.space import DesignSpace, check_design, normalize_rows
+from lakewright.engineer.steps import negotiate, stretch
 from lakewright.engineer.teachers import TEACHERS, RulesTeacher, Tools, make_teacher
 from lakewright.engineer.trial import (
     CellTrial,
@@ -45,7 +44,6 @@ from lakewright.engineer.trial import (
     problems_to_try,
     reward_proposals,
     shortlist,
-    stretch,
     sum_up_trial,
 )
 from tests.support.environments.odd_spaces import BARE, RAGGED, SPACES, WIDE, Odd, key_of, know_everything

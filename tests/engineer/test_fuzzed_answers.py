@@ -19,9 +19,9 @@ from lakewright.engineer.delta import MAX_ANSWER_BYTES, read_answer
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, judge
-from lakewright.engineer.negotiation import negotiate
-from lakewright.engineer.teachers import Reply
-from lakewright.engineer.teachers.llm import LlmTeacher, parse_answer
+from lakewright.engineer.steps import negotiate
+from lakewright.engineer.teachers import Reply, parse_answer
+from lakewright.engineer.teachers.llm import LlmTeacher
 from lakewright.experiments.environments.lake import Lake, design_of
 from tests.support.processes.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
 from tests.support.samples.evidence import SPACE, everything, legal

@@ -11,9 +11,9 @@ from lakewright.engineer.delta import difference, edit_design
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.guard import GuardSettings, judge
-from lakewright.engineer.negotiation import negotiate
 from lakewright.engineer.proposal import Proposal, propose_delta
 from lakewright.engineer.space import DesignSpace, normalize_rows
+from lakewright.engineer.steps import negotiate
 from lakewright.experiments.environments.lake import Lake, design_of
 from tests.support.samples.evidence import SPACE, edit, everything
 

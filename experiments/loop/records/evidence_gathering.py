@@ -9,8 +9,9 @@ from lakewright.engineer.delta import difference
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.environment import Environment
-from lakewright.engineer.evidence import Case, Evidence, Round
+from lakewright.engineer.evidence import Evidence, Round
 from lakewright.engineer.steps import group_by_cell
+from lakewright.engineer.tally import Case
 from lakewright.experiments.environments.lake import Lake
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Decision, Example, Sampled, Validation, read

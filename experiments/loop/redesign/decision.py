@@ -8,9 +8,8 @@ import msgspec
 from lakewright.engineer.design import Delta
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.guard import judge
-from lakewright.engineer.negotiation import negotiate
 from lakewright.engineer.proposal import Teacher
-from lakewright.engineer.steps import Next, list_rivals, try_rivals
+from lakewright.engineer.steps import Next, list_rivals, negotiate, try_rivals
 from lakewright.engineer.teachers import make_teacher
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records import (

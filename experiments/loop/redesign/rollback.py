@@ -1,7 +1,7 @@
 """Whether a stage is rolled back: its policy is compared, problem by problem, with the one that it was trained from."""
 
 from lakewright.engineer.design import Design
-from lakewright.engineer.rollback import compare_answers
+from lakewright.engineer.steps import compare_answers
 from lakewright.experiments.loop.records import Rollback, RunFolder, Stage, Validation, read
 from lakewright.experiments.loop.settings import RunSettings
 

@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
-from lakewright.engineer.evidence import Drawn
+from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records import (
     Example,

@@ -13,8 +13,9 @@ from lakewright.core_jax.results import Group
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem
-from lakewright.engineer.evidence import Drawn, vocabulary_of
+from lakewright.engineer.evidence import vocabulary_of
 from lakewright.engineer.guard import check_floor
+from lakewright.engineer.tally import Drawn
 from lakewright.experiments.loop.records import RunFolder, Stage
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.training.policies import load_policy

@@ -12,8 +12,6 @@ from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import DifficultySettings, Observation, make_forecast
 from lakewright.engineer.evidence import (
     PRESETS,
-    Case,
-    Drawn,
     Evidence,
     EvidenceSettings,
     Modules,
@@ -26,6 +24,7 @@ from lakewright.engineer.evidence import (
     vocabulary_of,
 )
 from lakewright.engineer.evidence.modules import CUT_ORDER, PAPER_PRESETS
+from lakewright.engineer.tally import Case, Drawn
 from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.environments.lake_words import GUIDELINE
 from tests.support.samples.evidence import SPACE, V6, edit, everything, past, rollouts, tally, view

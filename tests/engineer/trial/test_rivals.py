@@ -6,9 +6,8 @@ import pytest
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.results import Outcomes
 from lakewright.engineer.guard import GuardSettings, widen_reach
-from lakewright.engineer.negotiation import negotiate
+from lakewright.engineer.steps import negotiate, stretch
 from lakewright.engineer.teachers import make_teacher
-from lakewright.engineer.trial import stretch
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import ROOMY, SPACE, everything, rollouts
 

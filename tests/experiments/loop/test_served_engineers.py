@@ -7,7 +7,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.evidence import token_estimate
-from lakewright.engineer.teachers.llm import answer_schema
+from lakewright.engineer.teachers import answer_schema
 from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.loop.records import RunFolder, spent_on
 from lakewright.experiments.loop.redesign import decide

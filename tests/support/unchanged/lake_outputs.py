@@ -33,8 +33,8 @@ from lakewright.engineer.evidence import (
 )
 from lakewright.engineer.guard import GuardSettings, judge, widen_reach
 from lakewright.engineer.lessons import LessonSettings, examine, synthetic_examples
-from lakewright.engineer.negotiation import negotiate
 from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.steps import negotiate
 from lakewright.engineer.teachers import Reply, Tools, answer_schema, ask_about, make_teacher
 from lakewright.engineer.trial import CellTrial, ProposalReward, estimate_lead, reward_proposals, sum_up_trial
 from tests.support.samples.evidence import decode_first, sample_first

@@ -1,7 +1,9 @@
-"""Random evidence answered by a rule, to teach a small model the form of prompt and answer."""
+"""Lessons for a token model as the engineer: settings, synthetic evidence with a rule's answers, and an exam."""
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import jax
 import msgspec
@@ -9,29 +11,93 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import GroupStatistics
+from lakewright.core_jax.support import Share, one_of
 from lakewright.engineer.cells import Cell, Knob, Stratum
-from lakewright.engineer.design import Design, Row
-from lakewright.engineer.difficulty import (
-    DifficultyModel,
-    DifficultySettings,
-    Forecast,
-    Objective,
-    count_features,
-    predict_grid,
-)
-from lakewright.engineer.evidence import (
-    Case,
-    CellGroups,
-    Drawn,
-    Evidence,
-    Round,
-    delta_tokens,
-    evidence_tokens,
-    show,
-)
-from lakewright.engineer.lessons.settings import Lessons, Rule
+from lakewright.engineer.design import Delta, Design, Row
+from lakewright.engineer.difficulty.forecasting import Forecast, predict_grid
+from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Objective, count_features
+from lakewright.engineer.evidence.evidence import CellGroups, Evidence, Round, show
+from lakewright.engineer.evidence.modules import PRESETS, EvidenceSettings, Modules
+from lakewright.engineer.evidence.token_form import delta_tokens, evidence_tokens, read_tokens
+from lakewright.engineer.evidence.vocabulary import DeltaGrammar
+from lakewright.engineer.plugins import Power
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.tally import Tally
+from lakewright.engineer.tally import Case, Drawn, Tally
+from lakewright.engineer.teachers.forecast import ForecastTeacher
+from lakewright.engineer.teachers.proportional import ProportionalTeacher
+from lakewright.engineer.teachers.rules import RulesTeacher
+from lakewright.engineer.teachers.self import Decode
+
+Rule = RulesTeacher | ProportionalTeacher | ForecastTeacher
+
+
+@dataclasses.dataclass(frozen=True)
+class Lessons:
+    """The rule whose answers are taught, what the evidence of the examples shows, and how its forecasts are fitted."""
+
+    rule: Rule
+    kinds: Sequence[Modules]
+    difficulty: DifficultySettings
+
+    def include(self, shown: EvidenceSettings) -> bool:
+        """Whether such evidence is among them; shuffled evidence looks like any other."""
+        return _unshuffled(shown.chosen()) in map(_unshuffled, self.kinds)
+
+
+class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the warm-up teaches a model of tokens of the engineer's part."""
+
+    rule: Literal["proportional", "rules", "forecast"] = "proportional"
+    """The teacher whose answers are taught, as it is where it seeks what boards are worth in this run."""
+    power: Power = 1.0
+    """The power of that teacher, where it is proportional or forecast."""
+    presets: tuple[Annotated[str, one_of(PRESETS)], ...] = ()
+    """The evidence presets that it learns to read; without any, the evidence of this run, which it learns sooner."""
+
+    def __post_init__(self) -> None:
+        self._kinds()
+        if self.rule == "rules" and self.power != 1:
+            raise InputError(f"lessons: power is {self.power:g}, but the rule rules has none; drop it")
+
+    def lessons(
+        self, objective: Objective, shown: EvidenceSettings, difficulty: DifficultySettings | None = None
+    ) -> Lessons:
+        """Those of a run in which problems are worth what `objective` says and the engineer is shown `shown`.
+
+        difficulty: how the run's forecasts are fitted.
+        """
+        how = msgspec.structs.replace(difficulty or DifficultySettings(), objective=objective)
+        return Lessons(self._rule(objective), self._kinds() or [shown.chosen()], how)
+
+    def check(self, shown: EvidenceSettings) -> None:
+        """Raises InputError where the evidence of the examples shows something, but not what the rule follows."""
+        kinds = self._kinds() or [shown.chosen()]
+        outcomes, forecast = any(kind.failures for kind in kinds), any(kind.difficulty for kind in kinds)
+        if self.rule == "forecast" and not forecast:
+            raise InputError(
+                "lessons: rule is forecast, but the evidence shows no forecast; give evidence.preset=forecast, or have "
+                "it among lessons.presets"
+            )
+        if self.rule != "forecast" and forecast and not outcomes:
+            raise InputError(
+                f"lessons: rule is {self.rule}, but the evidence shows a forecast and no outcomes; give "
+                "lessons.rule=forecast"
+            )
+
+    def _rule(self, objective: Objective) -> Rule:
+        if self.rule == "rules":
+            return RulesTeacher.seeking(objective)
+        if self.rule == "proportional":
+            return ProportionalTeacher(objective, self.power)
+        return ForecastTeacher(self.power)
+
+    def _kinds(self) -> list[Modules]:
+        return [EvidenceSettings(name).chosen() for name in self.presets]
+
+
+def _unshuffled(modules: Modules) -> Modules:
+    return msgspec.structs.replace(modules, shuffled=False)
+
 
 PROBLEMS = 50
 CASES = 3
@@ -192,3 +258,53 @@ def _draw_tally(rate: float, rates_of_traits: Sequence[float], space: DesignSpac
         failures=dict(zip(space.failures, failures.tolist(), strict=True)),
         traits=traits,
     )
+
+
+class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of so many questions, the share of changes, one for each stratum and column, that are exactly those of the rule.
+
+    chance: the share that are those of the rule for the next question; an engineer that does not read has no more.
+    """
+
+    questions: int
+    agreement: Share
+    chance: Share
+
+    def summary(self) -> str:
+        """In a sentence."""
+        return (
+            f"the engineer gives {100 * self.agreement:.0f} % of {self.questions} answers' changes as it was taught "
+            f"({100 * self.chance:.0f} % by chance)"
+        )
+
+
+def examine(
+    examples: Sequence[tuple[list[str], list[str]]], design: Design, space: DesignSpace, decode: Decode
+) -> Examination:
+    """Asks for an answer to the prompt of each example, under the grammar of deltas over the strata of `design`.
+
+    examples: prompts and right answers, in tokens. design, space: what the answers change. decode: the model.
+    """
+    allowed = DeltaGrammar(space, design.strata).allowed
+    given = [_strides(read_tokens(decode(prompt, allowed), space), design, space) for prompt, _ in examples]
+    right = [_strides(read_tokens(taught, space), design, space) for _, taught in examples]
+    return Examination(len(examples), _share_same(given, right), _share_same(given, [*right[1:], right[0]]))
+
+
+def agreement(given: Delta, right: Delta, design: Design, space: DesignSpace) -> float:
+    """The share of changes of `design`, one for each stratum and column, that are the same steps in both."""
+    return _share_same([_strides(given, design, space)], [_strides(right, design, space)])
+
+
+def _strides(delta: Delta, design: Design, space: DesignSpace) -> list[int]:
+    edits = delta.edits
+    return [
+        round(edits[stratum].changes.get(column.name, 0.0) / column.step) if stratum in edits else 0
+        for stratum in design.strata
+        for column in space.columns
+    ]
+
+
+def _share_same(given: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> float:
+    pairs = [pair for mine, yours in zip(given, right, strict=True) for pair in zip(mine, yours, strict=True)]
+    return sum(one == other for one, other in pairs) / len(pairs)
