@@ -58,7 +58,7 @@ class Group(results.Group, frozen=True, kw_only=True):
     version: int = 0
 
     @classmethod
-    def judged(cls, problem: Problem, verdicts: Sequence[Verdict]) -> "Group":
+    def from_verdicts(cls, problem: Problem, verdicts: Sequence[Verdict]) -> "Group":
         """The group of answers to a problem with these verdicts."""
         rewards = [float(verdict.reward) for verdict in verdicts]
         counted = results.Group.of(problem.key, [verdict.valid for verdict in verdicts], rewards)
@@ -186,7 +186,7 @@ class Environment(abc.ABC):
         """A group for each problem from a list of answers to each."""
         _check_lengths(problems, answers)
         return [
-            Group.judged(problem, [self.check_verdict(problem, text) for text in texts])
+            Group.from_verdicts(problem, [self.check_verdict(problem, text) for text in texts])
             for problem, texts in zip(problems, answers, strict=True)
         ]
 
@@ -220,9 +220,9 @@ class Environment(abc.ABC):
         found: dict[Stratum, list[Problem]] = defaultdict(list)
         for problem in problems:
             found[problem.cell.stratum].append(problem)
-        return {stratum: self._drawn(found[stratum]) for stratum in self.space.sort_strata(found)}
+        return {stratum: self._describe_drawn(found[stratum]) for stratum in self.space.sort_strata(found)}
 
-    def _drawn(self, problems: Sequence[Problem]) -> Drawn:
+    def _describe_drawn(self, problems: Sequence[Problem]) -> Drawn:
         values = np.array([problem.cell.values for problem in problems], float).reshape(len(problems), -1)
         means = values.mean(axis=0).tolist()
         knobs = {knob.name: mean for knob, mean in zip(self.space.knobs, means, strict=True)}
@@ -241,17 +241,17 @@ class Outcomes(dict[Stratum, Tally]):
         found: dict[Stratum, list[tuple[Problem, Verdict]]] = defaultdict(list)
         for pair in pairs:
             found[pair[0].cell.stratum].append(pair)
-        outcomes = cls({stratum: _count(space, found[stratum]) for stratum in space.sort_strata(found)})
+        outcomes = cls({stratum: _count_outcomes(space, found[stratum]) for stratum in space.sort_strata(found)})
         outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
         return outcomes
 
 
-def _count(space: DesignSpace, pairs: Sequence[tuple[Problem, Verdict]], *, by_trait: bool = True) -> Tally:
+def _count_outcomes(space: DesignSpace, pairs: Sequence[tuple[Problem, Verdict]], *, by_trait: bool = True) -> Tally:
     verdicts = [verdict for _, verdict in pairs]
     traits = {}
     for place in space.traits if by_trait else ():
         having = [pair for pair in pairs if pair[0].cell.values[place]]
-        traits[space.knobs[place].name] = _count(space, having, by_trait=False)
+        traits[space.knobs[place].name] = _count_outcomes(space, having, by_trait=False)
     return Tally(
         problems=len(pairs),
         valid=sum(verdict.valid for verdict in verdicts),

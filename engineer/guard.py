@@ -79,7 +79,7 @@ class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.status}: {'; '.join(self.reasons)}" if self.reasons else self.status
 
 
-def judge(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
+def judge_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
     """Applies `delta` to `design` and projects the sum onto the legal region within reach of `design`.
 
     The legal region, for shares d of m strata and values k of a knob:
@@ -108,7 +108,7 @@ def judge(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings)
     try:
         _check_finite(delta)
         proposed = edit_design(design, delta, space)
-        applied = normalize_rows(_project(design, proposed, space, settings), space)
+        applied = normalize_rows(_project_rows(design, proposed, space, settings), space)
         applied, missing = _keep_drawable(design, applied, bounds)
     except InputError as error:
         return GuardVerdict("refused", [str(error)], design)
@@ -145,7 +145,7 @@ def _check_finite(delta: Delta) -> None:
                 raise InputError(f"edits.{stratum}.{name}: {change} is not finite; give a number")
 
 
-def _project(
+def _project_rows(
     design: Design, proposed: Mapping[Stratum, Row], space: DesignSpace, settings: GuardSettings
 ) -> dict[Stratum, Row]:
     """The rows nearest to `proposed` that are legal and within reach of `design`."""
@@ -173,9 +173,9 @@ def _project_value(now: float, raw: float, limits: tuple[float, float], reach: f
 
 
 def _project_shares(now: np.ndarray, raw: np.ndarray, floor: float, reach: float) -> np.ndarray:
-    legal = _walk(now, now, _raise_to_floor(now, floor), reach)
+    legal = _move_toward(now, now, _raise_to_floor(now, floor), reach)
     goal = _raise_to_floor(np.clip(raw, 0, 1), floor)
-    return np.clip(_walk(now, legal, goal, reach), 0, 1)
+    return np.clip(_move_toward(now, legal, goal, reach), 0, 1)
 
 
 def _raise_to_floor(shares: np.ndarray, floor: float) -> np.ndarray:
@@ -184,7 +184,7 @@ def _raise_to_floor(shares: np.ndarray, floor: float) -> np.ndarray:
     return floor + max(0.0, 1 - floor * len(shares)) * parts
 
 
-def _walk(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach: float) -> np.ndarray:
+def _move_toward(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach: float) -> np.ndarray:
     """The point furthest from `start` toward `goal` that is within `reach` of `origin` in every component."""
     way = goal - start
     moving = np.abs(way) > 1e-12

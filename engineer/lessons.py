@@ -16,7 +16,7 @@ from lakewright.engineer.cells import Cell, Knob, Stratum
 from lakewright.engineer.design import Delta, Design, Row
 from lakewright.engineer.difficulty.forecasting import Forecast, predict_grid
 from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Objective, count_features
-from lakewright.engineer.evidence.evidence import CellGroups, Evidence, Round, show
+from lakewright.engineer.evidence.evidence import CellGroups, Evidence, Round, show_evidence
 from lakewright.engineer.evidence.modules import PRESETS, EvidenceSettings, Modules
 from lakewright.engineer.evidence.token_form import delta_tokens, evidence_tokens, read_tokens
 from lakewright.engineer.evidence.vocabulary import DeltaGrammar
@@ -41,7 +41,7 @@ class Lessons:
 
     def include(self, shown: EvidenceSettings) -> bool:
         """Whether such evidence is among them; shuffled evidence looks like any other."""
-        return _unshuffled(shown.chosen()) in map(_unshuffled, self.kinds)
+        return _drop_shuffling(shown.chosen()) in map(_drop_shuffling, self.kinds)
 
 
 class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,7 +55,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The evidence presets that it learns to read; without any, the evidence of this run, which it learns sooner."""
 
     def __post_init__(self) -> None:
-        self._kinds()
+        self._list_kinds()
         if self.rule == "rules" and self.power != 1:
             raise InputError(f"lessons: power is {self.power:g}, but the rule rules has none; drop it")
 
@@ -67,11 +67,11 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         difficulty: how the run's forecasts are fitted.
         """
         how = msgspec.structs.replace(difficulty or DifficultySettings(), objective=objective)
-        return Lessons(self._rule(objective), self._kinds() or [shown.chosen()], how)
+        return Lessons(self._make_rule(objective), self._list_kinds() or [shown.chosen()], how)
 
     def check(self, shown: EvidenceSettings) -> None:
         """Raises InputError where the evidence of the examples shows something, but not what the rule follows."""
-        kinds = self._kinds() or [shown.chosen()]
+        kinds = self._list_kinds() or [shown.chosen()]
         outcomes, forecast = any(kind.failures for kind in kinds), any(kind.difficulty for kind in kinds)
         if self.rule == "forecast" and not forecast:
             raise InputError(
@@ -84,18 +84,18 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "lessons.rule=forecast"
             )
 
-    def _rule(self, objective: Objective) -> Rule:
+    def _make_rule(self, objective: Objective) -> Rule:
         if self.rule == "rules":
-            return RulesTeacher.seeking(objective)
+            return RulesTeacher.for_objective(objective)
         if self.rule == "proportional":
             return ProportionalTeacher(objective, self.power)
         return ForecastTeacher(self.power)
 
-    def _kinds(self) -> list[Modules]:
+    def _list_kinds(self) -> list[Modules]:
         return [EvidenceSettings(name).chosen() for name in self.presets]
 
 
-def _unshuffled(modules: Modules) -> Modules:
+def _drop_shuffling(modules: Modules) -> Modules:
     return msgspec.structs.replace(modules, shuffled=False)
 
 
@@ -133,21 +133,21 @@ def _draw_example(
         history=past,
         round=place,
         rounds=rounds,
-        summary=_summarize(past[-1], lessons.rule, space) if past else "",
+        summary=_summarize_round(past[-1], lessons.rule, space) if past else "",
         groups=[_draw_groups(cell, rng) for stratum, row in rows.items() for cell in _list_cells(stratum, row, space)],
         statistics={stratum: _draw_statistics(row, space, rng) for stratum, row in rows.items()},
         cases=[_draw_case(list(rows)[int(at)], space, rng) for at in rng.choice(len(rows), CASES)],
-        refusals=["refused"] * int(rng.integers(1, 3)) if _seldom(rng) else [],
+        refusals=["refused"] * int(rng.integers(1, 3)) if _draw_seldom(rng) else [],
     )
     if modules.difficulty:
         forecast = _draw_forecast(now.design, space, rng, lessons.difficulty)
         evidence = msgspec.structs.replace(evidence, forecast=forecast)
     # Shuffled evidence looks like any other.
-    view = show(evidence, msgspec.structs.replace(modules, shuffled=False), jax.random.key(0))
-    return evidence_tokens(view, space), delta_tokens(lessons.rule.delta(view, now.design, space), space)
+    view = show_evidence(evidence, msgspec.structs.replace(modules, shuffled=False), jax.random.key(0))
+    return evidence_tokens(view, space), delta_tokens(lessons.rule.make_delta(view, now.design, space), space)
 
 
-def _seldom(rng: np.random.Generator) -> bool:
+def _draw_seldom(rng: np.random.Generator) -> bool:
     return bool(rng.random() < SELDOM)
 
 
@@ -173,12 +173,12 @@ def _draw_case(stratum: Stratum, space: DesignSpace, rng: np.random.Generator) -
     return Case(stratum, "", failure, int(rng.integers(0, 12)))
 
 
-def _summarize(past: Round, rule: Rule, space: DesignSpace) -> str:
+def _summarize_round(past: Round, rule: Rule, space: DesignSpace) -> str:
     """A round's own summary: its answer, in tokens."""
     evidence = Evidence(
         design=past.design, outcomes=past.outcomes, guideline=space.words.guide(), round=None, rounds=None
     )
-    return " ".join(delta_tokens(rule.delta(evidence, past.design, space), space))
+    return " ".join(delta_tokens(rule.make_delta(evidence, past.design, space), space))
 
 
 def _list_cells(stratum: Stratum, row: Row, space: DesignSpace) -> list[Cell]:
@@ -202,7 +202,7 @@ def _draw_round(design: Design, space: DesignSpace, rng: np.random.Generator) ->
         stratum: _draw_tally(rates[place], [part[place] for part in of_traits], space, rng)
         for place, stratum in enumerate(strata)
     }
-    return Round(design.replace(rows), outcomes, undone=_seldom(rng))
+    return Round(design.replace(rows), outcomes, undone=_draw_seldom(rng))
 
 
 def _draw_rates(count: int, space: DesignSpace, rng: np.random.Generator) -> list[np.ndarray]:
@@ -234,7 +234,9 @@ def _draw_values(knob: Knob, count: int, rng: np.random.Generator) -> list[int |
     high = 1.0 if knob.trait else knob.high
     multiples = rng.integers(0, round((high - knob.low) / knob.step) + 1, count)
     return [
-        knob.rounded(knob.low + float(multiple) * knob.step) if knob.whole else knob.low + float(multiple) * knob.step
+        knob.round_value(knob.low + float(multiple) * knob.step)
+        if knob.whole
+        else knob.low + float(multiple) * knob.step
         for multiple in multiples
     ]
 
@@ -244,7 +246,7 @@ def _draw_tally(rate: float, rates_of_traits: Sequence[float], space: DesignSpac
     traits: dict[str, Tally] = {}
     valid = other = 0
     for number, place in enumerate(space.traits):
-        having = 0 if _seldom(rng) else PROBLEMS // 2
+        having = 0 if _draw_seldom(rng) else PROBLEMS // 2
         solved = int(rng.binomial(having, rates_of_traits[number]))
         traits[space.knobs[place].name] = Tally(having, solved)
         if not number:
@@ -278,7 +280,7 @@ class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-def examine(
+def examine_engineer(
     examples: Sequence[tuple[list[str], list[str]]], design: Design, space: DesignSpace, decode: Decode
 ) -> Examination:
     """Asks for an answer to the prompt of each example, under the grammar of deltas over the strata of `design`.
@@ -286,17 +288,17 @@ def examine(
     examples: prompts and right answers, in tokens. design, space: what the answers change. decode: the model.
     """
     allowed = DeltaGrammar(space, design.strata).allowed
-    given = [_strides(read_tokens(decode(prompt, allowed), space), design, space) for prompt, _ in examples]
-    right = [_strides(read_tokens(taught, space), design, space) for _, taught in examples]
+    given = [_count_strides(read_tokens(decode(prompt, allowed), space), design, space) for prompt, _ in examples]
+    right = [_count_strides(read_tokens(taught, space), design, space) for _, taught in examples]
     return Examination(len(examples), _share_same(given, right), _share_same(given, [*right[1:], right[0]]))
 
 
-def agreement(given: Delta, right: Delta, design: Design, space: DesignSpace) -> float:
+def measure_agreement(given: Delta, right: Delta, design: Design, space: DesignSpace) -> float:
     """The share of changes of `design`, one for each stratum and column, that are the same steps in both."""
-    return _share_same([_strides(given, design, space)], [_strides(right, design, space)])
+    return _share_same([_count_strides(given, design, space)], [_count_strides(right, design, space)])
 
 
-def _strides(delta: Delta, design: Design, space: DesignSpace) -> list[int]:
+def _count_strides(delta: Delta, design: Design, space: DesignSpace) -> list[int]:
     edits = delta.edits
     return [
         round(edits[stratum].changes.get(column.name, 0.0) / column.step) if stratum in edits else 0

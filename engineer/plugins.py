@@ -30,7 +30,7 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
         raise InputError(f"{kind}: {name!r:.60} is unknown; choose from {', '.join(registry)}, or name module:Class")
     spec = registry.get(name, name)
     where, _, attribute = spec.rpartition(":")
-    module = _import(where, f"{kind} {name!r:.80}")
+    module = _import_module(where, f"{kind} {name!r:.80}")
     found = getattr(module, attribute, None)
     if found is None:
         raise InputError(f"{kind} {name!r:.80}: {where} has no {attribute!r:.60}; correct the name")
@@ -41,7 +41,7 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
     return found
 
 
-def _import(where: str, what: str) -> ModuleType:
+def _import_module(where: str, what: str) -> ModuleType:
     """A module by its name or its file. Raises InputError where that cannot be imported."""
     try:
         if not where.endswith(".py"):

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import msgspec
 
 from lakewright.engineer.cells import Stratum
-from lakewright.engineer.delta import difference, encode_delta
+from lakewright.engineer.delta import derive_delta, encode_delta
 from lakewright.engineer.design import Delta, Design, Row
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.random_generators import Key
@@ -83,4 +83,4 @@ def propose_nothing() -> Proposal:
 
 def propose_rows(design: Design, rows: Mapping[Stratum, Row], reason: str, space: DesignSpace) -> Proposal:
     """The proposal that changes `design` into these rows."""
-    return propose_delta(difference(design, rows, reason, space))
+    return propose_delta(derive_delta(design, rows, reason, space))

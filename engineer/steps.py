@@ -14,11 +14,11 @@ from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
 from lakewright.engineer.difficulty.worth import Worth, estimate_worth
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence
-from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, judge
+from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, judge_delta
 from lakewright.engineer.proposal import Proposal, Teacher
-from lakewright.engineer.random_generators import Key, fold, split
+from lakewright.engineer.random_generators import Key, fold_key, split_key
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.trial.selection import shortlist
+from lakewright.engineer.trial.selection import shortlist_designs
 from lakewright.engineer.trial.signals import TrialSettings
 from lakewright.engineer.trial.trial import Trial, TrialWork, try_beside_current
 
@@ -53,12 +53,12 @@ def negotiate(
     """
     attempts: list[Attempt] = []
     before = teacher.state_dict()
-    for attempt_key in split(key, settings.tries):
+    for attempt_key in split_key(key, settings.tries):
         proposal = teacher.propose(evidence, design, bounds.space, attempt_key)
         attempts.append(Attempt(proposal, judge_proposal(proposal, design, bounds, settings)))
         if attempts[-1].verdict.status != "refused":
             if proposals > 1:
-                rivals = fold(key, proposals)
+                rivals = fold_key(key, proposals)
                 proposal = add_rivals(teacher, proposal, evidence, design, bounds.space, rivals, proposals)
                 attempts[-1] = msgspec.structs.replace(attempts[-1], proposal=proposal)
             break
@@ -72,7 +72,7 @@ def judge_proposal(proposal: Proposal, design: Design, bounds: Bounds, settings:
     """The guard's verdict on a proposal; one without a delta is refused for its own error."""
     if proposal.delta is None:
         return GuardVerdict("refused", [proposal.error], design)
-    return judge(design, proposal.delta, bounds, settings)
+    return judge_delta(design, proposal.delta, bounds, settings)
 
 
 def add_rivals(
@@ -94,15 +94,15 @@ def add_rivals(
     deltas = [proposal.delta, *proposal.candidates]
     if not proposal.tokens:
         state = teacher.state_dict()
-        for again in split(key, count)[1:]:
+        for again in split_key(key, count)[1:]:
             other = teacher.propose(evidence, design, space, again).delta
             deltas += [other] if other and other not in deltas else []
             teacher.load_state_dict(state)
-    deltas += [stretch(proposal.delta, factor, space) for factor in STRETCHES][: max(0, count - len(deltas))]
+    deltas += [stretch_delta(proposal.delta, factor, space) for factor in STRETCHES][: max(0, count - len(deltas))]
     return msgspec.structs.replace(proposal, candidates=tuple(deltas[1:count]))
 
 
-def stretch(delta: Delta, factor: float, space: DesignSpace) -> Delta:
+def stretch_delta(delta: Delta, factor: float, space: DesignSpace) -> Delta:
     """The delta with every change `factor` times as large, within -1 .. 1 or the range of a knob if that is larger."""
     most = {column.name: max(1.0, column.span) for column in space.columns}
     edits = {}
@@ -140,10 +140,10 @@ def list_rivals(
     """The different designs that a proposal and its candidates lead to, the proposal first.
 
     verdict: on the proposal. others: the candidates. design: what they change, which is not among them. bounds, guard:
-    as of `judge`.
+    as of `judge_delta`.
     """
     rivals: list[Design] = []
-    for found in (verdict.design, *(judge(design, delta, bounds, guard).design for delta in others)):
+    for found in (verdict.design, *(judge_delta(design, delta, bounds, guard).design for delta in others)):
         if found != design and found not in rivals:
             rivals.append(found)
     return rivals
@@ -157,7 +157,7 @@ def choose_rivals(
         return list(rivals[: trial.shortlist]), []
     cells, space = environment.cells(current), environment.space
     mixes = [environment.cells(rival) for rival in rivals]
-    places = shortlist(known.model, cells, mixes, trial.shortlist, space)
+    places = shortlist_designs(known.model, cells, mixes, trial.shortlist, space)
     priors = [estimate_worth(known.model, mixes[place], space, cells) for place in places]
     return [rivals[place] for place in places], priors
 

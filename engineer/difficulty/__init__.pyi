@@ -3,8 +3,8 @@ from .forecasting import Calibration as Calibration
 from .forecasting import CellForecast as CellForecast
 from .forecasting import Forecast as Forecast
 from .forecasting import HeldOutCell as HeldOutCell
-from .forecasting import calibrate as calibrate
 from .forecasting import make_forecast as make_forecast
+from .forecasting import measure_calibration as measure_calibration
 from .forecasting import pool_calibrations as pool_calibrations
 from .forecasting import predict_grid as predict_grid
 from .model import DifficultyModel as DifficultyModel
@@ -14,7 +14,7 @@ from .model import Prediction as Prediction
 from .model import Sample as Sample
 from .model import compute_features as compute_features
 from .model import count_features as count_features
-from .model import fit as fit
+from .model import fit_model as fit_model
 from .model import logistic_normal_moments as logistic_normal_moments
 from .model import value_of as value_of
 from .observations import Observation as Observation

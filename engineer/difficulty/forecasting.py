@@ -7,7 +7,7 @@ import numpy as np
 
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, fit
+from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, fit_model
 from lakewright.engineer.difficulty.observations import Observation
 from lakewright.engineer.space import DesignSpace
 
@@ -36,7 +36,7 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reliability: list[Bin]
 
 
-def calibrate(
+def measure_calibration(
     model: DifficultyModel, constant: float, drawn: Sequence[Observation], space: DesignSpace
 ) -> Calibration | None:
     """The calibration of `model` on cells drawn after it was fitted; None where none were.
@@ -48,7 +48,7 @@ def calibrate(
     predicted = model.predict([seen.cell for seen in drawn], space).mean
     groups = np.array([seen.groups for seen in drawn])
     observed = np.array([seen.success for seen in drawn]) / groups
-    places = _tenth(predicted)
+    places = _find_tenth(predicted)
     bins = []
     for place in np.unique(places):
         mine = places == place
@@ -68,7 +68,7 @@ def pool_calibrations(found: Sequence[Calibration]) -> Calibration | None:
     brier, baseline = (sum(getattr(one, name) * one.groups for one in found) / groups for name in ("brier", "baseline"))
     tenths: dict[int, list[Bin]] = {}
     for part in (part for one in found for part in one.reliability):
-        tenths.setdefault(int(_tenth(part.predicted)), []).append(part)
+        tenths.setdefault(int(_find_tenth(part.predicted)), []).append(part)
     return Calibration(brier, baseline, groups, [_pool_bins(tenths[place]) for place in sorted(tenths)])
 
 
@@ -80,7 +80,7 @@ def _pool_bins(parts: Sequence[Bin]) -> Bin:
     return Bin(predicted, observed, groups)
 
 
-def _tenth(predicted: np.ndarray | float) -> np.ndarray:
+def _find_tenth(predicted: np.ndarray | float) -> np.ndarray:
     return np.minimum(np.floor(np.multiply(predicted, BINS)), BINS - 1)
 
 
@@ -131,7 +131,7 @@ def make_forecast(
     how the model is fitted. space: that of the design. before: the forecast one stage earlier. tested: outcomes on
     held-out problems; the model is fitted to them, too, and everything else is of the groups.
     """
-    model = fit([*observations, *tested], settings, space)
+    model = fit_model([*observations, *tested], settings, space)
     weights = [(settings.decay**seen.age * seen.groups, seen.success / seen.groups) for seen in observations]
     total = sum(weight for weight, _ in weights)
     drawn = [seen for seen in observations if not seen.age]
@@ -139,9 +139,9 @@ def make_forecast(
         model=model,
         grid=predict_grid(design, model, space, observations),
         held_out=list(held_out),
-        certainty=_certainty(design, model, held_out, space),
+        certainty=_estimate_certainty(design, model, held_out, space),
         success=sum(weight * share for weight, share in weights) / total if total else 0.5,
-        calibration=calibrate(before.model, before.success, drawn, space) if before else None,
+        calibration=measure_calibration(before.model, before.success, drawn, space) if before else None,
     )
 
 
@@ -152,7 +152,7 @@ def predict_grid(
     cells = space.forecast_cells(design)
     seen = dict.fromkeys(cells, 0)
     for found in observations:
-        if (cell := _nearest(found.cell, space)) in seen:
+        if (cell := _find_nearest_cell(found.cell, space)) in seen:
             seen[cell] += found.groups
     predicted = model.predict([space.complete_cell(cell, design) for cell in cells], space)
     learnability = model.learnability(predicted.mean)
@@ -162,17 +162,19 @@ def predict_grid(
     return [CellForecast(*row) for row in rows]
 
 
-def _nearest(cell: Cell, space: DesignSpace) -> Cell:
+def _find_nearest_cell(cell: Cell, space: DesignSpace) -> Cell:
     """The cell with each level at the nearest of its points, without givens."""
     values = list(cell.values)
     for place in space.levels:
         knob = space.knobs[place]
-        points = knob.points(*space.limits(cell.stratum, knob))
+        points = knob.list_points(*space.limits(cell.stratum, knob))
         values[place] = min(points, key=lambda point, place=place: abs(point - cell.values[place]))  # type: ignore[misc]
     return Cell(cell.stratum, tuple(values))
 
 
-def _certainty(design: Design, model: DifficultyModel, held_out: Sequence[HeldOutCell], space: DesignSpace) -> float:
+def _estimate_certainty(
+    design: Design, model: DifficultyModel, held_out: Sequence[HeldOutCell], space: DesignSpace
+) -> float:
     if not held_out or not model.groups:
         return 0.0
     predicted = model.predict([space.complete_cell(part.cell, design) for part in held_out], space)

@@ -89,12 +89,12 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def sample(self, cells: Sequence[Cell], space: DesignSpace, rng: np.random.Generator, count: int) -> Sample:
         """P(valid) of cells under `count` weights drawn from the posterior."""
         weights = rng.multivariate_normal(np.array(self.weights), np.array(self.covariance), count, method="eigh")
-        success = _logistic(weights @ compute_features(cells, space, self.by_size).T)
+        success = _apply_logistic(weights @ compute_features(cells, space, self.by_size).T)
         best = success
         siblings = [space.siblings(cell) for cell in cells]
         for turn in range(max(map(len, siblings), default=0)):
             others = [mine[turn] if turn < len(mine) else cell for mine, cell in zip(siblings, cells, strict=True)]
-            best = np.maximum(best, _logistic(weights @ compute_features(others, space, self.by_size).T))
+            best = np.maximum(best, _apply_logistic(weights @ compute_features(others, space, self.by_size).T))
         return Sample(success, best)
 
     def value(self, drawn: Sample) -> np.ndarray:
@@ -116,12 +116,12 @@ def logistic_normal_moments(logit: np.ndarray, variance: np.ndarray) -> Predicti
 
     By the trapezoidal rule on NODES, which for smooth functions that vanish at both ends converges exponentially.
     """
-    success = _logistic(logit[:, None] + np.sqrt(variance)[:, None] * NODES)
+    success = _apply_logistic(logit[:, None] + np.sqrt(variance)[:, None] * NODES)
     mean = success @ MASSES
     return Prediction(mean, np.sqrt((success - mean[:, None]) ** 2 @ MASSES))
 
 
-def _logistic(x: np.ndarray) -> np.ndarray:
+def _apply_logistic(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-np.clip(x, -30, 30)))
 
 
@@ -134,13 +134,13 @@ def compute_features(cells: Sequence[Cell], space: DesignSpace, by_stratum: floa
     for each stratum of the space [stratum is it], then for each trait [stratum is it] x trait, times `by_stratum`,
     which is the prior's deviation of these effects.
     """
-    axes, squared = _axes(cells, space)
+    axes, squared = _scale_axes(cells, space)
     given = np.array([cell.given for cell in cells], float).reshape(len(cells), len(space.givens))
     givens = [(given[:, place] - one.middle) / one.half for place, one in enumerate(space.givens)]
     main = WIDE * np.stack([np.ones(len(cells)), *axes, *givens])
     squares = [axis**2 for axis, square in zip(axes, squared, strict=True) if square]
     found = np.concatenate(
-        [main, _rows([*squares, *(a * b for a, b in itertools.combinations(axes, 2))], len(cells))]
+        [main, _stack_rows([*squares, *(a * b for a, b in itertools.combinations(axes, 2))], len(cells))]
     ).T
     deviation = by_stratum or (0.0 if space.ranked else OWN)
     if not deviation:
@@ -156,7 +156,7 @@ def count_features(space: DesignSpace, by_stratum: float = 0.0) -> int:
     return compute_features([], space, by_stratum).shape[1]
 
 
-def _axes(cells: Sequence[Cell], space: DesignSpace) -> tuple[list[np.ndarray], list[bool]]:
+def _scale_axes(cells: Sequence[Cell], space: DesignSpace) -> tuple[list[np.ndarray], list[bool]]:
     """The axes of scale and knobs, float [N] each, and whether their squares are features."""
     axes, squared = [], []
     if space.ranked:
@@ -170,11 +170,11 @@ def _axes(cells: Sequence[Cell], space: DesignSpace) -> tuple[list[np.ndarray], 
     return axes, squared
 
 
-def _rows(rows: Sequence[np.ndarray], count: int) -> np.ndarray:
+def _stack_rows(rows: Sequence[np.ndarray], count: int) -> np.ndarray:
     return np.stack(rows) if rows else np.zeros((0, count))
 
 
-def fit(observations: Sequence[Observation], settings: DifficultySettings, space: DesignSpace) -> DifficultyModel:
+def fit_model(observations: Sequence[Observation], settings: DifficultySettings, space: DesignSpace) -> DifficultyModel:
     """The model of all groups rolled out so far; of none, the prior.
 
     A group counts as one observation, however many answers it has: answers to one problem are alike. With weights w,

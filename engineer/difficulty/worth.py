@@ -29,7 +29,7 @@ def estimate_worth(model: DifficultyModel, mix: Mix, space: DesignSpace, current
     cells, shares = list(mix), np.array(list(mix.values()))
     if current is not None:
         cells, shares = cells + list(current), np.concatenate([shares, -np.array(list(current.values()))])
-    values = _values(model, cells, space) @ shares
+    values = _sample_values(model, cells, space) @ shares
     return Worth(float(values.mean()), float(values.std()))
 
 
@@ -42,19 +42,19 @@ def estimate_diminishing_worth(known: Forecast, mix: Mix, power: float, space: D
     data. (A sum of isoelastic utilities: Atkinson 1970.)
     """
     cells, shares = list(mix), np.array(list(mix.values()))
-    values = _values(known.model, cells, space).mean(axis=0)
+    values = _sample_values(known.model, cells, space).mean(axis=0)
     kinds = defaultdict[tuple[Stratum, tuple[Value, ...]], float](float)
     for part in known.held_out:
-        kinds[_kind(part.cell, space)] += part.share
+        kinds[_kind_of(part.cell, space)] += part.share
     parts = max(1, len({cell.given for cell in cells}))
-    held_out = np.array([kinds[_kind(cell, space)] / parts for cell in cells])
+    held_out = np.array([kinds[_kind_of(cell, space)] / parts for cell in cells])
     return float(values @ (held_out ** (1 / power) * shares ** (1 - 1 / power)))
 
 
-def _kind(cell: Cell, space: DesignSpace) -> tuple[Stratum, tuple[Value, ...]]:
+def _kind_of(cell: Cell, space: DesignSpace) -> tuple[Stratum, tuple[Value, ...]]:
     return cell.stratum, tuple(cell.values[place] for place in space.traits)
 
 
-def _values(model: DifficultyModel, cells: list[Cell], space: DesignSpace) -> np.ndarray:
+def _sample_values(model: DifficultyModel, cells: list[Cell], space: DesignSpace) -> np.ndarray:
     """What problems of the cells are worth, float [SAMPLES, cells]; the same draws of the model for all designs."""
     return model.value(model.sample(cells, space, np.random.default_rng(SEED), SAMPLES))

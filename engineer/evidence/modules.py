@@ -105,13 +105,13 @@ def fit_to_budget(
     for name, empty in _CUT:
         while count(evidence) > budget and any(getattr(evidence, field) != value for field, value in empty.items()):
             cut.append(name)
-            evidence = msgspec.structs.replace(evidence, **_less(evidence, name, empty))
+            evidence = msgspec.structs.replace(evidence, **_cut_part(evidence, name, empty))
     if (needed := count(evidence)) > budget:
         raise InputError(f"evidence.budget is {budget} tokens, too few even for the outcomes; choose {needed} or more")
     return evidence, tuple(f"{name} x{cut.count(name)}" if cut.count(name) > 1 else name for name in dict.fromkeys(cut))
 
 
-def _less(evidence: "Evidence", name: str, empty: dict[str, object]) -> dict[str, object]:
+def _cut_part(evidence: "Evidence", name: str, empty: dict[str, object]) -> dict[str, object]:
     if name == "cases":
         return {"cases": evidence.cases[:-1]}
     if name == "history":

@@ -44,11 +44,11 @@ class PlrSampler:
         rng, again = numpy_rng(key), min(round(self.replay * count), len(self.levels))
         problems = fresh(count - again) if again < count else []
         if again:
-            chosen = rng.choice(len(self.levels), size=again, replace=False, p=self.probabilities())
+            chosen = rng.choice(len(self.levels), size=again, replace=False, p=self.replay_probabilities())
             problems += [self.levels[i].problem for i in chosen]
         return Sampled([problems[i] for i in rng.permutation(count)], count - again, replayed=again)
 
-    def probabilities(self) -> np.ndarray:
+    def replay_probabilities(self) -> np.ndarray:
         """P, float [levels]."""
         scores = np.array([level.score for level in self.levels])
         ranks = np.empty(len(scores))

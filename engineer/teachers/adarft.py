@@ -57,7 +57,7 @@ class AdaRFTTeacher:
         self.target = state["target"]
 
     def _list_near(self, design: Design, space: DesignSpace) -> list[Cell]:
-        def distance(cell: Cell) -> float:
+        def measure_distance(cell: Cell) -> float:
             return abs(space.hardness(cell, design.strata) - (self.target or 0))
 
-        return sorted(space.grid(design.strata), key=distance)[: self.nearest]
+        return sorted(space.grid(design.strata), key=measure_distance)[: self.nearest]

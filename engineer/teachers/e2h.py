@@ -37,12 +37,12 @@ class EasyToHardTeacher(Stateless):
         following, last = (evidence.round or 0) + 1, max((evidence.rounds or 1) - 1, 1)
         if not space.ranked:
             raise InputError(f"teacher: e2h_{self.schedule} needs strata in order; choose a teacher that needs none")
-        shares = self.shares(min(following / last, 1.0), len(design.strata))
+        shares = self.schedule_shares(min(following / last, 1.0), len(design.strata))
         ranks = {stratum: rank for rank, stratum in enumerate(space.sort_strata(design.strata))}
         rows = {stratum: {**row, space.share.name: shares[ranks[stratum]]} for stratum, row in design.strata.items()}
         return propose_rows(design, normalize_rows(rows, space), REASON, space)
 
-    def shares(self, progress: float, count: int) -> list[float]:
+    def schedule_shares(self, progress: float, count: int) -> list[float]:
         """The share of each of `count` ranks, at `progress` x."""
         floor = 2 / (count * (count + 1))
         if self.schedule == "cosine":

@@ -37,10 +37,10 @@ class SecTeacher:
         for seen in evidence.groups:
             cell = space.bin_cell(seen.cell, design.strata)
             self.values[cell] = self.rate * seen.groups.advantage + (1 - self.rate) * self.values.get(cell, 0.0)
-        weights = self.shares(space.grid(design.strata))
+        weights = self.softmax_shares(space.grid(design.strata))
         return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
 
-    def shares(self, grid: list[Cell]) -> dict[Cell, float]:
+    def softmax_shares(self, grid: list[Cell]) -> dict[Cell, float]:
         """p of every cell of the grid."""
         weights = {cell: math.exp(self.values.get(cell, 0.0) / self.tau) for cell in grid}
         total = math.fsum(weights.values())
@@ -52,4 +52,4 @@ class SecTeacher:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Q by cell."""
-        self.values = {Cell.named(name): float(value) for name, value in state["values"].items()}
+        self.values = {Cell.from_name(name): float(value) for name, value in state["values"].items()}

@@ -7,12 +7,12 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.evidence.evidence import Evidence, show
+from lakewright.engineer.evidence.evidence import Evidence, show_evidence
 from lakewright.engineer.evidence.modules import EvidenceSettings, fit_to_budget
 from lakewright.engineer.evidence.token_form import evidence_tokens, read_tokens
 from lakewright.engineer.evidence.vocabulary import DeltaGrammar
 from lakewright.engineer.proposal import Proposal, Spoken, Stateless
-from lakewright.engineer.random_generators import Key, numpy_rng, split
+from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.llm import Message, Reply, ask_about, parse_answer, prompt_text, propose_replies
 
@@ -32,7 +32,7 @@ class SelfTeacher(Stateless):
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The checkpoint's delta; whatever tokens come back, a proposal, with an error where they make no delta."""
-        view = show(evidence, self.settings.chosen(), key)
+        view = show_evidence(evidence, self.settings.chosen(), key)
         view, cut = fit_to_budget(view, self.settings.budget, lambda view: len(evidence_tokens(view, space)))
         prompt = evidence_tokens(view, space)
         answer = self.decode(prompt, DeltaGrammar(space, design.strata).allowed)
@@ -73,8 +73,8 @@ class SelfTrainedTeacher(Stateless):
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The checkpoint's deltas, an answer a line; with an error where no answer makes one."""
-        showing, asking = split(key)
-        view = show(evidence, self.settings.chosen(), showing)
+        showing, asking = split_key(key)
+        view = show_evidence(evidence, self.settings.chosen(), showing)
         view, cut = fit_to_budget(view, self.settings.budget, lambda view: len(evidence_tokens(view, space)))
         prompt = evidence_tokens(view, space)
         seed = int(numpy_rng(asking).integers(2**31))
@@ -104,7 +104,7 @@ class SelfTrainedLlmTeacher(Stateless):
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The checkpoint's deltas; with an error where no answer makes one."""
-        showing, asking = split(key)
+        showing, asking = split_key(key)
         messages, schema, cut = ask_about(evidence, design, space, self.settings, showing)
         spoken, texts = self.sample(messages, schema, int(numpy_rng(asking).integers(2**31)))
         replies = [Reply(text, len(answer)) for text, answer in zip(texts, spoken.answers, strict=True)]
@@ -114,15 +114,15 @@ class SelfTrainedLlmTeacher(Stateless):
 
 def read_token_answers(answers: Sequence[Sequence[str]], space: DesignSpace) -> list[Delta | InputError]:
     """What each answer in tokens means, or why it means nothing."""
-    return _read(lambda answer: read_tokens(answer, space), answers)
+    return _read_answers(lambda answer: read_tokens(answer, space), answers)
 
 
 def read_json_answers(texts: Sequence[str], space: DesignSpace) -> list[Delta | InputError]:
     """What each answer in JSON means, or why it means nothing."""
-    return _read(lambda text: parse_answer(text, space)[0], texts)
+    return _read_answers(lambda text: parse_answer(text, space)[0], texts)
 
 
-def _read(reader: Callable[[A], Delta], answers: Sequence[A]) -> list[Delta | InputError]:
+def _read_answers(reader: Callable[[A], Delta], answers: Sequence[A]) -> list[Delta | InputError]:
     found: list[Delta | InputError] = []
     for answer in answers:
         try:

@@ -35,7 +35,7 @@ class ThompsonTeacher:
         """The design of the slots. Without rollouts, no edits."""
         if not evidence.groups:
             return propose_nothing()
-        self._observe(evidence, design, space)
+        self._update_counts(evidence, design, space)
         cells, rng = space.grid(design.strata), numpy_rng(key)
         counts = np.array([self.counts.get(cell, (0.0, 0.0)) for cell in cells])
         drawn = rng.beta(1 + counts[:, 0], 1 + counts[:, 1], size=(self.draws, len(cells)))
@@ -48,9 +48,9 @@ class ThompsonTeacher:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """S and F by cell."""
-        self.counts = {Cell.named(name): (float(s), float(f)) for name, (s, f) in state["counts"].items()}
+        self.counts = {Cell.from_name(name): (float(s), float(f)) for name, (s, f) in state["counts"].items()}
 
-    def _observe(self, evidence: Evidence, design: Design, space: DesignSpace) -> None:
+    def _update_counts(self, evidence: Evidence, design: Design, space: DesignSpace) -> None:
         self.counts = {cell: (self.decay * s, self.decay * f) for cell, (s, f) in self.counts.items()}
         for seen in evidence.groups:
             cell = space.bin_cell(seen.cell, design.strata)

@@ -7,7 +7,7 @@ from .selection import Lead as Lead
 from .selection import choose_rival as choose_rival
 from .selection import estimate_lead as estimate_lead
 from .selection import problems_by_round as problems_by_round
-from .selection import shortlist as shortlist
+from .selection import shortlist_designs as shortlist_designs
 from .signals import FEWEST as FEWEST
 from .signals import CellTrial as CellTrial
 from .signals import Signal as Signal

@@ -68,11 +68,11 @@ def reward_proposals(
 
 def _share_alike(verdicts: Sequence[GuardVerdict], place: int, space: DesignSpace) -> float:
     others = [verdict.design for other, verdict in enumerate(verdicts) if other != place]
-    alike = sum(_near(verdicts[place].design, other, space) for other in others)
+    alike = sum(_is_near(verdicts[place].design, other, space) for other in others)
     return alike / len(others) if others else 0.0
 
 
-def _near(one: Design, other: Design, space: DesignSpace) -> bool:
+def _is_near(one: Design, other: Design, space: DesignSpace) -> bool:
     return all(
         abs(row[column.name] - other.strata[stratum][column.name]) <= NEAR * max(1.0, column.span)
         for stratum, row in one.strata.items()

@@ -39,7 +39,9 @@ class Outlook(NamedTuple):
     variance: float
 
 
-def shortlist(model: DifficultyModel, current: Mix, mixes: Sequence[Mix], count: int, space: DesignSpace) -> list[int]:
+def shortlist_designs(
+    model: DifficultyModel, current: Mix, mixes: Sequence[Mix], count: int, space: DesignSpace
+) -> list[int]:
     """The places of the `count` designs of the largest expected worth beyond the current one, by their mixes of cells.
 
     Best first; equal ones, and those of no model, in order.
@@ -67,7 +69,7 @@ def estimate_lead(mix: Mix, current: Mix, values: Mapping[Cell, Sequence[float]]
     normal prior of the difficulty model, whose variance is that of the model and MISFIT^2.
     """
     away = {s: mix.get(s, 0.0) - current.get(s, 0.0) for s in dict.fromkeys([*mix, *current])}
-    spread = _spreads({s: values[s] for s in away})
+    spread = _estimate_spreads({s: values[s] for s in away})
     measured = math.fsum(part * float(np.mean(values[s])) for s, part in away.items())
     error = math.sqrt(math.fsum(part**2 * spread[s] / len(values[s]) for s, part in away.items()))
     outlook = Outlook(prior.mean, prior.deviation**2 + MISFIT**2) if prior else Outlook(0.0, math.inf)
@@ -105,7 +107,7 @@ def _normal_cdf(x: float) -> float:
     return float(ndtr(x))
 
 
-def _spreads(values: Mapping[Cell, Sequence[float]]) -> dict[Cell, float]:
+def _estimate_spreads(values: Mapping[Cell, Sequence[float]]) -> dict[Cell, float]:
     """The variance between the problems of each cell, mixed with that of all, as cells are small."""
     pooled = float(np.var(np.concatenate([np.asarray(part) for part in values.values()])))
     return {s: (len(part) * float(np.var(part)) + SHARED * pooled) / (len(part) + SHARED) for s, part in values.items()}

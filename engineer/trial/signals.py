@@ -109,11 +109,11 @@ def sum_up_trial(
     strata = {
         stratum: {cell: share for cell, share in mix.items() if cell.stratum == stratum} for stratum in design.strata
     }
-    by_stratum = {stratum: _mean(part, signals) for stratum, part in strata.items() if part}
-    return Tried(design, _mean(mix, signals), by_stratum, objective)
+    by_stratum = {stratum: _average_signals(part, signals) for stratum, part in strata.items() if part}
+    return Tried(design, _average_signals(mix, signals), by_stratum, objective)
 
 
-def _mean(mix: Mix, signals: Mapping[Cell, Signal]) -> Signal:
+def _average_signals(mix: Mix, signals: Mapping[Cell, Signal]) -> Signal:
     total = math.fsum(mix.values())
     fields = Signal.__struct_fields__
     return Signal(

@@ -23,7 +23,7 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import can_draw, check_floor
 from lakewright.engineer.redesign import Decision, Engineer
-from lakewright.engineer.space import check_design, normalize
+from lakewright.engineer.space import check_design, normalize_design
 from lakewright.engineer.teachers import MODELS, Tools, check_teacher
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment
@@ -301,7 +301,7 @@ class EngineerFolder:
             if not can_draw(stratum, row, self.environment):
                 path = f"{self.space.words.path}.{stratum}"
                 raise InputError(f"{where}: {path}: such problems cannot be drawn; change its knobs")
-        return normalize(design, self.space)
+        return normalize_design(design, self.space)
 
     def _follow(self, current: Version, design: Design, by: Author, line: str) -> Version:
         """The version after the current one, with what the engineer knows as it is."""

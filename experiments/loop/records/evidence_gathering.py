@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from lakewright.engineer.delta import difference
+from lakewright.engineer.delta import derive_delta
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.environment import Environment
@@ -78,7 +78,7 @@ def _change(stage: Stage, environment: Environment) -> Delta | None:
     decision, design, following = read(stage.proposal, Decision), stage.design(), stage.next_design()
     if decision.proposal.delta is None or following in (design, decision.verdict.design):
         return decision.proposal.delta
-    return difference(design, following.strata, PREFERRED, environment.space)
+    return derive_delta(design, following.strata, PREFERRED, environment.space)
 
 
 def _hyperparameters(settings: RunSettings) -> dict[str, float | str]:

@@ -7,7 +7,7 @@ import msgspec
 
 from lakewright.engineer.design import Delta
 from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.guard import judge
+from lakewright.engineer.guard import judge_delta
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.steps import Next, list_rivals, negotiate, try_rivals
 from lakewright.engineer.teachers import make_teacher
@@ -63,7 +63,7 @@ def _ask_again(trainee: Trainee, stage: Stage) -> Next:
     environment, current = trainee.environment, stage.design()
     guard = trust_region(trainee.settings, environment, stage)
     answers = read(stage.engineer, EngineerTraining).groups[-1].read(environment.space)
-    verdicts = (judge(current, delta, environment, guard) for delta in answers if isinstance(delta, Delta))
+    verdicts = (judge_delta(current, delta, environment, guard) for delta in answers if isinstance(delta, Delta))
     if verdict := next((verdict for verdict in verdicts if verdict.status != "refused"), None):
         reasons = [f"asked again after its training: {verdict.summary()}"]
         return Next(verdict.design, "current" if verdict.design == current else "proposal", reasons)

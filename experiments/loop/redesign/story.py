@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lakewright.engineer.delta import list_changes, printable, summarize
+from lakewright.engineer.delta import list_changes, make_printable, summarize_delta
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Trial
@@ -27,7 +27,7 @@ def story_of(folder: RunFolder, number: int, space: DesignSpace) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    return printable(text)[:MOST] + "..." * (len(text) > MOST)
+    return make_printable(text)[:MOST] + "..." * (len(text) > MOST)
 
 
 def _validation(before: Validation, after: Validation, space: DesignSpace) -> str:
@@ -41,7 +41,7 @@ def _validation(before: Validation, after: Validation, space: DesignSpace) -> st
 
 def _proposal(decision: Decision, space: DesignSpace) -> Iterator[str]:
     proposal, verdict = decision.proposal, decision.verdict
-    text = summarize(proposal.delta, space) if proposal.delta else proposal.error
+    text = summarize_delta(proposal.delta, space) if proposal.delta else proposal.error
     others = f" (and {len(proposal.candidates)} more)" if proposal.candidates else ""
     yield f"proposal    {_cut(text)}{others}"
     if verdict.status == "projected":

@@ -7,7 +7,7 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.lessons import examine, synthetic_examples
+from lakewright.engineer.lessons import examine_engineer, synthetic_examples
 from lakewright.experiments.loop.records import Excluded, Stage, write
 from lakewright.experiments.loop.settings import seed_for
 from lakewright.experiments.loop.training.policies import load_policy
@@ -70,7 +70,7 @@ def _learn(
     if taught:
         questions = _draw_lessons(trainee, "examination", QUESTIONS)
         answer = functools.partial(answer_under_grammar, model, tokenizer)
-        write(warmup.examination, examine(questions, trainee.start, trainee.environment.space, answer))
+        write(warmup.examination, examine_engineer(questions, trainee.start, trainee.environment.space, answer))
     return model
 
 

@@ -19,7 +19,7 @@ from lakewright.engineer.evidence import (
     evidence_tokens,
     fit_to_budget,
     read_evidence,
-    show,
+    show_evidence,
     token_estimate,
     vocabulary_of,
 )
@@ -87,7 +87,7 @@ PARTS = {
 
 
 def see(modules: Modules, evidence: Evidence = KNOWN, seed: int = 0) -> Evidence:
-    return show(evidence, modules, jax.random.key(seed))
+    return show_evidence(evidence, modules, jax.random.key(seed))
 
 
 @pytest.mark.parametrize("module", PARTS)
