@@ -60,6 +60,12 @@ class Teacher(Protocol):
         """Restores what `state_dict` gave."""
 
 
+def check_space(teacher: Teacher, space: DesignSpace) -> None:
+    """Raises InputError where a teacher cannot work with a space; one that may not be able to has `check_space`."""
+    if check := getattr(teacher, "check_space", None):
+        check(space)
+
+
 class Stateless:
     """The state of a teacher or a sampler that has none."""
 

@@ -28,7 +28,7 @@ from lakewright.engineer.environment import Environment, Group, Problem
 from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, widen_reach
-from lakewright.engineer.proposal import Proposal, Teacher
+from lakewright.engineer.proposal import Proposal, Teacher, check_space
 from lakewright.engineer.random_generators import Key, fold_key, make_key
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.steps import (
@@ -157,7 +157,7 @@ class Engineer:
         rounds: how many redesigns there will be, for teachers with a schedule.
         seed: of problems and of the teacher's chance.
 
-        Raises InputError where teacher, options or design are not usable.
+        Raises InputError where teacher, options or design are not usable, or do not suit the space.
         """
         self.environment, self.settings, self.rounds, self.seed = environment, settings, rounds, seed
         self.space: DesignSpace = environment.space
@@ -165,6 +165,7 @@ class Engineer:
         self.roll_out = roll_out
         tools = tools or Tools(settings.evidence, proposals=settings.proposals)
         self.teacher = make_teacher(teacher, tools, options) if isinstance(teacher, str) else teacher
+        check_space(self.teacher, self.space)
         begin = self.space.uniform() if design is None else design
         check_design(begin, self.space)
         self._state = State(STATE, self.space.signature(), {}, begin)

@@ -12,7 +12,15 @@ from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.evidence.vocabulary import STRIDES
-from lakewright.engineer.proposal import Proposal, Stateless, Teacher, propose_delta, propose_nothing, propose_rows
+from lakewright.engineer.proposal import (
+    Proposal,
+    Stateless,
+    Teacher,
+    check_space,
+    propose_delta,
+    propose_nothing,
+    propose_rows,
+)
 from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace, normalize_rows
 from lakewright.engineer.teachers.rules import can_step
@@ -56,7 +64,7 @@ class StaticTeacher(Stateless):
                 low, high = space.limits(stratum, knob)
                 row[knob.name] = self.values.get(knob.name, (low + high) / 2)
             rows[stratum] = row
-        return propose_rows(design, normalize_rows(rows, space), "the static config", space)
+        return propose_rows(design, normalize_rows(rows, space), f"the static {space.words.design}", space)
 
 
 def size_of(stratum: Stratum, space: DesignSpace) -> float:
@@ -125,6 +133,10 @@ class MatchedRandomTeacher:
     def __init__(self, other: Teacher) -> None:
         self.other = other
 
+    def check_space(self, space: DesignSpace) -> None:
+        """As the other teacher's. Raises InputError where it cannot work with a space."""
+        check_space(self.other, space)
+
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The other teacher's proposal with its edits dealt to random strata."""
         asking, dealing = split_key(key)
@@ -182,4 +194,4 @@ class SaboteurTeacher(Stateless):
                 low, high = space.limits(stratum, knob)
                 hard = (valid[stratum] < 0.5) == (knob.harder >= 0)
                 rows[stratum][knob.name] = high if hard else low
-        return propose_rows(design, normalize_rows(rows, space), "the worst config", space)
+        return propose_rows(design, normalize_rows(rows, space), f"the worst {space.words.design}", space)

@@ -15,8 +15,6 @@ from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.controls import size_of
 
-REASON = "the cells of the largest expected learnability, weighed by the held-out boards"
-
 
 class DifficultyTeacher(Stateless):
     """q_c ~ h_c l_c^power r_c / s_c^length over the held-out cells c; h_c is the share of the held-out problems,
@@ -48,7 +46,8 @@ class DifficultyTeacher(Stateless):
         if known is None or not known.model.groups or not held_out:
             return propose_nothing()
         weights = self._weigh_cells(known, held_out, design, space, key)
-        return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
+        reason = f"the cells of the largest expected learnability, weighed by the held-out {space.words.problems}"
+        return propose_rows(design, weigh_cells(weights, design, space), reason, space)
 
     def _weigh_cells(
         self, known: Forecast, held_out: list[HeldOutCell], design: Design, space: DesignSpace, key: Key

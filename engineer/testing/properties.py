@@ -112,6 +112,25 @@ class Properties:
         strategy = st.tuples(self._legal_designs(), SEEDS, st.integers(0, 19))
         return find_smallest("draws follow the design", (), strategy, draw_part, _show_slice, until, 50)
 
+    def draw_mixed_cells(self, until: float) -> Fault | None:
+        """Problems come of the canonical cells of designs, too, which a trial draws one by one."""
+        mixed: dict[Cell, None] = {}
+        for draw in self.problems:
+            design = self._single_design(draw.cell)
+            mixed |= dict.fromkeys(self.trials.mix(design))
+        order = sorted(mixed, key=self._is_within_limits)  # no other property draws those beyond the limits
+
+        def draw_mixed(cell: Cell) -> None:
+            for problem in self.trials.draw_cell(cell, 1, 0):
+                if (found := self.environment.canonical(problem.cell)) != cell:
+                    raise CallError(f"draw_cell gave a problem of cell {found}; draw the cell that is asked for")
+
+        return find_smallest("cells of a mix are drawn", order, None, draw_mixed, lambda cell: f"cell {cell}", until)
+
+    def _is_within_limits(self, cell: Cell) -> bool:
+        limits = [(0, 1) if knob.trait else self.space.limits(cell.stratum, knob) for knob in self.space.knobs]
+        return all(low <= value <= high for value, (low, high) in zip(cell.values, limits, strict=True))
+
     def _check_shares(self, design: Design, problems: Sequence[Problem]) -> None:
         """Raises CallError where problems are of other cells than the design's, or in other shares."""
         mix = self.environment.mix(design)
@@ -151,10 +170,12 @@ class Properties:
 
     def _draw_cell(self, cell: Cell, count: int, seed: int) -> list[Problem]:
         """Problems of a design that has this cell alone."""
+        return self.trials.draw(self._single_design(cell), count, seed)
+
+    def _single_design(self, cell: Cell) -> Design:
         pairs = zip(self.space.knobs, cell.values, strict=True)
         row = {knob.name: float(value) if knob.trait else value for knob, value in pairs}
-        design = Design({cell.stratum: {self.space.share.name: 1.0, **row}}, given=self.given)
-        return self.trials.draw(design, count, seed)
+        return Design({cell.stratum: {self.space.share.name: 1.0, **row}}, given=self.given)
 
     def judge_references(self, until: float) -> Fault | None:
         """The right answer of a problem is valid."""
@@ -263,7 +284,8 @@ class Properties:
         """The properties after `try_cells`, each with the part of the time by which it ends."""
         return [
             (self.try_between, 0.15),
-            (self.draw_again, 0.25),
+            (self.draw_mixed_cells, 0.2),
+            (self.draw_again, 0.3),
             (self.draw_slices, 0.4),
             (self.separate_seeds, 0.5),
             (self.judge_references, 0.6),

@@ -129,6 +129,18 @@ class Trials:
             raise CallError(f"draw gave {problems!r:.60}; return a list of {count} problems")
         return [self._check_json(problem) for problem in problems]
 
+    def mix(self, design: Design) -> dict[Cell, float]:
+        """The share of each canonical cell of the problems of a design."""
+        return self.calls.run_call("mix", show_design(design), lambda: self.environment.mix(design))
+
+    def draw_cell(self, cell: Cell, count: int, seed: int) -> list[Problem]:
+        """Problems of a canonical cell, as a trial draws them."""
+        case = f"cell {cell}, seed {seed}, {count} problems"
+        problems = self.calls.run_call("draw_cell", case, lambda: self.environment.draw_cell(cell, count, seed))
+        if not isinstance(problems, list) or len(problems) != count:
+            raise CallError(f"draw_cell gave {problems!r:.60}; return a list of {count} problems")
+        return [self._check_json(problem) for problem in problems]
+
     def judge(self, problem: Problem, answer: str) -> Verdict:
         """The verdict on an answer, with all that it promises."""
         case = show_answer(problem, answer)

@@ -32,9 +32,10 @@ from lakewright.engineer.evidence import (
 )
 from lakewright.engineer.guard import GuardSettings, judge_delta
 from lakewright.engineer.lessons import LessonSettings, _draw_round, synthetic_examples
+from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.space import DesignSpace, check_design, normalize_rows
 from lakewright.engineer.steps import negotiate, stretch_delta
-from lakewright.engineer.teachers import TEACHERS, RulesTeacher, Tools, make_teacher
+from lakewright.engineer.teachers import TEACHERS, RulesTeacher, Tools, check_teacher, make_teacher
 from lakewright.engineer.trial import (
     CellTrial,
     ProposalReward,
@@ -116,6 +117,18 @@ def test_a_ladder_of_its_own_ends_where_its_limits_say():
     assert {cell.values for cell in RAGGED.forecast_cells(RAGGED.uniform()) if cell.stratum == "logic/1"} == {(2,)}
 
 
+@pytest.mark.parametrize("schedule", ["cosine", "gaussian"])
+def test_a_schedule_for_strata_without_an_order_is_refused_when_the_engineer_is_made(schedule):
+    name, problem = f"e2h_{schedule}", f"teacher: e2h_{schedule} needs strata in order"
+    for teacher, options in ((name, {}), ("matched_random", {"match": name})):
+        with pytest.raises(InputError, match=problem):
+            Engineer(Odd(RAGGED), teacher, options=options)
+        with pytest.raises(InputError, match=problem):
+            check_teacher(teacher, options, RAGGED)
+    with pytest.raises(InputError, match=problem):
+        Engineer(Odd(RAGGED), make_teacher(name))
+
+
 @pytest.mark.parametrize("teacher", ALONE)
 @each_space
 def test_a_teacher_proposes_a_design_in_under_a_second_and_carries_its_state(name, teacher):
@@ -123,7 +136,7 @@ def test_a_teacher_proposes_a_design_in_under_a_second_and_carries_its_state(nam
     tools = Tools(decode=answer_first, sample=answer_first)
     if teacher.startswith("e2h") and not space.ranked:
         with pytest.raises(InputError, match="needs strata in order"):
-            make_teacher(teacher, tools).propose(known(name), space.uniform(), space, key_of(1))
+            check_teacher(teacher, {}, space)
         return
     design, one, two = space.uniform(), make_teacher(teacher, tools), make_teacher(teacher, tools)
     for round in (1, 2):
@@ -133,6 +146,7 @@ def test_a_teacher_proposes_a_design_in_under_a_second_and_carries_its_state(nam
         spent = time.process_time() - begun
         assert spent < 1 or round == 1, f"{teacher} takes {spent:.1f} s"  # the first loads libraries
         assert proposal.delta is not None, proposal.error
+        assert "board" not in proposal.answer, "that is a word of the lake"
         assert two.propose(evidence, design, space, key_of(round)) == proposal
         state = msgspec.json.decode(msgspec.json.encode(one.state_dict()))
         two = make_teacher(teacher, tools)

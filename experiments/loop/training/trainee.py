@@ -16,6 +16,7 @@ from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.evidence import vocabulary_of
 from lakewright.engineer.guard import check_floor
 from lakewright.engineer.tally import Drawn
+from lakewright.engineer.teachers import check_teacher
 from lakewright.experiments.loop.records import RunFolder, Stage
 from lakewright.experiments.loop.settings import RunSettings
 from lakewright.experiments.loop.training.policies import load_policy
@@ -134,6 +135,7 @@ class Trainee(abc.ABC, Generic[T]):
 def check_settings(settings: RunSettings, environment: Environment, start: Design) -> None:
     """Raises InputError where settings do not suit an environment."""
     check_floor(settings.limits.floor, len(start.strata), environment.space)
+    check_teacher(settings.teacher, settings.teacher_options, environment.space)
     known = [column.name for column in environment.space.columns]
     for name in (*settings.limits.reach, *settings.limits.most):
         if name not in known:
