@@ -106,7 +106,7 @@ SHARE = Knob(name="share", meaning="the share of the problems", step=0.05, reach
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What problems differ in and no engineer changes, such as the number of agents; a design states its value.
+    """A value in which problems differ and that no engineer changes, such as the number of agents; a design states it.
 
     middle, half: its values become about -1 to 1 for the difficulty model, (value - middle) / half.
     """

@@ -26,7 +26,7 @@ def make_edit(space: DesignSpace, reason: str, changes: Mapping[str, float]) -> 
 
 
 def edit_design(design: Design, delta: Delta, space: DesignSpace) -> dict[Stratum, Row]:
-    """The rows of `design` plus the changes: raw sums, not yet legal. What is not changed stays as it is.
+    """The rows of `design` plus the changes: raw sums, not yet legal. Other values stay.
 
     Raises InputError on a stratum that the design lacks.
     """
@@ -39,8 +39,10 @@ def derive_delta(
 ) -> Delta:
     """The delta from `old` to its strata as in `new`, one reason for all or one a stratum: `edit_design` gives `new`.
 
-    That is exact where the values of `new` that change have at most DECIMALS. Raises InputError on a stratum that `old`
-    lacks.
+    old: the design. new: its rows after the change. reason: of the edits. space: that of the design.
+
+    The delta is exact where the values of `new` that change have at most DECIMALS. Raises InputError on a stratum that
+    `old` lacks.
     """
     _check_known(old, new, space)
     reasons = reason if isinstance(reason, Mapping) else dict.fromkeys(new, reason)
@@ -79,7 +81,7 @@ def summarize_delta(delta: Delta, space: DesignSpace) -> str:
 
 
 def list_changes(old: Design, new: Design, space: DesignSpace) -> str:
-    """What differs between two designs, such as `5x5 data +0.05 hole -0.1`."""
+    """The differences between two designs, such as `5x5 data +0.05 hole -0.1`."""
     parts = []
     for stratum, row in new.strata.items():
         before = old.strata.get(stratum, dict.fromkeys(row, 0.0))
@@ -97,7 +99,7 @@ def encode_delta(delta: Delta) -> str:
 
 @lru_cache(maxsize=64)
 def answer_type(space: DesignSpace) -> type[msgspec.Struct]:
-    """What an untrusted answer must be, exactly: a delta, and what a model may add to it."""
+    """The exact type of an untrusted answer: a delta, and what a model may add to it."""
     changes = [(column.name, _change_type(column), 0.0) for column in space.columns]
     options: dict[str, Any] = {"frozen": True, "forbid_unknown_fields": True}
     edit = msgspec.defstruct("Edit", [*changes, ("reason", Reason)], kw_only=True, **options)

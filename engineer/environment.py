@@ -95,7 +95,7 @@ class Environment(abc.ABC):
         return self.space.uniform()
 
     def drawable(self, cell: Cell) -> bool:
-        """Whether problems of a cell can be made. Override it where values of knobs exclude each other."""
+        """Return True if problems of a cell can be made. Override it where values of knobs exclude each other."""
         return True
 
     def cells(self, design: Design) -> dict[Cell, float]:
@@ -114,7 +114,7 @@ class Environment(abc.ABC):
         return shares
 
     def measures(self, problems: Sequence[Problem]) -> dict[str, float]:
-        """What else was measured of problems of one stratum, means by name."""
+        """Further measures of problems of one stratum, means by name."""
         return {}
 
     def features(self, problem: Problem) -> list[float]:
@@ -129,6 +129,8 @@ class Environment(abc.ABC):
     def draw(self, design: Design, count: int, seed: int, first: int = 0) -> list[Problem]:
         """Problems first .. first + count - 1 of the set of a design and a seed.
 
+        design: what they are drawn from. count: how many. seed, first: which of them.
+
         Design, seed and index alone determine a problem. In every prefix each cell has its share of the problems,
         within one. Raises InputError where `make` gives something else than a problem.
         """
@@ -141,11 +143,19 @@ class Environment(abc.ABC):
         ]
 
     def draw_cell(self, cell: Cell, count: int, seed: int, first: int = 0) -> list[Problem]:
-        """Problems first .. first + count - 1 of the set of a cell, which has its givens, and a seed."""
+        """Problems first .. first + count - 1 of the set of a cell, which has its givens, and a seed.
+
+        cell: canonical, of `mix`. count: how many. seed, first: which of them.
+        """
         return [self.draw_one(cell, seed, first + number) for number in range(count)]
 
     def draw_one(self, cell: Cell, seed: int, index: int, version: int = 0) -> Problem:
-        """The problem of a cell, a seed and an index, with its key. Raises InputError where `make` fails."""
+        """The problem of a cell, a seed and an index, with its key.
+
+        cell: with its givens. seed, index: which problem. version: of the design, for the problem.
+
+        Raises InputError where `make` fails.
+        """
         rng = random.Random(f"{seed} {index} {cell}")
         try:
             problem = self.make(self.space.name_cell(cell), rng)
@@ -202,7 +212,10 @@ class Environment(abc.ABC):
     def cases(
         self, problems: Sequence[Problem], answers: Sequence[str], verdicts: Sequence[Verdict], most: int
     ) -> list[Case]:
-        """At most `most` of the answers that failed, evenly over the problems."""
+        """Answers that failed, evenly over the problems.
+
+        problems, answers, verdicts: one answer to each problem, judged. most: how many cases at most.
+        """
         failed = [place for place, verdict in enumerate(verdicts) if not verdict.valid]
         chosen = [failed[int(at)] for at in np.linspace(0, len(failed) - 1, min(most, len(failed)))]
         return [
@@ -216,7 +229,7 @@ class Environment(abc.ABC):
         ]
 
     def statistics(self, problems: Sequence[Problem]) -> dict[Stratum, Drawn]:
-        """What was really drawn, by stratum."""
+        """Statistics of the problems that were really drawn, by stratum."""
         found: dict[Stratum, list[Problem]] = defaultdict(list)
         for problem in problems:
             found[problem.cell.stratum].append(problem)

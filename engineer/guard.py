@@ -18,15 +18,15 @@ NOISE = 1e-3  # a value this near to what was proposed counts as accepted
 
 
 class Bounds(Protocol):
-    """What the guard asks of an environment."""
+    """The part of an environment that the guard needs."""
 
     @property
     def space(self) -> DesignSpace:
-        """What may be changed."""
+        """The design space."""
         ...
 
     def drawable(self, cell: Cell) -> bool:
-        """Whether problems of a cell can be drawn."""
+        """Return True if problems of a cell can be drawn."""
         ...
 
 
@@ -82,6 +82,8 @@ class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def judge_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
     """Applies `delta` to `design` and projects the sum onto the legal region within reach of `design`.
 
+    design: the current one. delta: proposed changes. bounds: the environment. settings: limits and reach.
+
     The legal region, for shares d of m strata and values k of a knob:
         d_s >= floor,  sum_s d_s = 1,  low <= k_s <= min(high, most).
     The trust region: abs(d'_s - d_s) <= reach, and likewise for each knob.
@@ -90,14 +92,14 @@ def judge_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardSet
         P(r)_s = floor + (1 - m floor) e_s / sum(e)            (equal shares where no stratum has an excess),
     and d' = d + t (P(r) - d), with the largest t <= 1 inside the trust region: sum and floor hold along the whole line.
     A `design` below the floor is first moved along the line to P(d), then toward P(r), as far as the trust region of d
-    reaches; where that ends short of the floor, the next round's non-empty delta continues.
+    reaches; if that ends short of the floor, the next round's non-empty delta continues.
     Knobs: clip to the limits, then to the trust region around the current value; whole knobs go by whole numbers.
 
     Where a stratum's problems cannot be drawn, the fewest of its knobs stay as they were, the last ones first; where
     not even that helps, the proposal is refused. The design is on the grid of six decimals.
 
-    A value within 0.001 of what was proposed counts as accepted. A delta without edits keeps `design` as it is. An
-    unknown stratum or a number that is not finite is refused, and `design` kept. Raises InputError only where
+    A value within 0.001 of what was proposed counts as accepted. A delta without edits changes nothing. An
+    unknown stratum or a number that is not finite is refused, and `design` stays. Raises InputError only where
     `settings` do not suit `design` (floor x strata > 1) or its space (`check_limits`).
     """
     space = bounds.space
@@ -196,7 +198,7 @@ def _move_toward(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach:
 def _keep_drawable(
     design: Design, applied: Mapping[Stratum, Row], bounds: Bounds
 ) -> tuple[dict[Stratum, Row], list[str]]:
-    """The rows, with the old values of what cannot be drawn, and a line for each stratum where that is so."""
+    """The rows, with the old values of what cannot be drawn, and a line for each stratum that has such values."""
     space, rows, missing = bounds.space, {}, []
     words = space.words
     for stratum, new in applied.items():
@@ -224,7 +226,7 @@ def _ways_back(old: Row, new: Row, space: DesignSpace) -> Iterator[Row]:
 
 
 def can_draw(stratum: Stratum, row: Row, bounds: Bounds) -> bool:
-    """Whether all problems of a stratum can be drawn that a row asks for."""
+    """Return True if all problems of a stratum can be drawn that a row asks for."""
     space = bounds.space
     if not row[space.share.name]:
         return True

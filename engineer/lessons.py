@@ -40,12 +40,12 @@ class Lessons:
     difficulty: DifficultySettings
 
     def include(self, shown: EvidenceSettings) -> bool:
-        """Whether such evidence is among them; shuffled evidence looks like any other."""
+        """Return True if such evidence is among them; shuffled evidence looks like any other."""
         return _drop_shuffling(shown.chosen()) in map(_drop_shuffling, self.kinds)
 
 
 class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the warm-up teaches a model of tokens of the engineer's part."""
+    """Settings of the lessons that the warm-up gives a token model as the engineer."""
 
     rule: Literal["proportional", "rules", "forecast"] = "proportional"
     """The teacher whose answers are taught, as it is where it seeks what boards are worth in this run."""
@@ -110,9 +110,12 @@ def synthetic_examples(
 ) -> list[tuple[list[str], list[str]]]:
     """`count` pairs (prompt tokens, answer tokens) over the strata of `design`, at a random round of `rounds`.
 
+    count: how many examples. design: gives the strata. space: that of the design. rounds: of a run, at least 1. rng: a
+    generator, consumed. lessons: the rule and the evidence.
+
     Each round's design is drawn from the step grid and its outcomes at random; which modules show it is drawn from
     the kinds of `lessons`, and sometimes an earlier answer was refused. The answer is that of their rule, applied to
-    what is shown. The generator `rng` is consumed. Raises InputError where `rounds` is less than 1.
+    what is shown. Raises InputError where `rounds` is less than 1.
     """
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; choose at least 1")
@@ -263,7 +266,7 @@ def _draw_tally(rate: float, rates_of_traits: Sequence[float], space: DesignSpac
 
 
 class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of so many questions, the share of changes, one for each stratum and column, that are exactly those of the rule.
+    """The share of changes, one for each stratum and column, that are exactly those of the rule, over some questions.
 
     chance: the share that are those of the rule for the next question; an engineer that does not read has no more.
     """
@@ -294,7 +297,10 @@ def examine_engineer(
 
 
 def measure_agreement(given: Delta, right: Delta, design: Design, space: DesignSpace) -> float:
-    """The share of changes of `design`, one for each stratum and column, that are the same steps in both."""
+    """The share of changes of `design`, one for each stratum and column, that are the same steps in both.
+
+    given, right: the deltas. design: gives the strata. space: that of the design.
+    """
     return _share_same([_count_strides(given, design, space)], [_count_strides(right, design, space)])
 
 

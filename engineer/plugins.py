@@ -24,7 +24,7 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
     kind: what it must be, for messages, such as teacher.
     methods: what it must have.
 
-    Raises InputError where there is no such class, or it lacks a method.
+    Raises InputError on an unknown class, or one that lacks a method.
     """
     if name not in registry and ":" not in name:
         raise InputError(f"{kind}: {name!r:.60} is unknown; choose from {', '.join(registry)}, or name module:Class")
@@ -42,7 +42,7 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
 
 
 def _import_module(where: str, what: str) -> ModuleType:
-    """A module by its name or its file. Raises InputError where that cannot be imported."""
+    """A module by its name or its file. Raises InputError if it cannot be imported."""
     try:
         if not where.endswith(".py"):
             return importlib.import_module(where)
@@ -72,7 +72,9 @@ Draws = Annotated[int, msgspec.Meta(ge=1, le=100_000)]  # random draws for one p
 def checked_options(where: str, name: str, make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as `make` annotates them.
 
-    Raises InputError where one is no argument of `make` with a default, or of another type, or outside its range.
+    where: the place, for messages. name: of the class. make: the class. options: by name.
+
+    Raises InputError where one is not an argument of `make` with a default, or of another type, or outside its range.
     """
     kind = _options_of(make)
     for option in options:

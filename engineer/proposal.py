@@ -21,7 +21,7 @@ class Spoken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a teacher was asked and answered, word for word; `delta` is None, with an `error`, if it cannot be used.
+    """A question to a teacher and its answer, verbatim; `delta` is None, with an `error`, if it cannot be used.
 
     candidates: further deltas that a trial may prefer to `delta`, best first. summary: the teacher's own, of
     this round, shown to it in the next where the evidence says so. cut: what of the evidence did not fit its budget of
@@ -54,7 +54,7 @@ class Teacher(Protocol):
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run must restore, as JSON values."""
+        """The state that a resumed run must restore, as JSON values."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores what `state_dict` gave."""
@@ -88,5 +88,8 @@ def propose_nothing() -> Proposal:
 
 
 def propose_rows(design: Design, rows: Mapping[Stratum, Row], reason: str, space: DesignSpace) -> Proposal:
-    """The proposal that changes `design` into these rows."""
+    """The proposal that changes `design` into these rows.
+
+    design: the current one. rows: by stratum. reason: of all edits. space: that of the design.
+    """
     return propose_delta(derive_delta(design, rows, reason, space))

@@ -54,7 +54,7 @@ STATE = 1  # the form of `state_dict`
 
 
 class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How an engineer works: its evidence, difficulty model, guard, trial and rollback."""
+    """Settings of an engineer: its evidence, difficulty model, guard, trial and rollback."""
 
     evidence: EvidenceSettings = EvidenceSettings()
     """What a language model is shown."""
@@ -94,7 +94,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def rolled_back(self) -> bool:
-        """Whether validation fell: the trainer may go back to the weights before, too."""
+        """Return True if validation fell: the trainer may restore the earlier weights, too."""
         return self.next.source == "rollback"
 
     def summary(self) -> str:
@@ -110,7 +110,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, forbid_unknown_fields=True):
-    """What an engineer knows. standing: the design and the held-out answers of the last round that stands."""
+    """All that an engineer knows. standing: the design and the held-out answers of the last round that stands."""
 
     format: int
     space: str
@@ -177,7 +177,7 @@ class Engineer:
 
     @property
     def forecast(self) -> Forecast | None:
-        """What the difficulty model expected at the last redesign."""
+        """The forecast of the difficulty model at the last redesign."""
         return self._state.forecast
 
     @property
@@ -216,10 +216,10 @@ class Engineer:
     ) -> Decision:
         """One round: forecast, rollback, evidence, proposal, guard, trial. Sets `design`.
 
-        outcomes: what became of the held-out problems, as `Environment.tallies` gives them; by default the tallies of
+        outcomes: tallies of the held-out problems, as `Environment.tallies` gives them; by default the tallies of
         the training groups. With the answers of every problem (`Outcomes`), validation of successive rounds is
         compared, and a design that lowered it is given up.
-        cases: held-out problems whose answers failed, for evidence in words.
+        cases: held-out problems whose answers failed, for evidence as text.
         training, statistics: further evidence: figures of the training, and what was really drawn.
         """
         state, design = self._state, self.design

@@ -49,7 +49,7 @@ class DesignSpace:
         ranked: whether the strata are ordered from easy to hard. Else the difficulty model knows each by itself.
         givens: what problems differ in and nobody edits.
         failures: the names of the ways in which an answer fails.
-        grades: what a valid answer may be besides, such as optimal.
+        grades: further properties of valid answers, such as optimal.
         words: how problems, strata and knobs are called in texts.
         spoken: the strata that have tokens; by default all.
 
@@ -166,7 +166,7 @@ class DesignSpace:
         return [Cell(stratum, values) for stratum, way in ways for values in itertools.product(*way)]
 
     def _choose_bins(self, strata: Sequence[Stratum]) -> int:
-        """The most bins of a level with which the grid of some strata has at most MOST_BINNED cells."""
+        """The largest number of bins of a level with which the grid of some strata has at most MOST_BINNED cells."""
         for bins in range(max((knob.bins for knob in self.knobs), default=1), 1, -1):
             sizes = (
                 math.prod(len(self._binned_values(stratum, knob, bins)) for knob in self.knobs) for stratum in strata
@@ -258,7 +258,7 @@ class DesignSpace:
         return list(dict.fromkeys(cells))
 
     def told_cells(self, stratum: Stratum, cells: Iterable[Cell]) -> list[Cell]:
-        """The cells of a stratum whose forecast is told in tokens: all combinations of `told` of the levels and traits.
+        """The cells of a stratum whose forecast the tokens state: all combinations of `told` of the levels and traits.
 
         With more than MOST_TOLD of them, those among `cells`, the cells of the forecast.
         """

@@ -69,7 +69,10 @@ def negotiate(
 
 
 def judge_proposal(proposal: Proposal, design: Design, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
-    """The guard's verdict on a proposal; one without a delta is refused for its own error."""
+    """The guard's verdict on a proposal; one without a delta is refused for its own error.
+
+    proposal: of a teacher. design: the current one. bounds, settings: as of `judge_delta`.
+    """
     if proposal.delta is None:
         return GuardVerdict("refused", [proposal.error], design)
     return judge_delta(design, proposal.delta, bounds, settings)
@@ -86,8 +89,11 @@ def add_rivals(
 ) -> Proposal:
     """The proposal with candidates, `count` deltas in all where there are so many.
 
+    teacher: is asked. proposal: its first one. evidence, design, space: as in `Teacher.propose`. key: consumed.
+    count: of deltas.
+
     A teacher that generates no tokens is asked again, each time in the state that the proposal left; what it then
-    learned is forgotten. What lacks is the first change stretched by STRETCHES. The key is consumed.
+    learned is forgotten. What lacks is the first change stretched by STRETCHES.
     """
     if proposal.delta is None or not proposal.delta.edits:
         return proposal
@@ -113,7 +119,7 @@ def stretch_delta(delta: Delta, factor: float, space: DesignSpace) -> Delta:
 
 
 class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the next problems are drawn from, where that design comes from, and why.
+    """The next design, its source, and the reasons.
 
     source: `proposal`, as the guard left it, where no trial was held; `trial`, the proposal that it chose; `rollback`,
     the design before a stage that was rolled back; `current`, which stays as nothing better was proposed. reasons: a
@@ -126,7 +132,7 @@ class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def decide_next(verdict: GuardVerdict, design: Design, trial: Trial | None = None) -> Next:
-    """What the guard and the trial leave of a proposal to change `design`."""
+    """The next design after the guard's verdict and the trial of a proposal to change `design`."""
     reasons = [verdict.summary()]
     if trial is not None:
         chosen = trial.candidates[trial.chosen].design
@@ -152,7 +158,11 @@ def list_rivals(
 def choose_rivals(
     rivals: Sequence[Design], current: Design, environment: Environment, known: Forecast | None, trial: TrialSettings
 ) -> tuple[list[Design], list[Worth]]:
-    """The rivals that are tried, and what the model expects of them beyond the current design, where it has a say."""
+    """The rivals that are tried, and what the model expects of them beyond the current design.
+
+    rivals, current: the designs. environment: draws them. known: the forecast. trial: settings; without `prior`
+    the model has no vote.
+    """
     if known is None or not trial.prior:
         return list(rivals[: trial.shortlist]), []
     cells, space = environment.cells(current), environment.space
@@ -171,7 +181,7 @@ def try_rivals(
 ) -> Trial | None:
     """The trial of rivals against the current design; None where there are none.
 
-    work: what is rolled out. known: the forecast. made: the proposal as it was made.
+    work: what is rolled out. rivals, current: the designs. known: the forecast. made: the proposal as it was made.
     """
     if not rivals:
         return None
@@ -196,7 +206,7 @@ def group_by_cell(groups: Iterable[tuple[Cell, results.Group]]) -> list[CellGrou
 
 
 class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether and when a stage is rolled back."""
+    """Settings of the rollback of a stage."""
 
     enabled: bool = True
     """Whether a stage is rolled back whose policy solves significantly fewer held-out boards."""
@@ -209,7 +219,7 @@ class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Two policies on the same problems: how many only the later solves, and how many only the earlier.
 
-    p_value: the chance of so many lost among those that changed, if each were as likely gained as lost.
+    p_value: the chance of as many lost among those that changed, if each were as likely gained as lost.
     """
 
     gained: int

@@ -25,14 +25,14 @@ class Tally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def valid_rate(self) -> float:
-        """The share of valid answers; 0 where there are no problems."""
+        """The share of valid answers; 0 if it has no problems."""
         return self.rate(self.valid)
 
 
 class Drawn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was really drawn of a stratum: means over its problems of the knobs, and of what the environment measures.
+    """Statistics of the problems drawn of a stratum: means of the knobs, and of what the environment measures.
 
-    acceptance: the share of attempts that gave a problem, where that is known.
+    acceptance: the share of attempts that gave a problem, if known.
     """
 
     problems: int

@@ -41,7 +41,7 @@ def measure_calibration(
 ) -> Calibration | None:
     """The calibration of `model` on cells drawn after it was fitted; None where none were.
 
-    constant: the prediction of the baseline.
+    model: the forecast's. constant: the prediction of the baseline. drawn: outcomes since. space: that of the cells.
     """
     if not drawn:
         return None
@@ -148,7 +148,10 @@ def make_forecast(
 def predict_grid(
     design: Design, model: DifficultyModel, space: DesignSpace, observations: Sequence[Observation] = ()
 ) -> list[CellForecast]:
-    """The model's predictions for the cells of `DesignSpace.forecast_cells`."""
+    """The model's predictions for the cells of `DesignSpace.forecast_cells`.
+
+    design: gives the strata and the givens. model: predicts. space: that of the design. observations: groups so far.
+    """
     cells = space.forecast_cells(design)
     seen = dict.fromkeys(cells, 0)
     for found in observations:

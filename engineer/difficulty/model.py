@@ -26,12 +26,12 @@ Values = TypeVar("Values", float, np.ndarray)
 
 
 def value_of(success: Values, objective: Objective) -> Values:
-    """What problems are worth by the objective, `success` being their P(valid): a number, or an array of them."""
+    """The worth of problems by the objective, `success` being their P(valid): a number, or an array of them."""
     return 1 - success if objective == "regret" else success * (1 - success)
 
 
 class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the model of P(valid) is fitted."""
+    """Settings of the fit of the model of P(valid)."""
 
     decay: Share = 0.6
     """The factor by which the weight of a group falls with every stage since it was rolled out, 0 to 1."""
@@ -87,7 +87,10 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return logistic_normal_moments(logit, variance)
 
     def sample(self, cells: Sequence[Cell], space: DesignSpace, rng: np.random.Generator, count: int) -> Sample:
-        """P(valid) of cells under `count` weights drawn from the posterior."""
+        """P(valid) of cells under weights drawn from the posterior.
+
+        cells: with their givens. space: that of the cells. rng: consumed. count: how many weights are drawn.
+        """
         weights = rng.multivariate_normal(np.array(self.weights), np.array(self.covariance), count, method="eigh")
         success = _apply_logistic(weights @ compute_features(cells, space, self.by_size).T)
         best = success
@@ -98,7 +101,7 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Sample(success, best)
 
     def value(self, drawn: Sample) -> np.ndarray:
-        """What problems of cells are worth: their expected learnability, or their regret, times best^reach.
+        """The worth of problems of cells: their expected learnability, or their regret, times best^reach.
 
         So little is expected where the policy can do nothing yet. With the regret and reach 1 that is p (1 - p) for the
         easier kind of problems of a stratum and its levels, and more for the other.
@@ -202,12 +205,12 @@ def fit_model(observations: Sequence[Observation], settings: DifficultySettings,
 
 
 def _fit_mode(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """The mode: a cell is given twice, as so many valid groups and so many that are not."""
+    """The mode of the posterior: a cell is given twice, weighted by its valid groups and by the others."""
     from sklearn.linear_model import LogisticRegression  # a second to load: only who fits waits
 
     known = np.concatenate([groups * success, groups * (1 - success)])
     valid = np.repeat([1, 0], len(points))
-    if min(known[valid == 1].sum(), known[valid == 0].sum()) < 1e-3:  # of one kind alone there is no regression
+    if min(known[valid == 1].sum(), known[valid == 0].sum()) < 1e-3:  # a regression needs both kinds
         known = np.maximum(known, 1e-3)
     model = LogisticRegression(C=1.0, fit_intercept=False, max_iter=1000, tol=1e-8)
     return model.fit(np.concatenate([points, points]), valid, sample_weight=known).coef_[0]

@@ -1,4 +1,4 @@
-"""What the difficulty model is fitted to: the groups of a cell, with their age in stages."""
+"""Observations, to which the difficulty model is fitted: the groups of a cell, with their age in stages."""
 
 from collections import defaultdict
 from collections.abc import Iterable

@@ -44,7 +44,7 @@ class CellGroups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is known after one round; what `show_evidence` leaves out is empty or None.
+    """All that is known after one round; what `show_evidence` leaves out is empty or None.
 
     given: values of givens that problems have in turn; without any, those of the design. outcomes: by stratum, on the
     held-out set; by_trait: of those, by knob, on the problems that have the trait. history: earlier rounds, oldest
@@ -95,7 +95,7 @@ def read_evidence(raw: Any, where: str, forms: Mapping[int, Callable[[Any], Any]
 
 
 def show_evidence(evidence: Evidence, modules: Modules, key: Key) -> Evidence:
-    """What `modules` switch on, and the rest empty or None. The key, consumed, shuffles where that is asked for.
+    """The evidence that `modules` switch on, the rest being empty or None. The key, consumed, shuffles if asked for.
 
     With `failures` off no outcome is shown anywhere, and the history holds designs and edits alone. Refusals are always
     shown. Raises InputError where there is one stratum alone and its outcomes are to be shuffled.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which parts of the evidence are shown; the default is the paper's V6 (arXiv 2606.17682).
+    """The parts of the evidence that are shown; the default is the paper's V6 (arXiv 2606.17682).
 
     failures: outcomes by stratum and trait, of this round and of those in the history. guideline: what good
     redesigns do. history: earlier rounds. default_in_history: round 0, the first design, is one of them.
@@ -71,7 +71,7 @@ PAPER_PRESETS = ("v1", "v2", "v3", "v4", "v5", "v6", "rl_details")
 
 
 class EvidenceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an engineer is shown."""
+    """Settings of the evidence that an engineer is shown."""
 
     preset: Annotated[str, one_of(PRESETS)] = "v6"
     """The context modules shown to the engineer, by preset; v1 to v6 are those of the paper."""

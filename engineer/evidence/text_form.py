@@ -14,7 +14,7 @@ CHARACTERS_PER_TOKEN = 3  # fewer than English needs, as tables of numbers need 
 
 
 def evidence_text(evidence: Evidence, space: DesignSpace) -> str:
-    """What a view of the evidence says, section by section; what it leaves out has no section.
+    """A view of the evidence as text, section by section; what it leaves out has no section.
 
     Rates are shares of problems. Words that a model wrote are on one line, in quotes, without control characters.
     """

@@ -73,7 +73,7 @@ def delta_tokens(delta: Delta, space: DesignSpace) -> list[str]:
     """The answer: the delta in the order of `DeltaGrammar`.
 
     Raises InputError where the delta has no token form: a change that is not -2, -1, 1 or 2 steps, an edit that changes
-    nothing, a reason that is no word's, a stratum without a token.
+    nothing, a reason without a token, a stratum without a token.
     """
     strata = space.sort_strata(delta.edits)
     return [*(token for stratum in strata for token in _edit_tokens(stratum, delta.edits[stratum], space)), END]

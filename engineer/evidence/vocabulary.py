@@ -88,7 +88,7 @@ def vocabulary_of(space: DesignSpace) -> Vocabulary:
 
 
 class DeltaGrammar:
-    """Which token may come next in a delta over `strata`.
+    """The tokens that may come next in a delta over `strata`.
 
     delta := edit* <end>;  edit := stratum change+ reason. Strata ascend by rank; the changes of an edit come in the
     order of the columns, each at most once. Raises InputError on a stratum that has no token.

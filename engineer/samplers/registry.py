@@ -24,7 +24,7 @@ METHODS = ("draw", "learn", "state_dict", "load_state_dict")
 
 
 class SamplerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which sampler chooses the boards of a stage, and how."""
+    """Settings of the sampler that chooses the boards of a stage."""
 
     name: Annotated[str, one_of(SAMPLERS)] = "fresh"
     """How the boards of a stage are chosen."""

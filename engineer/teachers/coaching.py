@@ -62,7 +62,7 @@ class CoachingTeacher:
 
 
 def _make_edit(stratum: Stratum, way: int, design: Design, space: DesignSpace) -> Edit | None:
-    """A step harder (way 1) or easier (-1) of every knob, inside its range; None where that is no change."""
+    """A step harder (way 1) or easier (-1) of every knob, inside its range; None if that changes nothing."""
     changes = {}
     for knob in space.knobs:
         low, high = space.limits(stratum, knob)

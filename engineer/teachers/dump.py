@@ -15,7 +15,7 @@ from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 
 REASON = "the cells of the largest upper confidence bound of the advantage"
-Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(UCB / tau) is no number
+Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(UCB / tau) overflows
 
 
 class DumpTeacher:

@@ -20,7 +20,7 @@ from lakewright.engineer.space import DesignSpace
 
 Message = dict[str, str]  # role and content
 THOUGHT, ANSWER = "</think>", "ANSWER:"  # what comes between reasoning and JSON
-MOST = 65_536  # characters of an answer that are kept
+MOST = 65_536  # characters of an answer that are recorded
 REASON, REASONING = 160, 1000  # characters; llama.cpp takes no grammar of 1500
 TASK = """\
 ## Your task
@@ -36,7 +36,7 @@ SUMMARY = "\nAdd a summary of this round for yourself: you will read it in the n
 
 
 class Reply(NamedTuple):
-    """What a model said, how many tokens it generated, and what it cost in dollars."""
+    """The text of a model's answer, the number of tokens generated, and the cost in dollars."""
 
     text: str
     tokens: int
@@ -146,7 +146,7 @@ def prompt_text(messages: Sequence[Message]) -> str:
 def propose_replies(replies: Sequence[Reply], space: DesignSpace, unanswered: str = "") -> Proposal:
     """The first usable answer as the delta, the other usable ones as candidates; the prompt is the caller's.
 
-    unanswered: why there are no replies.
+    unanswered: why replies are missing.
     """
     texts = [_escape_surrogates(reply.text[:MOST]) for reply in replies]
     answers, errors = [], []
@@ -200,7 +200,7 @@ def _join_words(parts: Iterable[str]) -> str:
 
 
 def _explain_column(column: Knob, space: DesignSpace) -> str:
-    """What a column is, with its range."""
+    """The meaning of a column, with its range."""
     among = "" if column is space.share else f", {column.low:g} to {column.high:g}"
     return f"{column.meaning or column.short} ({column.name}{among})"
 
@@ -223,5 +223,5 @@ def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _line_schema(most: int, placeholders: str = "<>") -> dict[str, Any]:
     # Without quotes, backslashes and control characters: llama.cpp matches what a dot means against raw JSON. And
-    # without what encloses the placeholders of the form, as these are no answer.
+    # without what encloses the placeholders of the form, as these must not be copied.
     return {"type": "string", "pattern": rf'^[^"\\{placeholders}\x00-\x1f]{{1,{most}}}$'}

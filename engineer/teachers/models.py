@@ -20,7 +20,7 @@ from lakewright.engineer.teachers.self import (
 
 @dataclasses.dataclass(frozen=True)
 class Tools:
-    """What teachers may need of a trainer: its evidence settings, and the way in which their model is asked.
+    """A trainer's functions for teachers: its evidence settings, and the way in which their model is asked.
 
     That is `decode` for a model that speaks tokens, `ask` for one that speaks language; `sample` and `sample_json` for
     those that are trained on their answers too. proposals, inline: as in `LlmTeacher`.

@@ -24,7 +24,7 @@ class ProportionalTeacher(Stateless):
     With v the valid rate of a stratum, w = v (1 - v), or 1 - v where the objective is the regret. The problems of a
     stratum that have a trait and those that lack it share its data by the same formula, so that a trait goes where it
     fails; its share stays where one of the two rates is unknown. These columns move by two steps at most; levels move
-    as the threshold rule moves them that seeks the same objective. A stratum without outcomes stays as it is.
+    as the threshold rule moves them that seeks the same objective. A stratum without outcomes stays.
     """
 
     def __init__(self, objective: Objective = "learnability", power: Power = 1.0) -> None:
@@ -57,7 +57,7 @@ class ProportionalTeacher(Stateless):
         return self._divide_data(rates)[True] if len(rates) == 2 else now
 
     def _divide_data(self, rates: Mapping[Kind, float]) -> dict[Kind, float]:
-        """What each kind of problems, by its valid rate, is to have of the data of all."""
+        """The share of all data that each kind of problems gets, by its valid rate."""
         worth = {kind: value_of(rate, self.objective) ** self.power for kind, rate in rates.items()}
         total = sum(worth.values())
         return {kind: part / total if total else 1 / len(worth) for kind, part in worth.items()}

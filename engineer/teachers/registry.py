@@ -64,7 +64,7 @@ def make_teacher(name: str, tools: "Tools | None" = None, options: Mapping[str, 
 def check_teacher(name: str, options: Mapping[str, Any], space: "DesignSpace | None" = None) -> dict[str, Any]:
     """The options as the teacher takes them.
 
-    Raises InputError where there is no teacher of that name, or it has no such option, or the value is out of range, or
+    Raises InputError on an unknown teacher or option, and where the value is out of range, or
     where it cannot work with the space.
     """
     make = load_class(name, TEACHERS, "teacher", METHODS)

@@ -84,9 +84,11 @@ def _choose_failure(tally: Tally, space: DesignSpace) -> str:
 
 
 def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: DesignSpace) -> bool:
-    """Whether `stride` steps leave a value of a stratum's row inside its range there, float noise aside.
+    """Return True if `stride` steps leave a value of a stratum's row inside its range there, float noise aside.
 
-    Of a trait that is 0 to 1: which problems there are is the guard's to say.
+    stratum, row: which, and its values. column, stride: what moves, by how many steps. space: that of the row.
+
+    The range of a trait is 0 to 1: which problems can be drawn is the guard's decision.
     """
     low, high = (0.0, 1.0) if column.trait else space.limits(stratum, column)
     return low - 1e-9 <= row[column.name] + stride * column.step <= high + 1e-9
@@ -95,7 +97,7 @@ def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: Desig
 def make_step_edit(
     stratum: Stratum, row: Row, strides: Mapping[str, int], reason: str, space: DesignSpace
 ) -> Edit | None:
-    """The edit of a stratum by so many steps a column, without those that do not fit; None if nothing is left.
+    """The edit of a stratum by some steps a column, without those that do not fit; None if nothing is left.
 
     stratum, row: which, and its values. strides: steps by column. reason: of the edit. space: that of the row.
     """

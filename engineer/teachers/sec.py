@@ -15,7 +15,7 @@ from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 
 REASON = "the cells where the advantage was largest"
-Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(Q / tau) is no number
+Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(Q / tau) overflows
 
 
 class SecTeacher:

@@ -113,12 +113,12 @@ class SelfTrainedLlmTeacher(Stateless):
 
 
 def read_token_answers(answers: Sequence[Sequence[str]], space: DesignSpace) -> list[Delta | InputError]:
-    """What each answer in tokens means, or why it means nothing."""
+    """The delta of each answer in tokens, or the error why it has none."""
     return _read_answers(lambda answer: read_tokens(answer, space), answers)
 
 
 def read_json_answers(texts: Sequence[str], space: DesignSpace) -> list[Delta | InputError]:
-    """What each answer in JSON means, or why it means nothing."""
+    """The delta of each answer in JSON, or the error why it has none."""
     return _read_answers(lambda text: parse_answer(text, space)[0], texts)
 
 

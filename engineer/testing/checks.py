@@ -88,7 +88,7 @@ def find_faults(
 def _try_properties(
     environment: Environment, calls: Calls, send: Callable[[bytes], None], seconds: float, maker: Sequence[str]
 ) -> None:
-    """Sends each fault as it is found, and the report as it grows, so that what ends this process loses nothing."""
+    """Sends each fault, and the report after each property, so that an early end of this process loses nothing."""
     report = Report(environment="")
     properties = Properties(environment, calls, report, _find_given(environment))
 

@@ -22,7 +22,7 @@ GRACE = 2.0  # seconds that code which ignores a signal gets
 
 
 class CallError(Exception):
-    """What a call did instead of returning, in words."""
+    """The message of a call that did something else than returning."""
 
 
 class _TooLongError(BaseException):
@@ -39,7 +39,7 @@ class Calls:
         sys.addaudithook(self._refuse_fork)
 
     def run_call(self, what: str, case: str, call: Callable[[], T]) -> T:
-        """What a call gives. what: the member of the environment. Raises CallError where it does anything else."""
+        """The result of a call. what: the member of the environment. Raises CallError where it does anything else."""
         data = case.encode(errors="backslashreplace")[: ROOM - HEAD.size]
         self.memory[HEAD.size : HEAD.size + len(data)] = data
         HEAD.pack_into(self.memory, 0, time.monotonic(), len(data))

@@ -78,7 +78,7 @@ class Properties:
         self.took[draw] = time.monotonic() - begun
 
     def _is_known_drawable(self, cell: Cell) -> bool:
-        """Whether a cell can be drawn; of one at a bound or bin, whether it was."""
+        """Return True if a cell can be drawn; of one at a bound or bin, if it was."""
         if cell in self.cells_at_bounds:
             return Draw(cell, 0, 0) in self.problems
         try:

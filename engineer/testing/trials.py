@@ -28,7 +28,7 @@ class _TimeUpError(BaseException):
 
 
 class Draw(NamedTuple):
-    """What determines a problem that is drawn alone."""
+    """The cell, seed and index that determine a problem."""
 
     cell: Cell
     seed: int
@@ -98,7 +98,7 @@ def _search_settings(most: int) -> settings:
 
 
 class Trials:
-    """An environment with calls that cannot do harm. Each raises CallError where the environment breaks a promise."""
+    """An environment whose calls are isolated. Each raises CallError where the environment breaks a promise."""
 
     def __init__(self, environment: Environment, calls: Calls) -> None:
         self.environment = environment
@@ -107,7 +107,7 @@ class Trials:
         self.said: dict[Cell, bool] = {}
 
     def is_drawable(self, cell: Cell) -> bool:
-        """What the environment says of a cell, asked once."""
+        """Return True if the environment can draw a cell; asked once."""
         if cell in self.said:
             return self.said[cell]
         said = self.calls.run_call("drawable", f"cell {cell}", lambda: self.environment.drawable(cell))

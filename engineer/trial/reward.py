@@ -1,4 +1,4 @@
-"""What a proposal earns the engineer that made it, and the advantages of a group of proposals."""
+"""The reward of a proposal for the engineer that made it, and the advantages of a group of proposals."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,7 +18,7 @@ LEAST_SPREAD = 1e-3  # of rewards: less is noise, and teaches nothing
 
 
 class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a proposal earns."""
+    """Settings of the reward of a proposal."""
 
     scale: Weight = 50.0
     """Scale of the score; with 50 a lead of 0.02 in p (1 - p) counts as 1."""
@@ -52,7 +52,9 @@ def reward_proposals(
 ) -> list[Earned]:
     """r = scale (s(design) - s(current)) - held_back [projected] - identical (share of near-identical siblings), or -1.
 
-    `score` is s(design) - s(current). The advantage is (r - mean) / standard deviation over the group, and 0 where all
+    verdicts: of the guard, one a proposal. score: s(design) - s(current). settings: the weights. space: of the designs.
+
+    The advantage is (r - mean) / standard deviation over the group, and 0 where all
     earn the same. (Absolute Zero 2505.03335 for the -1 of what cannot be used; R-Zero 2508.05004 for the siblings.)
     """
     status = np.array([verdict.status for verdict in verdicts])

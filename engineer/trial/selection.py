@@ -18,7 +18,7 @@ SHARED = 4.0  # problems of any cell that the spread of a cell is mixed with
 
 
 class Lead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much more signal a design gives than the current one: what was measured, what the model said, and both.
+    """The lead in signal of a design over the current one: what was measured, what the model said, and both.
 
     measured, error: the difference of scores on the cells rolled out, and its standard error. expected: the model's
     difference. mean, deviation: of the posterior. better: its probability of more than 0.
@@ -44,7 +44,8 @@ def shortlist_designs(
 ) -> list[int]:
     """The places of the `count` designs of the largest expected worth beyond the current one, by their mixes of cells.
 
-    Best first; equal ones, and those of no model, in order.
+    model: the posterior. current, mixes: the cells of the designs. count: how many. space: that of the cells. Best
+    first; equal ones, and those of no model, in order.
     """
     if not model.groups:
         return list(range(len(mixes)))[:count]
@@ -53,7 +54,7 @@ def shortlist_designs(
 
 
 def problems_by_round(problems: int, rivals: int) -> list[int]:
-    """How many problems a design has been tried on after each round of successive halving (Jamieson, Talwalkar 2016).
+    """The problems on which a design has been tried after each round of successive halving (Jamieson, Talwalkar 2016).
 
     After each round but the last the worse half of the rivals leaves, so there are ceil(log2(rivals)) + 1 of them.
     """
@@ -63,6 +64,8 @@ def problems_by_round(problems: int, rivals: int) -> list[int]:
 
 def estimate_lead(mix: Mix, current: Mix, values: Mapping[Cell, Sequence[float]], prior: Worth | None) -> Lead:
     """The lead of a design over the current one, from the estimates of what the problems of each cell are worth.
+
+    mix, current: the cells of the two designs. values: of the problems by cell. prior: the model's, if it has a vote.
 
     Cells are shared, so the difference is sum_s (q_s - c_s) m_s, with q and c the shares of the two and m_s the mean
     of a cell's problems, and its variance sum_s (q_s - c_s)^2 v_s / n_s. Its normal likelihood is multiplied with the

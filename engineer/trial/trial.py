@@ -73,7 +73,7 @@ class TrialWork:
 
     @property
     def values(self) -> Mapping[Cell, Sequence[float]]:
-        """What the problems of each cell are worth."""
+        """The worth of the problems of each cell."""
         return {cell: part.values(self.objective) for cell, part in self.cells.items()}
 
     def roll_out_on(self, mixes: Sequence[Mix], problems: int) -> None:
@@ -139,7 +139,7 @@ def try_beside_current(
 
 
 def measure_leads(work: TrialWork, current: Design, rivals: Sequence[Design]) -> list[Lead]:
-    """What rollouts on all the problems of a trial say of each rival beside the current design; none leaves early."""
+    """The lead of each rival over the current design, from rollouts on all the problems; none leaves early."""
     mix, others = work.environment.mix(current), [work.environment.mix(rival) for rival in rivals]
     work.roll_out_on([mix, *others], work.settings.boards)
     return [estimate_lead(other, mix, work.values, None) for other in others]
