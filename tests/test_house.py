@@ -249,13 +249,13 @@ for door in {sorted(DOORS)}:
     assert ended.returncode == 0, ended.stderr.splitlines()[-1]
 
 
-def test_the_engineers_door_stays_light_when_a_design_space_is_taken():
+def test_the_engineers_door_stays_light_when_an_engineer_is_taken():
     program = f"""
 import sys
 import lakewright.engineer
-assert lakewright.engineer.DesignSpace, "it offers none"
+assert lakewright.engineer.Engineer, "it offers none"
 heavy = [name for name in {(*HEAVY, "pandas", "scipy")} if name in sys.modules]
-assert not heavy, f"a design space imports {{heavy}}"
+assert not heavy, f"an engineer imports {{heavy}}"
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=HOUSE, check=False)
     assert ended.returncode == 0, ended.stderr.splitlines()[-1]
