@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from lakewright.engineer.delta import difference
+from lakewright.engineer.delta import derive_delta
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.environment import Environment
-from lakewright.engineer.evidence import Case, Evidence, Round
+from lakewright.engineer.evidence import Evidence, Round
 from lakewright.engineer.steps import group_by_cell
+from lakewright.engineer.tally import Case
 from lakewright.experiments.environments.lake import Lake
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Decision, Example, Sampled, Validation, read_record
@@ -83,7 +84,7 @@ def _find_change(stage: Stage, environment: Environment) -> Delta | None:
     decision, design, following = read_record(stage.proposal, Decision), stage.design(), stage.next_design()
     if decision.proposal.delta is None or following in (design, decision.verdict.design):
         return decision.proposal.delta
-    return difference(design, following.strata, PREFERRED, environment.space)
+    return derive_delta(design, following.strata, PREFERRED, environment.space)
 
 
 def _list_hyperparameters(settings: RunSettings) -> dict[str, float | str]:

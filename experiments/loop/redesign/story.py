@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lakewright.engineer.delta import list_changes, printable, summarize
+from lakewright.engineer.delta import list_changes, make_printable, summarize_delta
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Trial
@@ -37,7 +37,7 @@ def describe_redesign(stage: Stage, space: DesignSpace) -> list[str]:
 
 
 def _cut_text(text: str) -> str:
-    return printable(text)[:MOST] + "..." * (len(text) > MOST)
+    return make_printable(text)[:MOST] + "..." * (len(text) > MOST)
 
 
 def _describe_validation(before: Validation, after: Validation, space: DesignSpace) -> str:
@@ -51,7 +51,7 @@ def _describe_validation(before: Validation, after: Validation, space: DesignSpa
 
 def _describe_proposal(decision: Decision, space: DesignSpace) -> Iterator[str]:
     proposal, verdict = decision.proposal, decision.verdict
-    text = summarize(proposal.delta, space) if proposal.delta else proposal.error
+    text = summarize_delta(proposal.delta, space) if proposal.delta else proposal.error
     others = f" (and {len(proposal.candidates)} more)" if proposal.candidates else ""
     yield f"proposal    {_cut_text(text)}{others}"
     if verdict.status == "projected":

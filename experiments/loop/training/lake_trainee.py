@@ -19,7 +19,7 @@ from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.evidence import Drawn
+from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
 from lakewright.experiments.loop.records.board_answers import Answer, BoardAnswers, write_answers
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
