@@ -79,7 +79,7 @@ def _with_more_steps(spec: str) -> str:
 
 
 def _all_but_the_clock(out: Path) -> dict[str, str]:
-    """The digest of every file below a folder, weights included; figures of the clock and lists of digests may differ."""
+    """The digest of every file below a folder, weights included, but for figures of the clock and lists of digests."""
     files = sorted(path for path in out.rglob("*") if path.is_file() and path.name not in (".lock", LISTING))
     return {str(path.relative_to(out)): hashlib.sha256(_without_clock(path)).hexdigest() for path in files}
 
