@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support.atomic_files import write_atomically
+from lakewright.core_jax.support.threads import in_threads
 
 LISTING = "SHA256SUMS"
 LINE = re.compile(rb"([0-9a-f]{64}) [ *]([^\n]+)\n")
@@ -37,7 +38,8 @@ def listed(*paths: Path, writer: str = "") -> Iterator[None]:
 def list_folder(folder: Path) -> None:
     """Lists all files that lie in a folder, and no others."""
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.name != LISTING)
-    _write_listing(folder, {file.name: digest_of(file) for file in files})
+    digests = in_threads(digest_of, files)
+    _write_listing(folder, {file.name: digest for file, digest in zip(files, digests, strict=True)})
 
 
 def check_digest(path: str | Path) -> None:
@@ -55,10 +57,11 @@ def check_digest(path: str | Path) -> None:
 
 def check_listed(folder: Path) -> None:
     """Raises InputError where a file of a folder is not the one that is listed there, or is missing."""
-    for name in _read_listing(folder):
-        if not (folder / name).is_file():
-            raise InputError(f"{folder / name}: is missing, but {LISTING} lists it; restore it, or remove its line")
-        check_digest(folder / name)
+    files = [folder / name for name in _read_listing(folder)]
+    for file in files:
+        if not file.is_file():
+            raise InputError(f"{file}: is missing, but {LISTING} lists it; restore it, or remove its line")
+    in_threads(check_digest, files)
 
 
 def digest_of(path: Path) -> str:
