@@ -131,8 +131,9 @@ def _draw_cells(
 
 def _write_parts(folder: Path, rows: list[BenchmarkRow]) -> list[Path]:
     paths = [folder / f"{NAME}{form}" for form in (".jsonl", ".parquet")]
-    for path in paths:
-        write_rows(path, rows, BENCHMARK_SCHEMA)
+    with listed(*paths):
+        for path in paths:
+            write_rows(path, rows, BENCHMARK_SCHEMA)
     return paths
 
 

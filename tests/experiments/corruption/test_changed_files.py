@@ -11,10 +11,12 @@ from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.settings import preset_files
 from lakewright.experiments.sweep.cells import summarize_sweep
 from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.view.catalogue.board_table import boards_of_file
 from lakewright.experiments.view.run_table import as_table
 from lakewright.policy.models import load_checkpoint, save_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.samples.finished_run import finish
+from tests.support.samples.small_benchmark import build_small
 from tests.support.samples.tiny_sweep import SPEC, make
 
 CHANGED = r"was changed after it was written: its SHA-256 is not that in SHA256SUMS"
@@ -80,6 +82,14 @@ def test_a_shard_or_its_record_that_was_changed_is_refused(tmp_path):
     flip_last_bit(shard)
     with pytest.raises(InputError, match=rf"{shard.name}: was changed .*; remove both files of the shard"):
         summarize_sweep(sweep)
+
+
+def test_boards_of_a_benchmark_that_were_changed_are_not_shown(tmp_path):
+    path = build_small(tmp_path / "benchmark") / "benchmark.parquet"
+    boards_of_file(path)
+    flip_last_bit(path)
+    with pytest.raises(InputError, match=rf"benchmark.parquet: {CHANGED}"):
+        boards_of_file(path)
 
 
 def test_a_preset_that_is_damaged_is_refused_in_a_line(tmp_path, monkeypatch):
