@@ -189,8 +189,5 @@ def _pass_rates(rows: list[Row], judged: Judged, samples: int) -> dict[str, list
 
 def _pass_rate(right: list[int], samples: int) -> list[PassRate]:
     """For k = 1, 2, 4 ... and all samples."""
-    found = []
-    for k in sorted({1 << power for power in range(samples.bit_length())} | {samples}):
-        rate, half = pass_at_k(right, samples, k)
-        found.append(PassRate(k, rate, (max(0.0, rate - half), min(1.0, rate + half))))
-    return found
+    sizes = sorted({1 << power for power in range(samples.bit_length())} | {samples})
+    return [PassRate(k, *pass_at_k(right, samples, k)) for k in sizes]
