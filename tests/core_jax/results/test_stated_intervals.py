@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lakewright.core_jax.results import pass_at_k, wilson
-from tests.support.tools.calibration import expect_coverage
+from tests.support.tools.calibration import assert_coverage
 
 CASES = 1000
 ANSWERS = 8
@@ -23,7 +23,7 @@ def test_the_interval_of_a_valid_rate_holds_the_rate(problems, spread):
     counts = rng.binomial(problems, rates)
     known = {count: wilson(count, problems) for count in set(counts.tolist())}
     low, high = zip(*(known[count] for count in counts.tolist()), strict=True)
-    expect_coverage(low, high, rates, 0.93)
+    assert_coverage(low, high, rates, 0.93)
 
 
 def chance_within(k: int, a: float, b: float) -> float:
@@ -40,7 +40,7 @@ def test_the_interval_of_pass_at_k_holds_it(boards, k, spread):
     counts = rng.binomial(ANSWERS, rng.beta(*spread, (CASES, boards)))
     found = [pass_at_k(right, ANSWERS, k)[1] for right in counts.tolist()]
     low, high = zip(*found, strict=True)
-    expect_coverage(low, high, np.full(CASES, chance_within(k, *spread)), 0.93 if boards >= 20 else 0.86)
+    assert_coverage(low, high, np.full(CASES, chance_within(k, *spread)), 0.93 if boards >= 20 else 0.86)
 
 
 @pytest.mark.parametrize("right", [0, ANSWERS])

@@ -10,7 +10,7 @@ FEWEST = 20  # cases of a bin from which something can be said
 SURE = 3.5  # standard deviations of the share in a bin: of a hundred bins one fails by chance in twenty
 
 
-def expect_calibrated(stated: Sequence[float], true: Sequence[bool], within: float) -> None:
+def assert_calibrated(stated: Sequence[float], true: Sequence[bool], within: float) -> None:
     """Asserts that of the cases with a stated probability near p a share p is true, up to `within` and chance.
 
     Chance is that of so many independent cases, so the tolerance follows from their number.
@@ -27,7 +27,7 @@ def expect_calibrated(stated: Sequence[float], true: Sequence[bool], within: flo
             )
 
 
-def expect_coverage(
+def assert_coverage(
     low: Sequence[float], high: Sequence[float], truth: Sequence[float], least: float, most: float = 1.0
 ) -> None:
     """Asserts that intervals hold the truth in a share `least` to `most` of the cases, up to chance."""
