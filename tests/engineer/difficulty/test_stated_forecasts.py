@@ -36,7 +36,14 @@ def assert_cautious(truth: np.ndarray, mean: np.ndarray, deviation: np.ndarray) 
     held = (np.abs(truth - mean) <= Z * deviation).mean(axis=1)
     assert held.mean() >= 0.95 - 3 * held.std() / CASES**0.5
     assert np.sqrt(((truth - mean) ** 2).mean()) <= 1.03 * np.sqrt((deviation**2).mean())
-    for low, high, side in ((0.0, 0.1, -1), (0.1, 0.3, -1), (0.3, 0.45, -1), (0.55, 0.7, 1), (0.7, 0.9, 1), (0.9, 1, 1)):
+    for low, high, side in (
+        (0.0, 0.1, -1),
+        (0.1, 0.3, -1),
+        (0.3, 0.45, -1),
+        (0.55, 0.7, 1),
+        (0.7, 0.9, 1),
+        (0.9, 1, 1),
+    ):
         mine = (mean >= low) & (mean <= high)
         policies = mine.any(axis=1).sum()
         if policies >= 50:
