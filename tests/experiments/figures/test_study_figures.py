@@ -2,8 +2,8 @@
 
 Where figures of a study are shown: `results_table.as_table` (the table of arms, the tested pairs, the tables by
 stratum, the rank correlations of configs), and the viewer's page of a study (the same arms and pairs). Raw here are the
-runs of the published results: the curve of each, its tokens, its last valid rate. `vs` in points of boards needs each
-board's answers, which results do not keep: `test_run_figures.py` works that out from answers.
+runs of the published results: the curve of each, its tokens, its last valid rate. What is worked out from the answers
+to each problem, which results do not keep, is worked out again from those of a study on sums.
 """
 
 import json
@@ -17,8 +17,11 @@ import pytest
 
 from lakewright.core_jax.support import read_config
 from lakewright.experiments.study.learning_curves import sum_up_reached
-from lakewright.experiments.study.results import Results
+from lakewright.experiments.study.results import Results, results_of
 from lakewright.experiments.study.results_table import as_table
+from lakewright.experiments.study.study import StudyFolder, plan_of
+from tests.support.samples.finished_text_run import ADDITION
+from tests.support.samples.recorded_run import HELD_OUT, record_run
 from tests.support.servers.viewer_client import client, page
 from tests.support.tools.plain_figures import (
     area_along,
@@ -164,3 +167,61 @@ def test_the_viewer_shows_the_same_arms_and_pairs(tmp_path):
         assert numbers(row["95 %"]) == pytest.approx(resampled(every[-1], fmean), abs=CHANCE)
     for row, p in zip(pairs, holm(list(map(paired_p, every))), strict=True):
         assert float(row["p (Holm)"]) == pytest.approx(p, rel=0.051)
+
+
+SPEC = """
+preset = "text"
+budget = 100000
+baseline = "fixed"
+seeds = [0, 1, 2]
+
+[settings]
+environment = "{environment}"
+stages = 2
+
+[arms]
+fixed = {{ teacher = "fixed" }}
+rules = {{ teacher = "rules" }}
+"""
+
+
+def test_differences_by_problem_are_those_of_the_answers(tmp_path):
+    """`vs`: the mean difference on equal seeds, and 1.96 standard errors of the problems' means over the seeds."""
+    (tmp_path / "spec.toml").write_text(SPEC.format(environment=f"{ADDITION}:Addition"))
+    plan, folder = plan_of(tmp_path / "spec.toml"), StudyFolder(tmp_path / "study")
+    record_run(folder.start, plan.start, (12,))
+    ends = {("fixed", 0): 30, ("fixed", 1): 27, ("fixed", 2): 33, ("rules", 0): 41, ("rules", 1): 26, ("rules", 2): 45}
+    for planned in plan.runs:
+        record_run(folder.run(planned), planned.settings, (12, 20, ends[planned.arm, planned.seed]), planned.seed)
+    results = results_of(plan, folder)
+    better, base = text_table(as_table(results))
+    solved = {key: read_valid(folder.folder / "runs" / "{}-s{}".format(*key)) for key in ends}
+    points = [
+        100 * fmean(solved["rules", seed][place] - solved["fixed", seed][place] for seed in range(3))
+        for place in range(HELD_OUT)
+    ]
+    assert (better["arm"], base["vs fixed"], better["losses"]) == ("rules", "", "1 of 3")
+    shown = [float(part) for part in better["vs fixed"].split(" ± ")]
+    assert shown == pytest.approx([fmean(points), 1.96 * stdev(points) / HELD_OUT**0.5], abs=0.0501)
+    for row, arm in ((better, "rules"), (base, "fixed")):
+        assert float(row["valid %"]) == one_digit(fmean(100 * ends[arm, seed] / HELD_OUT for seed in range(3)))
+        tokens = [sum_tokens(folder.folder / "runs" / f"{arm}-s{seed}") for seed in range(3)]
+        assert float(row["k tokens"]) == one_digit(fmean(tokens) / 1000)
+
+
+def read_valid(run: Path) -> list[bool]:
+    """Whether each answer of the last stage is valid."""
+    lines = (run / "stage_01" / "plans.jsonl").read_text().splitlines()
+    return [json.loads(line)["answers"][0]["failure"] == "none" for line in lines]
+
+
+def sum_tokens(run: Path) -> float:
+    """Of both stages: training, sampling and trials."""
+    total = 0.0
+    for stage in ("stage_00", "stage_01"):
+        total += sum(
+            json.loads(line)["sampled/tokens"] for line in (run / stage / "train.jsonl").read_text().splitlines()
+        )
+        total += json.loads((run / stage / "sampled.json").read_text())["figures"]["tokens"]
+        total += json.loads((run / stage / "trial.json").read_text())["tokens"]
+    return total

@@ -33,7 +33,8 @@ def resampled(
     few = n**n <= most
     drawn = itertools.product(values, repeat=n) if few else (rng.choices(values, k=n) for _ in range(most))
     found = sorted(statistic(one) for one in drawn)
-    return found[round(0.025 * (len(found) - 1))], found[round(0.975 * (len(found) - 1))]
+    outside = int(0.025 * len(found))
+    return found[outside], found[-1 - outside]
 
 
 def paired_p(differences: Sequence[float]) -> float:
@@ -87,17 +88,22 @@ def page_table(page: str, name: str) -> list[dict[str, str]]:
 
 
 def text_table(text: str) -> list[dict[str, str]]:
-    """The rows of a table in the terminal, up to its first empty or shorter line, by the heads above its columns."""
+    """The rows of a table in the terminal, up to its first empty or shorter line, by the heads above its columns.
+
+    The first column begins at the left, so its cells end two spaces before those of the second; all others end where
+    their heads do, and what stands behind the last head belongs to the last column.
+    """
     header, *lines = text.splitlines()
     ends = [match.end() for match in re.finditer(r"\S+(?: \S+)*", header)]
-    begins = [0, *ends[:-1]]
+    heads = [match.group() for match in re.finditer(r"\S+(?: \S+)*", header)]
     rows = []
     for line in lines:
-        if len(line) > ends[-1] or len(line.rstrip()) < ends[-2]:
+        if len(line) < ends[-2] + 1:
             break
-        rows.append(
-            {header[low:high].strip(): line[low:high].strip() for low, high in zip(begins, ends, strict=True)}
-        )
+        first = line[: ends[1]]
+        name = "" if first.startswith(" ") else re.split(r"\s{2,}", first)[0]
+        cells = [name, first.removeprefix(name), *(line[low:high] for low, high in itertools.pairwise(ends[1:-1]))]
+        rows.append(dict(zip(heads, (cell.strip() for cell in [*cells, line[ends[-2] :]]), strict=True)))
     return rows
 
 
