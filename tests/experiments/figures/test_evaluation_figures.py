@@ -18,6 +18,7 @@ from lakewright.experiments.evaluation.scores import Summary
 from lakewright.experiments.evaluation.table import as_table
 from tests.support.samples.evaluations import ROWS, CertifiedAnswers, run_evaluation
 from tests.support.servers.viewer_client import client, page
+from tests.support.tools.plain_figures import numbers, page_table, score_interval
 
 SAMPLES = 3
 WORSE = {1: "agent 0: UP", 4: "No.", 7: "", 9: "agent 0: STAY STAY"}

@@ -65,7 +65,7 @@ def test_of_nine_pairs_that_do_not_differ_any_is_called_different_in_a_twentieth
 
 @pytest.mark.parametrize("seeds", [3, 10, *(pytest.param(n, marks=pytest.mark.deep) for n in (2, 5, 20))])
 def test_the_bootstrap_over_seeds_holds_the_truth_as_often_as_is_written(seeds, quick_bootstrap):
-    other = {seed: 0.0 for seed in range(seeds)}
+    other = dict.fromkeys(range(seeds), 0.0)
     found = [paired_tests({"a": by_seed(one), "b": other}, [("a", "b")])[0].difference for one in draw(seeds)[:, 0]]
     expect = COVERAGE[seeds][0] / 100
     assert_coverage(

@@ -1,4 +1,4 @@
-"""A finished run on sums of which every record is there: answers, logs with tokens, trials, forecasts; nothing trained."""
+"""A finished run on sums with all of its records: answers, tokens, trials and forecasts; nothing is trained."""
 
 import random
 from collections.abc import Sequence

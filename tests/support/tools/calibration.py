@@ -1,5 +1,6 @@
 """Whether what was stated came true: stated probabilities and intervals against the truth of simulated cases."""
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -17,13 +18,13 @@ def assert_calibrated(stated: Sequence[float], true: Sequence[bool], within: flo
     """
     said, found = np.asarray(stated, float), np.asarray(true, float)
     assert len(said) == len(found) > 0
-    for low, high in zip(EDGES, EDGES[1:], strict=False):
+    for low, high in itertools.pairwise(EDGES):
         mine = (said >= low) & ((said < high) | (high == 1.0))
         if mine.sum() >= FEWEST:
             expected, share = said[mine].mean(), found[mine].mean()
             chance = SURE * math.sqrt(max(expected * (1 - expected), 0.01) / mine.sum())
             assert abs(expected - share) <= within + chance, (
-                f"of {mine.sum()} cases stated as {expected:.3f}, {share:.3f} are true; {within + chance:.3f} is allowed"
+                f"of {mine.sum()} cases stated as {expected:.3f}, {share:.3f} are true; within {within + chance:.3f}"
             )
 
 
@@ -35,5 +36,5 @@ def assert_coverage(
     share = float(np.mean((lows <= values + 1e-12) & (values <= highs + 1e-12)))
     low_chance, high_chance = (SURE * math.sqrt(max(p * (1 - p), 1e-4) / len(values)) for p in (least, most))
     assert least - low_chance <= share <= most + high_chance, (
-        f"{share:.3f} of {len(values)} intervals hold the truth; {least - low_chance:.3f} to {most + high_chance:.3f} may"
+        f"{share:.3f} of {len(values)} intervals hold the truth; claimed are {least:.3f} to {most:.3f}"
     )

@@ -1,4 +1,4 @@
-"""Figures worked out a second time, in plain Python from their definitions in the docs; tables as a reader sees them."""
+"""Figures worked out a second time in plain Python, from their definitions; tables as a reader sees them."""
 
 import html
 import itertools
@@ -38,7 +38,7 @@ def resampled(
 
 
 def paired_p(differences: Sequence[float]) -> float:
-    """Two-sided, of Student's t with n - 1 degrees of freedom, by adding up its density over the angle atan(t / sqrt)."""
+    """Two-sided, of Student's t with n - 1 degrees of freedom: its density, added up over atan(t / sqrt(n - 1))."""
     n = len(differences)
     t = fmean(differences) / (stdev(differences) / math.sqrt(n))
     degrees, steps = n - 1, 20_000
