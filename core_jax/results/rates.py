@@ -20,6 +20,20 @@ def wilson(count: int, total: int) -> tuple[float, float]:
     return float(found.low), float(found.high)
 
 
+def mean_of_rates(counts: Sequence[tuple[int, int]]) -> tuple[float, tuple[float, float]]:
+    """The unweighted mean of the rates `count` / `total` of independent trials, and its 95 % interval.
+
+    Each rate is as far from its mean as Wilson's interval goes, to either side; their squares add up (Zou and Donner,
+    2008).
+    """
+    rates = [count / total if total else 0.0 for count, total in counts]
+    ends = [wilson(count, total) for count, total in counts]
+    mean = sum(rates) / len(rates)
+    below = sqrt(sum((rate - low) ** 2 for rate, (low, _) in zip(rates, ends, strict=True))) / len(rates)
+    above = sqrt(sum((high - rate) ** 2 for rate, (_, high) in zip(rates, ends, strict=True))) / len(rates)
+    return mean, (max(0.0, mean - below), min(1.0, mean + above))
+
+
 def pass_at_k(right: Sequence[int], samples: int, k: int) -> tuple[float, tuple[float, float]]:
     """pass@k over boards of `samples` answers each, of which `right` are right: the estimate and its 95 % interval.
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from lakewright.core_jax.results import pass_at_k, wilson
+from lakewright.core_jax.results import mean_of_rates, pass_at_k, wilson
 from tests.support.tools.calibration import assert_coverage
 
 CASES = 1000
@@ -49,3 +49,19 @@ def test_of_boards_that_are_all_alike_pass_at_k_is_not_certain(right):
     rate, (low, high) = pass_at_k([right] * 5, ANSWERS, 1)
     assert rate == right / ANSWERS
     assert (low, high) == pytest.approx(wilson(5 * (right > 0), 5))
+
+
+@pytest.mark.parametrize("boards", [(20, 20, 20), (400, 10), (300, 5, 5, 5)], ids=str)
+@pytest.mark.parametrize("spread", [EVEN, HARD, EASY], ids=["any", "almost all fail", "almost all succeed"])
+def test_the_interval_of_a_mean_over_sizes_holds_it_however_few_boards_a_size_has(boards, spread):
+    """Claim: the interval of the unweighted mean of several rates holds it in at least 93 %."""
+    rng = np.random.default_rng(len(boards))
+    rates = rng.beta(*spread, (CASES, len(boards)))
+    counts = rng.binomial(boards, rates).tolist()
+    found = [mean_of_rates(list(zip(one, boards, strict=True)))[1] for one in counts]
+    low, high = zip(*found, strict=True)
+    assert_coverage(low, high, rates.mean(axis=1), 0.93)
+
+
+def test_the_mean_of_one_rate_has_the_interval_of_that_rate():
+    assert mean_of_rates([(3, 20)]) == (pytest.approx(0.15), pytest.approx(wilson(3, 20)))

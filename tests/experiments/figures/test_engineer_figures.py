@@ -19,10 +19,9 @@ from tests.support.samples.engineer_folders import begin_engineer, record_some
 
 @pytest.fixture
 def folder(tmp_path) -> EngineerFolder:
-    """Two versions, of which the second has outcomes that are not read yet."""
+    """A version with outcomes that are not read yet."""
     folder = begin_engineer(tmp_path / "e", held_out=12)
-    source = ProblemSource(folder.path)
-    record_some(folder, source.take(16))
+    record_some(folder, ProblemSource(folder.path).take(16))
     record_some(folder, folder.held_out(), split="held_out")
     return folder
 
@@ -42,7 +41,9 @@ def test_the_report_counts_the_lines_that_it_read(folder):
 
 def test_the_status_counts_answers_by_version_and_stratum(folder):
     folder.next()
-    record_some(folder, ProblemSource(folder.path).take(8))
+    source = ProblemSource(folder.path)
+    source.take(16)
+    record_some(folder, source.take(8))
     shown, counts = status_text(folder.status()), defaultdict(lambda: [0, 0])
     found = lines(folder.path)
     for line in found:

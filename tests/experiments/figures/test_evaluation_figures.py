@@ -11,27 +11,44 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import fmean
 
+import msgspec
 import pytest
 
 from lakewright.core_jax.rows import write_rows
-from lakewright.experiments.evaluation.scores import Summary
+from lakewright.experiments.evaluation.answerers import AnswerRow
+from lakewright.experiments.evaluation.evaluator import JudgedRow
+from lakewright.experiments.evaluation.scores import Summary, score_answers
 from lakewright.experiments.evaluation.table import as_table
-from tests.support.samples.evaluations import ROWS, CertifiedAnswers, run_evaluation
+from tests.support.samples.evaluations import CertifiedAnswers, in_words, run_evaluation
+from tests.support.samples.finished_run import board
 from tests.support.servers.viewer_client import client, page
 from tests.support.tools.plain_figures import numbers, page_table, score_interval
 
 SAMPLES = 3
-WORSE = {1: "agent 0: UP", 4: "No.", 7: "", 9: "agent 0: STAY STAY"}
+JUDGED = msgspec.json.Decoder(JudgedRow)
+SMALL = [board(f"small {place}", wait_required=place % 2 == 0) for place in range(7)]
+LARGE = [
+    msgspec.structs.replace(board(f"large {place}", wait_required=place == 1), size=4, grid=["...."] * 4)
+    for place in range(5)
+]
+ROWS = [*SMALL, *LARGE]
+NEVER = {1: "agent 0: UP", 4: "No.", 8: ""}
+LATE = {5, 9}  # boards that are solved a step later than need be
 
 
 class Wavering(CertifiedAnswers):
     """Fails on some boards always, and on others in one sample."""
 
     def answers(self, asked):
-        for one, [answer] in zip(asked, super().answers(asked), strict=True):
-            place = next(number for number, row in enumerate(ROWS) if row.id == one.row.id)
-            text = "No." if place % 3 == one.sample else answer.text
-            yield [type(answer)(answer.id, one.sample, text, None, 10, 5, "stop")]
+        for one in asked:
+            place = ROWS.index(one.row)
+            plan = ["WRR", "LWW"] if place in LATE else one.row.plan
+            text = in_words(plan) if is_right(place, one.sample) else NEVER.get(place, "No.")
+            yield [AnswerRow(one.row.id, one.sample, text, None, 10, 5, "stop")]
+
+
+def is_right(place: int, sample: int) -> bool:
+    return place % 3 != sample and place not in NEVER
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +56,7 @@ def evaluated(tmp_path_factory) -> tuple[Path, Summary]:
     """An evaluation with a greedy answer and three samples of each board."""
     base = tmp_path_factory.mktemp("figures")
     write_rows(base / "rows.jsonl", ROWS)
-    summary = run_evaluation(base / "rows.jsonl", base / "out", Wavering(WORSE), samples=SAMPLES)
+    summary = run_evaluation(base / "rows.jsonl", base / "out", Wavering(), samples=SAMPLES)
     return base / "out", summary
 
 
@@ -67,8 +84,9 @@ def test_the_answers_are_judged_by_what_was_answered(evaluated):
     found = verdicts(evaluated[0])
     for place, row in enumerate(ROWS):
         for sample in range(SAMPLES + 1):
-            certified = place % 3 != sample and place not in WORSE
-            assert valid(found, row, sample) == certified, (place, sample)
+            verdict = found[row.id, sample]
+            assert (verdict["failure"] == "none") == is_right(place, sample), (place, sample)
+            assert bool(verdict["optimal_sum_of_costs"]) == (is_right(place, sample) and place not in LATE)
 
 
 def test_the_table_counts_the_verdicts(evaluated):
@@ -94,6 +112,19 @@ def test_the_table_counts_the_verdicts(evaluated):
             assert f" {percent(means[int(line.split()[0])])} " in line
 
 
+def test_a_size_without_answers_yet_does_not_count_as_failed(evaluated):
+    """In the mean over sizes: an evaluation that was stopped has answers to some sizes only."""
+    lines = (evaluated[0] / "verdicts.jsonl").read_text().splitlines()
+    judged = {(one.verdict.id, one.sample): one.verdict for one in map(JUDGED.decode, lines)}
+    size = ROWS[0].size
+    known = {key: verdict for key, verdict in judged.items() if verdict.id in {r.id for r in ROWS if r.size == size}}
+    _, teams, _ = score_answers(ROWS, known, 0, 0)
+    for team in teams:
+        rows = [row for row in ROWS if row.agents == team.agents and row.size == size]
+        if rows and len(team.sizes) > 1:
+            assert team.means["valid"] == fmean(judged[row.id, 0].valid for row in rows)
+
+
 def test_pass_at_k_is_the_share_of_choices_that_have_a_right_answer(evaluated):
     folder, summary = evaluated
     found = verdicts(folder)
@@ -112,6 +143,23 @@ def test_pass_at_k_is_the_share_of_choices_that_have_a_right_answer(evaluated):
         trials = len(each) * min(SAMPLES, mean * (1 - mean) / spread)
         ends = score_interval(mean * trials, trials)
         assert [rate, low, high] == pytest.approx([100 * mean, *(100 * end for end in ends)], abs=0.051)
+
+
+def test_planning_with_the_simulator_as_judge_is_right_where_any_answer_is(evaluated):
+    folder, summary = evaluated
+    found, text = verdicts(folder), as_table(summary)
+    for agents in {agents for agents, _ in by_cell()}:
+        [line] = [line for line in text.splitlines() if line.startswith(f"  {agents} agent")]
+        shares = {"valid": [], "optimal_sum_of_costs": []}
+        for (team, _), rows in by_cell().items():
+            if team == agents:
+                each = [[found[row.id, sample] for sample in range(SAMPLES + 1)] for row in rows]
+                shares["valid"].append(fmean(any(one["failure"] == "none" for one in of) for of in each))
+                shares["optimal_sum_of_costs"].append(
+                    fmean(any(one["failure"] == "none" and one["optimal_sum_of_costs"] for one in of) for of in each)
+                )
+        for name, parts in shares.items():
+            assert f"{name.replace('_', ' ')} {percent(fmean(parts))} %" in line
 
 
 def test_tokens_and_failures_are_those_of_the_answers(evaluated):
