@@ -20,7 +20,7 @@ from statistics import NormalDist, fmean, pvariance
 
 import pytest
 
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.redesign.story import story_of
 from lakewright.experiments.view.catalogue.run_space import find_space
 from lakewright.experiments.view.proposals import shown_stage, stage_text

@@ -13,8 +13,10 @@ from lakewright.engineer.difficulty import DifficultySettings, Forecast, make_fo
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.trial import TrialSettings, TrialWork, try_beside_current
 from lakewright.experiments.environments.registry import load_environment
-from lakewright.experiments.loop.records import Done, RunFolder, read, read_rollouts, write, write_problems
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Done, read, write
+from lakewright.experiments.loop.records.stage_rollouts import read_rollouts, write_problems
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from tests.support.samples.finished_text_run import ADDITION, LATER, ROWS, WRONG, redesign_text, validate_text
 
 HELD_OUT, STAGES = 60, 2
