@@ -72,7 +72,7 @@ def assert_true_leads(kind: Situation) -> None:
     ],
     ids=["near designs on few problems", "almost all fail", "almost all fail, by regret", "almost all succeed"],
 )
-def test_a_lead_that_only_rollouts_speak_for_is_as_probable_as_stated(kind):
+def test_a_lead_by_rollouts_alone_is_as_probable_as_stated(kind):
     assert_true_leads(kind)
 
 
@@ -80,7 +80,7 @@ def test_a_lead_that_only_rollouts_speak_for_is_as_probable_as_stated(kind):
 @pytest.mark.parametrize("objective", ["learnability", "regret"])
 @pytest.mark.parametrize(("ease", "scale"), [(0.0, 1.0), (-5.0, 0.5), (5.0, 0.5), (-7.0, 0.3), (7.0, 0.3)])
 @pytest.mark.parametrize(("boards", "far", "groups"), [(40, 0.1, 96), (200, 0.1, 96), (200, 1.0, 0)])
-def test_a_lead_that_the_model_has_a_say_in_is_as_probable_as_stated(objective, ease, scale, boards, far, groups):
+def test_a_lead_with_the_prior_of_the_model_is_as_probable_as_stated(objective, ease, scale, boards, far, groups):
     assert_true_leads(Situation(objective, ease, scale, far, boards, groups))
 
 
