@@ -64,8 +64,8 @@ def estimate_lead(
 ) -> Lead:
     """The lead of a design over the current one.
 
-    mix, current: of their problems. values: estimates of what the problems of each cell are worth. answers: how many
-    were sampled to each problem. prior: what the difficulty model expects, or None.
+    mix, current: the shares of the cells of both. values: what each problem of a cell is estimated to be worth.
+    answers: how many were sampled to each problem. prior: what the difficulty model expects, or None.
 
     Cells are shared, so the difference is sum_s (q_s - c_s) m_s, with q and c the shares of the two and m_s the mean
     of a cell's problems, and its variance sum_s (q_s - c_s)^2 v_s / n_s. Its normal likelihood is multiplied with the
