@@ -21,7 +21,7 @@ from statistics import NormalDist, fmean, pvariance
 import pytest
 
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.redesign.story import story_of
+from lakewright.experiments.loop.redesign.story import describe_stage
 from lakewright.experiments.view.catalogue.run_space import find_space
 from lakewright.experiments.view.proposals import shown_stage, stage_text
 from lakewright.experiments.view.run_table import as_table
@@ -236,7 +236,7 @@ def test_what_was_drawn_are_the_means_of_the_problems(run, stage):
 
 
 def test_the_story_of_a_stage_has_its_rates_and_its_lead(run):
-    story = story_of(run, 0, find_space(run, run.settings()).space)
+    story = describe_stage(run, 0, find_space(run, run.settings()).space)
     before, after = rate(answers(run, "warmup")), rate(answers(run, "stage_00"))
     valid, change, *by_stratum = numbers(story[0].replace(": 2 ", ": ").replace(", 3 ", ", "))
     assert (valid, change) == pytest.approx(

@@ -14,7 +14,7 @@ from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.trial import TrialSettings, TrialWork, try_beside_current
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.records.stage_records import Done, read, write
+from lakewright.experiments.loop.records.stage_records import Done, read_record, write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_rollouts, write_problems
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from tests.support.samples.finished_text_run import ADDITION, LATER, ROWS, WRONG, redesign_text, validate_text
@@ -48,7 +48,7 @@ def record_run(run: RunFolder, how: RunSettings, valid: Sequence[int], seed: int
         stage.checkpoint.mkdir()
         steps = [{"step": n, "reward": 0.5, "valid": 0.5, "sampled/tokens": float(rng.randint(20, 60))} for n in (1, 2)]
         write_atomically(stage.train_log, msgspec.json.Encoder().encode_lines(steps))
-        write(stage.done, Done(SECONDS, {}))
+        write_record(stage.done, Done(SECONDS, {}))
         _try_later(run, number, sums, rng)
     if len(valid) > STAGES:
         _forecast_again(run, sums)
@@ -73,13 +73,13 @@ def _try_later(run: RunFolder, number: int, sums: Environment, rng: random.Rando
 
     work = TrialWork(sums, roll_out, TrialSettings(boards=40), "learnability", seed=number)
     later = Design({stratum: dict(row) for stratum, row in LATER.items()})
-    write(run.stage(number).trial, try_beside_current(work, run.stage(number).design(), [later]), lake=False)
+    write_record(run.stage(number).trial, try_beside_current(work, run.stage(number).design(), [later]), lake=False)
 
 
 def _forecast_again(run: RunFolder, sums: Environment) -> None:
     """Writes the last stage's forecast once more, with how good the one before it was."""
     before, last = run.stage(STAGES - 2), run.stage(STAGES - 1)
     seen = observe_groups((problem.cell, group) for problem, group in read_rollouts(last))
-    known = read(before.difficulty, Forecast)
+    known = read_record(before.difficulty, Forecast)
     forecast = make_forecast(last.design(), seen, [], DifficultySettings(), sums.space, known)
-    write(last.difficulty, forecast, lake=False)
+    write_record(last.difficulty, forecast, lake=False)
