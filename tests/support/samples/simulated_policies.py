@@ -12,7 +12,7 @@ from lakewright.engineer.difficulty import (
     Objective,
     Observation,
     compute_features,
-    fit,
+    fit_model,
 )
 from lakewright.experiments.environments.lake import lake_space
 
@@ -66,7 +66,7 @@ def fit_policy(rng: np.random.Generator, policy: Policy, groups: Mix, settings: 
             valid = rng.binomial(GROUP, policy.draw_chances(rng, place, count))
             variance = (valid * (GROUP - valid)).sum() / (GROUP * (GROUP - 1))
             found.append(Observation(cell, count, float(valid.sum() / GROUP), float(variance)))
-    return fit(found, settings, SPACE)
+    return fit_model(found, settings, SPACE)
 
 
 def logistic(x: np.ndarray) -> np.ndarray:
