@@ -32,6 +32,7 @@ LARGE = [
     for place in range(5)
 ]
 ROWS = [*SMALL, *LARGE]
+IDS = [row.id for row in ROWS]
 NEVER = {1: "agent 0: UP", 4: "No.", 8: ""}
 LATE = {5, 9}  # boards that are solved a step later than need be
 
@@ -41,7 +42,7 @@ class Wavering(CertifiedAnswers):
 
     def answers(self, asked):
         for one in asked:
-            place = ROWS.index(one.row)
+            place = IDS.index(one.row.id)
             plan = ["WRR", "LWW"] if place in LATE else one.row.plan
             text = in_words(plan) if is_right(place, one.sample) else NEVER.get(place, "No.")
             yield [AnswerRow(one.row.id, one.sample, text, None, 10, 5, "stop")]
@@ -169,8 +170,8 @@ def test_tokens_and_failures_are_those_of_the_answers(evaluated):
     prompt, completion = (sum(one[name] for one in kept) for name in ("prompt_tokens", "completion_tokens"))
     assert f"tokens: {prompt:,} in, {completion:,} out" in text
     greedy = [verdicts(folder)[row.id, 0]["failure"] for row in ROWS]
-    assert summary.pooled.outcomes.failures == {**dict.fromkeys(summary.pooled.outcomes.failures, 0)} | Counter(
-        failure for failure in greedy if failure != "none"
+    assert summary.pooled.outcomes.failures == {**dict.fromkeys(summary.pooled.outcomes.failures, 0)} | dict(
+        Counter(failure for failure in greedy if failure != "none")
     )
 
 
