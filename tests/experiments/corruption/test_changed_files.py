@@ -6,8 +6,6 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import LISTING
-from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.settings import preset_files
 from lakewright.experiments.sweep.cells import summarize_sweep
 from lakewright.experiments.sweep.folder import SweepFolder
@@ -44,14 +42,6 @@ def test_a_changed_value_in_a_record_of_a_stage_is_refused(tmp_path, name):
     path.write_bytes(path.read_bytes().replace(b": 1", b": 2", 1).replace(b'"', b' "', 1))
     with pytest.raises(InputError, match=rf"{name}: {CHANGED}"):
         as_table(run)
-
-
-def test_boards_of_another_stage_are_refused(tmp_path):
-    run: RunFolder = finish(tmp_path / "run")
-    shutil.copy(run.validation, run.stage(1).boards)
-    flip_last_bit(run.stage(1).boards)
-    with pytest.raises(InputError, match=rf"boards.parquet: {CHANGED}"):
-        read_problems(run.stage(1).boards)
 
 
 def test_one_bit_of_a_weight_is_noticed_and_a_missing_file_too(tmp_path):

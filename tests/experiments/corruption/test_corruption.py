@@ -31,7 +31,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(
         fixtures,
         "_make_folders",
-        lambda seed, suffix: fixtures._make_engineer(fixtures.Path(f"engineer{suffix}"), seed),
+        lambda run, seed, suffix: fixtures._make_engineer(run, fixtures.Path(f"engineer{suffix}"), seed),
     )
 
 
