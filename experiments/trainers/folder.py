@@ -24,47 +24,16 @@ from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import can_draw, check_floor
 from lakewright.engineer.redesign import Decision, Engineer
 from lakewright.engineer.space import check_design, normalize
-from lakewright.engineer.teachers import MODELS, Tools, check_teacher
+from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, check_teacher
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.resumable.asked_server import ask_server
 from lakewright.experiments.resumable.spending import Spending
 from lakewright.experiments.trainers.outcomes import OutcomeReader, Read, count_answers, make_groups, tally_held_out
+from lakewright.experiments.trainers.reports import Report, Status, count_spent
 from lakewright.experiments.trainers.versions import Author, Counts, FolderSettings, Setup, Version, VersionFiles
 
 MOST_HELD_OUT = 100_000
-
-
-class Report(msgspec.Struct, frozen=True):
-    """What a command left: the version, its design and author, whether it is new, why, and what was read for it.
-
-    complaint: one line on outcomes that were left out; empty where there are none. rolled_back: whether validation
-    fell, so that a trainer may go back to the weights before, too.
-    """
-
-    version: int
-    by: Author
-    new: bool
-    line: str
-    design: dict[str, Any]
-    counts: Counts = Counts()
-    complaint: str = ""
-    rolled_back: bool = False
-
-
-class Status(msgspec.Struct, frozen=True):
-    """A folder as it is. outcomes: by version and stratum, answers and valid ones. pending: answers not read yet."""
-
-    version: int
-    by: Author
-    environment: str
-    teacher: str
-    design: dict[str, Any]
-    outcomes: dict[str, dict[str, tuple[int, int]]]
-    held_out: int
-    pending: int
-    complaint: str
-    edited: bool
 
 
 class EngineerFolder:
@@ -95,7 +64,8 @@ class EngineerFolder:
         """Begins an engineer in a new or empty folder.
 
         environment: a name, as of `load_environment`; the path of a file is made absolute.
-        teacher, options, rounds, seed: as of `Engineer`; teachers that ask a checkpoint are not served.
+        teacher, options, rounds, seed: as of `Engineer`. Of the teachers that are models, `endpoint` asks a server,
+        and `self` the policy under training, by what `next` is given.
         design: version 0; by default that of the environment.
         settings: how the engineer works, and how a server is asked.
         held_out: how many held-out problems there are, drawn from version 0.
@@ -138,16 +108,18 @@ class EngineerFolder:
         first = self.files.read_version(0).design
         return self.environment.draw(first, self.setup.held_out, self.setup.held_out_seed)
 
-    def next(self, roll_out: RollOut | None = None, *, step: int | None = None) -> Report:
+    def next(self, roll_out: RollOut | None = None, ask: Ask | None = None, *, step: int | None = None) -> Report:
         """Reads the outcomes since the last time, and writes the next version, or leaves the design as it is.
 
         A `design.json` that was edited by hand becomes a version by "user" instead. Without new outcomes nothing
         happens.
 
-        roll_out: rolls the present policy out, for trials. step: the trainer's; at one that was decided at already,
-        as it is again after a trainer resumed, nothing happens.
+        roll_out: rolls the present policy out, so that proposals are tried before one becomes a version. ask: asks
+        the present policy, where the teacher is `self`. step: the trainer's; at one that was decided at already, as it
+        is again after a trainer resumed, nothing happens.
 
-        Raises InputError where another process works here, or where an edited design is not legal.
+        Raises InputError where another process works here, where an edited design is not legal, or where the teacher
+        is `self` and there is no `ask`.
         """
         with self._lock():
             current, settled = self._settle()
@@ -161,7 +133,7 @@ class EngineerFolder:
             if not fresh:
                 line = f"no outcomes since version {current.version} was decided"
                 return self._report(current, new=False, line=line, complaint=complaint)
-            engineer = self._make_engineer(current.design, current.state, roll_out)
+            engineer = self._make_engineer(current.design, current.state, roll_out, ask)
             groups = make_groups(fresh)
             engineer.observe(groups)
             outcomes = tally_held_out(self.space, engineer.held_out or [], fresh)
@@ -171,7 +143,10 @@ class EngineerFolder:
             self.files.write_version(following)
             new = following.version != current.version
             report = self._report(following, new=new, line=decision.summary(), complaint=complaint)
-            return msgspec.structs.replace(report, counts=following.counts, rolled_back=decision.rolled_back)
+            cost = count_spent(following.decisions[-1:])
+            return msgspec.structs.replace(
+                report, counts=following.counts, rolled_back=decision.rolled_back, spent=cost
+            )
 
     def undo(self) -> Report:
         """Goes back to the design of the version before, as a new version.
@@ -215,6 +190,9 @@ class EngineerFolder:
             pending=len(read.fresh()),
             complaint=read.complaint(self.files.outcomes_path),
             edited=self._edited(current) is not None,
+            spent=count_spent(
+                [note for number in self.files.list_versions() for note in self.files.read_version(number).decisions]
+            ),
         )
 
     def log(self) -> list[str]:
@@ -237,7 +215,11 @@ class EngineerFolder:
         return OutcomeReader(self.files.outcomes_path, self.space, current.design, current.version).read(current.offset)
 
     def _make_engineer(
-        self, design: Design, state: Mapping[str, Any] | None = None, roll_out: RollOut | None = None
+        self,
+        design: Design,
+        state: Mapping[str, Any] | None = None,
+        roll_out: RollOut | None = None,
+        ask: Ask | None = None,
     ) -> Engineer:
         setup = self.setup
         engineer = Engineer(
@@ -247,7 +229,7 @@ class EngineerFolder:
             held_out=self.held_out() if state and setup.held_out else None,
             settings=setup.settings,
             options=setup.options,
-            tools=self._make_tools(),
+            tools=self._make_tools(ask),
             roll_out=roll_out,
             rounds=setup.rounds,
             seed=setup.seed,
@@ -257,13 +239,13 @@ class EngineerFolder:
             engineer.load_state_dict({**state, "design": msgspec.to_builtins(design, str_keys=True)})
         return engineer
 
-    def _make_tools(self) -> Tools:
+    def _make_tools(self, ask: Ask | None) -> Tools:
         settings = self.setup.settings
-        if not settings.endpoint:
-            return Tools(settings.evidence, proposals=settings.proposals)
+        if self.setup.teacher == "self" or not settings.endpoint:
+            return Tools(settings.evidence, ask=ask or _refuse_to_ask, proposals=settings.proposals)
         spending = Spending(self.path / "spending.jsonl")
-        ask = ask_server(settings.endpoint, settings.temperature, spending, recorded=True)
-        return Tools(settings.evidence, ask=ask, proposals=settings.proposals, inline=True)
+        served = ask_server(settings.endpoint, settings.temperature, spending, recorded=True)
+        return Tools(settings.evidence, ask=served, proposals=settings.proposals, inline=True)
 
     def _settle(self) -> tuple[Version, bool]:
         """The newest version, and whether it is one that a user has just made by editing `design.json`."""
@@ -344,10 +326,17 @@ def _resolve_environment(name: str) -> str:
 
 
 def _check_teacher(teacher: str, options: Mapping[str, Any], settings: FolderSettings) -> None:
-    if teacher in MODELS and teacher != "endpoint":
+    if teacher in MODELS and teacher not in ("endpoint", "self"):
         raise InputError(
-            f"teacher {teacher} asks a checkpoint of a run of ours; serve the checkpoint, and choose endpoint"
+            f"teacher {teacher} asks a checkpoint of a run of ours; choose self, or serve the checkpoint for endpoint"
         )
     if teacher == "endpoint" and settings.endpoint is None:
         raise InputError("teacher endpoint has no server; give endpoint.url and endpoint.model")
     check_teacher(teacher, options)
+
+
+def _refuse_to_ask(messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
+    raise InputError(
+        "teacher self is the policy under training, which only its trainer can ask: let the trainer decide, as "
+        "EngineerTasks.attach does, or serve the checkpoint and begin with the teacher endpoint"
+    )
