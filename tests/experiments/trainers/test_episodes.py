@@ -1,5 +1,6 @@
 """Gymnasium's environments and OpenEnv's clients play the problems of a folder: pinned, recorded once, and refused."""
 
+import asyncio
 import functools
 import runpy
 import sys
@@ -16,7 +17,7 @@ from lakewright.engineer import Verdict
 from lakewright.experiments.trainers.episodes import EpisodeBook
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.gymnasium import EngineerEnv
-from lakewright.experiments.trainers.openenv import EngineerClient
+from lakewright.experiments.trainers.openenv import AsyncEngineerClient, EngineerClient
 from tests.support.processes.commands import HOUSE
 from tests.support.samples.engineer_folders import begin_engineer, read_groups, state_of
 
@@ -152,6 +153,43 @@ def test_openenv_is_reset_with_the_arguments_of_the_present_design(folder):
     assert [line.tokens for line in read_groups(folder.path)["episodes 0 0"]] == [2, 1]
     named = EngineerClient(Server(), folder.path, arguments=lambda problem: {"text": problem.prompt})
     assert named.reset().observation == {"text": problem.prompt}
+
+
+class AsyncServer(Server):
+    """The same, of an asynchronous client, whose answers take a turn of the event loop."""
+
+    async def reset(self, **arguments):
+        await asyncio.sleep(0)
+        return super().reset(**arguments)
+
+    async def step(self, action):
+        await asyncio.sleep(0)
+        return super().step(action)
+
+
+def test_asynchronous_clients_of_openenv_play_side_by_side(folder):
+    clients = [
+        AsyncEngineerClient(AsyncServer(), folder.path, report, index=index, count=4, episodes=2) for index in range(4)
+    ]
+
+    async def play(client):
+        with pytest.raises(InputError, match="step: no episode has begun; call reset first"):
+            await client.step(1)
+        for reward in (0.25, 1.0, 1.0):
+            given = await client.reset()
+            assert given.observation == client.name_arguments(client.book.begin())
+            await client.step(0)
+            await client.step(reward)
+
+    async def play_all():
+        await asyncio.gather(*map(play, clients))
+
+    asyncio.run(play_all())
+    groups = read_groups(folder.path)
+    assert sorted(groups) == [f"episodes 0 {place}" for place in range(8)]
+    assert [len(groups[f"episodes 0 {place}"]) for place in range(8)] == [2] * 4 + [1] * 4
+    assert [line.valid for line in groups["episodes 0 0"]] == [False, True]
+    assert all(len({(line.version, line.key) for line in lines}) == 1 for lines in groups.values())
 
 
 def test_the_example_balances_poles_and_redesigns(tmp_path, monkeypatch, capsys):
